@@ -1,0 +1,197 @@
+"""docs/many-machines.md, typed as it is printed: five Debian machines in a network of their own.
+
+Three have PostgreSQL, Patroni, etcd and PgBouncer. Two have the service and its timers, and nginx
+of the first one shares the requests between both.
+"""
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from tests.examples import read_examples
+from tests.faults import machine as machines
+from tests.faults.machine import Machine, Network, read_commands
+from tests.faults.processes import wait_for
+from tests.faults.service import ROOT
+from tests.faults.size import LONG
+
+PROGRAMS = ["patroni", "etcd", "etcdctl", "pgbouncer"]
+pytestmark = [
+    pytest.mark.postgres,
+    pytest.mark.skipif(not LONG, reason="sets up five machines: make faults"),
+    pytest.mark.skipif(not machines.is_possible(), reason="this machine cannot boot another one"),
+    pytest.mark.skipif(
+        not all(shutil.which(each, path=machines.SEARCH_PATH) for each in PROGRAMS),
+        reason="this machine lacks a program of the database servers",
+    ),
+]
+
+DATABASES, WEBS = ["db1", "db2", "db3"], ["web1", "web2"]
+PASSWORD = "tests-only"
+PAGE = "docs/many-machines.md"
+INSTALL = "deploy/install.sh rooms.example.com sandbox"
+PATRONICTL = "patronictl --config-file /etc/patroni/config.yml"
+HOSTS = "db1,db2,db3"
+DATABASE = f"postgres://roombook:{PASSWORD}@{HOSTS}:{{}}/roombook?target_session_attrs={{}}"
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[dict[str, Machine]]:
+    with ExitStack() as stack:
+        made = Network(*DATABASES, *WEBS)
+        stack.callback(made.remove)
+        started = {}
+        for name in made.addresses:
+            started[name] = Machine(name, made)
+            stack.callback(started[name].remove)
+        yield started
+
+
+def on_all(
+    network: dict[str, Machine], names: list[str], run: Callable[[Machine], object]
+) -> list[object]:
+    """Do the same on several machines at the same time."""
+    with ThreadPoolExecutor(len(names)) as pool:
+        return list(pool.map(run, (network[name] for name in names)))
+
+
+def find_command(beginning: str) -> str:
+    [command] = {each for each in read_commands(PAGE) if each.startswith(beginning)}
+    return command
+
+
+def set_up_database_server(machine: Machine) -> None:
+    for beginning in (
+        "systemctl disable --now postgresql",
+        "install -D -o postgres -m 600 deploy/patroni/node.env",
+        "install -D -m 644 deploy/patroni/patroni.yml",
+        "install -D -m 644 deploy/postgresql/roombook.conf",
+        "install -D -m 644 deploy/patroni/etcd.env",
+    ):
+        machine.run(find_command(beginning))
+    # What the page says to change. There is no watchdog and no repository of pgBackRest.
+    machine.run(
+        f"sed -i -e 's/CHANGE-ME/{PASSWORD}/'"
+        f" -e 's/^\\(PATRONI_[A-Z_]*\\(NAME\\|CONNECT_ADDRESS\\)\\)=db1/\\1={machine.name}/'"
+        " /etc/patroni_env.conf;"
+        f" sed -i -e 's/^ETCD_NAME=db1/ETCD_NAME={machine.name}/'"
+        f" -e '/ADVERTISE/s/db1/{machine.name}/' /etc/default/etcd;"
+        " sed -i -e 's/mode: required/mode: \"off\"/' -e 's|archive_command: .*|archive_command:"
+        " /bin/true|' /etc/patroni/config.yml;"
+        " sed -i 's/shared_buffers = 2GB/shared_buffers = 64MB/' /etc/patroni/roombook.conf"
+    )
+    machine.run(find_command("systemctl enable etcd"))
+
+
+def find_primary(machine: Machine) -> str | None:
+    """The primary, if all three servers run and one standby is synchronous."""
+    listed = machine.run(f"{PATRONICTL} list", statuses={0, 1}).stdout
+    roles = dict(
+        re.findall(r"\| (db\d) +\| \S+ +\| (\w+(?: \w+)?) +\| (?:running|streaming)", listed)
+    )
+    if sorted(roles) != DATABASES or "Sync Standby" not in roles.values():
+        return None
+    return next((name for name, role in roles.items() if role == "Leader"), None)
+
+
+def set_up_pooler(machine: Machine, secret: str) -> None:
+    machine.run(
+        "install -D -o postgres -m 640 deploy/pgbouncer/pgbouncer.ini /etc/pgbouncer/pgbouncer.ini;"
+        f' echo \'"roombook" "{secret}"\' >/etc/pgbouncer/userlist.txt;'
+        " chown postgres /etc/pgbouncer/userlist.txt; chmod 600 /etc/pgbouncer/userlist.txt;"
+        " systemctl enable pgbouncer && systemctl restart pgbouncer"
+    )
+
+
+def write_settings(machine: Machine) -> None:
+    """The same file on both machines; no file system is shared, and the walk needs no pictures."""
+    values = {
+        "SECRET_KEY": "sK7vQ2xW9mB4nL6pR8tY1uE3iO5aD0fG-hJzXcVbNqMwZ_kTrPs",
+        "ALLOWED_HOSTS": "rooms.example.com",
+        "DATABASE_URL": DATABASE.format(6432, "read-write"),
+        "PGBOUNCER": "true",
+        "DATABASE_REPLICA_URL": DATABASE.format(5432, "prefer-standby"),
+        "TRUSTED_PROXIES": "1",
+        "MACHINES": "2",
+        "MEDIA_ROOT": "/srv/roombook/media",
+        "MEDIA_IS_SHARED": "true",
+        "PAYMENT_GATEWAY": "sandbox",
+        "DEFAULT_FROM_EMAIL": "rooms@example.com",
+        "BIND": "0.0.0.0:8000",
+        "METRICS_BIND": "127.0.0.1:9464",
+    }
+    (machine.root / "etc/roombook.env").write_text(
+        "".join(f"{name}={value}\n" for name, value in values.items())
+    )
+
+
+def book(network: dict[str, Machine], days: int) -> None:
+    """The booking of README.md through nginx, some days from now."""
+    walk = (ROOT / "README.md").read_text().split("<!-- walk -->")[1].split("<!-- /walk -->")[0]
+    script = "set -eu\n" + "".join(each.commands for each in read_examples(walk))
+    curl = "curl -sS --insecure --resolve rooms.example.com:443:127.0.0.1"
+    script = script.replace("http://127.0.0.1:8000", "https://rooms.example.com")
+    script = script.replace("curl -sS", curl).replace("timedelta(30)", f"timedelta({days})")
+    assert '"Status":"Confirmed"' in network["web1"].run(script).stdout
+
+
+def count_requests(machine: Machine, path: str) -> int:
+    return machine.run("journalctl -u roombook").stdout.count(f'"path": "{path}"')
+
+
+def test_walk_through_the_page_books_rooms_before_and_after_a_switchover(network):
+    on_all(network, DATABASES, set_up_database_server)
+    db1, web1 = network["db1"], network["web1"]
+    wait_for(
+        lambda: (
+            not db1.run(find_command("etcdctl --endpoints"), statuses=set(range(256))).returncode
+        ),
+        "three members of etcd",
+    )
+    for name in DATABASES:
+        network[name].run(find_command("systemctl enable --now patroni"), statuses={0, 1})
+    wait_for(lambda: find_primary(db1) is not None, "three servers")
+    primary = network[find_primary(db1)]
+    create_role = find_command("ROOMBOOK_PASSWORD=").replace("...", PASSWORD)
+    primary.run(create_role)
+    secret = primary.run(
+        "runuser -u postgres -- psql -Atqc"
+        " \"SELECT rolpassword FROM pg_authid WHERE rolname = 'roombook'\""
+    ).stdout.strip()
+    on_all(network, DATABASES, lambda machine: set_up_pooler(machine, secret))
+
+    on_all(network, WEBS, write_settings)
+    # The tables are created past PgBouncer, as the page says.
+    first = web1.run(INSTALL, statuses={0, 1})
+    migrate = find_command("PGBOUNCER=false").replace("...", PASSWORD)
+    web1.run(migrate)
+    on_all(network, WEBS, lambda machine: machine.run(INSTALL))
+    assert "a PostgreSQL cluster" not in first.stdout
+    servers = "".join(f"    server {name}:8000;\\n" for name in WEBS)
+    web1.run(
+        f"sed -i 's/^ *server 127.0.0.1:8000;/{servers}/' /etc/nginx/conf.d/roombook.conf"
+        " && nginx -t && nginx -s reload"
+    )
+    web1.run("deploy/manage seed_demo --force")
+
+    for days in (30, 37):
+        book(network, days)
+    old = find_primary(db1)
+    standby = next(name for name in DATABASES if name != old)
+    db1.run(f"{PATRONICTL} switchover --master {old} --candidate {standby} --force roombook")
+    wait_for(lambda: find_primary(db1) not in {None, old}, "another primary")
+    for days in (44, 51):
+        book(network, days)
+
+    paths = "/api/reservations/checkout"
+    assert [count_requests(network[name], paths) > 0 for name in WEBS] == [True, True]
+    metrics = web1.run("curl --silent http://127.0.0.1:9464/metrics").stdout
+    assert 'roombook_replica_reads_total{source="replica"}' in metrics
+    for name in WEBS:
+        for job in ("send_outbox", "reconcile_payments", "expire_reservations", "verify_integrity"):
+            network[name].run(f"systemctl start roombook-job@{job}")
+        assert "6 timers listed" in network[name].run("systemctl list-timers 'roombook*'").stdout
