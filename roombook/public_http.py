@@ -7,6 +7,7 @@ resolves to another address a moment later (DNS rebinding) gains nothing. Redire
 followed, and proxies of the environment are not used.
 """
 
+import functools
 import http.client
 import ipaddress
 import re
@@ -119,7 +120,7 @@ def post(
     parts = urlsplit(url)
     addresses = _resolve_public(parts, resolver)
     if parts.scheme == "https" and tls is None:
-        tls = ssl.create_default_context()
+        tls = get_system_tls()
     connection = PinnedConnection(parts, addresses, tls if parts.scheme == "https" else None)
     deadline = Timer(seconds, connection.abort)
     deadline.daemon = True
@@ -139,6 +140,12 @@ def post(
     finally:
         deadline.cancel()
         connection.close()
+
+
+@functools.cache
+def get_system_tls() -> ssl.SSLContext:
+    """Return the certificate authorities of the system, which take milliseconds to read."""
+    return ssl.create_default_context()
 
 
 class PinnedConnection(http.client.HTTPConnection):
