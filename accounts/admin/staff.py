@@ -121,6 +121,7 @@ class StaffAdmin(
     list_display = ("email", "name", "given_roles", "two_step", "is_active", "last_login")
     list_filter = ("is_active", "is_superuser", "groups")
     search_help_text = "Name, e-mail address or phone number."
+    secret_fields = frozenset({"password"})
     ordering = ("email",)
     sortable_by = ("email", "last_login")
     readonly_fields = ("last_login", "two_step")

@@ -22,18 +22,13 @@ from reservations.webhooks.events import create_test_event
 from reservations.webhooks.sending import render_payload
 from roombook.backoffice import audit_log
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin, redirect_not_found
-
-SECRET_FIELDS = {"secret", "old_secret", "access_key_hash"}
+from roombook.middleware import mark_secret
 
 
 class WebhookAdminMixin(CenterScopedMixin):
     """Rows of one center or, without one, of all centers: those need the permission everywhere."""
 
-    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
-        """Refuse filters by a secret: they would reveal it to staff who may only view the list."""
-        if SECRET_FIELDS.intersection(lookup.split("__")):
-            return False
-        return super().lookup_allowed(lookup, value, request)
+    secret_fields = frozenset({"secret", "old_secret", "access_key_hash"})
 
     def _has_role_permission(
         self, request: HttpRequest, action: str, obj: Model | None = None
@@ -116,6 +111,7 @@ class WebhookEndpointAdmin(WebhookAdminMixin, ModelAdmin):
         name = "reservations_webhookendpoint_credentials"
         return [path("<path:object_id>/credentials/", view, name=name), *super().get_urls()]
 
+    @mark_secret
     def credentials_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the secret, or replace the secret or the access key, when asked by a button."""
         endpoint = self.get_object(request, unquote(object_id))

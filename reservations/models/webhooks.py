@@ -138,7 +138,7 @@ def hash_access_key(access_key: str) -> str:
 class WebhookEventQuerySet(models.QuerySet["WebhookEvent"]):
     def for_endpoint(self, endpoint: WebhookEndpoint) -> Self:
         """Return what the endpoint may know of, in the order in which it was published."""
-        events = self.exclude(type=TEST_EVENT_TYPE)
+        events = self.exclude(type=TEST_EVENT_TYPE).filter(occurred_at__gte=endpoint.created_at)
         if endpoint.center_id is not None:
             events = events.filter(center_id=endpoint.center_id)
         if endpoint.event_types:

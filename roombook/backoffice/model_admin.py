@@ -11,6 +11,7 @@ from django.contrib.admin.utils import unquote
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
 from django.db import connection, models
+from django.db.models.constants import LOOKUP_SEP
 from django.forms.models import BaseModelFormSet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -41,6 +42,8 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
     paginator = CappedPaginator
     list_per_page = 50
     list_max_show_all = 0
+    # Fields that the list does not show: a filter by one of them would reveal it bit by bit.
+    secret_fields: frozenset[str] = frozenset()
     # Actions process their rows one by one.
     max_action_rows = 100
     # Django would list every protected row that prevents a deletion.
@@ -91,6 +94,11 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
             and lowest <= int(value) <= highest
             for value in values
         )
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        if self.secret_fields.intersection(lookup.split(LOOKUP_SEP)):
+            return False
+        return super().lookup_allowed(lookup, value, request)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackofficeChangeList]:
         return BackofficeChangeList

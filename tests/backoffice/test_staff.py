@@ -255,6 +255,13 @@ def test_outbox_refuses_filters_by_the_contents_of_an_e_mail(client, root, looku
     assert response.status_code == 400
 
 
+@pytest.mark.parametrize("page", ["user", "staffmember"])
+def test_lists_of_accounts_cannot_be_filtered_by_password_hashes(client, root, page):
+    url = reverse(f"admin:accounts_{page}_changelist")
+
+    assert client.get(url, {"password__startswith": "p"}).status_code == 400
+
+
 @pytest.mark.parametrize("role", ["Viewer", "Desk", "Manager", "Accountant"])
 def test_other_staff_cannot_open_the_pages_of_staff(client, staff, role):
     clerk = staff(role)

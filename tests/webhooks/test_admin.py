@@ -53,6 +53,19 @@ def press(client, endpoint, button):
     return client.post(address, {"button": button})
 
 
+def test_pages_with_credentials_are_not_compressed(administrator):
+    """The length of a compressed response would reveal the secret bit by bit."""
+    address = reverse("admin:reservations_webhookendpoint_credentials", args=[make_endpoint().pk])
+    compressed = {"accept-encoding": "gzip"}
+
+    shown = administrator.post(address, {"button": "show"}, headers=compressed)
+
+    assert "whsec_" in shown.content.decode()
+    assert "Content-Encoding" not in shown
+    # The control: other pages are.
+    assert "Content-Encoding" in administrator.get(reverse(LIST), headers=compressed)
+
+
 def test_address_that_is_not_public_is_refused_with_a_reason(administrator):
     for url, reason in (
         ("http://hooks.example.com/", "must begin with https://"),

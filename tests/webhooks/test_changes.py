@@ -32,6 +32,14 @@ class Integrator:
         return response.json()
 
 
+def test_changes_from_before_the_webhook_was_created_are_not_listed(client):
+    make_booking(now=NOW)
+    publish_events(now=NOW)
+    integrator = Integrator(client, created_at=NOW + dt.timedelta(seconds=1))
+
+    assert integrator.read(now=NOW + DAY)["Changes"] == []
+
+
 @pytest.fixture
 def integrator(client):
     return Integrator(client)
