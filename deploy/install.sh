@@ -143,13 +143,15 @@ write_settings() {
     random() { python3 -c 'import secrets; print(secrets.token_urlsafe(50))'; }
     password=$(random)
     install -m 600 /dev/null $settings.new
-    sed -e "s|^SECRET_KEY=.*|SECRET_KEY=$(random)|" \
-        -e "s|^ALLOWED_HOSTS=.*|ALLOWED_HOSTS=$host|" \
-        -e "s|^DATABASE_URL=.*|DATABASE_URL=postgres://roombook:$password@127.0.0.1:5432/roombook|" \
-        -e "s|^#PAYMENT_GATEWAY=.*|PAYMENT_GATEWAY=$gateway|" \
-        -e "s|^#MEDIA_ROOT=.*|MEDIA_ROOT=$home/media|" \
-        -e "s|^#PUBLIC_URL=.*|PUBLIC_URL=https://$host|" \
-        deploy/env.example >$settings.new
+    # The rules are no argument, which everybody on the machine can read.
+    sed --file /dev/stdin deploy/env.example >$settings.new <<END
+s|^SECRET_KEY=.*|SECRET_KEY=$(random)|
+s|^ALLOWED_HOSTS=.*|ALLOWED_HOSTS=$host|
+s|^DATABASE_URL=.*|DATABASE_URL=postgres://roombook:$password@127.0.0.1:5432/roombook|
+s|^#PAYMENT_GATEWAY=.*|PAYMENT_GATEWAY=$gateway|
+s|^#MEDIA_ROOT=.*|MEDIA_ROOT=$home/media|
+s|^#PUBLIC_URL=.*|PUBLIC_URL=https://$host|
+END
     mv $settings.new $settings
 }
 

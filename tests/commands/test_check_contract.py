@@ -31,10 +31,10 @@ OPERATIONS_WITH_CHANGES = [
 
 
 @pytest.fixture
-def check(world, capsys):
-    def run(base_url, **options):
-        options = {"email": world.ada.email, "password": PASSWORD, **options}
-        call_command("check_contract", base_url, **options)
+def check(world, capsys, monkeypatch):
+    def run(base_url, *, password=PASSWORD):
+        monkeypatch.setenv("PASSWORD", password)
+        call_command("check_contract", base_url, email=world.ada.email)
         return capsys.readouterr().out.splitlines()
 
     return run
@@ -156,7 +156,7 @@ def test_base_url_must_be_http_or_https(check, url):
 def test_password_is_prompted_for_if_not_given(service, check, monkeypatch):
     monkeypatch.setattr(check_contract, "getpass", lambda: PASSWORD)
 
-    assert check(URL, password=None)[-1] == "No difference from the contract."
+    assert check(URL, password="")[-1] == "No difference from the contract."
 
 
 def test_check_over_a_real_network(live_server, world, check):

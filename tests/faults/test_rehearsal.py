@@ -146,14 +146,29 @@ def test_rehearsal_finds_what_only_the_gateway_knows_and_changes_nothing(archive
     assert "payments: 6\n" in newest.stdout
     assert "whose booking is not in the backup: 0\n" in newest.stdout
     assert "missing: rooms/lost.png\n" in newest.stdout
+    arguments = (tmp_path / "psql.arguments").read_text()
+    assert "SELECT 1" in arguments
+    assert PASSWORD not in arguments
     sys.stdout.write(earlier.stdout + newest.stdout)
 
 
 def run_rehearsal(settings, *options, key="rk_test_readonly"):
+    """Run it with a psql that writes down its arguments, which everybody on a machine can read."""
+    folder = settings.parent / "programs"
+    folder.mkdir(exist_ok=True)
+    log = settings.parent / "psql.arguments"
+    program = folder / "psql"
+    program.write_text(f'#!/bin/sh\necho "$@" >>{log}\nexec {shutil.which("psql")} "$@"\n')
+    program.chmod(0o755)
     return subprocess.run(
         [DEPLOY / "rehearse-restore", *options],
         env=os.environ
-        | {"ENV_FILE": str(settings), "REHEARSAL_STRIPE_KEY": key, "NO_PROXY": "127.0.0.1"},
+        | {
+            "ENV_FILE": str(settings),
+            "REHEARSAL_STRIPE_KEY": key,
+            "NO_PROXY": "127.0.0.1",
+            "PATH": f"{folder}:{os.environ['PATH']}",
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import os
 from collections.abc import Iterator
 from getpass import getpass
 from urllib.error import HTTPError
@@ -21,23 +22,23 @@ class Command(BaseCommand):
     help = (
         "Sign in to a running service, call the operations that change nothing, and print each"
         " field whose name, type or order is not the contract's; exits with 1 when there is any."
+        " The password is read from the environment variable PASSWORD, or prompted for."
     )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("base_url", help="Such as http://127.0.0.1:8000")
         parser.add_argument("--email", required=True, help="A customer's account.")
-        parser.add_argument("--password", help="Prompted for if not given.")
         parser.add_argument(
             "--timeout", type=float, default=10, help="Seconds to wait for one response (10)."
         )
 
-    def handle(
-        self, *, base_url: str, email: str, password: str | None, timeout: float, **_: object
-    ) -> None:
+    def handle(self, *, base_url: str, email: str, timeout: float, **_: object) -> None:
         service = ServiceClient(base_url, timeout)
+        # No option, because everybody on the machine can read the arguments of a program.
+        password = os.environ.get("PASSWORD") or getpass()
         checker = service.checker
-        for line in call_operations(service, email, password or getpass()):
+        for line in call_operations(service, email, password):
             self.stdout.write(line)
         operations = checker.contract.operations
         for name in operations:
