@@ -1,5 +1,6 @@
 """Three PostgreSQL servers with deploy/patroni/patroni.yml, and etcd, on the loopback address."""
 
+import base64
 import json
 import os
 import pwd
@@ -214,12 +215,15 @@ class PatroniCluster:
             connect_timeout=3,
         )
 
-    def call(self, method: str, path: str, **body: Any) -> None:
+    def call(self, method: str, path: str, *, password: str | None = PASSWORD, **body: Any) -> None:
         """Do what patronictl does, at the server that is the primary."""
         port = self.rest_ports[self.primary or "db1"]
         request = urllib.request.Request(
             f"http://127.0.0.1:{port}/{path}", json.dumps(body).encode(), method=method
         )
+        if password is not None:
+            credentials = base64.b64encode(f"patroni:{password}".encode()).decode()
+            request.add_header("Authorization", f"Basic {credentials}")
         with urllib.request.urlopen(request, timeout=60) as answer:
             answer.read()
 

@@ -6,6 +6,7 @@ Each case has a control that shows what is lost without the rule that it tests.
 import sys
 import time
 from collections.abc import Iterator
+from urllib.error import HTTPError
 
 import pytest
 
@@ -58,6 +59,12 @@ def synchronous(patroni) -> None:
             patroni.start(name)
     patroni.call("PATCH", "config", synchronous_mode=True)
     patroni.wait_for_members()
+
+
+@pytest.mark.parametrize("password", [None, "wrong"])
+def test_patroni_refuses_changes_without_its_password(patroni, password):
+    with pytest.raises(HTTPError, match="401"):
+        patroni.call("PATCH", "config", password=password, ttl=30)
 
 
 def start_load(service: Service) -> Load:
