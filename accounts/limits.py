@@ -275,7 +275,7 @@ class SignInAttempts:
     def record_right_password(self, user: User, now: datetime) -> None:
         """Remember the network, unless the account has a second factor.
 
-        Otherwise whoever has only the password could guess codes from networks of their choice.
+        Otherwise somebody who has only the password could choose networks to guess codes from.
         """
         if user.second_factor_since is None:
             self.record_success(user, now)

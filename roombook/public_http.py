@@ -3,8 +3,8 @@
 Nobody can reach a service of the internal network this way (server-side request forgery): a name is
 resolved once for each request, every address that it has must be public, and the connection is
 made to the address that was checked, while the certificate is that of the name. So a name that
-resolves to another address a moment later (DNS rebinding) gains nothing. Redirects are not
-followed, and proxies of the environment are not used.
+resolves to another address later (DNS rebinding) gains nothing. Redirects are not followed, and
+proxies of the environment are not used.
 """
 
 import functools

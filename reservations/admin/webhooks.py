@@ -113,7 +113,7 @@ class WebhookEndpointAdmin(WebhookAdminMixin, ModelAdmin):
 
     @mark_secret
     def credentials_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show the secret, or replace the secret or the access key, when asked by a button."""
+        """Show the secret, or replace the secret or the access key, when a button is pressed."""
         endpoint = self.get_object(request, unquote(object_id))
         if endpoint is None:
             return redirect_not_found(request)

@@ -34,7 +34,7 @@ SECOND = dt.timedelta(seconds=1)
 # A clock does not change twice within a week.
 WEEK = dt.timedelta(days=7)
 CALENDAR_END = "END:VCALENDAR\r\n"
-# How often a calendar is asked to read the feed.
+# How often a calendar program should read the feed.
 FEED_INTERVAL = dt.timedelta(hours=1)
 # What the feed shows of a reservation. Nothing else is read from the database.
 FEED_COLUMNS = (

@@ -160,7 +160,7 @@ class FindAlternatives(Operation):
     """List what can be booked instead of a room at a time.
 
     First other rooms of the center, then the same room at another time within 24 hours, then rooms
-    of centers within 5 miles. Each can be booked at that moment, and has a price.
+    of centers within 5 miles. Each can be booked now, and has a price.
     """
 
     csv_rows_field = "Alternatives"

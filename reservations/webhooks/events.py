@@ -1,8 +1,8 @@
 """Publishes the events of history entries: gives each its place in the order, and its deliveries.
 
 An entry and its event are one row, so a change and its event are committed together. Processes
-take turns here, so the ids of published events increase in the order of commits, and whoever reads
-on after the last one misses nothing.
+take turns here, so the ids of published events increase in the order of commits, and a client that
+reads on after the last one misses nothing.
 """
 
 import datetime as dt

@@ -1,7 +1,7 @@
 """Finds what a client of an older OpenAPI description would notice as broken in a newer one.
 
 Text does not count, nor do new operations, new optional fields of requests, new fields of responses
-and new values that clients are told to expect (CONTRIBUTING.md, "Compatibility").
+and new values that clients should expect (CONTRIBUTING.md, "Compatibility").
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""A receiver of webhooks: a real HTTP server on this machine that answers as it is told."""
+"""A receiver of webhooks: a real HTTP server on this machine that answers as the test sets."""
 
 import threading
 import time

@@ -105,7 +105,7 @@ def test_manager_sets_up_webhooks_of_the_own_center_only(manager):
     assert own.secret in press(client, own, "show").text
 
 
-def test_secret_is_shown_when_asked_only_and_that_is_recorded(administrator):
+def test_secret_is_shown_only_at_a_request_that_is_recorded(administrator):
     endpoint = make_endpoint()
     change = reverse("admin:reservations_webhookendpoint_change", args=[endpoint.pk])
     credentials = reverse("admin:reservations_webhookendpoint_credentials", args=[endpoint.pk])

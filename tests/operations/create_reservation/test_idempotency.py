@@ -113,13 +113,13 @@ def test_key_that_is_not_printable_ascii_is_400(client, body, key):
 
 
 def test_refused_create_can_be_tried_again_with_the_same_key(client, body, room):
-    rival = make_draft(UserFactory(), room, start=NOW + timedelta(days=2))
-    taken = {"StartDate": rival.start.isoformat(), "EndDate": rival.end.isoformat()}
+    other = make_draft(UserFactory(), room, start=NOW + timedelta(days=2))
+    taken = {"StartDate": other.start.isoformat(), "EndDate": other.end.isoformat()}
 
     refused = post(client, PATH, {**body, **taken}, **KEY)
     invalid = post(client, PATH, {**body, "MeetingRoomId": 0}, **KEY)
     assert not SavedResponse.objects.exists()
-    rival.delete()
+    other.delete()
 
     assert (refused.status_code, invalid.status_code) == (409, 400)
     # Even with another body: no response was saved.
