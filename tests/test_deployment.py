@@ -241,3 +241,28 @@ from django.core.management import get_commands, load_command_class
 for name, app in get_commands().items():
     load_command_class(app, name)
 """
+
+
+def test_install_script_passes_no_secret_as_an_argument(tmp_path):
+    """The shell prints each command before it runs it."""
+    script = (DEPLOY / "install.sh").read_text()
+    function = re.search(r"^write_settings\(\) \{.*?^\}$", script, re.M | re.S)[0]
+    values = f"settings={tmp_path}/env host=rooms.example.com gateway=sandbox home=/srv/roombook"
+
+    done = subprocess.run(
+        ["sh", "-euxc", f"{values}\n{function}\nwrite_settings"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    written = dict(re.findall("^([A-Z_]+)=(.*)$", (tmp_path / "env").read_text(), re.M))
+    password = re.search("//roombook:(.*)@", written["DATABASE_URL"])[1]
+    commands = [line for line in done.stderr.splitlines() if not line.startswith("+ password=")]
+    assert any(line.startswith("+ sed ") for line in commands)
+    for secret in (password, written["SECRET_KEY"]):
+        assert len(secret) > 50
+        assert secret not in "\n".join(commands)
+    assert written["ALLOWED_HOSTS"] == "rooms.example.com"
+    assert written["PUBLIC_URL"] == "https://rooms.example.com"

@@ -34,7 +34,8 @@ DATABASES, WEBS = ["db1", "db2", "db3"], ["web1", "web2"]
 PASSWORD = "tests-only"
 PAGE = "docs/many-machines.md"
 INSTALL = "deploy/install.sh rooms.example.com sandbox"
-PATRONICTL = "patronictl --config-file /etc/patroni/config.yml"
+# The page says how patronictl gets the password.
+PATRONICTL = "set -a; . /etc/patroni_env.conf; patronictl --config-file /etc/patroni/config.yml"
 HOSTS = "db1,db2,db3"
 DATABASE = f"postgres://roombook:{PASSWORD}@{HOSTS}:{{}}/roombook?target_session_attrs={{}}"
 
