@@ -247,6 +247,9 @@ CANCELLATION_GRACE_MINUTES = env.read_int("CANCELLATION_GRACE_MINUTES", 15)
 # Hours before the start at which customers are reminded of a meeting; 0: never.
 REMINDER_HOURS = env.read_int("REMINDER_HOURS", 24)
 
+# Whether events are sent to the webhooks of integrators; false on a copy of the live database.
+SEND_WEBHOOKS = env.read_bool("SEND_WEBHOOKS", default=True)
+
 # --- Payments -----------------------------------------------------------------------------------
 
 # Who charges cards. "sandbox" charges nobody; with DEBUG off it must be set explicitly.

@@ -56,7 +56,7 @@ def test_commands_of_the_pages_for_operators_exist(page):
 
 
 def test_rehearsal_sets_existing_settings():
-    """It must not use the mail server, the replica or the pooler of the running service."""
+    """It must not use what the running service uses, nor send e-mails or webhooks."""
     settings = re.findall(r"^#?([A-Z_]+)=", (DEPLOY / "env.example").read_text(), re.M)
     script = (DEPLOY / "rehearse-restore").read_text()
     overridden = re.search(r"^override DATABASE_URL((?:.*\\\n)*.*)", script, re.M)[1]
@@ -64,6 +64,7 @@ def test_rehearsal_sets_existing_settings():
 
     assert set(names) <= set(settings)
     assert {"EMAIL_URL", "PGBOUNCER", "DATABASE_REPLICA_URL", "SENTRY_DSN"} <= set(names)
+    assert "SEND_WEBHOOKS=false" in overridden
 
 
 @pytest.mark.parametrize(

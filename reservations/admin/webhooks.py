@@ -90,6 +90,8 @@ class WebhookEndpointAdmin(WebhookAdminMixin, ModelAdmin):
         if obj.is_active:
             obj.disabled_reason = ""
         super().save_model(request, obj, form, change)
+        if "is_active" in form.changed_data:
+            obj.deliveries.fail_waiting()
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Deliveries, which nobody deletes singly, go with their webhook."""

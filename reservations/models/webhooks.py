@@ -192,6 +192,10 @@ class WebhookDeliveryQuerySet(models.QuerySet["WebhookDelivery"]):
     def waiting(self) -> Self:
         return self.filter(state=DeliveryState.WAITING)
 
+    def fail_waiting(self) -> None:
+        """Let what is waiting fail for good (B25.6)."""
+        self.waiting().update(state=DeliveryState.FAILED, next_attempt_at=None)
+
     def due(self, now: dt.datetime) -> Self:
         """Return deliveries to active endpoints whose next attempt is due; the oldest first."""
         due = self.waiting().filter(next_attempt_at__lte=now, endpoint__is_active=True)

@@ -8,6 +8,7 @@ from django.core.signing import BadSignature, Signer
 
 from reservations.models.webhooks import (
     RETENTION,
+    TEST_EVENT_TYPE,
     WebhookEndpoint,
     WebhookEvent,
     hash_access_key,
@@ -82,9 +83,10 @@ def list_changes(
     else:
         if since is not None and since < oldest:
             raise InvalidRequest({"since": "Since must be within the last 30 days."})
-        # Read before the events, so that none is between both.
-        newest = WebhookEvent.objects.order_by("-pk").values_list("pk", flat=True)
-        position = newest.first() or 0
+        # Read before the events, so that none is between both. A test event may be committed
+        # before published events with lower ids.
+        published = WebhookEvent.objects.exclude(type=TEST_EVENT_TYPE).order_by("-pk")
+        position = published.values_list("pk", flat=True).first() or 0
         events = events.filter(published_at__gte=since or oldest)
     # One more shows whether there is a next page.
     found = list(events[: page_size + 1])

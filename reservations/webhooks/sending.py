@@ -9,11 +9,13 @@ after one has failed.
 
 import datetime as dt
 import json
+import logging
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from email.utils import parsedate_to_datetime
 
+from django.conf import settings
 from django.db.models import F
 
 from accounts.emails import get_service_name, render_email
@@ -44,6 +46,7 @@ JITTER = 0.2
 GONE = 410
 DISABLED_KIND = "webhook disabled"
 
+logger = logging.getLogger(__name__)
 Clock = Callable[[], dt.datetime]
 Attempt = Future[HTTPResult]
 
@@ -51,8 +54,11 @@ Attempt = Future[HTTPResult]
 def send_due_deliveries(*, clock: Clock) -> Iterator[WebhookDelivery]:
     """Send what is due, and yield each delivery with the result of the attempt.
 
-    ``clock`` returns the time, because sending takes long.
+    ``clock`` returns the time, because sending takes long. Without SEND_WEBHOOKS, nothing is sent.
     """
+    if not settings.SEND_WEBHOOKS:
+        logger.warning("SEND_WEBHOOKS is false: no events are sent.")
+        return
     start = clock()
     finished: set[int] = set()  # Endpoints that get no further request in this run.
     running: dict[Attempt, WebhookDelivery] = {}
@@ -134,6 +140,11 @@ def _record(delivery: WebhookDelivery, attempt: Attempt, now: dt.datetime) -> No
     except RequestFailed as error:
         _record_failure(delivery, None, str(error), "", now)
         return
+    except Exception as error:
+        # The results of the other receivers are recorded all the same.
+        logger.exception("%s failed unexpectedly.", delivery)
+        _record_failure(delivery, None, f"{type(error).__name__}: {error}", "", now)
+        return
     if 200 <= result.status < 300:
         _record_success(delivery, result, now)
     elif result.status == GONE:
@@ -203,7 +214,7 @@ def parse_retry_after(header: str, now: dt.datetime) -> dt.timedelta:
     except (ValueError, OverflowError):
         try:
             until = parsedate_to_datetime(header)
-        except ValueError:
+        except (ValueError, OverflowError):
             return dt.timedelta(0)
         delay = (until if until.tzinfo else until.replace(tzinfo=dt.UTC)) - now
     return max(dt.timedelta(0), min(delay, MAX_RETRY_AFTER))
@@ -222,9 +233,7 @@ def disable_endpoint(endpoint: WebhookEndpoint, reason: str, *, now: dt.datetime
         return
     endpoint.is_active, endpoint.disabled_reason = False, reason
     endpoint.save(update_fields=["is_active", "disabled_reason"])
-    endpoint.deliveries.filter(state=DeliveryState.WAITING).update(
-        state=DeliveryState.FAILED, next_attempt_at=None
-    )
+    endpoint.deliveries.fail_waiting()
     heading = f"A webhook of {get_service_name()} was disabled"
     paragraphs = [
         f"Events are no longer sent to the webhook “{endpoint.description}”. {reason}",

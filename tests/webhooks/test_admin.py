@@ -11,8 +11,9 @@ from django.urls import reverse
 
 from accounts.models import CenterRole
 from reservations.models import WebhookDelivery, WebhookEndpoint
-from reservations.models.webhooks import DeliveryState
+from reservations.models.webhooks import RETRY_PERIOD, DeliveryState
 from reservations.webhooks import changes
+from reservations.webhooks.events import create_test_event
 from reservations.webhooks.sending import disable_endpoint
 from roombook.backoffice.models import AuditAction, AuditEntry
 from tests.factories_people import AdministratorFactory, StaffFactory
@@ -170,6 +171,32 @@ def test_test_event_is_sent_listed_and_sent_again(administrator, settings):
     assert delivery.state == DeliveryState.DELIVERED
     page = reverse("admin:reservations_webhookdelivery_change", args=[delivery.pk])
     assert "It works." in administrator.get(page).text
+
+
+def test_webhook_that_is_switched_off_and_on_gets_nothing_that_waited(administrator, settings):
+    settings.DEBUG = True
+    with receive((500, {}, b"")) as receiver:
+        endpoint = make_endpoint(receiver.url)
+        old = create_test_event(endpoint, now=NOW)
+        change = reverse("admin:reservations_webhookendpoint_change", args=[endpoint.pk])
+        fields = {**FIELDS, "url": receiver.url}
+        administrator.post(change, {**fields, "description": "Doors"})
+        assert len(publish_and_send(NOW)) == 1  # It still waits, after a failure.
+        administrator.post(change, {**fields, "is_active": ""})
+        old.refresh_from_db()
+        assert (old.state, old.attempts) == (DeliveryState.FAILED, 1)
+        # Published by a process that had read the webhook before.
+        late = create_test_event(endpoint, now=NOW)
+        administrator.post(change, fields)
+        new = create_test_event(endpoint, now=NOW)
+        sent = publish_and_send(NOW + RETRY_PERIOD)
+
+    endpoint.refresh_from_db()
+    late.refresh_from_db()
+    assert (endpoint.is_active, endpoint.description) == (True, "Door locks")
+    assert late.state == DeliveryState.FAILED
+    assert sent == [new]
+    assert receiver.ids == [old.event.message_id, new.event.message_id]
 
 
 def test_command_creates_a_webhook_of_a_center_or_says_why_not():

@@ -4,10 +4,12 @@ import datetime as dt
 
 import pytest
 import time_machine
+from django.db import transaction
 
 from reservations.booking import cancellation
 from reservations.models import WebhookEvent
 from reservations.webhooks.events import create_test_event, publish_events
+from tests.concurrency import run_concurrently
 from tests.factories_reservations import NOW, make_booking
 from tests.http import post, post_csv
 from tests.webhooks.helpers import make_endpoint
@@ -92,6 +94,23 @@ def test_cursor_of_an_empty_first_page_leads_to_what_comes_later_only(integrator
     publish_events(now=later)
 
     assert len(integrator.read(now=later, Cursor=page["NextCursor"])["Changes"]) == 2
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_first_cursor_before_events_that_are_being_published_leads_to_them(integrator):
+    make_booking(now=NOW)
+    since = (NOW + DAY / 2).isoformat()
+
+    def send_test_event_and_read():
+        create_test_event(integrator.endpoint, now=NOW)
+        return integrator.read(now=NOW + DAY, Since=since)["NextCursor"]
+
+    with transaction.atomic():
+        publish_events(now=NOW)
+        [cursor] = run_concurrently([send_test_event_and_read])
+
+    assert len(integrator.read(now=NOW + DAY, Cursor=cursor)["Changes"]) == 2
 
 
 def test_webhook_lists_its_center_and_types_only_and_no_test_events(client):

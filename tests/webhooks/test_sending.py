@@ -101,11 +101,48 @@ def test_retry_delays_double_up_to_six_hours_and_vary():
         *[("", 0), ("soon", 0), ("-5", 0), ("90", 90), ("9" * 30, 0), ("999999", 86400)],
         ("Mon, 01 Mar 2027 15:00:30 GMT", 30),
         ("Mon, 01 Mar 2027 14:00:30 -0000", 0),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", 0),
+        ("Mon, 01 Mar 2027 14:00:30 +" + "9" * 30, 0),
     ],
 )
 def test_retry_after_is_seconds_or_a_date_of_at_most_a_day(header, seconds):
     now = dt.datetime(2027, 3, 1, 15, tzinfo=dt.UTC)
     assert parse_retry_after(header, now) == seconds * SECOND
+
+
+def test_unexpected_error_of_a_request_is_a_failure_of_that_delivery_only(monkeypatch, caplog):
+    with receive() as receiver:
+        delivery = create_test_event(make_endpoint("http://127.0.0.1:1/"), now=NOW)
+        other = create_test_event(make_endpoint(receiver.url), now=NOW)
+
+        def post_or_raise(url, *args):
+            if url != receiver.url:
+                raise RuntimeError("can't start new thread")
+            return post(url, *args)
+
+        monkeypatch.setattr(sending, "post", post_or_raise)
+        assert len(publish_and_send(NOW)) == 2
+
+    delivery.refresh_from_db()
+    other.refresh_from_db()
+    assert (delivery.state, other.state) == (DeliveryState.WAITING, DeliveryState.DELIVERED)
+    assert delivery.response == "RuntimeError: can't start new thread"
+    assert 24 * SECOND <= delivery.next_attempt_at - NOW <= 36 * SECOND
+    [record] = caplog.records
+    assert record.exc_info
+
+
+def test_nothing_is_sent_without_send_webhooks(settings, caplog):
+    with receive() as receiver:
+        delivery = create_test_event(make_endpoint(receiver.url), now=NOW)
+        settings.SEND_WEBHOOKS = False
+        assert publish_and_send(NOW) == []
+        assert "SEND_WEBHOOKS is false" in caplog.text
+        assert receiver.requests == []
+        settings.SEND_WEBHOOKS = True
+        publish_and_send(NOW)
+
+    assert receiver.ids == [delivery.event.message_id]
 
 
 def test_webhook_that_accepts_nothing_for_three_days_is_disabled_with_an_email():
