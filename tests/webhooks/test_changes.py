@@ -35,11 +35,13 @@ class Integrator:
 
 
 def test_changes_from_before_the_webhook_was_created_are_not_listed(client):
+    first = Integrator(client)
+    second = Integrator(client, created_at=NOW + dt.timedelta(seconds=1))
     make_booking(now=NOW)
     publish_events(now=NOW)
-    integrator = Integrator(client, created_at=NOW + dt.timedelta(seconds=1))
 
-    assert integrator.read(now=NOW + DAY)["Changes"] == []
+    assert len(first.read(now=NOW + DAY)["Changes"]) == 2
+    assert second.read(now=NOW + DAY)["Changes"] == []
 
 
 @pytest.fixture
