@@ -26,6 +26,7 @@ from roombook import dates
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, datetime_param, int_param
 from roombook.errors import SlotUnavailable
 
+HELD = "held"  # The code of the reason that another reservation holds the room.
 NO_ID = 0  # No row has this id, so excluding it excludes nothing.
 
 
@@ -250,7 +251,7 @@ def _describe_conflicts(room: MeetingRoom, params: ConflictParams) -> list[Reaso
         )
         if conflict.turnaround_minutes:
             detail += f", {conflict.turnaround_minutes} minutes of turnaround"
-        reasons.append(Reason("held", "The room is already taken at that time.", detail))
+        reasons.append(Reason(HELD, "The room is already taken at that time.", detail))
     return reasons
 
 

@@ -13,6 +13,7 @@ from payments import lifecycle
 from payments.models import Payment
 from reservations import availability
 from reservations.booking.authorization import FUNDED_STATES
+from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_reservation
 from reservations.booking.payment_recovery import fulfils_obligations, lock_open_payment
 from reservations.models import Reservation
@@ -20,7 +21,7 @@ from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.pricing import bill
 from roombook.db.transactions import in_transaction
-from roombook.errors import ReservationNotOpen
+from roombook.errors import ReservationNotOpen, SlotUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -120,12 +121,41 @@ def mark_no_show(reservation_id: int, *, by: User | None = None, now: dt.datetim
 
 @in_transaction
 def undo_no_show(reservation_id: int, *, by: User | None = None, now: dt.datetime) -> Reservation:
-    """Record that the customer came, although the meeting was marked as a no-show."""
+    """Record that the customer came, although the meeting was marked as a no-show (B15.1).
+
+    Raises ReservationNotOpen, or SlotUnavailable as `get_status_after_undo` does.
+    """
     reservation = lock_reservation(reservation_id)
     if reservation.status != Status.NO_SHOW:
         raise ReservationNotOpen("Only a no-show can be undone.")
-    reservation.transition_to(Status.COMPLETED, by=by, now=now)
+    status = get_status_after_undo(reservation, now=now)
+    if status == Status.CONFIRMED:
+        release_conflicting_holds(
+            reservation.room,
+            reservation.span,
+            user=reservation.user,
+            now=now,
+            turnaround_minutes=reservation.turnaround_minutes,
+        )
+    reservation.transition_to(status, by=by, now=now)
     return reservation
+
+
+def get_status_after_undo(reservation: Reservation, *, now: dt.datetime) -> Status:
+    """Return the status of a no-show after it is undone: before its end, it holds its room again.
+
+    Raises SlotUnavailable if it needs its room and another reservation has it.
+    """
+    if reservation.end <= now:
+        return Status.COMPLETED
+    # The other reasons, such as that its start has passed, do not end a meeting that takes place.
+    answer = availability.evaluate_reservation(reservation, now=now, for_user=reservation.user)
+    for reason in answer.reasons:
+        if reason.code == availability.HELD:
+            raise SlotUnavailable(
+                f"The room has been booked by somebody else meanwhile. {reason.detail}."
+            )
+    return Status.CONFIRMED
 
 
 # --- Expiry and completion -----------------------------------------------------------------------

@@ -40,7 +40,8 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     ),
     Status.CONFIRMED: frozenset({Status.CANCELLED, Status.COMPLETED, Status.NO_SHOW}),
     Status.COMPLETED: frozenset({Status.NO_SHOW}),
-    Status.NO_SHOW: frozenset({Status.COMPLETED}),
+    # Confirmed again before its end: the customer came, and needs the room until then.
+    Status.NO_SHOW: frozenset({Status.CONFIRMED, Status.COMPLETED}),
 }
 
 

@@ -90,9 +90,24 @@ def test_no_show_is_marked_and_undone(office, clock):
 
     assert get_current_status(reservation) == Status.NO_SHOW
 
+    assert "New status Confirmed" in words(office.get(action_url(reservation, "undo-no-show")))
     confirm(office, reservation, "undo-no-show")
 
-    assert get_current_status(reservation) == Status.COMPLETED
+    assert get_current_status(reservation) == Status.CONFIRMED
+
+
+def test_undo_no_show_says_that_the_room_was_booked_meanwhile(office, clock):
+    reservation = make_booking()
+    clock.move_to(START + HOUR)
+    office.force_login(AdministratorFactory())
+    confirm(office, reservation, "no-show")
+    make_booking(room=reservation.room, start=START + 2 * HOUR, hours=1, now=START + HOUR)
+
+    page = office.get(action_url(reservation, "undo-no-show"))
+
+    assert "The room has been booked by somebody else meanwhile." in words(page)
+    assert messages_of(confirm(office, reservation, "undo-no-show"))[0][0] == "error"
+    assert get_current_status(reservation) == Status.NO_SHOW
 
 
 def test_adjust_price_of_draft(office):

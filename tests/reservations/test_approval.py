@@ -158,6 +158,36 @@ def test_no_show_is_undone_if_the_customer_came():
                 approval.undo_no_show(row.pk, now=START + DAY)
 
 
+def test_no_show_undone_before_the_end_holds_its_room_again(ada):
+    reservation = make_booking(ada)
+    room = reservation.room
+    approval.mark_no_show(reservation.pk, now=START + MINUTE)
+    # Neither the customer's own draft prevents it, nor an expired hold of another one.
+    own = make_draft(ada, room, start=START + HOUR, hours=1, now=START + MINUTE)
+    make_draft(room=room, start=START + 2 * HOUR, hours=1, now=START + MINUTE)
+
+    undone = approval.undo_no_show(reservation.pk, now=START + 30 * MINUTE)
+
+    assert (undone.status, undone.holds_slot) == (Status.CONFIRMED, True)
+    assert not Reservation.objects.get(pk=own.pk).holds_slot
+    with pytest.raises(SlotUnavailable):
+        make_draft(room=room, start=START + HOUR, hours=1, now=START + 30 * MINUTE)
+    assert run_close_overdue(START + 3 * HOUR)[reservation.pk] == Status.COMPLETED
+
+
+def test_no_show_is_not_undone_before_its_end_if_the_room_was_booked(ada):
+    reservation = make_booking(ada)
+    approval.mark_no_show(reservation.pk, now=START + MINUTE)
+    make_booking(room=reservation.room, start=START + HOUR, hours=1, now=START + MINUTE)
+
+    with pytest.raises(SlotUnavailable, match="booked by somebody else meanwhile"):
+        approval.undo_no_show(reservation.pk, now=START + 2 * MINUTE)
+
+    assert Reservation.objects.get(pk=reservation.pk).status == Status.NO_SHOW
+    undone = approval.undo_no_show(reservation.pk, now=START + 3 * HOUR)
+    assert undone.status == Status.COMPLETED
+
+
 def test_no_show_of_completed_reservation_is_accepted_others_are_refused():
     for status in Status:
         row = ReservationFactory(status=status)

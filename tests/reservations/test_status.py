@@ -31,6 +31,7 @@ LEGAL = {
     ("Confirmed", "Completed"),
     ("Confirmed", "NoShow"),
     ("Completed", "NoShow"),
+    ("NoShow", "Confirmed"),
     ("NoShow", "Completed"),
 }
 PAIRS = list(product(Status.values, Status.values))

@@ -137,7 +137,9 @@ class UndoNoShowAction(Action):
         return reservation.status == Status.NO_SHOW
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
-        return _build_attendance_preview(Status.COMPLETED)
+        return _build_attendance_preview(
+            approval.get_status_after_undo(request.reservation, now=request.now)
+        )
 
     def execute(self, request: ActionRequest) -> str:
         approval.undo_no_show(request.reservation.pk, by=request.by, now=request.now)
