@@ -35,7 +35,9 @@ PASSWORD = "tests-only"
 PAGE = "docs/many-machines.md"
 INSTALL = "deploy/install.sh rooms.example.com sandbox"
 # The page says how patronictl gets the password.
-PATRONICTL = "set -a; . /etc/patroni_env.conf; patronictl --config-file /etc/patroni/config.yml"
+PATRONICTL = (
+    "set -a; . /etc/patroni_env.conf; set +a; patronictl --config-file /etc/patroni/config.yml"
+)
 HOSTS = "db1,db2,db3"
 DATABASE = f"postgres://roombook:{PASSWORD}@{HOSTS}:{{}}/roombook?target_session_attrs={{}}"
 
