@@ -17,6 +17,7 @@ from django.core.management import call_command, get_commands
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from roombook.jobs import JOB_INTERVALS
 from tests.test_startup import run
 
 ROOT = Path(__file__).parent.parent
@@ -53,6 +54,14 @@ def test_commands_of_the_pages_for_operators_exist(page):
 
     assert commands <= set(get_commands())
     assert [name for name in files if not (ROOT / name).exists() and name not in CREATED] == []
+
+
+def test_rehearsal_skips_ids_as_the_restore_does():
+    in_script = re.findall(r"^manage (\w+)", (DEPLOY / "rehearse-restore").read_text(), re.M)
+    page = (ROOT / "docs/backup.md").read_text()
+    in_page = re.findall(r"^ {7}deploy/manage (\w+)", page, re.M)
+
+    assert in_page[:2] == in_script[:2] == ["migrate", "skip_ids"]
 
 
 def test_rehearsal_sets_existing_settings():
@@ -101,13 +110,17 @@ def read_compose(name):
 @pytest.mark.parametrize("name", COMPOSE_FILES)
 def test_timers_compose_and_readme_have_the_same_commands(name):
     timers = {file.stem.split("@")[1] for file in SYSTEMD.glob("*.timer")}
-    loop = read_compose(name)["services"]["clock"]["command"][-1]
-    in_compose = re.findall(r"python manage\.py (\w+)$", loop, re.M)
+    services = read_compose(name)["services"]
+    loops = {each: services[each]["command"][-1] for each in ("clock", "webhooks")}
+    commands = {
+        each: re.findall(r"python manage\.py (\w+)$", loop, re.M) for each, loop in loops.items()
+    }
     in_readme = re.findall(r"^\| `(\w+)` \| (?:every|daily)", README, re.M)
 
-    assert timers == set(in_compose) == set(in_readme)
-    assert timers <= set(get_commands())
-    assert "clearsessions" in timers
+    # A receiver that is slow must not delay the others.
+    assert commands["webhooks"] == ["send_webhooks"]
+    assert sorted(commands["clock"] + commands["webhooks"]) == sorted(JOB_INTERVALS)
+    assert timers == set(JOB_INTERVALS) == set(in_readme) <= set(get_commands())
 
 
 @pytest.mark.django_db
