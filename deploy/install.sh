@@ -196,18 +196,22 @@ has_units() {
     done
 }
 make_units() {
+    # An existing service loads a new version below, without an interruption.
+    start=start
     for unit in $(list_units); do
         [ -e "/etc/systemd/system/$unit" ] || {
             mkdir -p "$(dirname "/etc/systemd/system/$unit")"
             cp --no-dereference "deploy/systemd/$unit" "/etc/systemd/system/$unit"
+            case "$unit" in ./roombook.service*) start=restart ;; esac
         }
     done
     systemctl daemon-reload
-    units=$(cd deploy/systemd && ls -- roombook.service *.timer)
+    timers=$(cd deploy/systemd && ls -- *.timer)
     # shellcheck disable=SC2086  # a list
-    systemctl enable $units
+    systemctl enable roombook.service $timers
     # shellcheck disable=SC2086  # a list
-    systemctl restart $units
+    systemctl restart $timers
+    systemctl $start roombook.service
 }
 
 has_certificate() { [ -s /etc/nginx/tls/fullchain.pem ] && [ -s /etc/nginx/tls/privkey.pem ]; }

@@ -169,6 +169,17 @@ def test_install_again_keeps_edited_files_and_reads_settings_as_the_service_does
     assert "DATABASE_URL=postgres://" in before
 
 
+def test_install_again_with_a_new_timer_does_not_restart_the_service(machine):
+    unit = "roombook-job@send_webhooks.timer"
+    machine.run(f"systemctl disable --now {unit}; rm /etc/systemd/system/{unit}")
+    main_process = machine.run("systemctl show roombook --property MainPID").stdout
+
+    machine.run("deploy/install.sh rooms.example.com stripe")
+
+    machine.run(f"systemctl is-enabled {unit} && systemctl is-active {unit}")
+    assert machine.run("systemctl show roombook --property MainPID").stdout == main_process
+
+
 def test_commands_of_the_runbook_run(machine):
     machine.run(f"{SIGN_IN} | grep --quiet Error")
 
@@ -180,9 +191,12 @@ def test_commands_of_the_runbook_run(machine):
 
 def test_commands_of_the_upgrade_run(machine):
     main_process = machine.run("systemctl show roombook --property MainPID").stdout
+    unit = "roombook-job@send_webhooks.timer"
+    machine.run(f"systemctl disable --now {unit}; rm /etc/systemd/system/{unit}")
 
     type_commands(machine, UPGRADE)
 
+    machine.run(f"systemctl is-active {unit}")
     assert machine.run("systemctl show roombook --property MainPID").stdout != main_process
     machine.run("curl --fail --header 'Host: rooms.example.com' http://127.0.0.1:8000/readyz")
 
