@@ -246,7 +246,7 @@ class World:
                 "PageSize": 1,
                 "Cursor": "",
             },
-            "Get calendar": {"Revoke": True},
+            "Get calendar": {"Revoke": False},
             "Update favorite": {"CenterId": self.center.pk, "IsFavorite": True},
             "Remove payment info": {},
             "Sign out": {},
