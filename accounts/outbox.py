@@ -72,7 +72,10 @@ def send_due_messages(
         message = OutboxMessage.objects.due(start).first()
         if message is None:
             return
-        if not _claim(message, clock()):
+        now = clock()
+        if not _claim(message, now):
+            # Another process was faster, or the message has expired since the start of the run.
+            OutboxMessage.objects.expired(now).delete()
             continue
         attempted += 1
         is_server_reached = _send(message, clock)
@@ -82,10 +85,11 @@ def send_due_messages(
 
 
 def _claim(message: OutboxMessage, now: datetime) -> bool:
-    """Lease the message to this process; False if another process was faster."""
+    """Lease the message to this process; False if another was faster, or if it has expired."""
     claimed = (
         OutboxMessage.objects.waiting()
         .filter(pk=message.pk, attempts=message.attempts, next_attempt_at=message.next_attempt_at)
+        .exclude(expires_at__lte=now)
         .update(attempts=F("attempts") + 1, next_attempt_at=now + SENDING_LEASE)
     )
     message.attempts += 1

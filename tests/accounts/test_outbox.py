@@ -2,6 +2,7 @@
 
 import email
 import email.policy
+import itertools
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -174,6 +175,20 @@ def test_send_due_sends_oldest_first_up_to_limit():
     tried = send(limit=2)
 
     assert [each.pk for each in tried] == [messages[2].pk, messages[1].pk]
+
+
+@pytest.mark.django_db
+def test_message_that_expires_while_others_are_sent_is_deleted_and_not_sent():
+    first = write(now=NOW - timedelta(minutes=1))
+    write(expires_at=NOW + timedelta(minutes=2))
+    minutes = itertools.count()
+
+    # Each reading of the clock is a minute later.
+    sent = outbox.send_due_messages(clock=lambda: NOW + timedelta(minutes=next(minutes)))
+
+    assert [each.pk for each in sent] == [first.pk]
+    assert OutboxMessage.objects.get() == first
+    assert len(mail.outbox) == 1
 
 
 @pytest.mark.django_db
