@@ -115,11 +115,22 @@ def store_unknown_payment(
         released.update(resolved_at=None, resolution="")
 
 
-def keep_unknown_payment(gateway: str, key: UUID, reference: str, *, now: datetime) -> None:
-    """Remember a payment that a webhook mentioned; reconcile_payments asks the gateway for it."""
-    UnknownPayment.objects.get_or_create(
+def keep_unknown_payment(gateway: str, key: UUID, reference: str, *, now: datetime) -> bool:
+    """Remember a payment that a webhook mentioned; reconcile_payments asks the gateway for it.
+
+    If it was resolved, the gateway is asked now, because the bank may have returned its refund.
+    Returns whether staff have to resolve it. Raises GatewayUnavailable or GatewayRefused.
+    """
+    unknown, _ = UnknownPayment.objects.get_or_create(
         key=key, defaults={"gateway": gateway, "reference": reference, "found_at": now}
     )
+    if unknown.resolved_at is None or unknown.resolution == KEPT:
+        return unknown.resolved_at is None
+    status = gateways.get_gateway(gateway).find_payment(key)
+    if status is None or not status.held:
+        return False
+    store_unknown_payment(gateway, key, status, now=now)
+    return True
 
 
 def get_unresolved() -> QuerySet[UnknownPayment]:
@@ -182,7 +193,9 @@ def _release(gateway: Gateway, key: UUID, status: GatewayPayment) -> str:
         status = gateway.void(key)
         if not status.held:
             return "voided"
-    refund_key = uuid5(NAMESPACE_URL, f"release:{key}:{status.refunded}")
+    # A refund that the bank returned keeps its key, so another one needs another key.
+    failures = sum(refund.failed for refund in gateway.list_refunds(key))
+    refund_key = uuid5(NAMESPACE_URL, f"release:{key}:{status.refunded}:{failures}")
     gateway.refund(key=key, refund_key=refund_key, amount=status.held)
     return "refunded"
 

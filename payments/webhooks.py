@@ -83,10 +83,10 @@ def find_payment(event: "StripeEvent", *, now: datetime) -> Payment | None:
         return payment
     # A restored backup may lack the intent, the payment, or both.
     store_intent(key, event.intent, is_live=event.is_live)
-    if payment is None:
-        logger.error("%s: %s is not in our database.", event.type, event.intent)
     if payment is None or payment.state in WITHOUT_MONEY:
-        keep_unknown_payment("stripe", key, event.intent, now=now)
+        is_unresolved = keep_unknown_payment("stripe", key, event.intent, now=now)
+        if payment is None and is_unresolved:
+            logger.error("%s: %s is not in our database.", event.type, event.intent)
     return payment
 
 

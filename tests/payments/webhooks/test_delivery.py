@@ -15,6 +15,7 @@ from django.test import Client
 from payments import gateway_events
 from payments.gateways.stripe_models import StripePayment
 from payments.models import GatewayCheckpoint, GatewayEvent, Payment, Refund, UnknownPayment
+from payments.unknown_payments import get_unresolved
 from payments.webhooks import EVENT_HANDLERS
 from reservations.booking import approval
 from reservations.models import Reservation
@@ -128,6 +129,33 @@ def test_event_of_an_unknown_payment_is_logged_and_kept(
         call_command("reconcile_payments", release=True)
     assert [refund["amount"] for refund in stripe_server.refunds] == [7500]
     call_command("reconcile_payments")
+
+
+def test_released_payment_whose_refund_the_bank_returns_is_reported_and_released_again(
+    send, lost_payment, stripe_server, caplog
+):
+    # The checkpoint is newer than the payment, so only events lead to it.
+    GatewayCheckpoint.objects.create(gateway="stripe", compared_until=NOW + timedelta(days=1))
+    send(stripe_server.event("payment_intent.succeeded", stripe_server.intents[0]))
+    with pytest.raises(CommandError, match="for no booking here; refunded"):
+        call_command("reconcile_payments", release=True)
+    caplog.clear()
+    [returned] = stripe_server.refunds
+    # The events of our own refund change nothing.
+    send(stripe_server.event("refund.created", returned))
+    send(stripe_server.event("charge.refunded", stripe_server.charges[0]))
+    assert UnknownPayment.objects.get().resolution == "refunded"
+    assert "is not in our database" not in caplog.text
+
+    stripe_server.fail_refund(returned)
+    assert send(stripe_server.event("refund.failed", returned)).status_code == 200
+
+    assert "is not in our database" in caplog.text
+    [unknown] = get_unresolved()
+    assert (unknown.amount, unknown.resolution) == (75, "")
+    with pytest.raises(CommandError, match="for no booking here; refunded"):
+        call_command("reconcile_payments", release=True)
+    assert [each["status"] for each in stripe_server.refunds] == ["failed", "succeeded"]
 
 
 def test_late_event_of_a_voided_payment_is_forgotten(send, pending_booking, stripe_server):
