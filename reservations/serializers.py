@@ -195,6 +195,9 @@ class ReservationChangeInfo(ContractSerializer):
     Timestamp = DateTimeField(help_text="When it changed, in UTC.")
     ReservationId = IdField(help_text="The reservation.")
     CenterId = IdField(help_text="The center of its room.")
+    FormerCenterId = IdField(
+        help_text="The center that it has left, only if it was moved to another."
+    )
     RoomId = IdField(help_text="Its room after the change.")
     Status = TextField(
         contract_type="ReservationStatuses", help_text="Its status after the change."

@@ -16,6 +16,7 @@ from accounts.models import User
 from centers import models as centers
 from reservations.booking import drafts
 from reservations.models import Allowance, Partner, PromoCode, Reservation, WebhookEndpoint
+from reservations.models.history import record_changes
 from reservations.webhooks.events import publish_events
 from roombook.api.contract_schema import OperationSchema
 from tests import factories_centers as make
@@ -108,11 +109,18 @@ class World:
         self.token = issue_token(self.ada)
 
     def make_webhook(self) -> WebhookEndpoint:
-        """A webhook of all centers, with the events of both drafts."""
+        """A webhook of all centers, with the events of both drafts and of a move."""
         webhook = WebhookEndpoint.objects.create(
             description="Door locks", url="https://hooks.example.com/", created_at=NOW
         )
         self.access_key = webhook.issue_access_key()
+        record_changes(
+            self.reservation,
+            {"room": ("Elsewhere", self.room.name)},
+            by=None,
+            now=NOW,
+            former_center_id=self.other_center.pk,
+        )
         publish_events(now=NOW)
         return webhook
 
@@ -254,7 +262,7 @@ class World:
                 "WebhookId": self.webhook.pk,
                 "AccessKey": self.access_key,
                 "Since": "2027-02-20T00:00:00Z",
-                "PageSize": 1,
+                "PageSize": 100,
                 "Cursor": "",
             },
         }

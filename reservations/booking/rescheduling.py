@@ -176,8 +176,13 @@ def reschedule(
         )
         result = replace(result, refund=refund)
     old, waived = result.old, result.waived
+    has_moved = old.room.center_id != new.room.center_id
+    old_room, new_room = describe_room(old.room), describe_room(new.room)
+    if has_moved and old_room == new_room:  # Two centers may have the same name.
+        old_room += f" (center {old.room.center_id})"
+        new_room += f" (center {new.room.center_id})"
     changes = {
-        "room": (describe_room(old.room), describe_room(new.room)),
+        "room": (old_room, new_room),
         "start": (old.start, new.start),
         "end": (old.end, new.end),
         "hold_until": (old_hold, reservation.hold_until),
@@ -186,7 +191,13 @@ def reschedule(
         "refund": (None, result.refund or None),
         "waived": (None, f"{money.format_amount(waived)}: {waiver}" if waived else None),
     }
-    history.record_changes(reservation, changes, by=by, now=now)
+    history.record_changes(
+        reservation,
+        changes,
+        by=by,
+        now=now,
+        former_center_id=old.room.center_id if has_moved else None,
+    )
     if not reservation.is_new:
         emails.send_rescheduled(
             reservation,

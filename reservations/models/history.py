@@ -44,13 +44,14 @@ def record_changes(
     *,
     by: "User | None",
     now: dt.datetime,
+    former_center_id: int | None = None,
 ) -> None:
     """Record the fields whose old and new values differ. Without any, nothing is recorded.
 
     The row has its new values already.
 
     `by` is the customer or member of staff who made the change, or None for an automatic change or
-    a command.
+    a command. `former_center_id` is the center that the reservation has left, if any.
     """
     serialized = {
         name: [_serialize(old), _serialize(new)]
@@ -60,7 +61,7 @@ def record_changes(
     if not serialized:
         return
     entry = build_entry(row, AuditAction.UPDATE, serialized, by=by, timestamp=now)
-    entry.unpublished_event = _build_event(row, serialized)
+    entry.unpublished_event = _build_event(row, serialized, former_center_id)
     entry.save(force_insert=True)
 
 
@@ -69,7 +70,9 @@ def get_unpublished() -> QuerySet[AuditEntry]:
     return AuditEntry.objects.filter(unpublished_event__isnull=False)
 
 
-def _build_event(row: "Reservation", changes: Mapping[str, object]) -> dict[str, object]:
+def _build_event(
+    row: "Reservation", changes: Mapping[str, object], former_center_id: int | None
+) -> dict[str, object]:
     """Return what an event says, as far as this row knows it without another query."""
     if "status" in changes:
         event_type = EventType(f"reservation.{row.status.lower()}")
@@ -78,6 +81,7 @@ def _build_event(row: "Reservation", changes: Mapping[str, object]) -> dict[str,
     else:
         event_type = EventType.UPDATED
     names = (EVENT_FIELDS[name] for name in changes if name in EVENT_FIELDS)
+    former_center = {"FormerCenterId": former_center_id} if former_center_id is not None else {}
     return {
         "Type": event_type,
         "ReservationId": row.pk,
@@ -86,6 +90,7 @@ def _build_event(row: "Reservation", changes: Mapping[str, object]) -> dict[str,
         "Start": _serialize(row.start),
         "End": _serialize(row.end),
         "Changed": list(dict.fromkeys(names)),
+        **former_center,
     }
 
 

@@ -107,7 +107,7 @@ class WebhookEndpoint(models.Model):
         return (
             self.is_active
             and event.occurred_at >= self.created_at
-            and self.center_id in (None, event.center_id)
+            and self.center_id in (None, event.center_id, event.former_center_id)
             and (not self.event_types or event.type in self.event_types)
         )
 
@@ -140,7 +140,9 @@ class WebhookEventQuerySet(models.QuerySet["WebhookEvent"]):
         """Return what the endpoint may know of, in the order in which it was published."""
         events = self.exclude(type=TEST_EVENT_TYPE).filter(occurred_at__gte=endpoint.created_at)
         if endpoint.center_id is not None:
-            events = events.filter(center_id=endpoint.center_id)
+            events = events.filter(
+                Q(center_id=endpoint.center_id) | Q(former_center_id=endpoint.center_id)
+            )
         if endpoint.event_types:
             events = events.filter(type__in=endpoint.event_types)
         return events.order_by("pk")
@@ -159,6 +161,9 @@ class WebhookEvent(models.Model):
     published_at = models.DateTimeField(db_index=True)
     # Plain numbers: events outlive the rows that they name.
     center_id = models.IntegerField(null=True)
+    former_center_id = models.IntegerField(
+        null=True, help_text="The center that the reservation has left; most events have none."
+    )
     version = models.BigIntegerField(
         null=True, help_text="The number of the history entry; empty in a test event."
     )
@@ -171,7 +176,14 @@ class WebhookEvent(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["version"], name="webhook_event_once_per_history_entry")
         ]
-        indexes = [models.Index(fields=["center_id", "id"], name="webhook_event_by_center")]
+        indexes = [
+            models.Index(fields=["center_id", "id"], name="webhook_event_by_center"),
+            models.Index(
+                fields=["former_center_id", "id"],
+                condition=Q(former_center_id__isnull=False),
+                name="webhook_event_by_former_center",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.type} {self.message_id}"

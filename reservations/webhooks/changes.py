@@ -27,6 +27,7 @@ class ReservationChange:
     timestamp: dt.datetime
     reservation_id: int
     center_id: int | None
+    former_center_id: int | None
     room_id: int
     status: str
     start: dt.datetime
@@ -107,6 +108,7 @@ def _build_change(event: WebhookEvent) -> ReservationChange:
         timestamp=event.occurred_at,
         reservation_id=data["ReservationId"],
         center_id=event.center_id,
+        former_center_id=event.former_center_id,
         room_id=data["RoomId"],
         status=data["Status"],
         start=dt.datetime.fromisoformat(data["Start"]),

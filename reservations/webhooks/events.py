@@ -82,6 +82,7 @@ def build_event(
         occurred_at=entry.timestamp,
         published_at=now,
         center_id=center_id,
+        former_center_id=content.get("FormerCenterId"),
         version=entry.pk,
         data=data,
     )

@@ -25,6 +25,7 @@ TYPES = {
         "Timestamp": "DateTime",
         "ReservationId": "int",
         "CenterId": "int",
+        "FormerCenterId": "int",
         "RoomId": "int",
         "Status": "ReservationStatuses",
         "Start": "DateTime",

@@ -1,18 +1,23 @@
 """List reservation changes (B25.9)."""
 
 import datetime as dt
+import json
+from contextlib import ExitStack
 
 import pytest
 import time_machine
 from django.db import transaction
 
-from reservations.booking import cancellation
+from reservations.booking import cancellation, rescheduling
 from reservations.models import WebhookEvent
 from reservations.webhooks.events import create_test_event, publish_events
 from tests.concurrency import run_concurrently
-from tests.factories_reservations import NOW, make_booking
+from tests.factories_centers import CenterFactory
+from tests.factories_people import StaffFactory
+from tests.factories_reservations import NOW, make_booking, make_room
 from tests.http import post, post_csv
-from tests.webhooks.helpers import make_endpoint
+from tests.webhooks.helpers import make_endpoint, publish_and_send
+from tests.webhooks.receiver import receive
 
 pytestmark = pytest.mark.django_db
 PATH = "/api/integrations/changes"
@@ -127,6 +132,48 @@ def test_webhook_lists_its_center_and_types_only_and_no_test_events(client):
     [change] = limited.read()["Changes"]
     assert (change["ReservationId"], change["Type"]) == (here.pk, "reservation.confirmed")
     assert {each["ReservationId"] for each in everything.read()["Changes"]} == {here.pk, there.pk}
+
+
+def test_move_to_another_center_is_reported_to_both_and_later_changes_to_the_new_one(
+    client, settings
+):
+    settings.DEBUG = True  # The own machine may be called.
+    booking, new_room = make_booking(now=NOW), make_room()
+    old, new = booking.room.center_id, new_room.center_id
+    with ExitStack() as stack:
+        receivers = [stack.enter_context(receive()) for _ in range(3)]
+        integrators = [
+            Integrator(client, url=receiver.url, center_id=center)
+            for receiver, center in zip(receivers, (old, new, CenterFactory().pk), strict=True)
+        ]
+        rescheduling.reschedule(
+            booking.pk,
+            room_id=new_room.pk,
+            start=booking.start,
+            end=booking.end,
+            by=StaffFactory(),
+            now=NOW,
+        )
+        cancellation.cancel(booking.pk, user=booking.user, now=NOW)
+        publish_and_send(NOW)
+        pushed = [[json.loads(body) for _, body in each.requests] for each in receivers]
+
+    listed = [each.read()["Changes"] for each in integrators]
+    booked = [("reservation.processing", old, None), ("reservation.confirmed", old, None)]
+    moved = ("reservation.rescheduled", new, old)
+    cancelled = ("reservation.cancelled", new, None)
+    expected = [[*booked, moved], [moved, cancelled], []]
+    assert [
+        [(each["Type"], each["CenterId"], each.get("FormerCenterId")) for each in changes]
+        for changes in listed
+    ] == expected
+    assert [
+        {
+            (each["type"], each["data"]["CenterId"], each["data"].get("FormerCenterId"))
+            for each in events
+        }
+        for events in pushed
+    ] == [set(each) for each in expected]
 
 
 def test_wrong_credentials_are_refused_alike(client, integrator):

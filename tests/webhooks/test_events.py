@@ -182,4 +182,4 @@ def test_change_that_is_committed_late_is_published_after_the_later_one():
 def test_history_entry_and_its_event_are_one_statement(django_assert_num_queries):
     draft = make_draft(now=NOW)
     with django_assert_num_queries(1):
-        record_changes(draft, {"total_cost": (1, 2)}, by=None, now=NOW)
+        record_changes(draft, {"total_cost": (1, 2)}, by=None, now=NOW, former_center_id=1)
