@@ -37,7 +37,7 @@ BUDGET = {
     "Cancel reservation": 25,
     "Update allowances": 30,  # including the same
     "List reservations": 14,
-    "Get calendar": 4,
+    "Get calendar": 2,
     "Update favorite": 9,
     "Remove payment info": 7,
     "Sign out": 2,

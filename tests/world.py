@@ -12,7 +12,7 @@ from django.core.files.base import ContentFile
 from django.db import transaction
 from PIL import Image
 
-from accounts.models import User
+from accounts.models import CalendarAddress, User
 from centers import models as centers
 from reservations.booking import drafts
 from reservations.models import Allowance, Partner, PromoCode, Reservation, WebhookEndpoint
@@ -107,6 +107,7 @@ class World:
         in_june = dt.datetime(2027, 6, 1, 15, tzinfo=dt.UTC)
         ReservationFactory(user=self.ada, room=self.room, start=in_june, booked_at=NOW)
         self.token = issue_token(self.ada)
+        CalendarAddress.get_secret(self.ada)
 
     def make_webhook(self) -> WebhookEndpoint:
         """A webhook of all centers, with the events of both drafts and of a move."""
