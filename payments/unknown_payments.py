@@ -118,7 +118,7 @@ def store_unknown_payment(
 def keep_unknown_payment(gateway: str, key: UUID, reference: str, *, now: datetime) -> bool:
     """Remember a payment that a webhook mentioned; reconcile_payments asks the gateway for it.
 
-    If it was resolved, the gateway is asked now, because the bank may have returned its refund.
+    If it was resolved, its state at the gateway decides: the bank may have returned its refund.
     Returns whether staff have to resolve it. Raises GatewayUnavailable or GatewayRefused.
     """
     unknown, _ = UnknownPayment.objects.get_or_create(
