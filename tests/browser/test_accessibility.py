@@ -29,6 +29,7 @@ def test_pages_have_no_violations(desk, browser, live_server):
     boardroom = room("Boardroom")
     request_for(boardroom, open_day(boardroom), 9)
     make_dispute_and_unknown_payment()
+    create_test_event(make_endpoint(), now=timezone.now())
     found = {}
 
     anonymous = browser.new_page()
