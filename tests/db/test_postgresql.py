@@ -1,9 +1,11 @@
-"""How roombook's PostgreSQL backend checks whether a connection is alive."""
+"""How roombook's PostgreSQL backend finds out that a connection is of no use any more."""
 
 import pytest
-from django.db import connection
+from django.db import close_old_connections, connection
 
 from accounts.models import User
+from tests.factories_people import PASSWORD, UserFactory
+from tests.http import post
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 
@@ -38,3 +40,18 @@ def test_connection_closed_by_the_server_is_not_usable():
     connection.close()
     assert User.objects.count() == 0
     assert connection.prepared == set()
+
+
+def test_server_that_refuses_changes_is_unavailable_until_the_next_connection(client):
+    body = {"EmailAddress": UserFactory().email, "Password": PASSWORD}
+    with connection.cursor() as cursor:
+        cursor.execute("SET default_transaction_read_only = on")
+
+    refused = post(client, "/api/sign-in", body)
+    # What Django does after each request, except those of the test client.
+    close_old_connections()
+    accepted = post(client, "/api/sign-in", body)
+
+    assert refused.status_code == 503
+    assert int(refused["Retry-After"]) > 0
+    assert accepted.status_code == 200

@@ -1,5 +1,6 @@
 """Django's PostgreSQL backend, with fewer health checks and a list of prepared statements.
 
+A server that refuses changes is an outage, which ends with the next connection.
 Behind PgBouncer it prepares nothing, and requires the limits of sessions to be set for the role.
 """
 
@@ -8,12 +9,30 @@ import select
 import time
 from typing import Any
 
+import psycopg2
+import psycopg2.errors
+import psycopg2.extensions
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db.backends.postgresql import base
 
 # A connection that answered this recently is assumed to be alive while its socket is quiet.
 ASSUME_ALIVE_SECONDS = 1.0
+
+
+class Cursor(psycopg2.extensions.cursor):
+    """A cursor that leaves a server which has become a standby.
+
+    Behind PgBouncer, connections survive a switchover, and PostgreSQL then refuses every change.
+    """
+
+    def execute(self, query: Any, vars: Any = None) -> None:  # noqa: A002 (its name in psycopg2)
+        """Execute the statement. Raises OperationalError if the server refuses changes."""
+        try:
+            super().execute(query, vars)
+        except psycopg2.errors.ReadOnlySqlTransaction as error:
+            self.connection.close()
+            raise psycopg2.OperationalError("The server refuses changes") from error
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -27,7 +46,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     has_session_limits = False
 
     def get_new_connection(self, conn_params: Any) -> Any:
-        connection = super().get_new_connection(conn_params)
+        connection = super().get_new_connection({**conn_params, "cursor_factory": Cursor})
         self.prepared = None if settings.PGBOUNCER else set()
         if settings.PGBOUNCER and not DatabaseWrapper.has_session_limits:
             try:
