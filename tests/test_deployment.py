@@ -34,6 +34,7 @@ SCRIPTS = [
     *sorted(DEPLOY.glob("*.sh")),
     DEPLOY / "manage",
     DEPLOY / "rehearse-restore",
+    DEPLOY / "patroni/reset-pgbouncer",
     ROOT / ".ci/run",
 ]
 

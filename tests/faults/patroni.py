@@ -80,6 +80,8 @@ class PatroniCluster:
             (r"custom_conf: .*", f"custom_conf: {self.folder}/roombook.conf"),
             (r"bin_dir: .*", f"bin_dir: {programs()}"),
             (r"archive_command: .*", "archive_command: /bin/true"),
+            # Another PgBouncer may run on this machine.
+            (r"callbacks:(\n +on_\w+: .*)+", "callbacks: {}"),
             # The watchdog would reset this machine.
             (r"mode: required", 'mode: "off"'),
         ):
