@@ -155,6 +155,21 @@ def count_log_lines(machine: Machine, field: str, value: str) -> int:
     return machine.run("journalctl -u roombook").stdout.count(f'"{field}": {value}')
 
 
+def switch_over(machine: Machine) -> str:
+    """Make the synchronous standby the primary; return the name of the former one."""
+    roles = read_roles(machine)
+    old, standby = roles["Leader"], roles["Sync Standby"]
+    machine.run(f"{PATRONICTL} switchover --master {old} --candidate {standby} --force roombook")
+    wait_for(lambda: find_primary(machine) not in {None, old}, "another primary")
+    return old
+
+
+def is_offered_as_primary(machine: Machine, name: str) -> bool:
+    """Whether PgBouncer on this server says that it accepts changes."""
+    uri = f"postgres://roombook:{PASSWORD}@{name}:6432/roombook?target_session_attrs=read-write"
+    return machine.run(f"psql '{uri}' -Atc 'SELECT 1'", statuses={0, 2}).returncode == 0
+
+
 def test_walk_through_the_page_books_rooms_before_and_after_a_switchover(network):
     on_all(network, DATABASES, set_up_database_server)
     db1, web1 = network["db1"], network["web1"]
@@ -192,10 +207,8 @@ def test_walk_through_the_page_books_rooms_before_and_after_a_switchover(network
 
     for days in (30, 37):
         book(network, days)
-    roles = read_roles(db1)
-    old, standby = roles["Leader"], roles["Sync Standby"]
-    db1.run(f"{PATRONICTL} switchover --master {old} --candidate {standby} --force roombook")
-    wait_for(lambda: find_primary(db1) not in {None, old}, "another primary")
+    former = switch_over(db1)
+    wait_for(lambda: not is_offered_as_primary(web1, former), "a PgBouncer that was reset")
     for days in (44, 51):
         book(network, days)
 
@@ -207,3 +220,10 @@ def test_walk_through_the_page_books_rooms_before_and_after_a_switchover(network
     for name in WEBS:
         for job in ("send_outbox", "reconcile_payments", "expire_reservations", "verify_integrity"):
             network[name].run(f"systemctl start roombook-job@{job}")
+
+    # The control: nothing resets PgBouncer.
+    on_all(
+        network, DATABASES, lambda each: each.run("ln -sf /bin/true /etc/patroni/reset-pgbouncer")
+    )
+    former = switch_over(db1)
+    assert is_offered_as_primary(web1, former)
