@@ -29,7 +29,7 @@ class RateInfo(ContractSerializer):
     FlatRate = DecimalField(help_text="A price that is left out is not offered; 0 is free.")
     Hourly = DecimalField(help_text="The price of an hour.")
     HalfDay = DecimalField(help_text="Up to 4 hours.")
-    FullDay = DecimalField(help_text="Any length within one day.")
+    FullDay = DecimalField(help_text="However long, within one day.")
     SetupFee = DecimalField(help_text="Once per booking.")
     BillInBlocks = BooleanField(
         help_text="Billed by the started hour, not by the started quarter of an hour."
@@ -178,7 +178,7 @@ class SearchFilterCriteria(ContractSerializer):
     )
     ResourceTypeIds = ListField(IdField(), help_text="Types of room: any of them.")
     ServiceIds = ListField(IdField(), help_text="Types of service: all of them.")
-    NeighborhoodIds = ListField(IdField(), help_text="Any of them.")
+    NeighborhoodIds = ListField(IdField(), help_text="At least one of them.")
     OnlyAfterHours = BooleanField(
         help_text="Only centers that can be booked outside their opening hours."
     )

@@ -26,7 +26,7 @@ class AccountPaymentInfo(ContractSerializer):
     SecurityCode = SecretField(
         max_length=10, help_text="3 digits, 4 for American Express; may be left out."
     )
-    ExpirationDate = DateTimeField(help_text="Required. Any time in the month of expiry.")
+    ExpirationDate = DateTimeField(help_text="Required. A time in the month of expiry.")
     BillingAddress = AddressInfo(help_text="Passed on to the bank, which may compare it.")
 
 

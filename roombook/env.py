@@ -41,7 +41,7 @@ def read_text(name: str, default: str | type[Required] = "") -> str:
 
 
 def read_bool(name: str, *, default: bool) -> bool:
-    """True or false. Any other word is an error: `DEBUG=ture` is not taken for false."""
+    """True or false. Other words are errors: `DEBUG=ture` is not taken for false."""
 
     def parse(raw: str) -> bool:
         if raw.lower() not in TRUE_WORDS | FALSE_WORDS:

@@ -39,7 +39,7 @@ class Link:
 @require_safe
 @conditional_page
 def show_page(request: HttpRequest, name: str = "") -> HttpResponse:
-    """Show the page with this name, or the index. Any other name is 404."""
+    """Show the page with this name, or the index. Other names are 404."""
     file = find_pages().get(name)
     if file is None:
         raise Http404

@@ -24,7 +24,7 @@ from roombook.backoffice.models import AuditEntry
 from roombook.db.transactions import in_transaction
 
 BATCH_SIZE = 500
-# Any number that no other lock of the service uses.
+# A number that no other lock of the service uses.
 PUBLISHING_LOCK = 7_205_118
 # Kept a little longer, so that a cursor of the last page still leads on.
 PRUNING_MARGIN = dt.timedelta(days=1)

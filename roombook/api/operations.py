@@ -57,7 +57,7 @@ class Operation(APIView):
 
     http_method_names = ["post"]
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if cls.accepts_idempotency_key and (cls.returns_secret or not cls.requires_token):
             raise TypeError(f"{cls.__name__}: the response belongs to no account, or is secret.")

@@ -95,7 +95,7 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
             for value in values
         )
 
-    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         if self.secret_fields.intersection(lookup.split(LOOKUP_SEP)):
             return False
         return super().lookup_allowed(lookup, value, request)

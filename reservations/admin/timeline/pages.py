@@ -24,7 +24,7 @@ from roombook import dates
 from roombook.backoffice.widgets import INPUT_CLASSES, DateTextInput
 from roombook.ids import parse_id
 
-# Any of these permissions is enough.
+# One of these permissions is enough.
 VIEW_PERMISSIONS = (roles.VIEW_RESERVATION, roles.CHANGE_RESERVATION)
 DAY, WEEK = dt.timedelta(days=1), dt.timedelta(days=7)
 
