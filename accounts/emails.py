@@ -1,6 +1,6 @@
 """Renders e-mails, and the e-mails about an account itself."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypedDict
 
@@ -34,6 +34,30 @@ def get_service_name() -> str:
     """The service's name for customers: the sender's name in e-mails."""
     name, address = parse_sender(settings.DEFAULT_FROM_EMAIL)
     return name or address
+
+
+def enqueue_email(
+    *,
+    user_id: int,
+    to: str,
+    kind: str,
+    about: str,
+    heading: str,
+    paragraphs: Sequence[str],
+    expires_at: datetime | None = None,
+    now: datetime,
+) -> None:
+    """Write an e-mail of plain paragraphs, whose heading is also its subject, to the outbox."""
+    OutboxMessage.enqueue(
+        user_id=user_id,
+        to=to,
+        kind=kind,
+        about=about,
+        subject=heading,
+        expires_at=expires_at,
+        now=now,
+        **render_email("base", {"heading": heading, "paragraphs": paragraphs}),
+    )
 
 
 def send_password_changed(
@@ -70,13 +94,12 @@ def _send_account_changed(
     ]
     about = f"account {user_id}"
     with suppress_mail_errors(about):
-        heading = f"Your {what} was {change}"
-        OutboxMessage.enqueue(
+        enqueue_email(
             user_id=user_id,
             to=email,
             kind=kind,
             about=about,
-            subject=heading,
+            heading=f"Your {what} was {change}",
+            paragraphs=paragraphs,
             now=now,
-            **render_email("base", {"heading": heading, "paragraphs": paragraphs}),
         )

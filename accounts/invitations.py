@@ -7,8 +7,8 @@ from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from accounts.emails import get_service_name, render_email
-from accounts.models import OutboxMessage, User
+from accounts import emails
+from accounts.models import User
 from roombook.db.transactions import in_transaction
 
 # The text of these e-mails has a link that sets a password: pages do not show it.
@@ -24,20 +24,19 @@ def send_invitation(user: User, *, base_url: str, invited_by: User, now: datetim
     uid = urlsafe_base64_encode(force_bytes(user.pk))
     token = default_token_generator.make_token(user)
     path = reverse("admin:accounts_invitation", args=[uid, token])
-    service = get_service_name()
+    service = emails.get_service_name()
     paragraphs = [
         f"{invited_by.get_full_name()} invites you to the back office of {service}.",
         f"Your user name is {user.email}.",
         "Choose a password within three days:",
         f"{base_url}{path}",
     ]
-    heading = f"Your access to {service}"
-    OutboxMessage.enqueue(
+    emails.enqueue_email(
         user_id=user.pk,
         to=user.email,
         kind=INVITATION_KIND,
         about=f"account {user.pk}",
-        subject=heading,
+        heading=f"Your access to {service}",
+        paragraphs=paragraphs,
         now=now,
-        **render_email("base", {"heading": heading, "paragraphs": paragraphs}),
     )

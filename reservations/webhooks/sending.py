@@ -18,8 +18,8 @@ from email.utils import parsedate_to_datetime
 from django.conf import settings
 from django.db.models import F
 
-from accounts.emails import get_service_name, render_email
-from accounts.models import OutboxMessage, User
+from accounts.emails import enqueue_email, get_service_name
+from accounts.models import User
 from accounts.models.outbox_message import collapse_whitespace
 from reservations.models.webhooks import (
     MAX_RESPONSE_LENGTH,
@@ -241,12 +241,12 @@ def disable_endpoint(endpoint: WebhookEndpoint, reason: str, *, now: dt.datetime
         " can read what was missed with the operation api/integrations/changes.",
     ]
     for user in User.objects.filter(is_superuser=True, is_active=True).order_by("pk"):
-        OutboxMessage.enqueue(
+        enqueue_email(
             user_id=user.pk,
             to=user.email,
             kind=DISABLED_KIND,
             about=f"webhook {endpoint.pk}",
-            subject=heading,
+            heading=heading,
+            paragraphs=paragraphs,
             now=now,
-            **render_email("base", {"heading": heading, "paragraphs": paragraphs}),
         )
