@@ -15,8 +15,8 @@ PY := .venv/bin/python
 # Settings for tools that only read the code. They do not depend on .env.
 TOOLS := ENV_FILE=/dev/null DEBUG=true
 # Settings of a production server, with a random key.
-PRODUCTION = ENV_FILE=/dev/null DEBUG=false ALLOWED_HOSTS=rooms.example.com PAYMENT_GATEWAY=sandbox \
-	DEFAULT_FROM_EMAIL=rooms@example.com \
+PRODUCTION = ENV_FILE=/dev/null DEBUG=false ALLOWED_HOSTS=rooms.example.com TRUSTED_PROXIES=1 \
+	PAYMENT_GATEWAY=sandbox DEFAULT_FROM_EMAIL=rooms@example.com \
 	SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')"
 
 .PHONY: help env run test coverage faults clients screenshots bench contract-docs stats lint types settings check fmt lock clean

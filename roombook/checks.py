@@ -1,7 +1,9 @@
 """System checks of the settings, each with its id. Errors stop the start, warnings are shown."""
 
 import re
+import socket
 from email.utils import parseaddr
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from babel import Locale, UnknownLocaleError
@@ -143,6 +145,45 @@ def check_debug(**_: object) -> list[CheckMessage]:
             " error pages would show the code and the settings of a server to everybody.",
             hint="Remove DEBUG.",
             id="roombook.E017",
+        )
+    ]
+
+
+@register("roombook")
+def check_proxy(**_: object) -> list[CheckMessage]:
+    """A service that is reached by HTTPS trusts the proxy that decrypts it: it speaks only HTTP."""
+    is_behind_tls = settings.SECURE_SSL_REDIRECT or settings.PUBLIC_URL.startswith("https:")
+    if settings.DEBUG or settings.TRUSTED_PROXIES or not is_behind_tls:
+        return []
+    return [
+        Error(
+            "TRUSTED_PROXIES is 0, but clients use HTTPS: all of them would share the limits of one"
+            " network address, the proxy's, and pages would redirect to https without end.",
+            hint="Set it to the number of your proxies, such as 1 for nginx on this machine.",
+            id="roombook.E022",
+        )
+    ]
+
+
+@register("roombook")
+def check_metrics_address(**_: object) -> list[CheckMessage]:
+    """Only an internal network can read the metrics."""
+    if settings.DEBUG or not settings.METRICS_BIND:
+        return []
+    host = settings.METRICS_BIND[0]
+    try:
+        # As the port is opened: "0" is 0.0.0.0, too. Names are not looked up.
+        found = socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
+    except OSError:
+        return []
+    address = ip_address(found[0][4][0])
+    if not (address.is_unspecified or address.is_global):
+        return []
+    return [
+        Error(
+            f"METRICS_BIND: everybody who reaches {host} could read the metrics.",
+            hint="Use 127.0.0.1, or this machine's address in an internal network.",
+            id="roombook.E023",
         )
     ]
 

@@ -46,7 +46,7 @@ PUBLIC_URL = env.read_text("PUBLIC_URL").rstrip("/")
 CSRF_TRUSTED_ORIGINS = env.read_list("CSRF_TRUSTED_ORIGINS")
 
 # How many of our own proxies add to X-Forwarded-For. Limits by network address depend on it: if it
-# is too high, clients can pretend to have any address.
+# is too high, clients can pretend to have any address. 0 with HTTPS stops the start.
 TRUSTED_PROXIES = env.read_int("TRUSTED_PROXIES", 0)
 
 # How many machines serve requests. With more than one, nothing may be on the disk of one of them.
@@ -376,7 +376,8 @@ LOGIN_REDIRECT_URL = "admin:index"
 # DEBUG, INFO, WARNING or ERROR.
 LOG_LEVEL = env.read_choice("LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR"])
 
-# Where Prometheus reads metrics, such as 127.0.0.1:9464; never a public address. Empty: nowhere.
+# Where Prometheus reads metrics (127.0.0.1:9464). A public address or 0.0.0.0 stops the start.
+# Empty: nowhere.
 METRICS_BIND = env.read_host_and_port("METRICS_BIND")
 if METRICS_BIND:
     MIDDLEWARE.insert(0, "roombook.metrics.middleware.MetricsMiddleware")

@@ -14,6 +14,8 @@ VALID = {
     "ALLOWED_HOSTS": ["rooms.example.com"],
     "PAYMENT_GATEWAY_IS_CHOSEN": True,
     "DEFAULT_FROM_EMAIL": "Rooms <rooms@example.com>",
+    "TRUSTED_PROXIES": 1,
+    "METRICS_BIND": ("127.0.0.1", 9464),
 }
 
 
@@ -121,6 +123,7 @@ def test_any_host_is_allowed_with_a_public_url(settings):
 )
 def test_development_needs_no_production_settings(settings, name, value):
     settings.DEBUG = True
+    settings.TRUSTED_PROXIES = 0
     setattr(settings, name, value)
 
     assert get_problem_ids() == set()
@@ -132,6 +135,7 @@ def test_development_needs_no_production_settings(settings, name, value):
 )
 def test_debug_on_a_server_is_an_error(settings, name, value):
     settings.DEBUG = True
+    settings.TRUSTED_PROXIES = 0
     settings.MEDIA_IS_SHARED = True
     assert "roombook.E017" not in get_problem_ids()
     setattr(settings, name, value)
@@ -139,6 +143,49 @@ def test_debug_on_a_server_is_an_error(settings, name, value):
     assert "roombook.E017" in get_problem_ids()
     settings.DEBUG = False
     assert "roombook.E017" not in get_problem_ids()
+
+
+@pytest.mark.parametrize(
+    ("redirect", "public_url", "is_error"),
+    [
+        (True, "", True),
+        (False, "https://rooms.example.com", True),
+        (False, "http://rooms.internal", False),
+        (False, "", False),
+    ],
+)
+def test_https_without_a_trusted_proxy_is_an_error(settings, redirect, public_url, is_error):
+    settings.SECURE_SSL_REDIRECT = redirect
+    settings.PUBLIC_URL = public_url
+    assert get_problem_ids() == set()
+
+    settings.TRUSTED_PROXIES = 0
+    assert get_problem_ids() == ({"roombook.E022"} if is_error else set())
+
+    settings.DEBUG = True
+    assert get_problem_ids() == set()
+
+
+@pytest.mark.parametrize(
+    ("host", "is_error"),
+    [
+        ("0.0.0.0", True),
+        ("0", True),
+        ("::", True),
+        ("8.8.8.8", True),
+        ("2606:4700::1111", True),
+        ("10.0.0.5", False),
+        ("fd00::5", False),
+        ("metrics.internal", False),
+    ],
+)
+def test_metrics_on_a_public_address_are_an_error(settings, host, is_error):
+    settings.METRICS_BIND = (host, 9464)
+    assert get_problem_ids() == ({"roombook.E023"} if is_error else set())
+
+    settings.DEBUG = True
+    settings.TRUSTED_PROXIES = 0
+    assert get_problem_ids() == set()
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def test_wsgi_refuses_to_start_with_invalid_settings():
 
 def test_wsgi_starts_with_valid_settings_while_the_database_is_away():
     url = "postgres://rooms:hidden@127.0.0.1:1/rooms"
-    result = run("import roombook.wsgi", **PRODUCTION, DATABASE_URL=url)
+    result = run("import roombook.wsgi", **PRODUCTION, TRUSTED_PROXIES="1", DATABASE_URL=url)
 
     assert result.returncode == 0, result.stderr
 

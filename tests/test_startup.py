@@ -18,6 +18,7 @@ VALID = {
     "DEBUG": "false",
     "SECRET_KEY": "sK7vQ2xW9mB4nL6pR8tY1uE3iO5aD0fG-hJzXcVbNqMwZ_kTrPs",
     "ALLOWED_HOSTS": "rooms.example.com",
+    "TRUSTED_PROXIES": "1",
     "PAYMENT_GATEWAY": "sandbox",
     "DEFAULT_FROM_EMAIL": "Rooms <rooms@example.com>",
 }
