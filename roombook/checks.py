@@ -333,8 +333,9 @@ def check_stripe_keys(**_: object) -> list[CheckMessage]:
     problems: list[CheckMessage] = []
     key, test_key = settings.STRIPE_SECRET_KEY, settings.STRIPE_TEST_SECRET_KEY
     is_live = re.fullmatch(LIVE_KEY_PATTERN, key, re.ASCII)
+    is_test = re.fullmatch(TEST_KEY_PATTERN, key, re.ASCII)
     # No message repeats a key: messages end up in logs.
-    if not is_live and not re.fullmatch(TEST_KEY_PATTERN, key, re.ASCII):
+    if not is_live and not is_test:
         problems.append(
             Error(
                 "STRIPE_SECRET_KEY is missing or not a secret key.",
@@ -348,6 +349,17 @@ def check_stripe_keys(**_: object) -> list[CheckMessage]:
                 "STRIPE_TEST_SECRET_KEY is missing or not a test key: TestMode needs it.",
                 hint="Use the key of the same account that begins with sk_test_.",
                 id="roombook.E013",
+            )
+        )
+    # With another secret key, which is reported above, either mode is possible.
+    mode = "live" if is_live else "test" if is_test else "(live|test)"
+    if not re.fullmatch(rf"pk_{mode}_\w+", settings.STRIPE_PUBLISHABLE_KEY, re.ASCII):
+        problems.append(
+            Error(
+                "STRIPE_PUBLISHABLE_KEY is missing or not the publishable key of the same mode as"
+                " STRIPE_SECRET_KEY: apps could not let customers enter a card.",
+                hint="It begins with pk_live_ or pk_test_: Stripe's dashboard, Developers.",
+                id="roombook.E022",
             )
         )
     if not re.fullmatch(r"whsec_\S+", settings.STRIPE_WEBHOOK_SECRET):

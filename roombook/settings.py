@@ -262,6 +262,9 @@ STRIPE_SECRET_KEY = env.read_text("STRIPE_SECRET_KEY")
 # With a live key: the account's sk_test_..., with which TestMode checks cards without charging.
 STRIPE_TEST_SECRET_KEY = env.read_text("STRIPE_TEST_SECRET_KEY")
 
+# The publishable key (pk_...) of the same account and mode, with which apps start Stripe's SDK.
+STRIPE_PUBLISHABLE_KEY = env.read_text("STRIPE_PUBLISHABLE_KEY")
+
 # The signing secret (whsec_...) of Stripe's webhook for /webhooks/stripe.
 STRIPE_WEBHOOK_SECRET = env.read_text("STRIPE_WEBHOOK_SECRET")
 

@@ -229,6 +229,7 @@ STRIPE = {
     "PAYMENT_GATEWAY": "stripe",
     "STRIPE_SECRET_KEY": "sk_live_4eC39HqLyjWD",
     "STRIPE_TEST_SECRET_KEY": "sk_test_4eC39HqLyjWD",
+    "STRIPE_PUBLISHABLE_KEY": "pk_live_4eC39HqLyjWD",
     "STRIPE_WEBHOOK_SECRET": "whsec_4eC39HqLyjWD",
 }
 
@@ -246,6 +247,7 @@ def test_valid_stripe_keys_pass(settings):
     # Only test keys, and a restricted one.
     settings.STRIPE_SECRET_KEY = "rk_test_4eC39HqLyjWD"
     settings.STRIPE_TEST_SECRET_KEY = ""
+    settings.STRIPE_PUBLISHABLE_KEY = "pk_test_4eC39HqLyjWD"
     settings.STRIPE_API_BASE = "http://127.0.0.1:12111"
     assert get_problem_ids() == set()
 
@@ -280,6 +282,9 @@ def test_several_database_hosts_without_a_choice_of_the_primary_are_an_error(
         ("STRIPE_SECRET_KEY", "sk_live_", "roombook.E012"),
         ("STRIPE_TEST_SECRET_KEY", "", "roombook.E013"),
         ("STRIPE_TEST_SECRET_KEY", "sk_live_4eC39HqLyjWD", "roombook.E013"),
+        ("STRIPE_PUBLISHABLE_KEY", "", "roombook.E022"),
+        ("STRIPE_PUBLISHABLE_KEY", "pk_test_4eC39HqLyjWD", "roombook.E022"),
+        ("STRIPE_PUBLISHABLE_KEY", "sk_live_4eC39HqLyjWD", "roombook.E022"),
         ("STRIPE_WEBHOOK_SECRET", "", "roombook.E014"),
         ("STRIPE_WEBHOOK_SECRET", "sk_live_4eC39HqLyjWD", "roombook.E014"),
         ("STRIPE_API_BASE", "https://stripe.example.com", "roombook.E015"),

@@ -4,8 +4,8 @@ Every payment has a random key that we create and store before the first call, s
 repeated: the same key gives the same answer and never moves money twice.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import ClassVar, Literal, Protocol
@@ -13,10 +13,13 @@ from uuid import UUID
 
 from django.db import connection
 
-from payments.cards import Card
+from payments.cards import Card, CardBrand
 from roombook.errors import ServiceUnavailable
 
-GatewayState = Literal["authorized", "captured", "declined", "voided", "refunded"]
+GatewayState = Literal[
+    "action_required", "authorized", "captured", "declined", "voided", "refunded"
+]
+GatewaySetupState = Literal["open", "succeeded", "failed", "expired"]
 
 
 class GatewayUnavailable(ServiceUnavailable):
@@ -27,6 +30,17 @@ class GatewayUnavailable(ServiceUnavailable):
 
 class GatewayRefused(Exception):
     """The gateway will never do this. Staff have to look at it; the customer is not at fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayAction:
+    """What the customer has to do at their bank: by the gateway's SDK, or at `url`.
+
+    Both values are secrets: they are neither logged nor stored.
+    """
+
+    client_secret: str = field(repr=False)
+    url: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +60,47 @@ class GatewayPayment:
     currency: str = ""
     description: str = ""
     created_at: datetime | None = None
+    # Only if the state is action_required.
+    action: GatewayAction | None = None
 
     @property
     def held(self) -> Decimal:
         """The amount that is authorized, or captured and not refunded."""
         holds_money = self.state in {"authorized", "captured"}
         return self.amount - self.refunded if holds_money else Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayCard:
+    """A card that the gateway has stored, with what may be shown of it."""
+
+    reference: str
+    brand: CardBrand
+    last4: str
+    exp_year: int
+    exp_month: int
+    # As far as the gateway knows them.
+    name: str = ""
+    billing_address: Mapping[str, str] = field(default_factory=dict)
+    has_cvv: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySetup:
+    """The state of a payment setup at the gateway: how it collects a card that we never see.
+
+    `client_secret` and `url` are secrets, and empty once the setup has ended.
+    """
+
+    state: GatewaySetupState
+    reference: str
+    customer: str = ""
+    client_secret: str = field(default="", repr=False)
+    url: str = field(default="", repr=False)
+    # The card, if the setup succeeded.
+    card: GatewayCard | None = None
+    # Why the setup, or the last card that was tried, failed, in words for the customer.
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +137,8 @@ class Gateway(Protocol):
     name: ClassVar[str]
     # Whether the gateway moves real money. IsLive of a reservation shows it.
     is_live: bool
+    # With which apps start the gateway's SDK. It is no secret.
+    publishable_key: str
 
     def store_card(self, card: Card, *, customer: str) -> str:
         """Store a card and return its reference. Raises CardDeclined."""
@@ -98,10 +149,35 @@ class Gateway(Protocol):
     def check_card(self, source: Card | str) -> None:
         """Validate a card without storing or charging it. Raises CardDeclined."""
 
+    def create_setup(
+        self, *, key: UUID, customer: str, return_url: str, expires_at: datetime
+    ) -> GatewaySetup:
+        """Let the customer enter a card at the gateway, which stores it.
+
+        `return_url` is where the gateway's page leads back to; empty if there is none.
+        """
+
+    def find_setup(self, reference: str) -> GatewaySetup:
+        """The present state of a setup; expired if the gateway does not know it."""
+
+    def cancel_setup(self, reference: str) -> GatewaySetup:
+        """End a setup. One that has ended before is returned unchanged."""
+
     def authorize(
-        self, *, key: UUID, amount: Decimal, currency: str, source: Card | str, description: str
+        self,
+        *,
+        key: UUID,
+        amount: Decimal,
+        currency: str,
+        source: Card | str,
+        description: str,
+        on_session: bool = False,
     ) -> GatewayPayment:
-        """Authorize an amount: authorized or declined, or voided if the key was voided before."""
+        """Authorize an amount: authorized or declined, or voided if the key was voided before.
+
+        With `on_session`, the customer is present: the payment is action_required if the bank wants
+        a confirmation, and declined otherwise.
+        """
 
     def find_payment(self, key: UUID) -> GatewayPayment | None:
         """The payment with this key, None if the gateway does not know the key."""

@@ -22,6 +22,10 @@ REQUIRES_ACTION = (
     "The card's bank asks for a confirmation that cannot be given here."
     " You were not charged. Please use another card."
 )
+NOT_CONFIRMED = (
+    "The card was not confirmed at its bank. You were not charged."
+    " Please try again, or use another card."
+)
 UNKNOWN_CARD = "This saved card is no longer known. You were not charged."
 NOT_A_TEST_CARD = (
     "This is a test: it takes only test cards, such as 4242 4242 4242 4242. You were not charged."

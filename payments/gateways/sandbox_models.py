@@ -1,7 +1,7 @@
 """The tables of the sandbox gateway: what a real gateway would store on its side.
 
 No card number and no security code is stored here either, only the outcome of the test number.
-Only gateways/sandbox.py and tests use these tables.
+Only the sandbox and tests use these tables.
 """
 
 from django.db import models
@@ -20,6 +20,26 @@ class SandboxCard(models.Model):
 
     def __str__(self) -> str:
         return self.reference
+
+
+class SandboxSetup(models.Model):
+    """A payment setup. Its page has the secret in its address."""
+
+    key = models.UUIDField(unique=True)
+    reference = models.CharField(max_length=64, unique=True)
+    secret = models.CharField(max_length=64, unique=True)
+    customer = models.CharField(max_length=64)
+    return_url = models.CharField(max_length=2000, blank=True)
+    state = models.CharField(max_length=10, default="open")
+    message = models.CharField(max_length=255, blank=True)
+    card = models.OneToOneField(SandboxCard, models.SET_NULL, null=True)
+    exp_year = models.PositiveSmallIntegerField(null=True)
+    exp_month = models.PositiveSmallIntegerField(null=True)
+    expires_at = models.DateTimeField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.state}"
 
 
 class SandboxPayment(models.Model):

@@ -120,6 +120,7 @@ def test_new_machine_serves_after_the_commands_of_the_readme(machine):
     assert "STRIPE_SECRET_KEY" in begun.stderr
     machine.run(
         "sed -i -e 's/^#STRIPE_SECRET_KEY=.*/STRIPE_SECRET_KEY=sk_test_1/'"
+        " -e 's/^#STRIPE_PUBLISHABLE_KEY=.*/STRIPE_PUBLISHABLE_KEY=pk_test_1/'"
         " -e 's/^#STRIPE_WEBHOOK_SECRET=.*/STRIPE_WEBHOOK_SECRET=whsec_1/'"
         " -e 's/^#DEFAULT_FROM_EMAIL=.*/DEFAULT_FROM_EMAIL=rooms@example.com/' /etc/roombook.env"
     )

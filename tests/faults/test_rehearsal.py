@@ -84,6 +84,7 @@ def test_rehearsal_finds_what_only_the_gateway_knows_and_changes_nothing(archive
             tmp_path / "service",
             PAYMENT_GATEWAY="stripe",
             STRIPE_SECRET_KEY="sk_test_roombook",
+            STRIPE_PUBLISHABLE_KEY="pk_test_roombook",
             STRIPE_WEBHOOK_SECRET="whsec_roombook",
             STRIPE_API_BASE=stripe.url,
             NO_PROXY="127.0.0.1",

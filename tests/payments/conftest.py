@@ -24,6 +24,7 @@ def stripe_server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[St
     settings.PAYMENT_GATEWAY = "stripe"
     settings.STRIPE_SECRET_KEY = "sk_test_roombook"
     settings.STRIPE_TEST_SECRET_KEY = ""
+    settings.STRIPE_PUBLISHABLE_KEY = "pk_test_roombook"
     settings.STRIPE_WEBHOOK_SECRET = "whsec_roombook"
     with StripeServer() as server:
         settings.STRIPE_API_BASE = server.url

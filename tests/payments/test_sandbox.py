@@ -12,7 +12,7 @@ import pytest
 from payments import gateways
 from payments.cards import parse_card
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
-from payments.gateways.sandbox import DECLINE_MESSAGES, OUTCOMES, SUCCEEDS
+from payments.gateways.sandbox_cards import DECLINE_MESSAGES, OUTCOMES, SUCCEEDS
 from payments.gateways.sandbox_models import (
     FaultKind,
     SandboxCard,

@@ -15,7 +15,6 @@ passes from one status to the next only once.
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -32,9 +31,9 @@ from payments.gateways.base import (
     GatewayPayment,
     GatewayRefund,
     GatewayRefused,
-    GatewayUnavailable,
     require_no_open_transaction,
 )
+from payments.gateways.stripe.cards import StripeCardOperations
 from payments.gateways.stripe.client import (
     StripeRequestRefused,
     call_stripe,
@@ -61,13 +60,12 @@ from payments.gateways.stripe.intents import (
     to_gateway_payment,
 )
 from payments.gateways.stripe.payment_methods import (
-    attach_payment_method,
     create_payment_method,
     is_stored,
     split_reference,
 )
 from payments.gateways.stripe.stored_intents import get_payment_row, store_intent
-from payments.gateways.stripe_models import StripeCustomer, StripePayment
+from payments.gateways.stripe_models import StripePayment
 from roombook.errors import CardDeclined
 
 if TYPE_CHECKING:
@@ -75,108 +73,30 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The metadata of a Customer, for people who look at it in Stripe's dashboard.
-ACCOUNT_METADATA = "roombook_account"
-
-# The amount that a card check authorizes in test mode, above every currency's minimum.
-CARD_CHECK_UNITS = 100_000
-
 # The answer for a key that was voided before anybody used it.
 VOIDED_UNUSED = GatewayPayment(state="voided", reference="", amount=Decimal(0))
 
 
-class StripeGateway:
+class StripeGateway(StripeCardOperations):
     """Implements the Gateway protocol of gateways/base.py."""
 
     name: ClassVar[str] = "stripe"
 
     def __init__(self) -> None:
         self.is_live = is_live_key(settings.STRIPE_SECRET_KEY)
-
-    # --- Saved cards -----------------------------------------------------------------------------
-
-    def store_card(self, card: Card, *, customer: str) -> str:
-        api = create_client(is_live=self.is_live)
-        with unavailable_if_refused("store a card"):
-            method = create_payment_method(api, card)
-            stripe_customer = self._get_customer(api, customer)
-            try:
-                attach_payment_method(api, method, stripe_customer)
-            except StripeRequestRefused as error:
-                if error.param != "customer":
-                    raise
-                # The customer was deleted at Stripe.
-                StripeCustomer.objects.filter(reference=stripe_customer).delete()
-                stripe_customer = self._get_customer(api, customer)
-                attach_payment_method(api, method, stripe_customer)
-        return f"{stripe_customer}/{method}"
-
-    def _get_customer(self, api: stripe.StripeClient, account: str) -> str:
-        """The id of the account's Customer, created with its first card."""
-        known = StripeCustomer.objects.filter(account=account, is_live=self.is_live).first()
-        if known:
-            return known.reference
-        created = call_stripe(
-            lambda: api.v1.customers.create(
-                {"description": f"Account {account}", "metadata": {ACCOUNT_METADATA: account}}
-            )
-        )
-        # If two requests create one at the same time, the second Customer stays unused.
-        row, _ = StripeCustomer.objects.get_or_create(
-            account=account, is_live=self.is_live, defaults={"reference": created.id}
-        )
-        return row.reference
-
-    def delete_card(self, reference: str) -> None:
-        api = create_client(is_live=self.is_live)
-        _, method = split_reference(reference)
-        # Refused if the card does not exist, is detached already, or belongs to the other mode.
-        with suppress(StripeRequestRefused):
-            call_stripe(lambda: api.v1.payment_methods.detach(method))
-
-    def check_card(self, source: Card | str) -> None:
-        """Validate a new card in Stripe's test mode, which accepts test cards only.
-
-        Test mode does not know the cards that live mode stores: for those, only check that they
-        are still stored.
-        """
-        if not isinstance(source, str) or not self.is_live:
-            with unavailable_if_refused("check a card"):
-                self._authorize_in_test_mode(source)
-        elif not is_stored(create_client(is_live=True), source):
-            raise CardDeclined(declines.UNKNOWN_CARD)
-
-    def _authorize_in_test_mode(self, source: Card | str) -> None:
-        api = create_client(is_live=False)
-        customer = split_reference(source)[0] if isinstance(source, str) else ""
-        method = create_payment_method(api, source)
-        params: PaymentIntentCreateParams = {
-            "amount": CARD_CHECK_UNITS,
-            "currency": settings.CURRENCY.lower(),
-            "capture_method": "manual",
-            "allowed_payment_method_types": ["card"],
-            "payment_method": method,
-            "description": "Test",
-            "confirm": True,
-        }
-        if customer:
-            params |= {"customer": customer, "off_session": True}
-        try:
-            intent = call_stripe(lambda: api.v1.payment_intents.create(params))
-        except StripeRequestRefused:
-            if isinstance(source, str) and not is_stored(api, source):
-                raise CardDeclined(declines.UNKNOWN_CARD) from None
-            raise
-        # An authorization in test mode holds no money and would expire anyway.
-        with suppress(StripeRequestRefused, GatewayUnavailable):
-            cancel_intent(api, intent.id, VOIDED_REASON)
-        if intent.status != "requires_capture":
-            raise CardDeclined(declines.REQUIRES_ACTION)
+        self.publishable_key = settings.STRIPE_PUBLISHABLE_KEY
 
     # --- Payments --------------------------------------------------------------------------------
 
     def authorize(
-        self, *, key: UUID, amount: Decimal, currency: str, source: Card | str, description: str
+        self,
+        *,
+        key: UUID,
+        amount: Decimal,
+        currency: str,
+        source: Card | str,
+        description: str,
+        on_session: bool = False,
     ) -> GatewayPayment:
         require_no_open_transaction()
         units = to_minor_units(amount, currency)
@@ -383,13 +303,3 @@ class StripeGateway:
             is_closed=dispute.status in {"won", "lost", "warning_closed", "prevented"},
             respond_by=from_timestamp(due) if due else None,
         )
-
-
-@contextmanager
-def unavailable_if_refused(action: str) -> Iterator[None]:
-    """Raise GatewayUnavailable if Stripe refuses: the customer is not at fault."""
-    try:
-        yield
-    except StripeRequestRefused as error:
-        logger.error("Stripe refused to %s: %s", action, error)
-        raise GatewayUnavailable from None

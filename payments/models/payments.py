@@ -1,30 +1,14 @@
-"""Payments, refunds, disputes and saved cards.
+"""Payments, their refunds and disputes, and what the gateway reports."""
 
-No card number and no security code is ever stored, only what a receipt shows.
-"""
-
-import calendar
 import uuid
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Self
 
-from django.conf import settings
 from django.contrib import admin
 from django.db import models
 from django.db.models import F, Q
 
-from payments.cards import CardBrand
-
-# Imported so that Django finds these models.
-from payments.gateways.sandbox_models import (  # noqa: F401
-    SandboxCard,
-    SandboxFault,
-    SandboxPayment,
-    SandboxRefund,
-)
-from payments.gateways.stripe_models import StripeCustomer, StripePayment  # noqa: F401
-from roombook.address import Address
 from roombook.money import MoneyField, format_amount
 
 
@@ -39,45 +23,6 @@ class FormattedAmountMixin:
     def formatted_amount(self) -> str:
         """`$175.00`, in the currency of the payment."""
         return format_amount(self.amount, self.currency)
-
-
-class SavedCard(Address):
-    """The one card that an account stores at the gateway. Its address is the billing address."""
-
-    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="saved_card")
-    gateway = models.CharField(max_length=20)
-    reference = models.CharField(max_length=255)
-    brand = models.CharField(max_length=20, choices=CardBrand.choices)
-    last4 = models.CharField("last four digits", max_length=4)
-    exp_year = models.PositiveSmallIntegerField("year of expiry")
-    exp_month = models.PositiveSmallIntegerField("month of expiry")
-    first_name = models.CharField(max_length=255)
-    last_name = models.CharField(max_length=255)
-    company_name = models.CharField(max_length=255, blank=True)
-    has_cvv = models.BooleanField("security code was given", default=False)
-    created_at = models.DateTimeField(editable=False)
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(exp_month__range=(1, 12)), name="saved_card_month_is_a_month"
-            ),
-            models.CheckConstraint(
-                condition=Q(brand__in=CardBrand.values), name="saved_card_brand_is_known"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.brand} {self.last4}"
-
-    @property
-    def expiration_date(self) -> datetime:
-        """Midnight UTC of the last day of the month, as the API returns it (B5.1)."""
-        last_day = calendar.monthrange(self.exp_year, self.exp_month)[1]
-        return datetime(self.exp_year, self.exp_month, last_day, tzinfo=UTC)
-
-    def has_expired(self, now: datetime) -> bool:
-        return (self.exp_year, self.exp_month) < (now.year, now.month)
 
 
 class PaymentState(models.TextChoices):

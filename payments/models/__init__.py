@@ -1,0 +1,44 @@
+"""Payments, refunds, disputes, saved cards and their setups."""
+
+# Imported so that Django finds these models.
+from payments.gateways.sandbox_models import (  # noqa: F401
+    SandboxCard,
+    SandboxFault,
+    SandboxPayment,
+    SandboxRefund,
+    SandboxSetup,
+)
+from payments.gateways.stripe_models import StripeCustomer, StripePayment  # noqa: F401
+from payments.models.cards import PaymentSetup, PaymentSetupState, SavedCard
+from payments.models.payments import (
+    COMPLETED_REFUND_STATES,
+    OPEN_PAYMENT_STATES,
+    TRANSITIONS,
+    Dispute,
+    GatewayCheckpoint,
+    GatewayEvent,
+    InvalidPaymentTransition,
+    Payment,
+    PaymentState,
+    Refund,
+    RefundState,
+    UnknownPayment,
+)
+
+__all__ = [
+    "COMPLETED_REFUND_STATES",
+    "OPEN_PAYMENT_STATES",
+    "TRANSITIONS",
+    "Dispute",
+    "GatewayCheckpoint",
+    "GatewayEvent",
+    "InvalidPaymentTransition",
+    "Payment",
+    "PaymentSetup",
+    "PaymentSetupState",
+    "PaymentState",
+    "Refund",
+    "RefundState",
+    "SavedCard",
+    "UnknownPayment",
+]
