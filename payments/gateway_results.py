@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from payments.gateways.base import GatewayPayment
 from payments.models import TRANSITIONS, InvalidPaymentTransition, Payment, PaymentState
-from roombook.db.compiled_queries import compiled_query, int_param
+from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
 from roombook.db.transactions import in_transaction
 
 GATEWAY_RESULT_FIELDS = (
@@ -61,8 +61,7 @@ def _get_capture_time(locked: Payment, now: datetime) -> datetime:
     clocks of two machines say. A fee is captured before its cancellation is stored.
     """
     # Read in a statement of its own: it began after the wait for the lock.
-    found = Payment.objects.filter(pk=locked.pk).values_list("reservation__cancelled_at", flat=True)
-    cancelled_at = found.get()
+    [(cancelled_at,)] = cancellation_time_by_payment(payment=locked.pk)
     if cancelled_at is None:
         return now
     return max(now, cancelled_at + timedelta(microseconds=1))
@@ -77,3 +76,9 @@ def lock_payment(payment_id: int) -> Payment:
 @compiled_query(keep_plan=True)
 def locked_payment_by_id() -> QuerySet[Payment]:
     return Payment.objects.select_for_update().filter(pk=int_param("payment"))
+
+
+@compiled_query(keep_plan=True)
+def cancellation_time_by_payment() -> RowQuerySet:
+    rows = Payment.objects.filter(pk=int_param("payment"))
+    return rows.values_list("reservation__cancelled_at")

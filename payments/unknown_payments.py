@@ -115,7 +115,7 @@ def store_unknown_payment(
         released.update(resolved_at=None, resolution="")
 
 
-def keep_unknown_payment(gateway: str, key: UUID, reference: str, *, now: datetime) -> bool:
+def remember_unknown_payment(gateway: str, key: UUID, reference: str, *, now: datetime) -> bool:
     """Remember a payment that a webhook mentioned; reconcile_payments asks the gateway for it.
 
     If it was resolved, its state at the gateway decides: the bank may have returned its refund.
@@ -124,8 +124,10 @@ def keep_unknown_payment(gateway: str, key: UUID, reference: str, *, now: dateti
     unknown, _ = UnknownPayment.objects.get_or_create(
         key=key, defaults={"gateway": gateway, "reference": reference, "found_at": now}
     )
-    if unknown.resolved_at is None or unknown.resolution == KEPT:
-        return unknown.resolved_at is None
+    if unknown.resolved_at is None:
+        return True
+    if unknown.resolution == KEPT:
+        return False
     status = gateways.get_gateway(gateway).find_payment(key)
     if status is None or not status.held:
         return False

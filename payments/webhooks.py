@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST
 from payments import gateway_events
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Payment, PaymentState
-from payments.unknown_payments import WITHOUT_MONEY, keep_unknown_payment
+from payments.unknown_payments import WITHOUT_MONEY, remember_unknown_payment
 
 if TYPE_CHECKING:
     from payments.gateways.stripe.events import StripeEvent
@@ -84,7 +84,7 @@ def find_payment(event: "StripeEvent", *, now: datetime) -> Payment | None:
     # A restored backup may lack the intent, the payment, or both.
     store_intent(key, event.intent, is_live=event.is_live)
     if payment is None or payment.state in WITHOUT_MONEY:
-        is_unresolved = keep_unknown_payment("stripe", key, event.intent, now=now)
+        is_unresolved = remember_unknown_payment("stripe", key, event.intent, now=now)
         if payment is None and is_unresolved:
             logger.error("%s: %s is not in our database.", event.type, event.intent)
     return payment

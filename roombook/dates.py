@@ -23,6 +23,11 @@ def format_datetime(at: dt.datetime, zone: dt.tzinfo) -> str:
     return f"{at.astimezone(zone):%a %Y-%m-%d %H:%M %Z}"
 
 
+def format_exact_datetime(at: dt.datetime, zone: dt.tzinfo) -> str:
+    """The same with seconds: `Mon 2027-03-15 09:00:30 MDT`."""
+    return f"{at.astimezone(zone):%a %Y-%m-%d %H:%M:%S %Z}"
+
+
 def format_hours(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
     """From when to when: `09:00 - 11:00`, with the day of the end if it is another day."""
     first, last = start.astimezone(zone), end.astimezone(zone)

@@ -14,6 +14,7 @@ from unfold.contrib.filters.admin import RangeDateFilter
 
 from accounts.admin.center_scope import AllCentersOnlyMixin, SharedTimeZoneMixin
 from accounts.models import User, canonicalize_email
+from roombook import dates
 from roombook.backoffice import audit_display, audit_log
 from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, ReadOnlyMixin
 from roombook.backoffice.models import AuditEntry
@@ -84,8 +85,7 @@ class AuditEntryAdmin(
 
     @admin.display(description="when")
     def when(self, entry: AuditEntry) -> str:
-        at = timezone.localtime(entry.timestamp)
-        return f"{at:%a %Y-%m-%d %H:%M:%S %Z}"
+        return dates.format_exact_datetime(entry.timestamp, timezone.get_current_timezone())
 
     @admin.display(description="who")
     def who(self, entry: AuditEntry) -> str:

@@ -7,7 +7,6 @@ privileges. Inlines of a center's page have ``CenterScopedInlineMixin``.
 tests/backoffice/test_roles.py checks every page.
 """
 
-from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -62,9 +61,11 @@ class SharedTimeZoneMixin(LocalTimeMixin):
     def get_time_zone(self, request: HttpRequest, object_id: str | None = None) -> ZoneInfo:
         return get_shared_time_zone(request)
 
-    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        view = partial(super().changelist_view, **kwargs)
-        return render_in_time_zone(self.get_time_zone(request), view, request, *args)
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        zone = self.get_time_zone(request)
+        return render_in_time_zone(zone, super().changelist_view, request, extra_context)
 
 
 class ScopedChoicesMixin(AnyAdminBase):

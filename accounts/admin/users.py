@@ -223,10 +223,8 @@ class UserAdmin(
             "customer": user,
             "devices": user.tokens.unexpired(timezone.now())[:MAX_DEVICES],
         }
-        return render_in_time_zone(
-            self.get_time_zone(request),
-            *(TemplateResponse, request, "backoffice/sign_out.html", context),
-        )
+        zone, template = self.get_time_zone(request), "backoffice/sign_out.html"
+        return render_in_time_zone(zone, TemplateResponse, request, template, context)
 
     # --- Actions
 

@@ -36,8 +36,11 @@ class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
         return self.waiting().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
 
     def expired(self, now: datetime) -> Self:
-        """Return messages that are no use any more, such as a reminder after the start."""
-        return self.waiting().filter(expires_at__lte=now)
+        """Return messages that are no use any more, such as a reminder after the start.
+
+        Not those that a process is sending: it records what becomes of them.
+        """
+        return self.due(now).filter(expires_at__lte=now)
 
     def about(self, subject: str) -> Self:
         """Return all messages about one subject, such as "reservation 17", the oldest first."""

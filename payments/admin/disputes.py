@@ -38,14 +38,8 @@ class DisputeAdmin(
         *("stated_reason", "current_status", "opened_at", "respond_by", "closed_at"),
     )
     readonly_fields = (
-        *(
-            "reservation_link",
-            "customer",
-            "center",
-            "formatted_amount",
-            "stated_reason",
-            "current_status",
-        ),
+        *("reservation_link", "customer", "center", "formatted_amount"),
+        *("stated_reason", "current_status"),
     )
     sortable_by = ()
     list_filter = (

@@ -1,6 +1,8 @@
 """The list and page of payments, with their refunds and disputes."""
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts.admin.center_scope import CenterScopedInlineMixin, CenterScopedMixin
@@ -28,6 +30,11 @@ class RefundInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
     readonly_fields = fields
     extra = 0
     show_change_link = True
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Refund]:
+        # The amount and the name of a refund show the currency of its payment.
+        rows: QuerySet[Refund] = super().get_queryset(request).select_related("payment")
+        return rows
 
 
 class DisputeInline(DisputeWordsMixin, ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):

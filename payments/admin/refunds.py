@@ -58,28 +58,12 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
     # Rows are read-only for everybody; the change permission allows the two actions.
     action_permissions = {"resolve": roles.CHANGE_REFUND}
     list_display = (
-        *(
-            "number",
-            "payment",
-            "reservation_link",
-            "customer",
-            "center",
-            "formatted_amount",
-            "state",
-        ),
-        *("reason", "created", "done"),
+        *("number", "payment", "reservation_link", "customer", "center", "formatted_amount"),
+        *("state", "reason", "created", "done"),
     )
     fields = (
-        *(
-            "payment",
-            "reservation_link",
-            "customer",
-            "center",
-            "formatted_amount",
-            "state",
-            "reason",
-        ),
-        *("again", "key", "created_at", "done_at"),
+        *("payment", "reservation_link", "customer", "center", "formatted_amount", "state"),
+        *("reason", "again", "key", "created_at", "done_at"),
     )
     readonly_fields = ("reservation_link", "customer", "center", "formatted_amount")
     export_columns = (

@@ -192,6 +192,16 @@ def test_message_that_expires_while_others_are_sent_is_deleted_and_not_sent():
 
 
 @pytest.mark.django_db
+def test_message_that_expires_while_another_process_sends_it_is_kept():
+    message = write(expires_at=NOW + timedelta(seconds=1))
+    OutboxMessage.objects.update(attempts=1, next_attempt_at=NOW + SENDING_LEASE)
+
+    assert send(NOW + timedelta(seconds=2)) == []
+
+    assert OutboxMessage.objects.get() == message
+
+
+@pytest.mark.django_db
 def test_failed_message_is_retried_with_growing_delays_then_marked_failed(settings, caplog):
     through(settings, Refusing)
     write()

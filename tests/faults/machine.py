@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
+from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -171,7 +172,7 @@ class Machine:
         return state in {"running", "degraded"}
 
     def run(
-        self, script: str, *, statuses: frozenset[int] | set[int] = frozenset({0})
+        self, script: str, *, statuses: Collection[int] = (0,)
     ) -> "subprocess.CompletedProcess[str]":
         """Run a script as root in the folder of the repository. It must end with such a status."""
         enter = ["nsenter", "--target", str(self.pid), "--all", "--root", f"--wd={self.root}{APP}"]

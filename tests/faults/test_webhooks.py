@@ -23,6 +23,7 @@ from roombook.backoffice.models import AuditEntry
 from tests.faults import figures
 from tests.faults.client import CustomerClient
 from tests.faults.load import Load
+from tests.faults.processes import wait_for
 from tests.faults.service import ROOT
 from tests.faults.size import LONG, SIZE
 from tests.webhooks.helpers import make_endpoint
@@ -49,13 +50,6 @@ def start_sender(service, program=SENDER):
     )
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def send_the_rest():
     """Publish and send in this process, when the leases of killed senders are over."""
     now = timezone.now() + SENDING_LEASE
@@ -74,7 +68,7 @@ def test_event_whose_sender_is_killed_during_the_request_is_sent_again(program, 
             event = create_test_event(endpoint, now=timezone.now()).event
         sender = start_sender(guarded, program)
         with guarded.database.open():
-            wait_until(endpoint.deliveries.filter(attempts=1).exists)
+            wait_for(endpoint.deliveries.filter(attempts=1).exists, "an attempt")
         sender.kill()
         sender.wait()
     with receive(port=port) as receiver, guarded.database.open():
