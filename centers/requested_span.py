@@ -24,19 +24,17 @@ def resolve_span(center: Center, start: dt.datetime, end: dt.datetime) -> Span:
     return Span(first, last)
 
 
-def resolve_period(center: Center, start: dt.datetime, end: dt.datetime) -> Span:
-    """Return the time between From and To, as `resolve_span` does for a booking.
+def resolve_period(zone: dt.tzinfo, start: dt.datetime, end: dt.datetime) -> Span:
+    """Return the time between From and To in a time zone, as `resolve_span` does for a booking.
 
     A midnight that the clock skips is the beginning of that day. Where the clock changes, 31 days
     by the calendar are allowed too.
     """
-    times = {name: _skip_to_day(at, center.zone) for name, at in (("from", start), ("to", end))}
-    first, last = _localize_fields(center.zone, times)
+    times = {name: _skip_to_day(at, zone) for name, at in (("from", start), ("to", end))}
+    first, last = _localize_fields(zone, times)
     if first >= last:
         raise InvalidRequest({"to": "To must be after From."})
-    local_first, local_last = (
-        at.astimezone(center.zone).replace(tzinfo=None) for at in (first, last)
-    )
+    local_first, local_last = (at.astimezone(zone).replace(tzinfo=None) for at in (first, last))
     if min(last - first, local_last - local_first) > MAX_SPAN:
         raise InvalidRequest({"to": "At most 31 days after From."})
     return Span(first, last)

@@ -61,19 +61,19 @@ def load_rooms(*, room_ids: Sequence[int] | None, center_id: int | None) -> list
 
 def list_free_times(
     rooms: Sequence[MeetingRoom],
-    get_period: Callable[[Center], Span],
+    get_period: Callable[[dt.tzinfo], Span],
     *,
     duration: dt.timedelta | None,
     user: "User",
     now: dt.datetime,
 ) -> list[RoomFreeTimes]:
-    """Return the free times of each room within its center's period, by a few queries.
+    """Return the free times of each room within the period in its time zone, by a few queries.
 
     Raises InvalidRequest for more than MAX_ROOM_DAYS.
     """
     if not rooms:
         return []
-    periods = {room.pk: get_period(room.center) for room in rooms}
+    periods = {zone: get_period(zone) for zone in {room.center.zone for room in rooms}}
     within = Span(
         min(each.start for each in periods.values()), max(each.end for each in periods.values())
     )
@@ -93,7 +93,7 @@ def list_free_times(
                     free.start.astimezone(room.center.zone), free.end.astimezone(room.center.zone)
                 )
                 for free in find_free_times(
-                    room, periods[room.pk], calendars[room.pk], duration=duration, now=now
+                    room, periods[room.center.zone], calendars[room.pk], duration=duration, now=now
                 )
             ],
         )

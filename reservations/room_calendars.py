@@ -1,9 +1,11 @@
-"""When rooms are open and when they are taken, for any number of rooms with three queries."""
+"""When rooms are open and when they are taken, for any number of rooms with two queries."""
 
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
+
+from django.db.models import BigIntegerField, Value
 
 from centers.models import Closure, MeetingRoom
 from centers.records import query_opening_hours
@@ -20,6 +22,9 @@ from roombook.db.compiled_queries import (
 
 if TYPE_CHECKING:
     from accounts.models import User
+
+
+NO_CENTER = 0  # No center has this id.
 
 
 class OpenInterval(NamedTuple):
@@ -53,27 +58,13 @@ def load_calendars(
     for center, *interval in query_opening_hours(centers=centers):
         hours_of_centers[center].append(OpenInterval._make(interval))
     taken = {room.pk: list[Span]() for room in rooms}
-    _add_closures(taken, rooms, centers, within)
-    _add_reservations(taken, rooms, within, user=user, now=now)
+    _add_taken_times(taken, rooms, within, user=user, now=now)
     return {
         room.pk: RoomCalendar(hours_of_centers[room.center_id], taken[room.pk]) for room in rooms
     }
 
 
-def _add_closures(
-    taken: Mapping[int, list[Span]],
-    rooms: Collection[MeetingRoom],
-    centers: list[int],
-    within: Span,
-) -> None:
-    closures = _closures_of_centers(centers=centers, start=within.start, end=within.end)
-    for center, closed_room, starts_at, ends_at in closures:
-        for room in rooms:
-            if room.center_id == center and closed_room in {None, room.pk}:
-                taken[room.pk].append(Span(starts_at, ends_at))
-
-
-def _add_reservations(
+def _add_taken_times(
     taken: Mapping[int, list[Span]],
     rooms: Collection[MeetingRoom],
     within: Span,
@@ -82,31 +73,47 @@ def _add_reservations(
     now: dt.datetime,
 ) -> None:
     turnarounds = {room.pk: dt.timedelta(minutes=room.turnaround_minutes) for room in rooms}
+    rooms_of_centers: dict[int, list[int]] = defaultdict(list)
+    for room in rooms:
+        rooms_of_centers[room.center_id].append(room.pk)
     longest = max((room.turnaround_minutes for room in rooms), default=0)
-    bounds = get_conflict_bounds(within, longest)
-    for room, start, end, occupied_from, occupied_until in _conflicts_of_rooms(
-        rooms=list(turnarounds), user=user.pk, now=now, **bounds
+    for center, room_id, start, end, occupied_from, occupied_until in _closures_and_conflicts(
+        centers=list(rooms_of_centers),
+        rooms=list(turnarounds),
+        user=user.pk,
+        now=now,
+        **get_conflict_bounds(within, longest),
     ):
-        first = min(occupied_from, start - turnarounds[room])
-        taken[room].append(Span(first, max(occupied_until, end + turnarounds[room])))
+        if center == NO_CENTER:
+            turnaround = turnarounds[room_id]
+            first = min(occupied_from, start - turnaround)
+            taken[room_id].append(Span(first, max(occupied_until, end + turnaround)))
+        elif room_id is None:
+            for each in rooms_of_centers[center]:
+                taken[each].append(Span(start, end))
+        elif room_id in taken:
+            taken[room_id].append(Span(start, end))
 
 
 @compiled_query(keep_plan=True)
-def _closures_of_centers() -> RowQuerySet:
-    closures = Closure.objects.filter(center__any_of=int_list_param("centers"))
-    found = closures.overlapping(datetime_param("start"), datetime_param("end"))
-    return found.values_list("center_id", "room_id", "starts_at", "ends_at")
-
-
-@compiled_query(keep_plan=True)
-def _conflicts_of_rooms() -> RowQuerySet:
+def _closures_and_conflicts() -> RowQuerySet:
+    """Select closures, with their centers, and conflicts, with NO_CENTER, by one query."""
     bounds = ConflictBounds(
         start=datetime_param("start"),
         end=datetime_param("end"),
         wide_start=datetime_param("wide_start"),
         wide_end=datetime_param("wide_end"),
     )
+    closures = Closure.objects.filter(center__any_of=int_list_param("centers"))
+    closures = closures.overlapping(bounds["start"], bounds["end"])
     conflicts = Reservation.objects.filter(room__any_of=int_list_param("rooms")).conflicting(
         bounds, now=datetime_param("now"), user=int_param("user")
     )
-    return conflicts.values_list("room_id", "start", "end", "occupied_from", "occupied_until")
+    times = ("starts_at", "ends_at")
+    return closures.values_list("center_id", "room_id", *times, *times).union(
+        conflicts.values_list(
+            *(Value(NO_CENTER, BigIntegerField()), "room_id", "start", "end"),
+            *("occupied_from", "occupied_until"),
+        ),
+        all=True,
+    )

@@ -31,8 +31,8 @@ BUDGET = {
     "Update promo code": 33,  # including one that stores that the new total was shown
     "Get allowances": 14,
     "Checkout": 48,
-    "List free times": 5,
-    "Find alternatives": 12,
+    "List free times": 4,
+    "Find alternatives": 9,
     "Create reservation": 28,
     "Cancel reservation": 25,
     "Update allowances": 30,  # including the same

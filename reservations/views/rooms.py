@@ -148,7 +148,7 @@ class ListFreeTimes(Operation):
         found = free_times.list_free_times(
             rooms,
             # `from` is a keyword of Python, so it cannot be a parameter.
-            lambda center: resolve_period(center, fields["from"], to),
+            lambda zone: resolve_period(zone, fields["from"], to),
             duration=dt.timedelta(minutes=duration_minutes) if duration_minutes else None,
             user=user,
             now=timezone.now(),

@@ -154,7 +154,12 @@ def test_booking_is_available_exactly_if_it_lies_within_a_free_time():
 
 
 def test_disagreement_is_found_if_closures_are_ignored(monkeypatch):
-    monkeypatch.setattr(room_calendars, "_add_closures", lambda *_: None)
+    query = room_calendars._closures_and_conflicts
+    monkeypatch.setattr(
+        room_calendars,
+        "_closures_and_conflicts",
+        lambda **values: query(**values | {"centers": []}),
+    )
 
     disagreements, _ = find_disagreements(range(20))
 
