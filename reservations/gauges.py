@@ -150,8 +150,8 @@ def _read_emails(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
 
 def _read_webhooks(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
     unpublished = get_unpublished().order_by("pk").values_list("timestamp", flat=True).first()
-    to_active = WebhookDelivery.objects.waiting().filter(endpoint__is_active=True)
-    waiting = to_active.aggregate(count=Count("pk"), since=Min("created_at"))
+    to_be_sent = WebhookDelivery.objects.waiting().to_active_endpoints()
+    waiting = to_be_sent.aggregate(count=Count("pk"), since=Min("created_at"))
     failed = WebhookDelivery.objects.filter(
         state=DeliveryState.FAILED, created_at__gt=now - FAILED_WEBHOOKS_PERIOD
     )

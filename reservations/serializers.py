@@ -15,10 +15,11 @@ from roombook.api.fields import (
     ListField,
     TextField,
 )
+from roombook.api.operations import EXAMPLE_DAY
 from roombook.api.serializers import ContractSerializer
 
 # Requests that succeed with the demo data; roombook/api/views.py moves the day into the future.
-EXAMPLE_SPAN = {"StartDate": "2027-03-01T09:00:00", "EndDate": "2027-03-01T14:00:00"}
+EXAMPLE_SPAN = {"StartDate": f"{EXAMPLE_DAY}T09:00:00", "EndDate": f"{EXAMPLE_DAY}T14:00:00"}
 EXAMPLE_BOOKING = {
     "MeetingRoomId": 2,
     **EXAMPLE_SPAN,

@@ -22,9 +22,9 @@ MIN_DISTINCT_CHARACTERS = 5
 # A request may wait for the authorization and then for its outcome.
 GATEWAY_CALLS_IN_A_LEASE = 2
 TEST_KEY_PATTERN = r"(sk|rk)_test_\w+"
+LIVE_KEY_PATTERN = r"(sk|rk)_live_\w+"
 # No host, a folder of a socket, or the loopback interface.
 LOCAL_HOST_PATTERN = r"$|/|localhost$|127\.|::1$"
-LIVE_KEY_PATTERN = r"(sk|rk)_live_\w+"
 
 
 @register("roombook")

@@ -8,15 +8,14 @@ import logging
 from gunicorn.config import Config
 from gunicorn.glogging import Logger
 
-from roombook.card_numbers import mask_cards
-from roombook.secret_paths import mask_paths_in_text
+from roombook.secret_paths import mask_line
 
 
 class MaskingFormatter(logging.Formatter):
     """Formats records as given, and masks card numbers and secret paths."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return mask_cards(mask_paths_in_text(super().format(record)))
+        return mask_line(super().format(record))
 
 
 class MaskingLogger(Logger):

@@ -9,8 +9,7 @@ from django.http import HttpRequest
 from django.views.debug import SafeExceptionReporterFilter
 from pythonjsonlogger.json import JsonFormatter
 
-from roombook.card_numbers import mask_cards
-from roombook.secret_paths import mask_paths_in_text
+from roombook.secret_paths import mask_line
 
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 
@@ -30,7 +29,7 @@ class PlainLogFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        return mask_cards(mask_paths_in_text(super().format(record)))
+        return mask_line(super().format(record))
 
 
 class JsonLogFormatter(JsonFormatter):
@@ -47,7 +46,7 @@ class JsonLogFormatter(JsonFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         # Masks the finished line, so that tracebacks and extra fields are masked too.
-        return mask_cards(mask_paths_in_text(super().format(record)))
+        return mask_line(super().format(record))
 
 
 class PrivateExceptionReporterFilter(SafeExceptionReporterFilter):

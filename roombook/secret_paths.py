@@ -3,6 +3,8 @@ shows an account's meetings."""
 
 import re
 
+from roombook.card_numbers import mask_cards
+
 SECRET_PATHS = ("/calendar/", "/invitation/")
 _BEGIN = f"({'|'.join(SECRET_PATHS)})"
 _REST_OF_PATH = re.compile(f"{_BEGIN}.+", re.DOTALL | re.IGNORECASE)
@@ -15,6 +17,6 @@ def mask_path(path: str) -> str:
     return _REST_OF_PATH.sub(r"\1...", path)
 
 
-def mask_paths_in_text(text: str) -> str:
-    """Mask the secrets of all paths in a text, such as a log line."""
-    return _REST_OF_WORD.sub(r"\1...", text)
+def mask_line(line: str) -> str:
+    """Mask the secrets of all paths in a line of the log, and card numbers."""
+    return mask_cards(_REST_OF_WORD.sub(r"\1...", line))

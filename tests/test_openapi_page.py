@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import time_machine
 
-from roombook.api.views import EXAMPLE_DAY, choose_day
+from roombook.api.operations import EXAMPLE_DAY
+from roombook.api.views import choose_day
 from roombook.settings import BASE_DIR
 from tests.world import NOW
 

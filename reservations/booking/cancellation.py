@@ -157,7 +157,8 @@ def _get_terms(
     """
     paid = _get_paid_amount(reservation, payment)
     if payment is None or not paid:
-        return CancellationTerms(money.ZERO, money.ZERO, _describe_no_refund(reservation))
+        captured = _get_last_captured_payment(reservation)
+        return CancellationTerms(money.ZERO, money.ZERO, _describe_no_refund(captured))
     is_free = now <= reservation.free_cancellation_until
     if reservation.status != Status.CONFIRMED or is_free:
         return CancellationTerms(paid, money.ZERO, _describe_refund(payment, paid))
@@ -200,7 +201,7 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
     elif reservation.booked_at and payment and refunds.get_refundable_amount(payment):
         sentence = _describe_too_late(reservation)
     else:
-        sentence = _describe_no_refund(reservation)
+        sentence = _describe_no_refund(payment)
     return Cancellation(reservation, refund, CANCELLED + sentence)
 
 
@@ -208,8 +209,8 @@ def _get_last_captured_payment(reservation: Reservation) -> Payment | None:
     return reservation.payments.filter(captured_at__isnull=False).order_by("pk").last()
 
 
-def _describe_no_refund(reservation: Reservation) -> str:
-    payment = _get_last_captured_payment(reservation)
+def _describe_no_refund(payment: Payment | None) -> str:
+    """Say why nothing is refunded; `payment` is the last one that was captured."""
     if payment is None:
         return NOTHING_CHARGED
     return REFUND_RETURNED if refunds.get_refundable_amount(payment) else ALREADY_REFUNDED

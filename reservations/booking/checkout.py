@@ -195,11 +195,11 @@ def get_partner(code: str, *, user: User, now: dt.datetime) -> Partner | None:
     if not code:
         return None
     partner = Partner.objects.filter(code=code, is_active=True).first()
-    # After the look-up: if parallel attempts have filled the window, the right code came too late.
-    PARTNER_CODE.check(user.pk, now=now)
     if partner is None:
         PARTNER_CODE.attempt(user.pk, now=now)
         raise InvalidRequest({"partner_code": "There is no such partner."})
+    # After the look-up: if parallel attempts have filled the window, the right code came too late.
+    PARTNER_CODE.check(user.pk, now=now)
     return partner
 
 

@@ -208,9 +208,12 @@ class WebhookDeliveryQuerySet(models.QuerySet["WebhookDelivery"]):
         """Let what is waiting fail for good (B25.6)."""
         self.waiting().update(state=DeliveryState.FAILED, next_attempt_at=None)
 
+    def to_active_endpoints(self) -> Self:
+        return self.filter(endpoint__is_active=True)
+
     def due(self, now: dt.datetime) -> Self:
         """Return deliveries to active endpoints whose next attempt is due; the oldest first."""
-        due = self.waiting().filter(next_attempt_at__lte=now, endpoint__is_active=True)
+        due = self.waiting().to_active_endpoints().filter(next_attempt_at__lte=now)
         return due.order_by("next_attempt_at", "pk")
 
 

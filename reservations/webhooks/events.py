@@ -8,8 +8,6 @@ reads on after the last one misses nothing.
 import datetime as dt
 from typing import Any
 
-from django.db import connection
-
 from centers.models import MeetingRoom
 from reservations.models.history import get_unpublished
 from reservations.models.webhooks import (
@@ -21,11 +19,9 @@ from reservations.models.webhooks import (
     WebhookEvent,
 )
 from roombook.backoffice.models import AuditEntry
-from roombook.db.transactions import in_transaction
+from roombook.db.transactions import in_transaction, lock_by_name
 
 BATCH_SIZE = 500
-# A number that no other lock of the service uses.
-PUBLISHING_LOCK = 7_205_118
 # Kept a little longer, so that a cursor of the last page still leads on.
 PRUNING_MARGIN = dt.timedelta(days=1)
 
@@ -40,9 +36,7 @@ def publish_events(*, now: dt.datetime) -> int:
 
 @in_transaction
 def _publish_batch(*, now: dt.datetime) -> int:
-    if connection.vendor == "postgresql":  # Elsewhere, one process at a time writes.
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [PUBLISHING_LOCK])
+    lock_by_name("publish events")
     entries = list(get_unpublished().order_by("pk")[:BATCH_SIZE])
     if not entries:
         return 0

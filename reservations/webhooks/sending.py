@@ -138,20 +138,26 @@ def _record(delivery: WebhookDelivery, attempt: Attempt, now: dt.datetime) -> No
     try:
         result = attempt.result()
     except RequestFailed as error:
-        _record_failure(delivery, None, str(error), "", now)
+        _record_failure(delivery, str(error), now)
         return
     except Exception as error:
         # The results of the other receivers are recorded all the same.
         logger.exception("%s failed unexpectedly.", delivery)
-        _record_failure(delivery, None, f"{type(error).__name__}: {error}", "", now)
+        _record_failure(delivery, f"{type(error).__name__}: {error}", now)
         return
     if 200 <= result.status < 300:
         _record_success(delivery, result, now)
     elif result.status == GONE:
-        _record_failure(delivery, result.status, result.body, "", now, is_final=True)
+        _record_failure(delivery, result.body, now, status_code=GONE, is_final=True)
         disable_endpoint(delivery.endpoint, "It answered 410 Gone.", now=now)
     else:
-        _record_failure(delivery, result.status, result.body, result.retry_after, now)
+        _record_failure(
+            delivery,
+            result.body,
+            now,
+            status_code=result.status,
+            retry_after=result.retry_after,
+        )
 
 
 def _record_success(delivery: WebhookDelivery, result: HTTPResult, now: dt.datetime) -> None:
@@ -171,13 +177,14 @@ def _record_success(delivery: WebhookDelivery, result: HTTPResult, now: dt.datet
 
 def _record_failure(
     delivery: WebhookDelivery,
-    status_code: int | None,
     response: str,
-    retry_after: str,
     now: dt.datetime,
     *,
+    status_code: int | None = None,
+    retry_after: str = "",
     is_final: bool = False,
 ) -> None:
+    """Plan the next attempt, or let the delivery fail for good. `response` can be the error."""
     result = {"status_code": status_code, "response": _shorten(response)}
     # Unless another process has leased it in the meantime.
     rows = WebhookDelivery.objects.waiting().filter(attempts=delivery.attempts)

@@ -23,6 +23,8 @@ from roombook.errors import DomainError, NotSignedIn
 
 # Stands for the Token in examples; the page /docs replaces it.
 EXAMPLE_TOKEN = "the Token that Sign in returned"
+# The day of the bookings in examples; what is served has a day in the future instead.
+EXAMPLE_DAY = "2027-03-01"
 
 
 class EmptySerializer(ContractSerializer):

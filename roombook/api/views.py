@@ -10,12 +10,10 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import conditional_page, require_safe
 
-from roombook.api.operations import EXAMPLE_TOKEN
+from roombook.api.operations import EXAMPLE_DAY, EXAMPLE_TOKEN
 from roombook.middleware import ContentSecurityPolicyMiddleware
 
 DOCS = Path(settings.BASE_DIR) / "docs"
-# The day of the bookings in the examples.
-EXAMPLE_DAY = "2027-03-01"
 # On which the demo centers are closed.
 HOLIDAYS = {(1, 1), (7, 4), (12, 25)}
 # The icons of Swagger UI are data URLs.

@@ -42,6 +42,16 @@ def in_transaction(function: Callable[P, R]) -> Callable[P, R]:
     return wrapper
 
 
+def lock_by_name(name: str) -> None:
+    """Let transactions that lock the same name take turns, until this transaction ends.
+
+    On SQLite, there is only one writer anyway.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [name])
+
+
 def is_retryable(error: OperationalError) -> bool:
     """Whether the same transaction can succeed when it is run again."""
     return (

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
-from django.db import IntegrityError, OperationalError, connection, models
+from django.db import IntegrityError, OperationalError, models
 from django.http import HttpRequest
 from import_export.fields import Field
 
@@ -23,7 +23,7 @@ from roombook.backoffice.spreadsheets import (
     iterate_csv,
     write_workbook,
 )
-from roombook.db.transactions import in_transaction
+from roombook.db.transactions import in_transaction, lock_by_name
 from roombook.imports import files, limits
 from roombook.imports.batches import BATCH_SIZE, batches
 from roombook.imports.checking import CheckingResource, RowT
@@ -162,12 +162,8 @@ class SpreadsheetResource(CheckingResource[RowT]):
         new = [row for row in result.rows if row.is_new()]
         changed = [row for row in result.rows if row.is_update()]
         objects = self._meta.model._base_manager
-        if connection.vendor == "postgresql":
-            # One import of a kind at a time: the second sees what the first one added. On SQLite
-            # there is only one writer anyway.
-            with connection.cursor() as cursor:
-                lock = "SELECT pg_advisory_xact_lock(hashtext(%s))"
-                cursor.execute(lock, [f"import {self.name}"])
+        # One import of a kind at a time: the second sees what the first one added.
+        lock_by_name(f"import {self.name}")
         self._lock_unchanged(changed, result)
         self._ensure_still_new(new, result)
         for batch in batches(new):

@@ -23,7 +23,7 @@ class Command(RegularJob):
             self.stdout.write(f"{delivery}: {describe_delivery(delivery)}")
         prune_events(now=timezone.now())
         sent, failed = states.count(DeliveryState.DELIVERED), states.count(DeliveryState.FAILED)
-        waiting = WebhookDelivery.objects.waiting().filter(endpoint__is_active=True).count()
+        waiting = WebhookDelivery.objects.waiting().to_active_endpoints().count()
         self.stdout.write(
             f"{published} published, {sent} delivered, {waiting} waiting, {failed} failed"
         )
