@@ -9,7 +9,13 @@ import unicodedata
 
 from django.core.exceptions import ValidationError
 
-from roombook.card_numbers import MIN_CARD_DIGITS, find_brand, iter_valid_windows, passes_luhn
+from roombook.card_numbers import (
+    MIN_CARD_DIGITS,
+    contains_card_number,
+    contains_card_of_a_brand,
+    is_card_number,
+    passes_luhn,
+)
 
 # ITU-T E.164.
 MAX_PHONE_DIGITS = 15
@@ -38,11 +44,6 @@ def validate_email_without_card(address: str) -> None:
         raise ValidationError(CARD_NUMBER_IN_EMAIL, code="card_number")
 
 
-def contains_card_number(text: str) -> bool:
-    """Whether a name has as many digits, of any script, as a card number."""
-    return sum(character.isdigit() for character in text) >= MIN_CARD_DIGITS
-
-
 def phone_contains_card_number(text: str) -> bool:
     """Whether a phone number may be a card number.
 
@@ -53,7 +54,7 @@ def phone_contains_card_number(text: str) -> bool:
     if len(digits) > MAX_PHONE_DIGITS:
         return True
     if text.lstrip().startswith("+"):
-        return len(digits) > MAX_PLAIN_PHONE_DIGITS and _is_card_number(digits)
+        return len(digits) > MAX_PLAIN_PHONE_DIGITS and is_card_number(digits)
     return len(digits) > MIN_CARD_DIGITS and passes_luhn(digits)
 
 
@@ -62,19 +63,4 @@ def email_contains_card_number(address: str) -> bool:
 
     Dots, dashes, plus signs and underscores between its digits are ignored.
     """
-    local_part = address.rpartition("@")[0]
-    return any(
-        _has_brand("".join(groups[first : last + 1]))
-        for run in DIGITS_IN_EMAIL.findall(local_part)
-        for groups in [re.findall(r"\d+", run)]
-        for first, last in iter_valid_windows(groups)
-    )
-
-
-def _is_card_number(digits: str) -> bool:
-    return passes_luhn(digits) and _has_brand(digits)
-
-
-def _has_brand(digits: str) -> bool:
-    # The brands' patterns are of ASCII digits.
-    return find_brand("".join(str(int(digit)) for digit in digits)) is not None
+    return contains_card_of_a_brand(address.rpartition("@")[0], DIGITS_IN_EMAIL)

@@ -8,8 +8,8 @@ from typing import Literal, TypedDict
 
 from django.db import models
 
-from accounts.validators import CARD_NUMBER_IN_NAME, contains_card_number
-from roombook.card_numbers import find_brand, passes_luhn
+from accounts.validators import CARD_NUMBER_IN_NAME
+from roombook.card_numbers import contains_card_number, find_brand, passes_luhn
 from roombook.errors import InvalidRequest
 
 

@@ -42,6 +42,29 @@ def passes_luhn(digits: str) -> bool:
     return (sum(values[::2]) + sum(DOUBLED[value] for value in values[1::2])) % 10 == 0
 
 
+def contains_card_number(text: str) -> bool:
+    """Whether a name has as many digits, of any script, as a card number."""
+    return sum(character.isdigit() for character in text) >= MIN_CARD_DIGITS
+
+
+def is_card_number(digits: str) -> bool:
+    """Whether digits, of any script, are a card number of a known brand."""
+    # The brands' patterns are of ASCII digits.
+    return (
+        passes_luhn(digits) and find_brand("".join(str(int(each)) for each in digits)) is not None
+    )
+
+
+def contains_card_of_a_brand(text: str, digit_run: re.Pattern[str] = DIGIT_RUN) -> bool:
+    """Whether a card number of a known brand is in a run of digits and separators."""
+    return any(
+        is_card_number("".join(groups[first : last + 1]))
+        for run in digit_run.findall(text)
+        for groups in [re.findall(r"\d+", run)]
+        for first, last in iter_valid_windows(groups)
+    )
+
+
 def mask_cards(text: str) -> str:
     """The text with every possible card number replaced by `[card 4242]`."""
     masked = DIGIT_RUN.sub(mask_digit_run, text)

@@ -34,6 +34,16 @@ class InvalidRequest(DomainError):
         super().__init__(message)
 
 
+class CardNumberRefused(DomainError):
+    """The request contains a card number, which this deployment does not accept (B21.4)."""
+
+    code = "InvalidRequest"
+    default_message = (
+        "Card numbers are not accepted here. Please add your card on the payment page of the app,"
+        " or update the app."
+    )
+
+
 class InvalidCredentials(DomainError):
     code = "InvalidCredentials"
     default_message = "The e-mail address or the password is not right."

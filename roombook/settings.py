@@ -256,6 +256,10 @@ SEND_WEBHOOKS = env.read_bool("SEND_WEBHOOKS", default=True)
 PAYMENT_GATEWAY = env.read_choice("PAYMENT_GATEWAY", "sandbox", ["sandbox", "stripe"])
 PAYMENT_GATEWAY_IS_CHOSEN = env.is_set("PAYMENT_GATEWAY")
 
+# Whether clients may send card numbers. "refuse" answers 400 while the body is read, so that the
+# rest of the service never handles them (see docs/pci.md).
+CARD_NUMBERS = env.read_choice("CARD_NUMBERS", "accept", ["accept", "refuse"])
+
 # Stripe's secret key: sk_live_... moves real money, sk_test_... does not (rk_... keys work too).
 STRIPE_SECRET_KEY = env.read_text("STRIPE_SECRET_KEY")
 

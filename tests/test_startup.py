@@ -73,6 +73,11 @@ def run(*command, **variables):
             "LOCALE: 'xx_YY' is not a locale. Use a language and a country, such as en_US or"
             " de_DE. (roombook.E004)",
         ),
+        (
+            GUNICORN,
+            *("CARD_NUMBERS", "refused"),
+            "CARD_NUMBERS: 'refused' is not one of: accept, refuse.",
+        ),
         (GUNICORN, "EMAIL_URL", "pop3://u:hidden@h", "EMAIL_URL: does not begin with one of: "),
         (GUNICORN, "WEB_THREADS", "x", "WEB_THREADS: 'x' is not a whole number of at least 1."),
     ],

@@ -14,7 +14,6 @@ from accounts.models import User
 from accounts.validators import (
     CARD_NUMBER_IN_EMAIL,
     CARD_NUMBER_IN_NAME,
-    contains_card_number,
     email_contains_card_number,
 )
 from centers.models import MeetingRoom
@@ -27,6 +26,7 @@ from reservations.models import Attendee, ChosenService, Reservation, history
 from reservations.models.status import Status
 from reservations.pricing import allowances, bill, promo_codes, services
 from reservations.pricing.services import ServiceInput
+from roombook.card_numbers import contains_card_number
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen
 

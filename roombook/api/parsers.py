@@ -6,17 +6,20 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
+from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.core.handlers.wsgi import LimitedStream
 from django.http import HttpRequest, UnreadablePostError
 from rest_framework import parsers
-from rest_framework.exceptions import ParseError, UnsupportedMediaType
+from rest_framework.exceptions import APIException, ParseError, UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework_csv.parsers import CSVParser as LibraryCSVParser
 
 from roombook.api import csv_table
+from roombook.api.card_refusal import refuse_card_numbers
+from roombook.errors import DomainError
 
 MAX_BODY_BYTES = 256 * 1024
 MAX_JSON_DEPTH = 32
@@ -29,6 +32,18 @@ STRING_OR_BRACKET_PATTERN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTAL
 
 class BoundedRequest(Request):
     """A request whose whole body is read at once, up to MAX_BODY_BYTES."""
+
+    @property
+    def data(self) -> Any:
+        """The fields of the body. An error leads to no part of it, which may be a card number."""
+        try:
+            return super().data
+        except (APIException, DomainError, RequestDataTooBig, UnreadablePostError) as error:
+            refusal = error
+        # Drop the frames and the causes, which have read the body, and the body itself.
+        refusal.__traceback__ = refusal.__cause__ = refusal.__context__ = None
+        self._stream = io.BytesIO()
+        raise refusal
 
     def _load_stream(self) -> None:
         body = read_body(self._request)
@@ -54,7 +69,8 @@ def read_declared_body(request: HttpRequest) -> bytes:
         raise ParseError("Content-Length: Must be a number.")
     if int(length or 0) > MAX_BODY_BYTES:
         raise RequestDataTooBig
-    body = request.body
+    # Not `request.body`, which would keep it.
+    body = request.read()
     if len(body) < int(length or 0):
         raise ParseError("The body ended too early.")
     return body
@@ -66,7 +82,7 @@ def read_chunked_body(request: HttpRequest) -> bytes:
         stream = LimitedStream(request.META["wsgi.input"], MAX_BODY_BYTES + 1)
         request._stream = stream  # type: ignore[assignment]
     try:
-        body = request.body
+        body = request.read()
     except (UnreadablePostError, RequestDataTooBig):
         raise
     except Exception as error:
@@ -95,14 +111,19 @@ def decode_body(body: bytes, media_type: str | None) -> str:
         raise ParseError("The body is not text in its charset.") from error
 
 
-class JSONParser(parsers.JSONParser):
-    """One JSON object, parsed strictly: no duplicate names, no numbers out of range."""
+class JSONParser(parsers.BaseParser):
+    """One JSON object, parsed strictly: no duplicate names, no numbers out of range.
+
+    Not DRF's own parser: for its subclasses, DRF keeps the whole body with the request.
+    """
+
+    media_type = "application/json"
 
     def parse(
         self,
         stream: IO[bytes],
         media_type: str | None = None,
-        parser_context: Mapping[str, object] | None = None,
+        parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, object]:
         text = decode_body(stream.read(), media_type)
         if not text:
@@ -121,7 +142,7 @@ class JSONParser(parsers.JSONParser):
             raise ParseError(f"The JSON cannot be read: {error}.") from error
         if not isinstance(data, dict):
             raise ParseError("The body must be a JSON object.")
-        return data
+        return check_fields(data, parser_context)
 
 
 def check_depth(text: str) -> None:
@@ -170,11 +191,21 @@ class CSVParser(LibraryCSVParser):
         self,
         stream: IO[bytes],
         media_type: str | None = None,
-        parser_context: Mapping[str, object] | None = None,
+        parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, object]:
         # The library's own reading drops line ends inside cells, keeps the BOM and accepts rows
         # of any length.
         try:
-            return csv_table.parse_request(decode_body(stream.read(), media_type))
+            data = csv_table.parse_request(decode_body(stream.read(), media_type))
         except csv_table.InvalidTable as error:
             raise ParseError(str(error)) from error
+        return check_fields(data, parser_context)
+
+
+def check_fields(
+    data: dict[str, object], parser_context: Mapping[str, Any] | None
+) -> dict[str, object]:
+    """Return the fields, unless they contain a card number that must be refused (B21.4)."""
+    if settings.CARD_NUMBERS == "refuse" and parser_context is not None:
+        refuse_card_numbers(data, parser_context["view"].Input.get_shared())
+    return data

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from accounts.models import User
 from accounts.passwords import MaximumLengthValidator
-from accounts.validators import contains_card_number
+from roombook.card_numbers import contains_card_number
 from tests.factories_people import (
     PASSWORD,
     AdministratorFactory,

@@ -4,11 +4,8 @@ import time
 
 import pytest
 
-from accounts.validators import (
-    contains_card_number,
-    email_contains_card_number,
-    phone_contains_card_number,
-)
+from accounts.validators import email_contains_card_number, phone_contains_card_number
+from roombook.card_numbers import contains_card_number
 
 
 @pytest.mark.parametrize(
