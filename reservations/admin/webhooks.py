@@ -87,6 +87,8 @@ class WebhookEndpointAdmin(WebhookAdminMixin, ModelAdmin):
     ) -> None:
         if not change:
             obj.created_at = timezone.now()
+        elif obj.is_active and "is_active" in form.changed_data:
+            obj.activated_at = timezone.now()
         if obj.is_active:
             obj.disabled_reason = ""
         super().save_model(request, obj, form, change)

@@ -92,6 +92,11 @@ class WebhookEndpoint(models.Model):
     secret_rotated_at = models.DateTimeField(null=True, editable=False)
     access_key_hash = models.CharField(max_length=64, blank=True, editable=False)
     created_at = models.DateTimeField(editable=False)
+    activated_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="When it was made active again. Empty if it has been active since its creation.",
+    )
     last_success_at = models.DateTimeField("last success", null=True, editable=False)
 
     objects = models.Manager.from_queryset(WebhookEndpointQuerySet)()
@@ -106,7 +111,7 @@ class WebhookEndpoint(models.Model):
         """Return whether an event is sent to this endpoint. Test events are sent to one only."""
         return (
             self.is_active
-            and event.occurred_at >= self.created_at
+            and event.occurred_at >= (self.activated_at or self.created_at)
             and self.center_id in (None, event.center_id, event.former_center_id)
             and (not self.event_types or event.type in self.event_types)
         )

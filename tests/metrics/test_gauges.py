@@ -123,7 +123,7 @@ def test_collector_reads_once_for_scrapes_in_a_row_and_reports_a_database_that_i
 
 
 @pytest.mark.django_db
-def test_gauges_count_events_that_are_not_delivered():
+def test_gauges_count_events_that_are_not_delivered_unless_nothing_is_sent(settings):
     make_booking(now=NOW)
     assert read(NOW + MINUTE)[("roombook_webhooks_oldest_seconds",)] == 60
     endpoint = make_endpoint()
@@ -141,6 +141,12 @@ def test_gauges_count_events_that_are_not_delivered():
     assert figures[("roombook_webhooks_oldest_seconds",)] == 300
     assert figures[("roombook_webhooks_failed",)] == 1
     assert figures[("roombook_webhooks_disabled",)] == 1
+
+    settings.SEND_WEBHOOKS = False
+    figures = read(NOW + 5 * MINUTE)
+
+    assert figures[("roombook_webhooks_waiting",)] == 0
+    assert figures[("roombook_webhooks_oldest_seconds",)] == 0
 
 
 @pytest.mark.django_db

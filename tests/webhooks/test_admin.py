@@ -10,14 +10,14 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from accounts.models import CenterRole
-from reservations.models import WebhookDelivery, WebhookEndpoint
+from reservations.models import WebhookDelivery, WebhookEndpoint, WebhookEvent
 from reservations.models.webhooks import RETRY_PERIOD, DeliveryState
 from reservations.webhooks import changes
 from reservations.webhooks.events import create_test_event
 from reservations.webhooks.sending import disable_endpoint
 from roombook.backoffice.models import AuditAction, AuditEntry
 from tests.factories_people import AdministratorFactory, StaffFactory
-from tests.factories_reservations import NOW, make_room
+from tests.factories_reservations import HOUR, NOW, make_booking, make_room
 from tests.webhooks.helpers import URL, make_endpoint, publish_and_send
 from tests.webhooks.receiver import receive
 
@@ -185,18 +185,23 @@ def test_webhook_that_is_switched_off_and_on_gets_nothing_that_waited(administra
         administrator.post(change, {**fields, "is_active": ""})
         old.refresh_from_db()
         assert (old.state, old.attempts) == (DeliveryState.FAILED, 1)
+        before = make_booking(now=NOW)
         # Published by a process that had read the webhook before.
         late = create_test_event(endpoint, now=NOW)
-        administrator.post(change, fields)
+        with time_machine.travel(NOW + HOUR, tick=False):
+            administrator.post(change, fields)
         new = create_test_event(endpoint, now=NOW)
+        after = make_booking(now=NOW + HOUR)
         sent = publish_and_send(NOW + RETRY_PERIOD)
 
     endpoint.refresh_from_db()
     late.refresh_from_db()
     assert (endpoint.is_active, endpoint.description) == (True, "Door locks")
     assert late.state == DeliveryState.FAILED
-    assert sent == [new]
-    assert receiver.ids == [old.event.message_id, new.event.message_id]
+    assert sent[0] == new
+    assert {each.event.data["ReservationId"] for each in sent[1:]} == {after.pk}
+    assert WebhookEvent.objects.filter(data__ReservationId=before.pk).exists()
+    assert receiver.ids == [old.event.message_id, *(each.event.message_id for each in sent)]
 
 
 def test_command_creates_a_webhook_of_a_center_or_says_why_not():
