@@ -1,4 +1,4 @@
-"""Django's WSGI handler, except that no Content-Type header can crash it or fill its memory.
+"""Django's WSGI handler, except for hostile Content-Type headers and HEAD.
 
 Django reads the Content-Type header before it calls any middleware, and decodes the query string
 with the charset that the header names. Both fail on hostile headers: `charset=zlib` raises
@@ -9,9 +9,12 @@ answered with the API's error envelope.
 import codecs
 import encodings
 import pkgutil
+from collections.abc import Callable
 from encodings.aliases import aliases
+from typing import Any
 
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
+from django.http import HttpResponse, HttpResponseBase
 from django.utils.http import parse_header_parameters
 
 CODEC_NAMES = {*aliases, *(module.name for module in pkgutil.iter_modules(encodings.__path__))}
@@ -51,3 +54,12 @@ class RoombookWSGIHandler(WSGIHandler):
     """The WSGI application. Call `django.setup()` first."""
 
     request_class = RoombookWSGIRequest
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> HttpResponseBase:
+        response = super().__call__(environ, start_response)
+        if environ["REQUEST_METHOD"] == "HEAD" and isinstance(response, HttpResponse):
+            # Views answer as they answer GET. Gunicorn would drop the body, and log a warning.
+            response.content = b""
+        return response

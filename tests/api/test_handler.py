@@ -1,4 +1,4 @@
-"""No Content-Type header makes the service fail before it can answer."""
+"""Django's handler and ours: Content-Type headers that Django cannot read, and HEAD."""
 
 import subprocess
 import sys
@@ -7,6 +7,25 @@ from io import BytesIO
 import pytest
 
 from roombook.handler import RoombookWSGIHandler
+
+
+def call(method, path, content_type=""):
+    """Return the status, the headers and the body."""
+    started = []
+    environ = {
+        "REQUEST_METHOD": method,
+        "PATH_INFO": path,
+        "QUERY_STRING": "format=csv",
+        "SERVER_NAME": "testserver",
+        "SERVER_PORT": "80",
+        "CONTENT_TYPE": content_type,
+        "CONTENT_LENGTH": "3",
+        "wsgi.input": BytesIO(b"{ }"),
+        "wsgi.url_scheme": "http",
+    }
+    body = b"".join(RoombookWSGIHandler()(environ, lambda *start: started.append(start)))
+    [(line, headers)] = started
+    return int(line.split()[0]), dict(headers), body
 
 
 @pytest.mark.parametrize(
@@ -27,25 +46,25 @@ from roombook.handler import RoombookWSGIHandler
 )
 @pytest.mark.django_db  # Django looks at open connections before each request
 def test_any_content_type_is_answered_in_the_requested_format(content_type, status):
-    started = []
-    environ = {
-        "REQUEST_METHOD": "POST",
-        "PATH_INFO": "/api/nothing",
-        "QUERY_STRING": "format=csv",
-        "SERVER_NAME": "testserver",
-        "SERVER_PORT": "80",
-        "CONTENT_TYPE": content_type,
-        "CONTENT_LENGTH": "3",
-        "wsgi.input": BytesIO(b"{ }"),
-        "wsgi.url_scheme": "http",
-    }
+    answered, headers, body = call("POST", "/api/nothing", content_type)
 
-    body = b"".join(RoombookWSGIHandler()(environ, lambda *start: started.append(start)))
-
-    [(line, headers)] = started
-    assert int(line.split()[0]) == status
-    assert dict(headers)["Content-Type"] == "text/csv; charset=utf-8"
+    assert answered == status
+    assert headers["Content-Type"] == "text/csv; charset=utf-8"
     assert body.startswith(b"Success")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/docs/guide/", "/nothing", "/calendar/nothing.ics"])
+def test_head_gets_the_headers_of_get_without_a_body(path):
+    status, headers, body = call("GET", path)
+
+    answered, head_headers, head_body = call("HEAD", path)
+
+    varying = {"X-Request-ID"}
+    assert answered == status
+    assert {**head_headers, **dict.fromkeys(varying)} == {**headers, **dict.fromkeys(varying)}
+    assert body
+    assert head_body == b""
 
 
 LOOK_UP_CODECS = """
