@@ -8,6 +8,8 @@ left to `resolve_payment`.
 import logging
 from datetime import datetime, timedelta
 
+from django.dispatch import Signal
+
 from payments import gateways
 from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayDispute
@@ -23,6 +25,10 @@ from payments.refunds import record_refunds
 from roombook.db.transactions import in_transaction
 
 logger = logging.getLogger(__name__)
+
+# The customer has confirmed or refused a payment at the bank, or may have. Sent with `payment` and
+# `now`; the receiver resolves the payment.
+customer_acted = Signal()
 
 # A gateway repeats an event for three days at most.
 EVENT_RETENTION = timedelta(days=30)
@@ -43,8 +49,13 @@ def mark_processed(reference: str, type_: str, *, now: datetime) -> None:
 def refresh(payment: Payment, *, now: datetime) -> Payment:
     """Fetch the payment from the gateway, store its state, and return the updated row.
 
-    A started payment is not changed: only its lease ends, so that it can be resolved now.
+    A started payment is not changed: only its lease ends, so that it can be resolved now. One that
+    waits for its customer is resolved at once, because no worker is at it.
     """
+    if payment.state == PaymentState.STARTED and payment.action_until is not None:
+        customer_acted.send(sender=Payment, payment=payment, now=now)
+        payment.refresh_from_db()
+        return payment
     if payment.state == PaymentState.STARTED:
         Payment.objects.filter(
             pk=payment.pk, state=PaymentState.STARTED, lease_until__gt=now

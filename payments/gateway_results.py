@@ -32,6 +32,9 @@ def apply_gateway_result(locked: Payment, result: GatewayPayment, *, now: dateti
     A repeated or outdated answer changes nothing. An answer that contradicts the row raises
     InvalidPaymentTransition.
     """
+    if result.state == "action_required":
+        # Only `apply_authorization` lets a payment wait for its customer.
+        return
     state = PaymentState(result.state)
     # An answer is outdated if the payment has moved on from it. Nothing comes after refunded: only
     # a refund that the bank returns leads back, and `record_refunds` stores that.

@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
+from django.conf import settings
+
 from accounts.models import User
 from payments import gateways
 from payments.cards import Card, CardFields, parse_card
@@ -45,6 +47,11 @@ def get_payment_source(
     return parse_card(payment_info, now=now)
 
 
+def is_confirmable(source: Card | SavedCard) -> bool:
+    """Whether the customer can confirm a payment with this card at the bank (B21.3)."""
+    return isinstance(source, SavedCard) and source.saved_by_setup
+
+
 def to_gateway_source(source: Card | SavedCard) -> Card | str:
     """The card as gateways take it: a new card itself, a saved card by its reference."""
     return source.reference if isinstance(source, SavedCard) else source
@@ -52,7 +59,9 @@ def to_gateway_source(source: Card | SavedCard) -> Card | str:
 
 def check_card(source: Card | SavedCard) -> None:
     """Ask the gateway to validate a card without storing or charging it. Raises CardDeclined."""
-    gateways.get_current_gateway().check_card(to_gateway_source(source))
+    gateways.get_current_gateway().check_card(
+        to_gateway_source(source), on_session=is_confirmable(source)
+    )
 
 
 # --- Creating and authorizing --------------------------------------------------------------------
@@ -88,7 +97,7 @@ def create_payment(
 def authorize_payment(
     payment: Payment, source: Card | SavedCard, *, description: str
 ) -> GatewayPayment:
-    """Authorize the amount at the gateway.
+    """Authorize the amount at the gateway. The answer can be action_required (`is_confirmable`).
 
     Raises GatewayUnavailable if the outcome is unknown.
     """
@@ -98,6 +107,7 @@ def authorize_payment(
         currency=payment.currency,
         source=to_gateway_source(source),
         description=description,
+        on_session=is_confirmable(source),
     )
 
 
@@ -119,21 +129,41 @@ def void_payment(payment: Payment, *, now: datetime) -> Payment:
 # --- The gateway's answers -----------------------------------------------------------------------
 
 
-def fetch_gateway_status(payment: Payment) -> GatewayPayment:
+def fetch_gateway_status(
+    payment: Payment, *, calls_off: bool = False, now: datetime
+) -> GatewayPayment:
     """Ask the gateway for the outcome of a payment whose outcome is unknown.
 
     A key that the gateway does not know is voided there, so that a delayed request can no longer
-    charge the card. The row is marked as called off first: a worker whose authorization succeeds
-    between the two calls must not book on an authorization that is about to be voided.
+    charge the card. So is a payment that the customer has not confirmed in time, or has not been
+    charged for yet if `calls_off`. The row is marked as called off first: a worker whose
+    authorization succeeds between the two calls must not book on an authorization that is about to
+    be voided.
     """
     gateway = gateways.get_gateway(payment.gateway)
     result = None
     if not payment.is_called_off:
         result = gateway.find_payment(payment.key)
-        if result is None and not _mark_called_off(payment):
-            # Meanwhile its own worker has stored the outcome.
-            result = gateway.find_payment(payment.key)
+        if _is_to_be_voided(payment, result, calls_off=calls_off, now=now):
+            # If it cannot be marked, another process has stored the outcome meanwhile.
+            result = None if _mark_called_off(payment) else gateway.find_payment(payment.key)
     return result or gateway.void(payment.key)
+
+
+def _is_to_be_voided(
+    payment: Payment, result: GatewayPayment | None, *, calls_off: bool, now: datetime
+) -> bool:
+    if result is None:
+        return True
+    if calls_off and payment.state == PaymentState.STARTED:
+        return result.state in {"action_required", "authorized"}
+    return result.state == "action_required" and get_action_deadline(payment) <= now
+
+
+def get_action_deadline(payment: Payment) -> datetime:
+    """The time until which the customer can confirm the payment at the bank."""
+    minutes = timedelta(minutes=settings.PAYMENT_ACTION_MINUTES)
+    return payment.action_until or payment.created_at + minutes
 
 
 def _mark_called_off(payment: Payment) -> bool:

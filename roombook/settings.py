@@ -281,6 +281,9 @@ GATEWAY_TIMEOUT = env.read_int("GATEWAY_TIMEOUT", 10, least=1)
 # Seconds for which one request owns a payment; longer than the gateway can make it wait.
 PAYMENT_LEASE_SECONDS = env.read_int("PAYMENT_LEASE_SECONDS", 60, least=1)
 
+# Minutes for which a room is held until the customer has confirmed the payment at the bank.
+PAYMENT_ACTION_MINUTES = env.read_int("PAYMENT_ACTION_MINUTES", 15, least=1)
+
 # --- Mail ---------------------------------------------------------------------------------------
 
 # The mail server: smtp://host:25, smtp+tls://user:password@host:587 (STARTTLS) or

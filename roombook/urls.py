@@ -21,6 +21,7 @@ from reservations.views.bookings import (
     Checkout,
     CreateReservation,
     GetAllowances,
+    GetPaymentAction,
     GetReservation,
     ListReservations,
     UpdateAllowances,
@@ -66,6 +67,7 @@ contract_paths = [
 extension_paths = [
     operation_path("api/meeting-rooms/free-times", ListFreeTimes),
     operation_path("api/meeting-rooms/alternatives", FindAlternatives),
+    operation_path("api/reservations/payment-action", GetPaymentAction),
     operation_path("api/reservations/create", CreateReservation),
     operation_path("api/reservations/cancel", CancelReservation),
     operation_path("api/reservations/update-allowances", UpdateAllowances),

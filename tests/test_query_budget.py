@@ -31,6 +31,7 @@ BUDGET = {
     "Update promo code": 33,  # including one that stores that the new total was shown
     "Get allowances": 14,
     "Checkout": 48,
+    "Get payment action": 9,
     "List free times": 4,
     "Find alternatives": 9,
     "Create reservation": 28,

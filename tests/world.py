@@ -14,9 +14,12 @@ from PIL import Image
 
 from accounts.models import CalendarAddress, User
 from centers import models as centers
+from payments.gateways.sandbox_models import SandboxPayment
+from payments.models import Payment
 from reservations.booking import drafts
 from reservations.models import Allowance, Partner, PromoCode, Reservation, WebhookEndpoint
 from reservations.models.history import record_changes
+from reservations.models.status import Status
 from reservations.webhooks.events import publish_events
 from roombook.api.contract_schema import OperationSchema
 from tests import factories_centers as make
@@ -106,8 +109,31 @@ class World:
         # A second page for List reservations.
         in_june = dt.datetime(2027, 6, 1, 15, tzinfo=dt.UTC)
         ReservationFactory(user=self.ada, room=self.room, start=in_june, booked_at=NOW)
+        self.waiting = self.make_waiting_reservation()
         self.token = issue_token(self.ada)
         CalendarAddress.get_secret(self.ada)
+
+    def make_waiting_reservation(self) -> Reservation:
+        """A reservation whose payment the customer has to confirm at the bank."""
+        in_july = dt.datetime(2027, 7, 1, 15, tzinfo=dt.UTC)
+        row = ReservationFactory(
+            user=self.ada, room=self.room, start=in_july, status=Status.PROCESSING
+        )
+        reservation = Reservation.objects.get(pk=row.pk)
+        until = NOW + dt.timedelta(minutes=15)
+        payment = Payment.objects.create(
+            reservation=reservation,
+            gateway="sandbox",
+            amount=75,
+            currency="USD",
+            lease_until=until,
+            action_until=until,
+            created_at=NOW,
+        )
+        SandboxPayment.objects.create(
+            key=payment.key, state="action_required", amount=75, secret=payment.key.hex
+        )
+        return reservation
 
     def make_webhook(self) -> WebhookEndpoint:
         """A webhook of all centers, with the events of both drafts and of a move."""
@@ -241,6 +267,7 @@ class World:
                 "TestMode": False,
                 "PartnerCode": "acme",
             },
+            "Get payment action": {"ReservationId": self.waiting.pk},
             "Create reservation": {
                 **booking,
                 "NumberOfAttendees": 3,

@@ -146,8 +146,8 @@ class Gateway(Protocol):
     def delete_card(self, reference: str) -> None:
         """Delete a stored card. Does nothing if it is not there."""
 
-    def check_card(self, source: Card | str) -> None:
-        """Validate a card without storing or charging it. Raises CardDeclined."""
+    def check_card(self, source: Card | str, *, on_session: bool = False) -> None:
+        """Validate a card without storing or charging it, as `authorize`. Raises CardDeclined."""
 
     def create_setup(
         self, *, key: UUID, customer: str, return_url: str, expires_at: datetime
@@ -176,14 +176,16 @@ class Gateway(Protocol):
         """Authorize an amount: authorized or declined, or voided if the key was voided before.
 
         With `on_session`, the customer is present: the payment is action_required if the bank wants
-        a confirmation, and declined otherwise.
+        a confirmation. Without it, the payment is declined then.
         """
 
     def find_payment(self, key: UUID) -> GatewayPayment | None:
         """The payment with this key, None if the gateway does not know the key."""
 
     def void(self, key: UUID) -> GatewayPayment:
-        """Void an authorization. An unknown key becomes voided, so it can never be authorized.
+        """Void an authorization, or a payment that is action_required.
+
+        An unknown key becomes voided, so it can never be authorized.
 
         A payment that can no longer be voided (captured, declined) is returned unchanged.
         """

@@ -20,7 +20,8 @@ PROCESSING_ERROR = (
 OVER_LIMIT = "The card is over its limit. You were not charged."
 REQUIRES_ACTION = (
     "The card's bank asks for a confirmation that cannot be given here."
-    " You were not charged. Please use another card."
+    " You were not charged. Please save the card in the app, which lets you confirm it at the bank,"
+    " and pay with the saved card; or use another card."
 )
 NOT_CONFIRMED = (
     "The card was not confirmed at its bank. You were not charged."

@@ -4,6 +4,7 @@ It behaves like a real one: it has its own tables (sandbox_models.py), commits i
 and must not be called inside a transaction. It accepts only the test numbers that Stripe documents.
 """
 
+import secrets
 from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
@@ -13,9 +14,12 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from payments.cards import Card
-from payments.gateways.base import GatewayPayment, GatewayRefund, GatewayRefused
+from payments.gateways import declines
+from payments.gateways.base import GatewayAction, GatewayPayment, GatewayRefund, GatewayRefused
 from payments.gateways.sandbox_cards import (
     DECLINE_MESSAGES,
+    NEVER_CONFIRMED,
+    OUTCOMES_AFTER_CONFIRMATION,
     SUCCEEDS,
     SandboxCardOperations,
     evaluate_card,
@@ -45,17 +49,20 @@ class SandboxGateway(SandboxCardOperations, SandboxSetupOperations):
         on_session: bool = False,
     ) -> GatewayPayment:
         outcome, brand, last4 = evaluate_card(source)
-        succeeds = outcome == SUCCEEDS
         payment = SandboxPayment(
             key=key,
-            state="authorized" if succeeds else "declined",
             amount=amount,
             currency=currency,
             brand=brand,
             last4=last4,
-            message="" if succeeds else DECLINE_MESSAGES[outcome],
             description=description[:255],
         )
+        if on_session and outcome in OUTCOMES_AFTER_CONFIRMATION:
+            payment.state = "action_required"
+            payment.outcome = OUTCOMES_AFTER_CONFIRMATION[outcome]
+            payment.secret = secrets.token_urlsafe(32)
+        else:
+            apply_outcome(payment, outcome)
         # The unique key decides between concurrent calls: one creates the payment.
         SandboxPayment.objects.bulk_create([payment], ignore_conflicts=True)
         payment = locked_payment_by_key.first(key=key) or payment
@@ -74,7 +81,7 @@ class SandboxGateway(SandboxCardOperations, SandboxSetupOperations):
         payment, _ = SandboxPayment.objects.select_for_update().get_or_create(
             key=key, defaults={"state": "voided"}
         )
-        if payment.state == "authorized":
+        if payment.state in {"authorized", "action_required"}:
             payment.state = "voided"
             payment.save(update_fields=["state"])
         return to_gateway_payment(payment)
@@ -124,6 +131,31 @@ class SandboxGateway(SandboxCardOperations, SandboxSetupOperations):
         return [(row.payment.key, to_gateway_refund(row)) for row in rows.order_by("pk")]
 
 
+@operation("confirm_payment")
+def confirm_payment(secret: str) -> GatewayPayment:
+    """The customer confirms the payment at the bank. Does nothing if it has ended."""
+    payment = SandboxPayment.objects.select_for_update().get(secret=secret)
+    if payment.state == "action_required" and payment.outcome != NEVER_CONFIRMED:
+        apply_outcome(payment, payment.outcome)
+        payment.save(update_fields=["state", "message"])
+    return to_gateway_payment(payment)
+
+
+@operation("refuse_payment")
+def refuse_payment(secret: str) -> GatewayPayment:
+    """The customer does not confirm the payment. Does nothing if it has ended."""
+    payment = SandboxPayment.objects.select_for_update().get(secret=secret)
+    if payment.state == "action_required":
+        payment.state, payment.message = "declined", declines.NOT_CONFIRMED
+        payment.save(update_fields=["state", "message"])
+    return to_gateway_payment(payment)
+
+
+def apply_outcome(payment: SandboxPayment, outcome: str) -> None:
+    payment.state = "authorized" if outcome == SUCCEEDS else "declined"
+    payment.message = "" if outcome == SUCCEEDS else DECLINE_MESSAGES[outcome]
+
+
 def lock_payment(key: UUID) -> SandboxPayment:
     payment = locked_payment_by_key.first(key=key)
     if payment is None:
@@ -138,6 +170,9 @@ def locked_payment_by_key() -> QuerySet[SandboxPayment]:
 
 def to_gateway_payment(payment: SandboxPayment) -> GatewayPayment:
     """Translate a row of the sandbox."""
+    action = None
+    if payment.state == "action_required":
+        action = GatewayAction(payment.secret, f"/sandbox/payments/{payment.secret}")
     return GatewayPayment(
         state=payment.state,  # type: ignore[arg-type]
         reference=f"pay_{payment.key.hex}",
@@ -149,6 +184,7 @@ def to_gateway_payment(payment: SandboxPayment) -> GatewayPayment:
         currency=payment.currency,
         description=payment.description,
         created_at=payment.created_at,
+        action=action,
     )
 
 

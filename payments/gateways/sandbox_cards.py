@@ -14,6 +14,8 @@ from roombook.errors import CardDeclined
 # The outcome of each test number. Only the outcome is stored, never the number.
 SUCCEEDS = "succeeds"
 NOT_A_TEST_CARD = "not_a_test_card"
+# The bank asks for a confirmation, and never says whether it was given.
+NEVER_CONFIRMED = "never_confirmed"
 
 OUTCOMES = {
     # Visa, MasterCard, American Express, Discover, Diners Club, JCB, UnionPay.
@@ -46,8 +48,20 @@ OUTCOMES = {
     "4000000000006975": "velocity_exceeded",
     "4100000000000019": "fraudulent",
     "4000000000000341": "declined_when_charged",
-    "4000002500003155": "requires_action",
     "4000002760003184": "requires_action",
+    "4000000000003220": "requires_action",
+    "4000002500003155": "action_unless_set_up",
+    "4000008260003178": "action_then_insufficient_funds",
+    "4000008400001629": "action_then_declined",
+    "4000008400001280": NEVER_CONFIRMED,
+}
+
+# What comes of a payment with the card after the customer has confirmed it at the bank.
+OUTCOMES_AFTER_CONFIRMATION = {
+    "requires_action": SUCCEEDS,
+    "action_then_insufficient_funds": "insufficient_funds",
+    "action_then_declined": "declined",
+    NEVER_CONFIRMED: NEVER_CONFIRMED,
 }
 
 # Lost and stolen cards get the general message: the person who holds the card must not learn why.
@@ -62,7 +76,9 @@ DECLINE_MESSAGES = {
     "incorrect_cvc": declines.WRONG_SECURITY_CODE,
     "processing_error": declines.PROCESSING_ERROR,
     "velocity_exceeded": declines.OVER_LIMIT,
-    "requires_action": declines.REQUIRES_ACTION,
+    **dict.fromkeys(
+        (*OUTCOMES_AFTER_CONFIRMATION, "action_unless_set_up"), declines.REQUIRES_ACTION
+    ),
     NOT_A_TEST_CARD: (
         "This is a sandbox: it takes only test cards, such as 4242 4242 4242 4242."
         " You were not charged."
@@ -71,7 +87,10 @@ DECLINE_MESSAGES = {
 }
 
 # As with Stripe, these cards can be stored and fail only when they are charged.
-FAIL_ONLY_WHEN_CHARGED = {"declined_when_charged", "requires_action"}
+FAIL_ONLY_WHEN_CHARGED = {
+    *("declined_when_charged", "action_unless_set_up"),
+    *OUTCOMES_AFTER_CONFIRMATION,
+}
 
 
 class SandboxCardOperations:
@@ -86,15 +105,19 @@ class SandboxCardOperations:
         SandboxCard.objects.filter(reference=reference).delete()
 
     @operation("check")
-    def check_card(self, source: Card | str) -> None:
+    def check_card(self, source: Card | str, *, on_session: bool = False) -> None:
         outcome, _, _ = evaluate_card(source)
-        if outcome != SUCCEEDS:
+        if on_session:
+            outcome = OUTCOMES_AFTER_CONFIRMATION.get(outcome, outcome)
+        if outcome not in {SUCCEEDS, NEVER_CONFIRMED}:
             raise CardDeclined(DECLINE_MESSAGES[outcome])
 
 
-def create_card(card: Card, *, customer: str) -> SandboxCard:
+def create_card(card: Card, *, customer: str, is_set_up: bool = False) -> SandboxCard:
     """Store the outcome of a card. Raises CardDeclined."""
     outcome = get_outcome(card.number)
+    if is_set_up and outcome == "action_unless_set_up":
+        outcome = SUCCEEDS
     if outcome != SUCCEEDS and outcome not in FAIL_ONLY_WHEN_CHARGED:
         raise CardDeclined(DECLINE_MESSAGES[outcome])
     return SandboxCard.objects.create(

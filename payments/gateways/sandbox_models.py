@@ -46,7 +46,7 @@ class SandboxPayment(models.Model):
     """A payment by its key. A key that was voided before it was authorized has a row too."""
 
     key = models.UUIDField(unique=True)
-    state = models.CharField(max_length=10)
+    state = models.CharField(max_length=15)
     amount = models.DecimalField(max_digits=15, decimal_places=3, default=0)
     currency = models.CharField(max_length=3, blank=True)
     refunded = models.DecimalField(max_digits=15, decimal_places=3, default=0)
@@ -54,6 +54,9 @@ class SandboxPayment(models.Model):
     last4 = models.CharField(max_length=4, blank=True)
     message = models.CharField(max_length=255, blank=True)
     description = models.CharField(max_length=255, blank=True)
+    # While the customer has to confirm it: the outcome after that, and the address of the page.
+    outcome = models.CharField(max_length=30, blank=True, default="", db_default="")
+    secret = models.CharField(max_length=64, blank=True, default="", db_default="")
     # How often the payment was captured. Tests check that it is never more than once.
     captures = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -57,7 +57,7 @@ def confirm_setup(secret: str, card: Card) -> GatewaySetup:
     setup = SandboxSetup.objects.select_for_update().get(secret=secret)
     if setup.state in OPEN_STATES:
         try:
-            setup.card = create_card(card, customer=setup.customer)
+            setup.card = create_card(card, customer=setup.customer, is_set_up=True)
         except CardDeclined as error:
             setup.state, setup.message = "failed", error.message
         else:

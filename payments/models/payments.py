@@ -71,6 +71,18 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         """Started payments whose lease has expired: their worker has probably died."""
         return self.filter(state=PaymentState.STARTED, lease_until__lte=now)
 
+    def waiting(self) -> Self:
+        """Started payments that wait until the customer has confirmed them at the bank (B21.3)."""
+        return self.filter(
+            state=PaymentState.STARTED, action_until__isnull=False, is_called_off=False
+        )
+
+    def resolvable(self, now: datetime) -> Self:
+        """Started payments that anybody may resolve: no worker waits for their outcome."""
+        return self.filter(
+            Q(lease_until__lte=now) | Q(action_until__isnull=False), state=PaymentState.STARTED
+        )
+
     def authorized(self) -> Self:
         return self.filter(state=PaymentState.AUTHORIZED)
 
@@ -107,6 +119,9 @@ class Payment(FormattedAmountMixin, models.Model):
     # Until then the request that started the payment may be at work; afterwards anybody may
     # resolve the payment.
     lease_until = models.DateTimeField()
+    # Until then the customer can confirm the payment at the bank (B21.3); then the lease ends, too.
+    # After a decline it is kept until a Checkout has reported the decline to the customer.
+    action_until = models.DateTimeField(null=True, blank=True, editable=False)
     # Set when the gateway did not know the key: the key is then voided there. The reservation must
     # not be booked on this payment any more, whatever its worker hears later.
     is_called_off = models.BooleanField("called off", default=False, editable=False)

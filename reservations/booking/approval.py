@@ -65,7 +65,7 @@ def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
         .first()
     )
     if payment is not None:
-        result = lifecycle.fetch_gateway_status(payment)
+        result = lifecycle.fetch_gateway_status(payment, now=now)
         lifecycle.store_gateway_status(payment, result, now=now)
 
 

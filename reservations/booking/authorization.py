@@ -10,6 +10,7 @@ from django.conf import settings
 
 from accounts.limits import CARD_DECLINED
 from accounts.models import User
+from payments import lifecycle
 from payments.gateway_results import apply_gateway_result, lock_payment
 from payments.gateways.base import GatewayPayment
 from payments.models import Payment, PaymentState
@@ -42,27 +43,35 @@ def apply_authorization(
     waits for the answer, or None when a payment is recovered. `room_id` saves a query (see
     `lock_reservation`).
     """
-    if result.state not in FUNDED_STATES:
+    is_waiting = result.state == "action_required"
+    if not is_waiting and result.state not in FUNDED_STATES:
         # The reservation becomes a draft again, which holds its room.
         lock_drafts_of_customer(payment.reservation_id, now=now)
     reservation = lock_reservation(payment.reservation_id, room_id=room_id)
     payment = lock_payment(payment.pk)
     was_unresolved = payment.state == PaymentState.STARTED
-    if was_unresolved and payment.is_called_off and result.state == "authorized":
+    if was_unresolved and payment.is_called_off and (is_waiting or result.state == "authorized"):
         # Another process is voiding this payment. It stays unresolved until it is voided.
+        return reservation, payment
+    if was_unresolved and is_waiting:
+        _wait_for_customer(reservation, payment)
         return reservation, payment
     apply_gateway_result(payment, result, now=now)
     if was_unresolved:
         # Checkout began this attempt. It ends here even if the worker of the checkout has died.
-        is_declined = payment.state == PaymentState.DECLINED
+        has_failed = payment.state == PaymentState.DECLINED or _is_abandoned(payment, now)
         CARD_DECLINED.finish(
-            reservation.user_id, has_failed=is_declined, begun_at=payment.created_at, now=now
+            reservation.user_id, has_failed=has_failed, begun_at=payment.created_at, now=now
         )
     if not was_unresolved or reservation.status != Status.PROCESSING:
         return reservation, payment
     # If the meeting began before the outcome was known, the payment is voided and not captured.
     if payment.state in FUNDED_STATES and reservation.start > now:
         book(reservation, payment=payment, is_live_payment=payment.is_live, by=by, now=now)
+    elif _is_abandoned(payment, now):
+        bill.return_benefits(reservation, now=now)
+        # The customer had the room for long enough.
+        reservation.transition_to(Status.NEW, by=by, now=now)
     else:
         bill.return_benefits(reservation, now=now)
         # The hold is extended, so that the customer can try another card.
@@ -71,6 +80,23 @@ def apply_authorization(
         reservation.transition_to(Status.NEW, by=by, now=now, hold_until=hold_until)
         release_holds_for(reservation, now=now)
     return reservation, payment
+
+
+def _wait_for_customer(reservation: Reservation, payment: Payment) -> None:
+    """Hold the room until the customer has confirmed the payment at the bank (B21.3).
+
+    The time is counted from the Checkout, and ends with the start of the meeting.
+    """
+    if payment.action_until is None:
+        payment.action_until = min(lifecycle.get_action_deadline(payment), reservation.start)
+        payment.lease_until = payment.action_until
+        payment.save(update_fields=["action_until", "lease_until"])
+
+
+def _is_abandoned(payment: Payment, now: dt.datetime) -> bool:
+    """Return whether the customer has not confirmed the payment in time."""
+    is_voided = payment.state == PaymentState.VOIDED
+    return is_voided and payment.action_until is not None and payment.action_until <= now
 
 
 def book(

@@ -58,7 +58,9 @@ def preview(reservation: Reservation, *, now: dt.datetime) -> Cancellation:
     """Return what cancelling now would do. Raises the same errors as `cancel`."""
     if reservation.status == Status.CANCELLED:
         return _describe_cancelled(reservation)
-    _require_cancellable(reservation, now)
+    # `cancel` calls a payment off that waits for the customer.
+    if reservation.waiting_payment is None:
+        _require_cancellable(reservation, now)
     terms = get_terms(reservation, now=now)
     return Cancellation(reservation, terms.refund, f"If you cancel now: {terms.sentence}")
 
@@ -77,13 +79,14 @@ def cancel(
     cancels any reservation. `expected_refund` is the refund in the preview: if it has changed since
     then, nothing is done.
 
-    If the gateway refuses to charge the authorized amount, nothing is charged, and it is voided.
+    If the gateway refuses to charge the authorized amount, nothing is charged, and it is voided. A
+    payment that the customer has not confirmed at the bank is voided first.
 
     Raises:
         ReservationNotOpen: it is too late to cancel.
         ServiceUnavailable: the payment is not resolved yet, and the gateway does not answer.
     """
-    payment_recovery.resolve_stale_payments(reservation_id, user=user, now=now)
+    payment_recovery.resolve_payments(reservation_id, user=user, calls_off=True, now=now)
     run = functools.partial(
         _cancel, reservation_id, user=user, by=by or user, expected_refund=expected_refund, now=now
     )

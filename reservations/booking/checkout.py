@@ -48,6 +48,7 @@ from roombook.errors import (
     NotFound,
     ReservationNotOpen,
     ServiceUnavailable,
+    TooManyRequests,
 )
 from roombook.metrics.counters import CHECKOUTS
 
@@ -57,6 +58,8 @@ OUTCOME_UNKNOWN = (
     "We cannot tell yet whether the booking went through. Please repeat it: that is safe, and the"
     " card is charged at most once."
 )
+# The outcome of a checkout, in the metrics, that waits until the customer confirms the payment.
+ACTION_REQUIRED = "ActionRequired"
 PRICE_HAS_CHANGED = "The price has changed. Please look at it again."
 EARLIER_PAYMENT = "An earlier payment of this reservation has not been returned yet."
 
@@ -78,7 +81,7 @@ def _reports_outcome(function: Callable[P, Reservation]) -> Callable[P, Reservat
         outcome = DomainError.code
         try:
             reservation = function(*args, **kwargs)
-            outcome = reservation.status
+            outcome = ACTION_REQUIRED if reservation.waiting_payment else reservation.status
         except DomainError as error:
             outcome = error.code
             raise
@@ -103,7 +106,8 @@ def check_out(
 ) -> Reservation:
     """Pay for a draft and book it. Safe to call again after any failure.
 
-    Returns the reservation with status Confirmed, Pending or (payment not resolved yet) Processing.
+    Returns the reservation with status Confirmed, Pending or Processing: the payment is not
+    resolved yet, or the customer has to confirm it at the bank (`Reservation.waiting_payment`).
 
     Raises:
         CardDeclined, SlotUnavailable, PromoCodeInvalid, AllowanceExhausted, ReservationNotOpen,
@@ -111,7 +115,7 @@ def check_out(
         ServiceUnavailable: the database connection was lost; calling again gives the outcome.
     """
     draft = get_own_reservation(reservation_id, user)
-    if draft.status == Status.PROCESSING and payment_recovery.resolve_stale_payments(
+    if draft.status == Status.PROCESSING and payment_recovery.resolve_payments(
         reservation_id, user=user, now=now
     ):
         draft = get_own_reservation(reservation_id, user)
@@ -119,6 +123,9 @@ def check_out(
         return draft
     partner = get_partner(partner_code, user=user, now=now)
     source = _get_payment_source(draft, payment_method, now)
+    if isinstance(source, SavedCard) and source.saved_by_setup:
+        _report_refused_confirmation(draft, source)
+        _limit_waiting_payments(user)
     _require_current_price(draft, now=now)
     reservation, payment = wait_for_others(lambda: _claim(draft, partner=partner, now=now))
     if payment is None or source is None:
@@ -215,6 +222,29 @@ def _get_payment_source(
         payment_info=payment_method.card,
         now=now,
     )
+
+
+def _report_refused_confirmation(draft: Reservation, card: SavedCard) -> None:
+    """Raise CardDeclined, once, if the payment was declined while it waited for the customer.
+
+    A webhook or `reconcile_payments` may have recorded that before the customer's next Checkout,
+    which must not begin another payment then (B21.3).
+    """
+    unreported = draft.payments.filter(
+        state=PaymentState.DECLINED,
+        action_until__isnull=False,
+        created_at__gte=card.created_at,
+    )
+    payment = unreported.order_by("pk").last()
+    if payment is not None and unreported.update(action_until=None):
+        raise CardDeclined(payment.message)
+
+
+def _limit_waiting_payments(user: User) -> None:
+    """Raise TooManyRequests if the account lets too many rooms wait for its bank already."""
+    waiting = Payment.objects.waiting().filter(reservation__user=user)
+    if waiting.count() >= settings.HELD_DRAFTS_MAX:
+        raise TooManyRequests(retry_after=60)
 
 
 def _require_current_price(draft: Reservation, *, now: dt.datetime) -> None:

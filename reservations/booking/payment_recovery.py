@@ -12,11 +12,13 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from django.db.models import QuerySet
+from django.dispatch import receiver
 
 from accounts.models import User
 from payments import lifecycle, refunds
+from payments.gateway_events import customer_acted
 from payments.gateway_results import lock_payment
-from payments.gateways.base import GatewayRefused, GatewayUnavailable
+from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
 from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund, RefundState
 from reservations.booking import authorization
 from reservations.booking.integrity.money import captured_after_cancellation
@@ -40,40 +42,60 @@ VOID_DUE_STATUSES = NOT_BOOKED_STATUSES | {Status.CANCELLED}
 # --- Payments whose outcome is unknown -----------------------------------------------------------
 
 
-def resolve_stale_payments(reservation_id: int, *, user: User | None, now: dt.datetime) -> bool:
-    """Resolve the reservation's payments whose lease has expired; return whether there were any.
+def resolve_payments(
+    reservation_id: int, *, user: User | None, calls_off: bool = False, now: dt.datetime
+) -> bool:
+    """Resolve the reservation's payments that no worker is at; return whether there were any.
 
-    A payment that cannot be resolved is not changed, and `reconcile_payments` reports it. If `user`
-    is given, only a reservation of this customer is processed.
+    Their lease has expired, or they wait for the customer (B21.3): those are called off if
+    `calls_off`. A payment that cannot be resolved is not changed, and `reconcile_payments` reports
+    it. If `user` is given, only a reservation of this customer is processed.
     """
-    stale = [
+    payments = [
         payment
-        for payment in stale_payments(reservation=reservation_id, now=now)
+        for payment in resolvable_payments(reservation=reservation_id, now=now)
         if user is None or payment.reservation.user_id == user.pk
     ]
-    for payment in stale:
+    for payment in payments:
         try:
-            resolve_payment(payment, now=now)
+            resolve_payment(payment, calls_off=calls_off, now=now)
         except GatewayUnavailable:
             logger.warning("Payment %s is unresolved: the gateway does not answer.", payment.key)
         except (GatewayRefused, InvalidPaymentTransition):
             logger.exception("Payment %s cannot be resolved.", payment.key)
-    return bool(stale)
+    return bool(payments)
 
 
 @compiled_query(keep_plan=True)
-def stale_payments() -> QuerySet[Payment]:
-    rows = Payment.objects.stale(datetime_param("now"))
+def resolvable_payments() -> QuerySet[Payment]:
+    rows = Payment.objects.resolvable(datetime_param("now"))
     return rows.filter(reservation=int_param("reservation")).select_related("reservation")
 
 
-def resolve_payment(payment: Payment, *, now: dt.datetime) -> Payment:
-    """Fetch the status of an unresolved payment from the gateway, and finish its checkout."""
-    result = lifecycle.fetch_gateway_status(payment)
+def resolve_payment(payment: Payment, *, calls_off: bool = False, now: dt.datetime) -> Payment:
+    """Fetch the status of an unresolved payment from the gateway, and finish its checkout.
+
+    A payment that still waits for its customer is not changed.
+    """
+    result = lifecycle.fetch_gateway_status(payment, calls_off=calls_off, now=now)
+    return finish_checkout(payment, result, now=now)
+
+
+def finish_checkout(payment: Payment, result: GatewayPayment, *, now: dt.datetime) -> Payment:
+    """Apply the gateway's answer to an unresolved payment, and execute what is due."""
     reservation, payment = authorization.apply_authorization(payment, result, now=now)
     payment = lifecycle.record_reported_refunds(payment, result, now=now)
     try_fulfil_obligations(payment, reservation.status, now=now)
     return payment
+
+
+@receiver(customer_acted)
+def resolve_confirmed_payment(payment: Payment, now: dt.datetime, **kwargs: object) -> None:
+    """Finish the checkout as soon as the gateway reports that the customer has acted."""
+    try:
+        resolve_payment(payment, now=now)
+    except InvalidPaymentTransition:
+        logger.exception("Payment %s cannot be resolved.", payment.key)
 
 
 # --- Changes of a booking ------------------------------------------------------------------------

@@ -278,6 +278,13 @@ class Reservation(models.Model):
             return None
         return last_paid_payment.first(reservation=self.pk)
 
+    @cached_property
+    def waiting_payment(self) -> Payment | None:
+        """Return the payment that waits until the customer confirms it at the bank (B21.3)."""
+        if self.status != Status.PROCESSING:
+            return None
+        return Payment.objects.waiting().filter(reservation=self.pk).first()
+
     @property
     def is_new(self) -> bool:
         return self.status == Status.NEW

@@ -3,12 +3,19 @@
 from payments.models import Payment
 from reservations.models import Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
-from reservations.notifications.formatting import format_hour, format_short_day
+from reservations.notifications.formatting import format_hour, format_local_time, format_short_day
 from roombook import money
 
 
 def get_message(reservation: Reservation) -> str:
     """Return the message for the customer after a checkout, a repeated checkout or a dry run."""
+    waiting = reservation.waiting_payment
+    if waiting is not None and (until := waiting.action_until):
+        deadline = format_local_time(reservation.room.center, until)
+        return (
+            "Your bank asks you to confirm this payment. Please do so by"
+            f" {deadline}: the room is held for you until then."
+        )
     if reservation.status == Status.PROCESSING:
         return "Your payment is being confirmed. Please do not pay again."
     if reservation.status not in BOOKED_STATUSES:

@@ -9,7 +9,7 @@ from accounts.models import User
 from payments.cards import CardFields
 from payments.serializers import EXAMPLE_CARD, AccountPaymentInfo
 from reservations import records
-from reservations.booking import cancellation, checkout, drafts
+from reservations.booking import cancellation, checkout, drafts, payment_action
 from reservations.booking.drafts import AttendeeInput
 from reservations.listing import MAX_PAGE_SIZE, ReservationPage, list_page
 from reservations.models.status import Status
@@ -33,6 +33,7 @@ from roombook.api.fields import (
     IntegerField,
     ListField,
     TextField,
+    UrlField,
 )
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer
@@ -111,7 +112,8 @@ class Checkout(Operation):
 
     Unless there is nothing to pay, either UseSavedPaymentInfo or PaymentInfo is required. A
     reservation that is booked already gives the same response again, and nothing is charged twice.
-    `Processing` means that the result of the payment is not known yet: wait, then repeat.
+    `Processing` means that the result of the payment is not known yet: wait, then repeat. Or the
+    customer has to confirm the payment at the bank: see Payment action.
     """
 
     errors = (
@@ -178,6 +180,41 @@ class Checkout(Operation):
 
 
 # --- Extensions of the contract, by the same conventions ------------------------------------------
+
+
+class PaymentActionInfo(ContractSerializer):
+    """How the customer confirms a payment at the bank. Responses only."""
+
+    Gateway = TextField(help_text="`stripe`, or `sandbox`.")
+    PublishableKey = TextField(help_text="With which the gateway's SDK is started.")
+    ClientSecret = TextField(help_text="The payment, for the gateway's SDK. Keep it secret.")
+    Url = UrlField(help_text="The page of the bank, for apps without the SDK. Keep it secret.")
+    ExpiresAt = DateTimeField(help_text="Until then the room is held for the customer.")
+
+
+class GetPaymentAction(Operation):
+    """Return what the customer has to do at the bank, after a Checkout answered `Processing`.
+
+    Let the customer confirm, then send the same Checkout again. Without PaymentAction there is
+    nothing to do.
+    """
+
+    returns_secret = True
+    errors = (NotFound,)
+    example = {"ReservationId": EXAMPLE_DRAFT}
+    Input = OwnReservationInput
+
+    class Output(ContractSerializer):
+        PaymentAction = PaymentActionInfo(help_text="How to confirm the payment.")
+        Status = ChoiceField(
+            Status, contract_type="ReservationStatuses", help_text="Of the reservation."
+        )
+
+    def perform(self, user: User, *, reservation_id: int) -> dict[str, object]:
+        status, action = payment_action.get_payment_action(
+            reservation_id, user=user, now=timezone.now()
+        )
+        return {"payment_action": action, "status": status}
 
 
 class CreateReservation(Operation):

@@ -19,6 +19,13 @@ TYPES = {
         "DistanceInMiles": "decimal",
         "Reason": "string",
     },
+    "PaymentActionInfo": {
+        "Gateway": "string",
+        "PublishableKey": "string",
+        "ClientSecret": "string",
+        "Url": "string",
+        "ExpiresAt": "DateTime",
+    },
     "ReservationChangeInfo": {
         "EventId": "string",
         "Type": "string",
@@ -59,6 +66,12 @@ EXTENSIONS = [
             "Limit": "int",
         },
         {"Alternatives": "IList<AlternativeInfo>"},
+    ),
+    OperationSchema(
+        "Get payment action",
+        "/api/reservations/payment-action",
+        {"ReservationId": "int"},
+        {"PaymentAction": "PaymentActionInfo", "Status": "ReservationStatuses"},
     ),
     OperationSchema(
         "Create reservation",

@@ -159,7 +159,7 @@ def test_fetch_gateway_status_finds_an_authorization_without_answer(start, ada):
 
     assert list(Payment.objects.stale(NOW)) == []
     assert list(Payment.objects.stale(NOW + MINUTE)) == [payment]
-    assert lifecycle.fetch_gateway_status(payment).state == "authorized"
+    assert lifecycle.fetch_gateway_status(payment, now=NOW).state == "authorized"
 
 
 def test_fetch_gateway_status_voids_an_unknown_key(start, ada):
@@ -168,10 +168,8 @@ def test_fetch_gateway_status_voids_an_unknown_key(start, ada):
     with pytest.raises(GatewayUnavailable):
         lifecycle.authorize_payment(payment, card(ada), description="")
 
-    assert (
-        record_gateway_result(payment, lifecycle.fetch_gateway_status(payment), now=NOW).state
-        == "voided"
-    )
+    status = lifecycle.fetch_gateway_status(payment, now=NOW)
+    assert record_gateway_result(payment, status, now=NOW).state == "voided"
     # The delayed worker is too late.
     assert lifecycle.authorize_payment(payment, card(ada), description="").state == "voided"
 

@@ -78,7 +78,7 @@ class StripeCardOperations:
         with suppress(StripeRequestRefused):
             call_stripe(lambda: api.v1.payment_methods.detach(method))
 
-    def check_card(self, source: Card | str) -> None:
+    def check_card(self, source: Card | str, *, on_session: bool = False) -> None:
         """Validate a new card in Stripe's test mode, which accepts test cards only.
 
         Test mode does not know the cards that live mode stores: for those, only check that they
@@ -86,11 +86,11 @@ class StripeCardOperations:
         """
         if not isinstance(source, str) or not self.is_live:
             with unavailable_if_refused("check a card"):
-                self._authorize_in_test_mode(source)
+                self._authorize_in_test_mode(source, on_session=on_session)
         elif not is_stored(create_client(is_live=True), source):
             raise CardDeclined(declines.UNKNOWN_CARD)
 
-    def _authorize_in_test_mode(self, source: Card | str) -> None:
+    def _authorize_in_test_mode(self, source: Card | str, *, on_session: bool) -> None:
         api = create_client(is_live=False)
         customer = split_reference(source)[0] if isinstance(source, str) else ""
         method = create_payment_method(api, source)
@@ -104,7 +104,7 @@ class StripeCardOperations:
             "confirm": True,
         }
         if customer:
-            params |= {"customer": customer, "off_session": True}
+            params |= {"customer": customer, "off_session": not on_session}
         try:
             intent = call_stripe(lambda: api.v1.payment_intents.create(params))
         except StripeRequestRefused:
@@ -114,7 +114,8 @@ class StripeCardOperations:
         # An authorization in test mode holds no money and would expire anyway.
         with suppress(StripeRequestRefused, GatewayUnavailable):
             cancel_intent(api, intent.id, VOIDED_REASON)
-        if intent.status != "requires_capture":
+        is_confirmable = on_session and intent.status == "requires_action"
+        if intent.status != "requires_capture" and not is_confirmable:
             raise CardDeclined(declines.REQUIRES_ACTION)
 
 

@@ -44,6 +44,7 @@ from payments.gateways.stripe.client import (
 )
 from payments.gateways.stripe.intents import (
     EXPAND_CHARGE,
+    ON_SESSION_METADATA,
     PAYMENT_KEY_METADATA,
     REFUND_KEY_METADATA,
     SITE_METADATA,
@@ -52,6 +53,7 @@ from payments.gateways.stripe.intents import (
     confirm_intent,
     from_timestamp,
     is_unused,
+    is_voidable,
     list_charged_intents,
     list_recent_refunds,
     list_refunds,
@@ -102,7 +104,9 @@ class StripeGateway(StripeCardOperations):
         units = to_minor_units(amount, currency)
         api = create_client(is_live=self.is_live)
         try:
-            return self._authorize(api, key, units, currency, source, description)
+            return self._authorize(
+                api, key, units, currency, source, description, on_session=on_session
+            )
         except CardDeclined as error:
             return make_declined_payment(source, amount, error.message)
         except StripeRequestRefused as error:
@@ -122,17 +126,21 @@ class StripeGateway(StripeCardOperations):
         currency: str,
         source: Card | str,
         description: str,
+        *,
+        on_session: bool,
     ) -> GatewayPayment:
         """Create and confirm the intent.
 
         If it raises anything but GatewayUnavailable, nothing is authorized.
         """
-        customer = split_reference(source)[0] if isinstance(source, str) else ""
         row = StripePayment.objects.filter(key=key).first()
         # The payment method first: a card that Stripe rejects here leaves no intent behind.
         method = "" if row else create_payment_method(api, source)
         if row is None:
-            row, intent = self._create_intent(api, key, units, currency, customer, description)
+            customer = split_reference(source)[0] if isinstance(source, str) else ""
+            row, intent = self._create_intent(
+                api, key, units, currency, customer, description, on_session=on_session
+            )
         elif row.intent:
             intent = retrieve_intent(api, row.intent)
         if not row.intent:
@@ -143,7 +151,7 @@ class StripeGateway(StripeCardOperations):
             return to_gateway_payment(api, intent, source=source)
         try:
             method = method or create_payment_method(api, source)
-            intent = confirm_intent(api, intent.id, key, method, customer)
+            intent = confirm_intent(api, intent, key, method)
         except (CardDeclined, StripeRequestRefused):
             # Declined, or another request voided the intent or confirmed it with another card.
             intent = retrieve_intent(api, row.intent)
@@ -159,6 +167,8 @@ class StripeGateway(StripeCardOperations):
         currency: str,
         customer: str,
         description: str,
+        *,
+        on_session: bool,
     ) -> tuple[StripePayment, stripe.PaymentIntent]:
         """Create the intent and store its id.
 
@@ -167,6 +177,8 @@ class StripeGateway(StripeCardOperations):
         metadata = {PAYMENT_KEY_METADATA: str(key)}
         if settings.PUBLIC_URL:
             metadata[SITE_METADATA] = settings.PUBLIC_URL
+        if on_session:
+            metadata[ON_SESSION_METADATA] = "yes"
         params: PaymentIntentCreateParams = {
             "amount": units,
             "currency": currency.lower(),
@@ -208,7 +220,7 @@ class StripeGateway(StripeCardOperations):
             return VOIDED_UNUSED
         api = create_client(is_live=row.is_live)
         intent = retrieve_intent(api, row.intent)
-        if intent.status == "requires_capture" or is_unused(intent):
+        if is_voidable(intent):
             try:
                 intent = cancel_intent(api, intent.id, VOIDED_REASON)
             except StripeRequestRefused:

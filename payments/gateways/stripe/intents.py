@@ -14,6 +14,7 @@ from django.conf import settings
 from payments.cards import Card, CardBrand
 from payments.gateways import declines
 from payments.gateways.base import (
+    GatewayAction,
     GatewayPayment,
     GatewayRefund,
     GatewayState,
@@ -42,6 +43,12 @@ REFUND_KEY_METADATA = "roombook_refund"
 # Which deployment made the payment: several can use one account.
 SITE_METADATA = "roombook_site"
 
+# Where the bank's page leads to after the customer has confirmed a payment or refused it.
+RETURN_PATH = "/payments/return"
+
+# Set if the customer was present. Only our secret key can write metadata.
+ON_SESSION_METADATA = "roombook_on_session"
+
 # The reason tells an intent that we voided from one whose card required an action.
 VOIDED_REASON = "requested_by_customer"
 ACTION_REQUIRED_REASON = "abandoned"
@@ -63,6 +70,7 @@ CARD_BRANDS = {
 STATES_BY_STATUS: dict[str, GatewayState] = {
     "requires_payment_method": "declined",
     "requires_confirmation": "declined",
+    "requires_action": "action_required",
     "requires_capture": "authorized",
     "succeeded": "captured",
     "canceled": "voided",
@@ -74,17 +82,29 @@ def retrieve_intent(api: stripe.StripeClient, intent: str) -> stripe.PaymentInte
 
 
 def confirm_intent(
-    api: stripe.StripeClient, intent: str, key: UUID, method: str, customer: str
+    api: stripe.StripeClient,
+    intent: stripe.PaymentIntent,
+    key: UUID,
+    method: str,
 ) -> stripe.PaymentIntent:
     """Authorize the amount. One idempotency key per payment, so that a card is tried only once."""
     params: PaymentIntentConfirmParams = {"payment_method": method, "expand": EXPAND_CHARGE}
-    if customer:
+    if is_on_session(intent):
+        if settings.PUBLIC_URL:
+            # With it, Stripe answers with the address of the bank's page.
+            params["return_url"] = f"{settings.PUBLIC_URL}{RETURN_PATH}"
+    elif intent.customer:
         params["off_session"] = True
     return call_stripe(
         lambda: api.v1.payment_intents.confirm(
-            intent, params, {"idempotency_key": f"roombook-{key.hex}-confirm"}
+            intent.id, params, {"idempotency_key": f"roombook-{key.hex}-confirm"}
         )
     )
+
+
+def is_on_session(intent: stripe.PaymentIntent) -> bool:
+    """Whether the customer was present, and so can confirm the payment at the bank."""
+    return ON_SESSION_METADATA in intent.metadata.to_dict()
 
 
 def cancel_intent(api: stripe.StripeClient, intent: str, reason: str) -> stripe.PaymentIntent:
@@ -153,29 +173,39 @@ def is_unused(intent: stripe.PaymentIntent) -> bool:
     )
 
 
+def is_voidable(intent: stripe.PaymentIntent) -> bool:
+    """Whether the intent holds money, or could still do so."""
+    is_waiting = intent.status == "requires_action" and is_on_session(intent)
+    return intent.status == "requires_capture" or is_waiting or is_unused(intent)
+
+
 def to_gateway_payment(
     api: stripe.StripeClient, intent: stripe.PaymentIntent, *, source: Card | str = ""
 ) -> GatewayPayment:
     """Translate an intent. Raises GatewayUnavailable while its outcome is open."""
-    if intent.status == "requires_action":
-        # The customer is not there to act. Without this the intent would wait for them.
+    error = intent.last_payment_error
+    if _must_be_ended(intent):
         try:
             intent = cancel_intent(api, intent.id, ACTION_REQUIRED_REASON)
         except StripeRequestRefused:
             intent = retrieve_intent(api, intent.id)
-    if intent.status not in STATES_BY_STATUS:
+    is_waiting = intent.status == "requires_action"
+    if intent.status not in STATES_BY_STATUS or (is_waiting and not is_on_session(intent)):
         logger.warning("The intent %s is %s.", intent.id, intent.status)
         raise GatewayUnavailable
     state, message = STATES_BY_STATUS[intent.status], ""
-    if state == "declined":
-        error = intent.last_payment_error
+    charge = intent.latest_charge if isinstance(intent.latest_charge, stripe.Charge) else None
+    was_authorized = charge is not None and charge.status != "failed"
+    required_action = intent.cancellation_reason == ACTION_REQUIRED_REASON
+    if state == "voided" and required_action and not was_authorized:
+        state, message = "declined", declines.REQUIRES_ACTION
+    error = intent.last_payment_error or error
+    if state == "declined" and (error is not None or not message):
         message = get_decline_message(
             get_optional(error, "code"), get_optional(error, "decline_code")
         )
-    charge = intent.latest_charge if isinstance(intent.latest_charge, stripe.Charge) else None
-    required_action = intent.cancellation_reason == ACTION_REQUIRED_REASON
-    if state == "voided" and charge is None and required_action:
-        state, message = "declined", declines.REQUIRES_ACTION
+    if message == declines.REQUIRES_ACTION and is_on_session(intent):
+        message = declines.NOT_CONFIRMED
     refunded = charge.amount_refunded if charge and state == "captured" else 0
     if refunded and refunded == intent.amount:
         state = "refunded"
@@ -192,6 +222,28 @@ def to_gateway_payment(
         currency=intent.currency.upper(),
         description=intent.description or "",
         created_at=from_timestamp(intent.created),
+        action=get_action(intent),
+    )
+
+
+def _must_be_ended(intent: stripe.PaymentIntent) -> bool:
+    """Whether the customer could still pay with an intent of which we regard the payment as over.
+
+    Without a customer who is present, an intent would wait for one. An intent that was declined
+    takes another card from whoever has its client secret, and that was given to the customer.
+    """
+    if is_on_session(intent):
+        return intent.status == "requires_payment_method" and not is_unused(intent)
+    return intent.status == "requires_action"
+
+
+def get_action(intent: stripe.PaymentIntent) -> GatewayAction | None:
+    """What the customer has to do at the bank."""
+    if intent.status != "requires_action":
+        return None
+    redirect = get_optional(intent.next_action, "redirect_to_url")
+    return GatewayAction(
+        client_secret=intent.client_secret or "", url=get_optional(redirect, "url") or ""
     )
 
 

@@ -84,7 +84,9 @@ class CancelAction(Action):
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         has_begun = not reservation.is_new and reservation.start <= now
-        return can_transition(reservation.status, Status.CANCELLED) and not has_begun
+        is_waiting = reservation.waiting_payment is not None
+        is_open = can_transition(reservation.status, Status.CANCELLED) or is_waiting
+        return is_open and not has_begun
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         reservation = request.reservation

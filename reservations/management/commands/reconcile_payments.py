@@ -98,6 +98,9 @@ class Command(RegularJob):
         if is_compared:
             unknown = payments & Payment.objects.stale(now)
             self._process("unknown", unknown, payment_recovery.resolve_payment)
+        # Their customers may have confirmed them at the bank, and nobody has said so.
+        waiting = payments.waiting().filter(lease_until__gt=now)
+        self._process("waiting", waiting, payment_recovery.resolve_payment)
         # This query follows the first step, because that can leave a payment authorized.
         due = payments.authorized().filter(
             reservation__status__in=CAPTURE_DUE_STATUSES | VOID_DUE_STATUSES

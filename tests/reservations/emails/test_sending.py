@@ -155,7 +155,7 @@ def test_stale_payment_resolved_sends_confirmation_email(monkeypatch):
                 reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
             )
     later = NOW + 2 * MINUTE
-    payment_recovery.resolve_stale_payments(reservation.pk, user=reservation.user, now=later)
+    payment_recovery.resolve_payments(reservation.pk, user=reservation.user, now=later)
 
     assert get_kinds(reservation) == ["confirmed"]
 

@@ -1,0 +1,362 @@
+"""A payment that waits until the customer confirms it at the bank, and everything that ends it."""
+
+import pytest
+import time_machine
+from django.core.management import call_command
+
+from payments.gateways import declines
+from payments.gateways.sandbox import SandboxGateway, confirm_payment, refuse_payment
+from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
+from payments.models import InvalidPaymentTransition, Payment
+from reservations.booking import authorization, cancellation, payment_recovery
+from reservations.booking.payment_action import get_payment_action
+from reservations.models import Reservation
+from reservations.models.status import Status
+from reservations.notifications.confirmation import get_message
+from roombook.errors import CardDeclined, NotFound, ReservationNotOpen, TooManyRequests
+from tests.concurrency import run_concurrently
+from tests.factories_people import SavedCardFactory, UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    VALID_NUMBER,
+    make_draft,
+    make_payment_method,
+    make_room,
+)
+from tests.reservations.checkout.helpers import (
+    count_charges,
+    fault,
+    get_benefits,
+    has_no_problems,
+    pay_with_saved_card,
+)
+
+pytestmark = pytest.mark.django_db
+
+DEADLINE = NOW + 15 * MINUTE
+TIMEOUTS = ["timeout_before", "timeout_after"]
+
+
+@pytest.fixture(autouse=True)
+def card(ada):
+    """A card that a setup saved, and whose bank always asks for a confirmation."""
+    return SavedCardFactory(user=ada, outcome="requires_action", saved_by_setup=True)
+
+
+@pytest.fixture
+def waiting(drafted):
+    reservation = pay_with_saved_card(drafted)
+    assert reservation.status == Status.PROCESSING
+    return reservation
+
+
+def set_outcome(outcome):
+    SandboxCard.objects.update(outcome=outcome)
+
+
+def reload(reservation):
+    return Reservation.objects.get(pk=reservation.pk)
+
+
+def reconcile(now):
+    """Do what `reconcile_payments` does with payments whose outcome is unknown."""
+    for payment in Payment.objects.resolvable(now).select_related("reservation"):
+        payment_recovery.resolve_payment(payment, now=now)
+
+
+def end_by_checkout(reservation, now):
+    pay_with_saved_card(reservation, now=now)
+
+
+def end_by_action(reservation, now):
+    get_payment_action(reservation.pk, user=reservation.user, now=now)
+
+
+def end_by_reconcile(reservation, now):
+    reconcile(now)
+
+
+ENDS = pytest.mark.parametrize("end", [end_by_checkout, end_by_action, end_by_reconcile])
+
+
+def confirm():
+    return confirm_payment(SandboxPayment.objects.latest("pk").secret)
+
+
+def refuse():
+    return refuse_payment(SandboxPayment.objects.latest("pk").secret)
+
+
+def test_checkout_waits_and_says_what_to_do(waiting, plan, promo):
+    payment = Payment.objects.get()
+    assert (payment.state, payment.action_until, payment.lease_until) == (
+        *("started", DEADLINE),
+        DEADLINE,
+    )
+    assert get_message(waiting).startswith("Your bank asks you to confirm this payment.")
+    assert get_benefits(plan, promo) == (1, 1)
+
+    status, action = get_payment_action(waiting.pk, user=waiting.user, now=NOW)
+
+    secret = SandboxPayment.objects.get().secret
+    assert (status, action.gateway, action.client_secret) == ("Processing", "sandbox", secret)
+    assert (action.url, action.expires_at) == (f"/sandbox/payments/{secret}", DEADLINE)
+    # Asking, paying again and reconciling change nothing while the customer has not acted.
+    for end in (end_by_checkout, end_by_action, end_by_reconcile):
+        end(waiting, DEADLINE - MINUTE)
+        assert reload(waiting).status == Status.PROCESSING
+    # A payment that waits for its customer is not in doubt.
+    assert not Payment.objects.stale(DEADLINE - MINUTE).exists()
+    assert has_no_problems(DEADLINE - MINUTE)
+    assert (secret in repr(action), secret in repr(SandboxGateway().find_payment(payment.key))) == (
+        False,
+        False,
+    )
+
+
+@ENDS
+def test_confirmed_payment_is_booked_and_charged_once(waiting, plan, promo, end):
+    confirm()
+
+    end(waiting, NOW + MINUTE)
+
+    assert reload(waiting).status == Status.CONFIRMED
+    for again in (end_by_checkout, end_by_action, end_by_reconcile):
+        again(waiting, NOW + 2 * MINUTE)
+    assert (reload(waiting).status, count_charges()) == (Status.CONFIRMED, 1)
+    assert get_benefits(plan, promo) == (1, 1)
+    assert get_payment_action(waiting.pk, user=waiting.user, now=NOW) == ("Confirmed", None)
+    assert has_no_problems(NOW + HOUR)
+
+
+@ENDS
+def test_refused_confirmation_is_reported_once_as_a_declined_card(waiting, plan, promo, end):
+    refuse()
+
+    if end is end_by_checkout:
+        with pytest.raises(CardDeclined) as error:
+            end(waiting, NOW + MINUTE)
+        assert error.value.message == declines.NOT_CONFIRMED
+    else:
+        end(waiting, NOW + MINUTE)
+        assert get_benefits(plan, promo) == (0, 0)
+        with pytest.raises(CardDeclined):
+            end_by_checkout(waiting, NOW + MINUTE)
+
+    draft = reload(waiting)
+    assert (draft.status, draft.hold_until) == (Status.NEW, NOW + 11 * MINUTE)
+    # Then the customer can begin again.
+    end_by_checkout(waiting, NOW + 2 * MINUTE)
+    confirm()
+    end_by_checkout(waiting, NOW + 3 * MINUTE)
+    assert [each.state for each in waiting.payments.order_by("pk")] == ["declined", "captured"]
+    assert (count_charges(), get_benefits(plan, promo)) == (1, (1, 1))
+
+
+def test_another_card_pays_after_a_refused_confirmation(waiting):
+    refuse()
+    reconcile(NOW + MINUTE)
+
+    paid = pay_with_saved_card(waiting, now=NOW + MINUTE, method=make_payment_method(VALID_NUMBER))
+
+    assert paid.status == Status.CONFIRMED
+
+
+def test_card_without_money_is_declined_after_its_confirmation(drafted):
+    set_outcome("action_then_insufficient_funds")
+    pay_with_saved_card(drafted)
+    confirm()
+
+    with pytest.raises(CardDeclined) as error:
+        pay_with_saved_card(drafted, now=NOW + MINUTE)
+    assert error.value.message == declines.INSUFFICIENT_FUNDS
+
+
+@ENDS
+def test_abandoned_payment_is_voided_and_releases_its_room(waiting, plan, promo, end):
+    if end is end_by_checkout:
+        # The customer begins again, with a new payment.
+        assert pay_with_saved_card(waiting, now=DEADLINE).status == Status.PROCESSING
+        assert [each.state for each in waiting.payments.order_by("pk")] == ["voided", "started"]
+        return
+    end(waiting, DEADLINE)
+
+    draft = reload(waiting)
+    assert (draft.status, draft.holds_slot, draft.hold_until) == (Status.NEW, False, None)
+    assert SandboxPayment.objects.get().state == "voided"
+    # Nobody can confirm it any more.
+    assert confirm().state == "voided"
+    assert get_benefits(plan, promo) == (0, 0)
+    assert has_no_problems(DEADLINE + HOUR)
+    make_draft(UserFactory(), waiting.room, now=DEADLINE)
+
+
+def test_room_stays_held_until_the_gateway_has_voided_the_payment(waiting):
+    fault("void", "timeout_before")
+
+    payment_recovery.resolve_payments(waiting.pk, user=None, now=DEADLINE)
+
+    assert reload(waiting).status == Status.PROCESSING
+    # The customer confirms now: the payment is called off, so it is voided all the same.
+    assert confirm().state == "authorized"
+    assert get_payment_action(waiting.pk, user=waiting.user, now=DEADLINE)[1] is None
+    reconcile(DEADLINE + MINUTE)
+    assert (reload(waiting).status, SandboxPayment.objects.get().state) == (Status.NEW, "voided")
+    assert count_charges() == 0
+
+
+def test_late_confirmation_is_booked_if_it_is_seen_before_the_void(waiting):
+    confirm()
+
+    reconcile(DEADLINE + MINUTE)
+
+    assert (reload(waiting).status, count_charges()) == (Status.CONFIRMED, 1)
+
+
+def test_answer_that_arrives_after_the_call_off_books_nothing(waiting):
+    payment = Payment.objects.get()
+    confirmed = confirm()
+    fault("void", "timeout_before")
+    payment_recovery.resolve_payments(waiting.pk, user=None, calls_off=True, now=NOW)
+
+    reservation, payment = authorization.apply_authorization(payment, confirmed, now=NOW)
+
+    assert (reservation.status, payment.state) == (Status.PROCESSING, "started")
+    reconcile(NOW + MINUTE)
+    assert (reload(waiting).status, count_charges()) == (Status.NEW, 0)
+
+
+@pytest.mark.parametrize("is_confirmed", [False, True])
+def test_cancelling_calls_the_payment_off(waiting, plan, promo, is_confirmed):
+    assert "nothing was charged" in cancellation.preview(reload(waiting), now=NOW).message
+    if is_confirmed:
+        confirm()
+
+    cancelled = cancellation.cancel(waiting.pk, user=waiting.user, now=NOW + MINUTE)
+
+    assert (cancelled.refund, reload(waiting).status) == (0, Status.CANCELLED)
+    assert (SandboxPayment.objects.get().state, count_charges()) == ("voided", 0)
+    assert get_benefits(plan, promo) == (0, 0)
+    assert has_no_problems(NOW + HOUR)
+
+
+def test_cancelling_waits_while_the_gateway_does_not_answer(waiting):
+    fault("void", "timeout_before")
+
+    with pytest.raises(ReservationNotOpen):
+        cancellation.cancel(waiting.pk, user=waiting.user, now=NOW + MINUTE)
+
+    assert cancellation.cancel(waiting.pk, user=waiting.user, now=NOW + MINUTE).refund == 0
+
+
+@pytest.mark.parametrize("kind", TIMEOUTS)
+def test_crash_between_the_gateway_and_its_record_is_recovered(drafted, kind):
+    fault("authorize", kind)
+    assert pay_with_saved_card(drafted).status == Status.PROCESSING
+    assert "being confirmed" in get_message(reload(drafted))
+
+    later = pay_with_saved_card(drafted, now=NOW + 2 * MINUTE)
+
+    # If the gateway had it, the time still counts from the first Checkout.
+    begun = NOW if kind == "timeout_after" else NOW + 2 * MINUTE
+    assert later.waiting_payment.action_until == begun + 15 * MINUTE
+    confirm()
+    assert pay_with_saved_card(drafted, now=NOW + 3 * MINUTE).status == Status.CONFIRMED
+    assert count_charges() == 1
+
+
+def test_payment_waits_until_the_meeting_begins_at_most(ada):
+    draft = make_draft(ada, make_room())
+    at = draft.start - 5 * MINUTE
+    waiting = pay_with_saved_card(draft, now=at)
+
+    assert waiting.waiting_payment.action_until == draft.start
+    confirm()
+    reconcile(draft.start)
+
+    assert reload(draft).status == Status.NEW
+    assert (SandboxPayment.objects.get().state, count_charges()) == ("voided", 0)
+
+
+def test_card_without_a_setup_is_declined_with_the_way_out(drafted, card):
+    card.saved_by_setup = False
+    card.save()
+
+    for method in (None, make_payment_method("4000002760003184")):
+        with pytest.raises(CardDeclined) as error:
+            pay_with_saved_card(drafted, method=method)
+        assert error.value.message == declines.REQUIRES_ACTION
+        assert "save the card" in error.value.message
+
+
+def test_action_of_another_account_is_not_found(waiting):
+    with pytest.raises(NotFound):
+        get_payment_action(waiting.pk, user=UserFactory(), now=NOW)
+
+
+def test_account_holds_a_limited_number_of_rooms_for_its_bank(ada, settings):
+    settings.HELD_DRAFTS_MAX = 2
+    drafts = [make_draft(ada, make_room()) for _ in range(3)]
+    for draft in drafts[:2]:
+        pay_with_saved_card(draft)
+
+    with pytest.raises(TooManyRequests):
+        pay_with_saved_card(drafts[2])
+
+    assert pay_with_saved_card(drafts[0]).status == Status.PROCESSING
+
+
+def test_abandoned_and_refused_confirmations_count_as_declines(drafted):
+    for _ in range(5):
+        pay_with_saved_card(drafted)
+        refuse()
+        with pytest.raises(CardDeclined):
+            pay_with_saved_card(drafted)
+    pay_with_saved_card(drafted)
+    reconcile(DEADLINE)
+
+    with pytest.raises(TooManyRequests):
+        pay_with_saved_card(drafted, now=DEADLINE)
+
+
+@pytest.mark.parametrize("outcome", ["requires_action", "never_confirmed"])
+def test_dry_run_does_not_ask_for_a_confirmation(drafted, outcome):
+    set_outcome(outcome)
+
+    assert pay_with_saved_card(drafted, is_test=True).status == Status.NEW
+    assert not SandboxPayment.objects.exists()
+
+
+def test_reconcile_payments_reports_no_problem(waiting, capsys):
+    with time_machine.travel(NOW + MINUTE):
+        call_command("reconcile_payments")
+        confirm()
+        call_command("reconcile_payments")
+
+    assert "[waiting 1/1]" in capsys.readouterr().out
+    assert reload(waiting).status == Status.CONFIRMED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_ends_book_or_void_exactly_once(ada, card):
+    """Checkout, reconcile and cancel at the same time, of a payment that was just confirmed."""
+    draft = make_draft(ada, make_room())
+    pay_with_saved_card(draft)
+    confirm()
+
+    calls = [
+        lambda: pay_with_saved_card(draft, now=DEADLINE),
+        lambda: reconcile(DEADLINE),
+        lambda: cancellation.cancel(draft.pk, user=ada, now=DEADLINE),
+    ]
+
+    run_concurrently([*calls, *calls], losers=(ReservationNotOpen, InvalidPaymentTransition))
+
+    # A Checkout after the void, and before the cancellation, has begun another payment.
+    cancellation.cancel(draft.pk, user=ada, now=DEADLINE)
+    assert reload(draft).status == Status.CANCELLED
+    states = list(SandboxPayment.objects.order_by("pk").values_list("state", flat=True))
+    assert (set(states) <= {"refunded", "voided"}, count_charges() <= 1) == (True, True)
+    assert has_no_problems(DEADLINE + HOUR)
