@@ -12,6 +12,7 @@ from gunicorn import systemd
 from gunicorn.arbiter import Arbiter
 from import_export.admin import ExportMixin
 from prometheus_client import values
+from unfold.contrib.filters.forms import AutocompleteDropdownForm
 
 from centers.models import MeetingRoom
 from tests.factories_people import UserFactory
@@ -120,6 +121,16 @@ def test_templates_of_the_theme_are_as_ours_expect():
             module="roombook/templates/unfold/helpers/userlinks.html",
             tests="tests/browser/test_search.py",
         )
+
+
+def test_form_of_a_filter_takes_the_field_and_the_page():
+    signature = inspect.signature(AutocompleteDropdownForm)
+
+    assert {"request", "field", "model_admin"} <= {*signature.parameters}, WHAT_TO_DO.format(
+        what="AutocompleteDropdownForm.__init__",
+        module="roombook/backoffice/widgets.py",
+        tests="tests/backoffice/test_hidden_accounts.py",
+    )
 
 
 def test_metrics_can_be_written_under_another_name_than_the_process_id():

@@ -169,7 +169,7 @@ def _create_closures(
     count = len(closures)
     text = "1 closure added." if count == 1 else f"{count} closures added."
     messages.success(request, text if count else "Nothing was added: all closures exist already.")
-    center_admin = model_admin.admin_site._registry[models.Center]
+    center_admin = model_admin.admin_site.get_model_admin(models.Center)
     if len(centers) == 1 and center_admin.has_change_permission(request):
         page = reverse("admin:centers_center_change", args=centers)
         return HttpResponseRedirect(f"{page}#closures")

@@ -13,16 +13,17 @@ from centers.models.schedule import closure_saved
 from centers.resources.common import CenterChildResource, name_at_center_widget
 from roombook.imports.batches import Cells, batches
 from roombook.imports.results import ImportRowResult
-from roombook.imports.widgets import ValueWidget, format_datetime, parse_datetime
+from roombook.imports.widgets import TextWidget, format_datetime, parse_datetime
 
 # The overlapping bookings are reported for so many closures of a file.
 MAX_CLOSURES_WITH_WARNINGS = 50
 
 
-class LocalDateTimeWidget(ValueWidget):
+class LocalDateTimeWidget(TextWidget):
     """A time in the time zone of the row's center; with its offset if it is ambiguous."""
 
     help_text = "a local time of the center: 2027-03-01T09:00"
+    is_text = False
 
     def clean(self, value: str, *, record: Any = None, **kwargs: object) -> Any:
         if not value:

@@ -63,13 +63,10 @@ def is_latest_first(request: HttpRequest) -> bool:
 def get_zone(request: HttpRequest) -> dt.tzinfo:
     """The time zone of the list's room or center, or the one that the user's centers share."""
     room = parse_id(request.GET.get("room__id__exact"))
-    center = Center.objects.filter(rooms=room).first() if room is not None else None
-    return (
-        center.zone
-        if center
-        else get_shared_time_zone(
-            request, roles.VIEW_RESERVATION, center_parameter="room__center__id__exact"
-        )
+    if room is not None and (center := Center.objects.filter(rooms=room).first()):
+        return center.zone
+    return get_shared_time_zone(
+        request, roles.VIEW_RESERVATION, center_parameter="room__center__id__exact"
     )
 
 

@@ -31,7 +31,7 @@ def format_time_span(reservation: Reservation) -> str:
 
 
 def format_datetime(reservation: Reservation, at: dt.datetime) -> str:
-    """The local time at the center of a reservation: ``Mon 2027-03-01 09:00``"""
+    """The local time at the center of a reservation: ``Mon 2027-03-01 09:00 MST``"""
     return dates.format_datetime(at, reservation.room.center.zone)
 
 

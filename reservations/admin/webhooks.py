@@ -105,7 +105,9 @@ class WebhookEndpointAdmin(WebhookAdminMixin, ModelAdmin):
         endpoints = list(queryset.filter(is_active=True).order_by("pk"))
         for endpoint in endpoints:
             create_test_event(endpoint, now=timezone.now())
-        text = f"{len(endpoints)} test events will be sent within a minute."
+        count = len(endpoints)
+        events = "1 test event" if count == 1 else f"{count} test events"
+        text = f"{events} will be sent within a minute."
         self.message_user(request, text, messages.SUCCESS)
 
     # --- The secret and the access key
@@ -163,6 +165,8 @@ class WebhookDeliveryAdmin(ReadOnlyMixin, WebhookAdminMixin, ModelAdmin):
     ordering = ("-pk",)
     sortable_by = ()
     actions = ("send_again",)
+    # What `has_send_permission` needs, for the rows of an action.
+    action_permissions = {"send": "reservations.change_webhookdelivery"}
     fields = (*list_display, "retry_until", "payload")
     readonly_fields = ("event_type", "reservation", "payload")
 
@@ -181,13 +185,11 @@ class WebhookDeliveryAdmin(ReadOnlyMixin, WebhookAdminMixin, ModelAdmin):
     def has_send_permission(self, request: HttpRequest) -> bool:
         return self._has_role_permission(request, "change")
 
-    # What `has_send_permission` needs, for the rows of an action.
-    action_permissions = {"send": "reservations.change_webhookdelivery"}
-
     @admin.action(description="Send again", permissions=["send"])
     def send_again(self, request: HttpRequest, queryset: QuerySet[WebhookDelivery]) -> None:
         now = timezone.now()
         active = queryset.filter(endpoint__is_active=True).order_by("pk")
         count = sum(delivery.send_again(now=now) for delivery in active)
-        text = f"{count} events will be sent again within a minute."
+        events = "1 event" if count == 1 else f"{count} events"
+        text = f"{events} will be sent again within a minute."
         self.message_user(request, text, messages.SUCCESS)

@@ -106,7 +106,7 @@ def create_test_event(endpoint: WebhookEndpoint, *, now: dt.datetime) -> Webhook
 
 
 def prune_events(*, now: dt.datetime) -> int:
-    """Delete events and their deliveries after 30 days; return the number of events."""
+    """Delete events and their deliveries after 31 days; return the number of events."""
     old = WebhookEvent.objects.filter(published_at__lt=now - RETENTION - PRUNING_MARGIN)
     ids = list(old.order_by("published_at").values_list("pk", flat=True)[:BATCH_SIZE])
     WebhookEvent.objects.filter(pk__in=ids).delete()

@@ -249,7 +249,7 @@ class CheckingResource(ModelResource, Generic[RowT]):
         """Values that cannot be read, also of a row that was not found, so not read further."""
         errors: Errors = {}
         for column in self.table.headers:
-            if isinstance(self.fields[column].widget, widgets.PLAIN_WIDGETS):
+            if isinstance(self.fields[column].widget, widgets.ValueWidget):
                 try:
                     self.clean_cell(column, row)
                 except ValidationError as error:

@@ -61,7 +61,10 @@ class ReferenceWidget(TextWidget):
 
 
 class ValueWidget(TextWidget):
-    """A value that is not text: it needs no guard, and an empty cell means None."""
+    """A value that is not text: it needs no guard, and an empty cell means None.
+
+    A cell can be read without the row that it belongs to.
+    """
 
     is_text = False
 
@@ -134,10 +137,6 @@ class FloatWidget(ValueWidget):
 
     def render(self, value: float | None, **kwargs: object) -> str:
         return "" if value is None else format_number(repr(float(value)))
-
-
-# Their cells can be read without the row that they belong to.
-PLAIN_WIDGETS = (BooleanWidget, IntegerWidget, DecimalWidget, FloatWidget)
 
 
 class DateWidget(ValueWidget):

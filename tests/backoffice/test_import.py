@@ -55,6 +55,10 @@ def test_all_values_that_cannot_be_read_are_reported_with_an_unknown_center_or_i
     assert wrong(center="Nowhere") == [(2, "center"), (2, "capacity"), (2, "is_active")]
     assert wrong(id="999") == [(2, "id"), (2, "capacity"), (2, "is_active")]
     assert wrong(id=room.pk) == [(2, "capacity"), (2, "is_active")]
+    promo_code = {"code": "", "percent": "some", "valid_from": "soon", "meeting_from": "March"}
+    assert get_cells(get_errors("promo-codes", build_csv(promo_code))) == [
+        *((2, "code"), (2, "percent"), (2, "valid_from"), (2, "meeting_from")),
+    ]
 
 
 def test_manager_of_some_centers_cannot_add_a_center(staff):

@@ -37,6 +37,8 @@ def test_refused_sign_in_does_not_reveal_whether_account_exists(client):
     }
 
     assert len({tuple(each) for each in answers.values()}) == 1, answers
+    shown = answers["staff@example.com"][0]
+    assert shown.startswith("Please enter the correct e-mail address and password")
 
 
 def test_sixth_failed_sign_in_shows_rate_limit_message(client):

@@ -4,20 +4,26 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from django.core.management import call_command
-from django.db import connections
+from django.db import connection, connections
 from playwright.sync_api import Browser, Page, expect
 
 from reservations.demo.accounts import PASSWORD
 from tests.browser import chromium
+from tests.pg_plugin import find_programs
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests if there is no browser."""
-    if chromium.PROGRAM:
+    """Skip the tests if there is no browser, or if they also run on PostgreSQL."""
+    if not chromium.PROGRAM:
+        reason = "needs Chromium"
+    elif connection.vendor == "sqlite" and find_programs() is not None:
+        # They take minutes, and pages look and work the same on both databases.
+        reason = "runs on PostgreSQL"
+    else:
         return
     for item in items:
         if "tests/browser/" in item.nodeid:
-            item.add_marker(pytest.mark.skip(reason=f"{item.name} needs Chromium"))
+            item.add_marker(pytest.mark.skip(reason=f"{item.name} {reason}"))
 
 
 @pytest.fixture(scope="package")

@@ -2,9 +2,7 @@
 
 from uuid import uuid4
 
-import pytest
 from django.contrib.auth.tokens import default_token_generator
-from django.db import connection
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlsafe_base64_encode
@@ -16,15 +14,9 @@ from reservations.webhooks.events import create_test_event
 from tests.backoffice.second_factor_helpers import RECOVERY_CODES, TURN_OFF, compute_code
 from tests.browser import accessibility, chromium
 from tests.browser.day import open_day, request_for, room
-from tests.pg_plugin import find_programs
 from tests.webhooks.helpers import make_endpoint
 
 
-@pytest.mark.skipif(
-    # To scan all pages takes minutes, and they are the same on both databases.
-    connection.vendor == "sqlite" and find_programs() is not None,
-    reason="all pages are scanned on PostgreSQL",
-)
 def test_pages_have_no_violations(desk, browser, live_server):
     boardroom = room("Boardroom")
     request_for(boardroom, open_day(boardroom), 9)

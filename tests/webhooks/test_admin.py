@@ -164,7 +164,7 @@ def test_test_event_is_sent_listed_and_sent_again(administrator, settings):
         endpoint.refresh_from_db()
         assert (endpoint.is_active, endpoint.disabled_reason) == (True, "")
         answer = administrator.post(reverse(DELIVERIES), again, follow=True).text
-        assert "1 events will be sent again" in answer
+        assert "1 event will be sent again" in answer
         publish_and_send(NOW)
 
     delivery.refresh_from_db()

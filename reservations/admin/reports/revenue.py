@@ -19,10 +19,9 @@ center: when the service is given, not when it is paid. A future month shows wha
 
 Money that is only authorized (Pending) is no revenue, nor is money of an earlier attempt to pay for
 the same reservation, or for a draft that was never booked: only the last payment of a booking
-counts. A price reduction, and the refund that was
-promised at a cancellation, count also if the gateway refused to refund them: the customer is owed
-that money. Any other refund that was refused does not count: the money is still here, and staff
-have to resolve it.
+counts. A price reduction, and the refund that was promised at a cancellation, count also if the
+gateway refused to refund them: the customer is owed that money. Any other refund that was refused
+does not count: the money is still here, and staff have to resolve it.
 
 **Source.** Every reservation has exactly one: its partner, else its promo code, else none
 ("Direct"). So the sums by center, by month and by source have the same total.
