@@ -1,13 +1,17 @@
 """The OpenAPI description of all operations (docs/openapi.json), made by drf-spectacular.
 
 Nothing is described here: texts, types and bounds come from the operations and their serializers.
-`make contract-docs` writes the files, and roombook/api/views.py serves them.
+`make contract-docs` writes the files, and roombook/api/views.py serves them. It also writes
+example_responses.json: what the examples of requests get if the database has the demo data.
 """
 
 import csv
 import inspect
 import io
+import json
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any, cast
 
 from django.urls import get_resolver
@@ -26,6 +30,7 @@ from roombook.api.contract_schema import get_operation_name, get_operations
 from roombook.api.exceptions import ERRORS_BY_STATUS, HTTP_STATUSES
 from roombook.api.negotiation import CALLBACK_PATTERN, JAVASCRIPT_TYPES, MAX_CALLBACK_LENGTH
 from roombook.api.operations import EXAMPLE_TOKEN, Operation
+from roombook.api.renderers import CSVRenderer
 from roombook.api.rendering import JSONDict
 from roombook.api.serializers import ContractSerializer
 
@@ -39,6 +44,7 @@ COMMON_ERRORS = (
     "InternalError",
     "ServiceUnavailable",
 )
+EXAMPLE_RESPONSES = Path(__file__).with_name("example_responses.json")
 CSV_SCHEMA = {"type": "string", "description": "A header of dotted names, and rows."}
 JSONP_SCHEMA = {"type": "string", "description": "The JSON response as the argument of a call."}
 
@@ -160,7 +166,14 @@ class OperationAutoSchema(AutoSchema):
         """Return the description of each status and media type."""
         view = self.operation
         output = make_component(f"{view.__name__}Response", envelope.SuccessBase, view.Output)
-        responses = self._describe_response(200, output, "The request succeeded.")
+        example = read_example_responses().get(self.path)
+        responses = self._describe_response(
+            200,
+            output,
+            "The request succeeded. Long lists of the example are shortened to one element.",
+            [OpenApiExample("Demo data", example)] if example else [],
+            [OpenApiExample("Demo data", self._render_csv_response(example))] if example else [],
+        )
         for status, codes in group_by_status(list_errors(view)).items():
             messages = {code: find_message(code) for code in codes}
             responses |= self._describe_response(
@@ -174,16 +187,20 @@ class OperationAutoSchema(AutoSchema):
             )
         return responses
 
+    def _render_csv_response(self, example: JSONDict) -> str:
+        return CSVRenderer().render(example, renderer_context={"view": self.view}).decode()
+
     @staticmethod
     def _describe_response(
         status: int,
         serializer: type[ContractSerializer],
         description: str,
         examples: Iterable[OpenApiExample] = (),
+        csv_examples: Iterable[OpenApiExample] = (),
     ) -> dict[tuple[int, str], OpenApiResponse]:
         return {
             (status, "application/json"): OpenApiResponse(serializer, description, list(examples)),
-            (status, "text/csv"): OpenApiResponse(CSV_SCHEMA, description),
+            (status, "text/csv"): OpenApiResponse(CSV_SCHEMA, description, list(csv_examples)),
             (status, JAVASCRIPT_TYPES[0]): OpenApiResponse(JSONP_SCHEMA, description),
         }
 
@@ -199,6 +216,13 @@ def make_component(name: str, *bases: type[ContractSerializer]) -> type[Contract
 def build_example(operation: type[Operation]) -> JSONDict:
     """Return a complete request."""
     return {**({"Token": EXAMPLE_TOKEN} if operation.requires_token else {}), **operation.example}
+
+
+@cache
+def read_example_responses() -> dict[str, JSONDict]:
+    """Return the body of the response to each example, by the path of its operation."""
+    responses: dict[str, JSONDict] = json.loads(EXAMPLE_RESPONSES.read_text())
+    return responses
 
 
 def render_csv(fields: JSONDict) -> str:
