@@ -32,7 +32,7 @@ def create_customer(*, email: str, first_name: str, last_name: str, company_name
         company_name=company_name.strip(),
     )
     user.set_unusable_password()
-    problems = _find_problems(user, ("email", *PROFILE_FIELDS))
+    problems = find_problems(user, ("email", *PROFILE_FIELDS))
     if User.objects.filter(email=user.email).exists():
         problems["email"] = EMAIL_TAKEN
     if problems:
@@ -56,14 +56,14 @@ def update_profile(user: User, **new_fields: str) -> User:
     old = {field: getattr(user, field) for field in changed}
     for field in changed:
         setattr(user, field, new_fields[f"new_{field}"].strip())
-    if problems := _find_problems(user, changed):
+    if problems := find_problems(user, changed):
         raise InvalidRequest({f"new_{field}": text for field, text in problems.items()})
     if changed:
         _save_profile(user, old)
     return user
 
 
-def _find_problems(user: User, fields: Iterable[str]) -> dict[str, str]:
+def find_problems(user: User, fields: Iterable[str]) -> dict[str, str]:
     """Validate these fields of the account, and return what is wrong with each."""
     try:
         user.clean_fields(exclude={field.name for field in user._meta.fields} - set(fields))

@@ -88,30 +88,68 @@ def change_password(
         InvalidRequest: names the wrong field; nothing was changed.
         TooManyRequests: too many failed attempts.
     """
-    attempts = SignInAttempts(user.email, network_address)
-    attempts.check(now)
-    if not verify_password(current_password, user.password)[0]:
-        attempts.count(now)
-        raise InvalidRequest({"current_password": "This is not your current password."})
-    attempts.check(now)
-    if new_password != confirm_new_password:
-        raise InvalidRequest({"confirm_new_password": "The two new passwords differ."})
+    require_password(
+        user,
+        current_password,
+        field="current_password",
+        network_address=network_address,
+        now=now,
+    )
+    require_same_passwords(new_password, confirm_new_password)
     if new_password == current_password:
         raise InvalidRequest({"new_password": "The new password must differ from the current one."})
-    try:
-        validate_password(new_password, user)
-    except ValidationError as error:
-        raise InvalidRequest({"new_password": " ".join(error.messages)}) from None
+    if problem := find_password_problem(new_password, user):
+        raise InvalidRequest({"new_password": problem})
     # Hashed before the row is locked, because hashing takes long.
-    _set_password_hash(user, make_password(new_password), token, now)
+    _replace_password_hash(user, make_password(new_password), token, now)
+
+
+def require_password(
+    user: User, password: str, *, field: str, network_address: str, now: datetime
+) -> None:
+    """Verify the password of a signed-in account. A wrong one counts as a failed sign-in.
+
+    Raises:
+        InvalidRequest: names ``field``.
+        TooManyRequests: too many failed attempts.
+    """
+    attempts = SignInAttempts(user.email, network_address)
+    attempts.check(now)
+    if not verify_password(password, user.password)[0]:
+        attempts.count(now)
+        raise InvalidRequest({field: "This is not your current password."})
+    # Concurrent attempts may have filled the window: then the right password came too late too.
+    attempts.check(now)
+
+
+def require_same_passwords(new_password: str, confirm_new_password: str) -> None:
+    """Raise InvalidRequest if the two differ."""
+    if new_password != confirm_new_password:
+        raise InvalidRequest({"confirm_new_password": "The two new passwords differ."})
+
+
+def find_password_problem(password: str, user: User) -> str:
+    """Return what is wrong with a new password of the account (B7.4), or an empty text."""
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        return " ".join(error.messages)
+    return ""
 
 
 @in_transaction
-def _set_password_hash(user: User, new_hash: str, kept_token: ApiToken, now: datetime) -> None:
+def _replace_password_hash(user: User, new_hash: str, kept_token: ApiToken, now: datetime) -> None:
     locked = User.objects.lock(user.pk)
     if locked.password != user.password:
         raise InvalidRequest({"current_password": "The password was changed elsewhere meanwhile."})
+    set_password_hash(locked, new_hash, kept_token=kept_token, now=now)
+
+
+def set_password_hash(
+    locked: User, new_hash: str, *, kept_token: ApiToken | None, now: datetime
+) -> None:
+    """Save the hash of a locked account, sign out all other devices and notify the owner."""
     locked.password = new_hash
     locked.save(update_fields=["password"])
-    locked.tokens.exclude(pk=kept_token.pk).delete()
+    locked.tokens.exclude(pk=kept_token.pk if kept_token else None).delete()
     emails.send_password_changed(locked.pk, locked.email, now=now)

@@ -5,7 +5,7 @@ from django.conf.urls.static import static
 from django.contrib import admin
 from django.urls import URLPattern, path, re_path
 
-from accounts.views import (
+from accounts.views.account import (
     ChangePassword,
     GetCalendar,
     RemoveAccountThumbnail,
