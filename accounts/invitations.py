@@ -11,9 +11,6 @@ from accounts import emails
 from accounts.models import User
 from roombook.db.transactions import in_transaction
 
-# The text of these e-mails has a link that sets a password: pages do not show it.
-INVITATION_KIND = "staff invitation"
-
 
 @in_transaction
 def send_invitation(user: User, *, base_url: str, invited_by: User, now: datetime) -> None:
@@ -34,7 +31,7 @@ def send_invitation(user: User, *, base_url: str, invited_by: User, now: datetim
     emails.enqueue_email(
         user_id=user.pk,
         to=user.email,
-        kind=INVITATION_KIND,
+        kind=emails.INVITATION_KIND,
         about=f"account {user.pk}",
         heading=f"Your access to {service}",
         paragraphs=paragraphs,

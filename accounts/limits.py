@@ -204,6 +204,9 @@ SIGN_IN_BY_ACCOUNT = RateLimit("sign-in-account", 50, timedelta(minutes=15))
 SIGN_IN_SCOPES = [
     limit.scope for limit in (SIGN_IN_BY_EMAIL, SIGN_IN_BY_NETWORK, SIGN_IN_BY_ACCOUNT)
 ]
+# Requests that send a code by e-mail, whether or not there is an account.
+CODE_BY_EMAIL = RateLimit("code-email", 5, timedelta(hours=1))
+CODE_BY_NETWORK = RateLimit("code-network", 30, timedelta(hours=1))
 PROMO_CODE = RateLimit("promo-code", 20, timedelta(hours=1))
 PARTNER_CODE = RateLimit("partner-code", 20, timedelta(hours=1))
 # Responses with a calendar; those without a change are cheap, and not counted.

@@ -63,6 +63,14 @@ def update_profile(user: User, **new_fields: str) -> User:
     return user
 
 
+def canonicalize_valid_email(email: str, *, field: str) -> str:
+    """Return the canonical form of an address. Raises InvalidRequest that names ``field``."""
+    user = User(email=canonicalize_email(email))
+    if problems := find_problems(user, ("email",)):
+        raise InvalidRequest({field: problems["email"]})
+    return user.email
+
+
 def find_problems(user: User, fields: Iterable[str]) -> dict[str, str]:
     """Validate these fields of the account, and return what is wrong with each."""
     try:

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 
 from accounts import emails
 from accounts.limits import SignInAttempts
-from accounts.models import ApiToken, User, canonicalize_email
+from accounts.models import ApiToken, CodePurpose, User, canonicalize_email
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidCredentials, InvalidRequest
 from roombook.metrics.counters import SIGN_IN_FAILURES
@@ -148,8 +148,13 @@ def _replace_password_hash(user: User, new_hash: str, kept_token: ApiToken, now:
 def set_password_hash(
     locked: User, new_hash: str, *, kept_token: ApiToken | None, now: datetime
 ) -> None:
-    """Save the hash of a locked account, sign out all other devices and notify the owner."""
+    """Save the hash of a locked account, sign out all other devices and notify the owner.
+
+    A pending change of the e-mail address ends, but can still be revoked.
+    """
     locked.password = new_hash
     locked.save(update_fields=["password"])
-    locked.tokens.exclude(pk=kept_token.pk if kept_token else None).delete()
+    locked.email_codes.exclude(purpose=CodePurpose.REVOCATION).delete()
+    tokens = locked.tokens.all()
+    (tokens.exclude(pk=kept_token.pk) if kept_token else tokens).delete()
     emails.send_password_changed(locked.pk, locked.email, now=now)

@@ -16,6 +16,7 @@ from roombook.api.library_settings import REST_FRAMEWORK, SPECTACULAR_SETTINGS  
 from roombook.backoffice.theme import UNFOLD  # noqa: F401 (a setting)
 from roombook.db.configuration import complete_database
 from roombook.log_settings import build_logging
+from roombook.password_settings import AUTH_PASSWORD_VALIDATORS, PASSWORD_HASHERS  # noqa: F401
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -159,22 +160,9 @@ DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
 
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["accounts.roles.CenterRoleBackend"]
-PASSWORD_HASHERS = [
-    "accounts.passwords.Argon2Hasher",
-    # For passwords that were imported from another Django project.
-    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
-]
-AUTH_PASSWORD_VALIDATORS = [
-    {
-        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
-        "OPTIONS": {"user_attributes": ("email", "first_name", "last_name", "company_name")},
-    },
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
-    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
-    # Not longer than sign-in accepts.
-    {"NAME": "accounts.passwords.MaximumLengthValidator"},
-]
+
+# Whether customers create accounts themselves: "open" or "closed". Open in development.
+SIGN_UP = env.read_choice("SIGN_UP", "open" if DEBUG else "closed", ["closed", "open"])
 
 # Days after which a token expires if it is not used, and in any case.
 TOKEN_IDLE_DAYS = env.read_int("TOKEN_IDLE_DAYS", 30, least=1)

@@ -13,6 +13,13 @@ from accounts.views.account import (
     SignOut,
     UpdateAccountInfo,
 )
+from accounts.views.sign_up import (
+    ChangeEmail,
+    ConfirmEmail,
+    CreateAccount,
+    RequestPasswordReset,
+    ResetPassword,
+)
 from centers.views import CityCenters, SearchLocations, UpdateFavorite
 from payments import webhooks
 from payments.views import RemovePaymentInfo, UpdatePaymentInfo
@@ -76,6 +83,11 @@ extension_paths = [
     operation_path("api/account/update-favorite", UpdateFavorite),
     operation_path("api/account/remove-payment-info", RemovePaymentInfo),
     operation_path("api/sign-out", SignOut),
+    operation_path("api/account/create", CreateAccount),
+    operation_path("api/account/confirm-email", ConfirmEmail),
+    operation_path("api/account/request-password-reset", RequestPasswordReset),
+    operation_path("api/account/reset-password", ResetPassword),
+    operation_path("api/account/change-email", ChangeEmail),
     operation_path("api/integrations/changes", ListReservationChanges),
 ]
 

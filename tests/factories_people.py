@@ -5,12 +5,13 @@ from datetime import timedelta
 import factory
 from django.utils import timezone
 
-from accounts.models import ApiToken, User
+from accounts.models import ApiToken, CodePurpose, EmailCode, User
 from accounts.models.api_token import hash_token_secret
 from payments.gateways.sandbox_models import SandboxCard
 from payments.models import SavedCard
 
 PASSWORD = "quiet-harbour-42"
+CODE = "04711147"
 
 
 class UserFactory(factory.django.DjangoModelFactory):
@@ -83,3 +84,15 @@ def issue_token(user: User, *, age: timedelta = timedelta(0)) -> str:
     secret = ApiToken.issue(user, now=now - age)
     assert ApiToken.objects.filter(digest=hash_token_secret(secret)).exists()
     return secret
+
+
+def make_email_code(
+    purpose: CodePurpose, email: str, user: User | None, code: str = CODE
+) -> EmailCode:
+    """Save a code that was just sent."""
+    row = EmailCode(
+        purpose=purpose, email=email, user=user, expires_at=timezone.now() + timedelta(minutes=30)
+    )
+    row.set_code(code)
+    row.save()
+    return row

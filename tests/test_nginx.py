@@ -230,7 +230,8 @@ def test_body_is_limited_by_path(nginx, path, limit):
 @pytest.mark.parametrize(
     "path",
     [
-        *("/api/sign-in", "/api/change-password.json", "/admin/login/"),
+        *("/api/sign-in", "/api/change-password.json", "/api/account/reset-password"),
+        "/admin/login/",
         *(reverse(f"admin:accounts_{page}") for page in ("second_factor", "recovery_codes")),
     ],
 )

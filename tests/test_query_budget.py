@@ -42,6 +42,11 @@ BUDGET = {
     "Update favorite": 9,
     "Remove payment info": 7,
     "Sign out": 2,
+    "Create account": 5,
+    "Confirm email": 14,
+    "Request password reset": 5,
+    "Reset password": 14,
+    "Change email": 11,
     "List reservation changes": 3,
 }
 # Statements that control the transaction are not counted.

@@ -5,14 +5,11 @@ For tests of all operations. The clock is frozen at `NOW`. The room is in Denver
 
 import datetime as dt
 from decimal import Decimal
-from io import BytesIO
 from typing import Any
 
-from django.core.files.base import ContentFile
 from django.db import transaction
-from PIL import Image
 
-from accounts.models import CalendarAddress, User
+from accounts.models import CalendarAddress, CodePurpose, User
 from centers import models as centers
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
@@ -24,7 +21,13 @@ from reservations.webhooks.events import publish_events
 from roombook.api.contract_schema import OperationSchema
 from tests import factories_centers as make
 from tests.contract import CONTRACT
-from tests.factories_people import PASSWORD, SavedCardFactory, UserFactory, issue_token
+from tests.factories_full import make_full_center, make_full_room, make_full_service, make_full_user
+from tests.factories_people import (
+    CODE,
+    PASSWORD,
+    issue_token,
+    make_email_code,
+)
 from tests.factories_reservations import ReservationFactory, update_promo_code
 from tests.http import post
 
@@ -34,20 +37,9 @@ START = dt.datetime.fromisoformat("2027-04-05T09:00:00")
 END = dt.datetime.fromisoformat("2027-04-05T14:00:00")
 
 OPERATIONS_BY_NAME = CONTRACT.operations
+NEW_EMAIL = "augusta@example.com"
 CARD_NUMBER, SECURITY_CODE = "4242424242424242", "737"
 
-ADDRESS = {
-    "street1": "1600 Glenarm Place",
-    "street2": "Floor 2",
-    "street3": "Door C",
-    "city": "Denver",
-    "state": "CO",
-    "postal_code": "80202",
-    "country": "US",
-    "latitude": 39.7433,
-    "longitude": -104.9903,
-    "time_zone_id": "America/Denver",
-}
 ADDRESS_INFO = {
     "Street1": "1600 Glenarm Place",
     "Street2": "Floor 2",
@@ -112,6 +104,8 @@ class World:
         self.waiting = self.make_waiting_reservation()
         self.token = issue_token(self.ada)
         CalendarAddress.get_secret(self.ada)
+        make_email_code(CodePurpose.EMAIL_CHANGE, NEW_EMAIL, self.ada)
+        make_email_code(CodePurpose.PASSWORD_RESET, self.ada.email, self.ada)
 
     def make_waiting_reservation(self) -> Reservation:
         """A reservation whose payment the customer has to confirm at the bank."""
@@ -286,6 +280,23 @@ class World:
             "Update favorite": {"CenterId": self.center.pk, "IsFavorite": True},
             "Remove payment info": {},
             "Sign out": {},
+            "Create account": {
+                "EmailAddress": "charles@example.com",
+                "Password": "stormy-lighthouse-7",
+                "FirstName": "Charles",
+                "LastName": "Babbage",
+                "CompanyName": "Engines Ltd",
+                "PhoneNumber": "+1 555 0101",
+            },
+            "Confirm email": {"EmailAddress": NEW_EMAIL, "Code": CODE},
+            "Request password reset": {"EmailAddress": self.ada.email},
+            "Reset password": {
+                "EmailAddress": self.ada.email,
+                "Code": CODE,
+                "NewPassword": "noisy-harbour-43",
+                "ConfirmNewPassword": "noisy-harbour-43",
+            },
+            "Change email": {"NewEmailAddress": "countess@example.com", "Password": PASSWORD},
             "List reservation changes": {
                 "WebhookId": self.webhook.pk,
                 "AccessKey": self.access_key,
@@ -317,75 +328,3 @@ class World:
             return send()
         finally:
             transaction.savepoint_rollback(before)
-
-
-def make_full_center(neighborhood: centers.Neighborhood) -> centers.Center:
-    center = make.CenterFactory(
-        **ADDRESS,
-        name="Glenarm",
-        neighborhood=neighborhood,
-        promo_text="First hour free",
-        parking_information="In the yard.",
-        is_new_location=True,
-        is_new_low_price=True,
-        is_after_hours_support_enabled=True,
-        tax_rate=Decimal("8.31"),
-    )
-    make.open_every_day(center)
-    make.CenterImageFactory(center=center, image__width=64, image__height=40)
-    make.LandmarkFactory(center=center, description="With a clock.", type="Station")
-    return center
-
-
-def make_full_room(center: centers.Center) -> centers.MeetingRoom:
-    return make.MeetingRoomFactory(
-        center=center,
-        name="Boardroom",
-        rate=make_full_rate(center),
-        provider="Rooms Inc",
-        picture=make_picture(),
-    )
-
-
-def make_picture() -> ContentFile:
-    written = BytesIO()
-    Image.new("RGB", (64, 40)).save(written, "PNG")
-    return ContentFile(written.getvalue(), name="room.png")
-
-
-def make_full_rate(center: centers.Center) -> centers.Rate:
-    """A rate with a flat price that is not used, but returned by the API."""
-    return make.RateFactory(
-        center=center,
-        flat_rate=Decimal(50),
-        setup_fee=Decimal("12.50"),
-        bill_in_blocks=True,
-        description="By the hour.",
-    )
-
-
-def make_full_service(center: centers.Center) -> centers.Service:
-    return make.ServiceFactory(
-        center=center,
-        name="Projector",
-        description="Very bright.",
-        rate=make_full_rate(center),
-        minimum_booking=1,
-        needs_duration=True,
-        needs_quantity=True,
-    )
-
-
-def make_full_user(email: str) -> User:
-    user = UserFactory(
-        email=email,
-        company_name="Engines Ltd",
-        phone_number="+1 555 0100",
-        thumbnail="accounts/portrait.png",
-    )
-    SavedCardFactory(
-        user=user,
-        company_name="Engines Ltd",
-        **{name: value for name, value in ADDRESS.items() if name != "country"},
-    )
-    return user

@@ -85,6 +85,8 @@ TOGETHER = [
     {"Filters.CapacityLow", "Filters.CapacityHigh"},
     {"UseSavedPaymentInfo", "PaymentInfo"},
     {"NumberOfAttendees", "Attendees"},
+    # A code belongs to its address.
+    {"EmailAddress", "Code"},
 ]
 
 

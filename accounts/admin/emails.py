@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from accounts import customer_access
 from accounts.admin.center_scope import AllCentersOnlyMixin, SharedTimeZoneMixin
-from accounts.invitations import INVITATION_KIND
+from accounts.emails import SECRET_KINDS
 from accounts.models import OutboxMessage
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 
@@ -19,7 +19,7 @@ class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin
         *("next_attempt_at", "last_error"),
     )
     list_filter = ("state", "kind")
-    # Some have a link that is not shown.
+    # Some have a link or a code that is not shown.
     secret_fields = frozenset({"text", "html", "calendar"})
     search_fields = ("=about",)
     search_help_text = (
@@ -45,8 +45,8 @@ class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin
 
     @admin.display(description="text")
     def shown_text(self, message: OutboxMessage) -> str:
-        if message.kind == INVITATION_KIND:
-            return "Not shown, because it contains a link that sets a password."
+        if message.kind in SECRET_KINDS:
+            return "Not shown, because it contains a link or a code that opens an account."
         return message.text
 
     def has_send_permission(self, request: HttpRequest) -> bool:

@@ -1,9 +1,10 @@
-"""Accounts, their roles, tokens, calendars and networks, counted attempts, and the outbox."""
+"""Accounts, their roles, tokens, codes, calendars and networks, counted attempts, the outbox."""
 
 from accounts.models.api_token import ApiToken
 from accounts.models.attempt_window import AttemptWindow
 from accounts.models.calendar_address import CalendarAddress
 from accounts.models.center_role import CenterRole
+from accounts.models.email_code import CodePurpose, EmailCode
 from accounts.models.known_network import KnownNetwork
 from accounts.models.outbox_message import OutboxMessage, OutboxState
 from accounts.models.staff_member import StaffMember
@@ -14,6 +15,8 @@ __all__ = [
     "AttemptWindow",
     "CalendarAddress",
     "CenterRole",
+    "CodePurpose",
+    "EmailCode",
     "KnownNetwork",
     "OutboxMessage",
     "OutboxState",

@@ -123,7 +123,7 @@ class OutboxMessage(models.Model):
     def enqueue(
         cls,
         *,
-        user_id: int,
+        user_id: int | None,
         to: str,
         kind: str,
         subject: str,
@@ -135,7 +135,7 @@ class OutboxMessage(models.Model):
         expires_at: datetime | None = None,
         now: datetime,
     ) -> "OutboxMessage":
-        """Write an e-mail to an account; it is sent after the open transaction is committed."""
+        """Write an e-mail; it is sent after the open transaction is committed."""
         require_transaction()
         return cls.objects.create(
             user_id=user_id,

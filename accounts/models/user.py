@@ -142,6 +142,7 @@ class User(AbstractBaseUser, PermissionsMixin):
             with transaction.atomic(using=using):
                 super().save(*args, using=using, **kwargs)
                 self.tokens.all().delete()
+                self.email_codes.all().delete()
                 emails.send_password_changed(
                     self.pk,
                     self.email,

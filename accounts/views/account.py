@@ -95,6 +95,13 @@ class RemoveAccountThumbnail(Operation):
         return {"updated_user_info": profile.remove_thumbnail(user)}
 
 
+# For fields that set a password (B7.4).
+NEW_PASSWORD_HELP = (
+    "At least 8 characters; not only digits, not a common password, not similar to the account's"
+    " names or e-mail address"
+)
+
+
 class ChangePassword(Operation):
     """Change the password and sign all other devices out.
 
@@ -110,10 +117,7 @@ class ChangePassword(Operation):
 
     class Input(ContractSerializer):
         CurrentPassword = PasswordField("The password that is valid now.")
-        NewPassword = PasswordField(
-            "At least 8 characters; not only digits, not a common password, not similar to the"
-            " account's names or e-mail address, and not the current one."
-        )
+        NewPassword = PasswordField(f"{NEW_PASSWORD_HELP}, and not the current one.")
         ConfirmNewPassword = PasswordField("The new password again.")
 
     def perform(

@@ -27,6 +27,11 @@ OPERATIONS_WITH_CHANGES = [
     "Get calendar",
     "Update favorite",
     "Remove payment info",
+    "Create account",
+    "Confirm email",
+    "Request password reset",
+    "Reset password",
+    "Change email",
 ]
 
 

@@ -130,6 +130,48 @@ EXTENSIONS = [
     ),
     OperationSchema("Sign out", "/api/sign-out"),
     OperationSchema(
+        "Create account",
+        "/api/account/create",
+        {
+            "EmailAddress": "string",
+            "Password": "string",
+            "FirstName": "string",
+            "LastName": "string",
+            "CompanyName": "string",
+            "PhoneNumber": "string",
+        },
+        needs_token=False,
+    ),
+    OperationSchema(
+        "Confirm email",
+        "/api/account/confirm-email",
+        {"EmailAddress": "string", "Code": "string"},
+        {"UserInfo": "UserInfo", "Token": "string"},
+        needs_token=False,
+    ),
+    OperationSchema(
+        "Request password reset",
+        "/api/account/request-password-reset",
+        {"EmailAddress": "string"},
+        needs_token=False,
+    ),
+    OperationSchema(
+        "Reset password",
+        "/api/account/reset-password",
+        {
+            "EmailAddress": "string",
+            "Code": "string",
+            "NewPassword": "string",
+            "ConfirmNewPassword": "string",
+        },
+        needs_token=False,
+    ),
+    OperationSchema(
+        "Change email",
+        "/api/account/change-email",
+        {"NewEmailAddress": "string", "Password": "string"},
+    ),
+    OperationSchema(
         "List reservation changes",
         "/api/integrations/changes",
         {

@@ -15,6 +15,8 @@ from django.core.management import call_command
 from django.core.management.color import no_style
 from django.db import connection
 
+from accounts.models import CodePurpose, User
+from accounts.views.sign_up import EXAMPLE_CODE
 from reservations.serializers import EXAMPLE_DRAFT
 from reservations.views.integrations import EXAMPLE_ACCESS_KEY
 from reservations.webhooks.events import publish_events
@@ -24,6 +26,7 @@ from roombook.api.contract_schema import get_element_type, get_operations, is_li
 from roombook.api.exceptions import HTTP_STATUSES
 from roombook.api.operations import EXAMPLE_TOKEN
 from tests.contract import ALL_OPERATIONS, ENUMERATIONS, TYPES
+from tests.factories_people import make_email_code
 from tests.webhooks.helpers import make_endpoint
 from tests.world import NOW, World
 
@@ -232,6 +235,9 @@ def test_examples_succeed_with_the_demo_data_and_get_the_example_responses(clien
         endpoint = make_endpoint(created_at=NOW - dt.timedelta(days=90))
         access_key = endpoint.issue_access_key()
         publish_events(now=NOW)
+        guest = User.objects.get(email="guest@roombook.example")
+        make_email_code(CodePurpose.PASSWORD_RESET, guest.email, guest, EXAMPLE_CODE)
+        make_email_code(CodePurpose.EMAIL_CHANGE, "new@roombook.example", guest, EXAMPLE_CODE)
         token = send("/api/sign-in", json.dumps(examples["/api/sign-in"]))["Token"]
         create = "/api/reservations/create"
         draft = send(create, json.dumps(examples[create]), token)

@@ -3,14 +3,14 @@ from argparse import ArgumentParser
 from django.utils import timezone
 
 from accounts import limits
-from accounts.models import ApiToken
+from accounts.models import ApiToken, EmailCode
 from roombook.jobs import RegularJob
 from roombook.models import SavedResponse
 
 
 class Command(RegularJob):
     help = (
-        "Delete expired tokens, attempt windows and responses saved by Idempotency-Key; "
+        "Delete expired tokens, codes, attempt windows and responses saved by Idempotency-Key; "
         "run it every hour."
     )
 
@@ -26,9 +26,10 @@ class Command(RegularJob):
             self.stdout.write(f"{expired.count()} expired tokens would be deleted.")
             return
         tokens, _ = expired.delete()
+        codes, _ = EmailCode.objects.expired(now).delete()
         windows = limits.delete_expired_windows(now=now)
         responses, _ = SavedResponse.objects.expired(now).delete()
         self.stdout.write(
-            f"Deleted {tokens} expired tokens, {windows} expired attempt windows and "
-            f"{responses} expired responses."
+            f"Deleted {tokens} expired tokens, {codes} expired codes, {windows} expired attempt "
+            f"windows and {responses} expired responses."
         )

@@ -1,0 +1,121 @@
+"""Codes by e-mail: which are issued, and who may try them (B22.2)."""
+
+import secrets
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from django.db.models import F, Q
+
+from accounts.limits import (
+    CODE_BY_EMAIL,
+    CODE_BY_NETWORK,
+    SignInAttempts,
+    get_network_key,
+    hash_email,
+)
+from accounts.models import CodePurpose, EmailCode, User, canonicalize_email
+from roombook.db.transactions import in_transaction
+from roombook.errors import InvalidRequest
+
+CODE_DIGITS = 8
+LIFETIME = timedelta(minutes=30)
+REVOCATION_LIFETIME = timedelta(days=7)
+
+
+def count_request(network_address: str, *emails: str, now: datetime) -> None:
+    """Count a request for codes to these addresses, whether or not there are accounts.
+
+    Raises:
+        TooManyRequests: the network, or somebody for an address, asked for too many.
+    """
+    CODE_BY_NETWORK.attempt(get_network_key(network_address), now=now)
+    for email in emails:
+        CODE_BY_EMAIL.attempt(hash_email(email), now=now)
+
+
+def issue(
+    purpose: CodePurpose,
+    email: str,
+    user: User | None,
+    *,
+    new_account: dict[str, str] | None = None,
+    now: datetime,
+) -> str:
+    """Create a code for a canonical address and return it.
+
+    Earlier ones stay valid, so that nobody's request ends somebody else's. Without an account, new
+    or existing, nothing fits the code.
+    """
+    is_revocation = purpose == CodePurpose.REVOCATION
+    if is_revocation:
+        code = secrets.token_hex(16)
+    else:
+        code = f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
+    row = EmailCode(
+        purpose=purpose,
+        email=email,
+        user=user,
+        new_account=new_account or {},
+        expires_at=now + (REVOCATION_LIFETIME if is_revocation else LIFETIME),
+    )
+    if user or new_account:
+        row.set_code(code)
+    row.save(force_insert=True)
+    return code
+
+
+def verify(
+    purposes: Collection[CodePurpose],
+    *,
+    email: str,
+    code: str,
+    network_address: str,
+    now: datetime,
+) -> EmailCode:
+    """Return the row of the right code, which is not used up yet (`use`).
+
+    A wrong code counts as a failed sign-in, and as a try of each code that it could have been.
+
+    Raises:
+        InvalidRequest: names the code.
+        TooManyRequests: too many failed attempts.
+    """
+    attempts = SignInAttempts(email, network_address)
+    attempts.check(now)
+    found = _find_or_count_try(purposes, canonicalize_email(email), code, now)
+    if found is None:
+        attempts.count(now)
+        raise build_wrong_code_error()
+    # Concurrent attempts may have filled the window: then the right code came too late too.
+    attempts.check(now)
+    return found
+
+
+@in_transaction
+def _find_or_count_try(
+    purposes: Collection[CodePurpose], email: str, code: str, now: datetime
+) -> EmailCode | None:
+    rows = EmailCode.objects.open(now).filter(email=email, purpose__in=purposes)
+    # Locked, so that parallel guesses get no more tries.
+    for row in rows.select_for_update().order_by("pk"):
+        if row.has_code(code):
+            return row
+    rows.exclude(purpose=CodePurpose.REVOCATION).update(tries=F("tries") + 1)
+    return None
+
+
+def use(code: EmailCode, now: datetime) -> None:
+    """Use a code up, with the others of its address and account; revocations stay valid.
+
+    Raises:
+        InvalidRequest: another request was faster.
+    """
+    count, _ = EmailCode.objects.open(now).filter(pk=code.pk).delete()
+    if not count:
+        raise build_wrong_code_error()
+    others = EmailCode.objects.filter(Q(email=code.email) | Q(user__isnull=False, user=code.user))
+    others.exclude(purpose=CodePurpose.REVOCATION).delete()
+
+
+def build_wrong_code_error() -> InvalidRequest:
+    return InvalidRequest({"code": "This code is wrong, or no longer valid."})

@@ -1,0 +1,217 @@
+"""POST /api/account/change-email, and its confirmation and revocation (B22.3, B22.5)"""
+
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import EmailCode, OutboxMessage
+from tests.concurrency import run_concurrently
+from tests.factories_people import (
+    PASSWORD,
+    AdministratorFactory,
+    StaffFactory,
+    UserFactory,
+    issue_token,
+)
+from tests.http import post
+from tests.operations.account_codes import (
+    NEW_PASSWORD,
+    WRONG_CODE,
+    call,
+    get_details,
+    get_kinds,
+    read_code,
+    reset,
+    sign_in,
+)
+from tests.world import NOW
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+OLD, NEW = "ada@example.com", "augusta@example.com"
+
+
+@pytest.fixture
+def ada():
+    return UserFactory(email=OLD)
+
+
+@pytest.fixture
+def token(ada):
+    return issue_token(ada)
+
+
+def change(client, token, email=NEW, password=PASSWORD, **fields):
+    return call(
+        client, "change-email", Token=token, NewEmailAddress=email, Password=password, **fields
+    )
+
+
+def confirm(client, code, email=NEW):
+    return call(client, "confirm-email", EmailAddress=email, Code=code)
+
+
+def test_address_changes_when_the_new_one_is_confirmed(client, ada, token):
+    response = change(client, token, " Augusta@Example.com")
+
+    assert (response.status_code, response.json()) == (200, {"Success": True})
+    assert sign_in(client, OLD, PASSWORD).status_code == 200
+    assert get_kinds(NEW) == get_kinds(OLD) == ["e-mail change"]
+    notice = OutboxMessage.objects.get(to=OLD).text
+    assert NEW in notice
+    assert read_code(NEW) not in notice
+
+    body = confirm(client, read_code(NEW)).json()
+
+    assert body["UserInfo"]["Id"] == ada.pk
+    assert body["UserInfo"]["EmailAddress"] == NEW
+    for valid in (token, body["Token"]):
+        assert post(client, "/api/account/update-info", {"Token": valid}).status_code == 200
+    assert sign_in(client, OLD, PASSWORD).status_code == 401
+    assert sign_in(client, NEW, PASSWORD).status_code == 200
+    ada.refresh_from_db()
+    assert "augusta" in ada.search_text
+
+
+@pytest.mark.parametrize(
+    ("fields", "details"),
+    [
+        ({"password": "wrong"}, "Password: This is not your current password."),
+        ({"email": "augusta"}, "NewEmailAddress: Enter a valid email address."),
+        ({"email": "ADA@example.com"}, "NewEmailAddress: This is the address of your account"),
+    ],
+)
+def test_invalid_change_names_field_and_sends_nothing(client, token, fields, details):
+    assert get_details(change(client, token, **fields)).startswith(details)
+    assert not OutboxMessage.objects.exists()
+
+
+def test_wrong_password_counts_as_failed_sign_in(client, token):
+    for _ in range(5):
+        change(client, token, password="wrong")
+
+    assert change(client, token).status_code == 429
+
+
+def test_address_of_another_account_is_not_revealed_and_not_taken(client, ada, token):
+    bob = UserFactory(email=NEW)
+
+    response = change(client, token)
+
+    assert (response.status_code, response.json()) == (200, {"Success": True})
+    assert get_kinds(NEW) == ["e-mail change"]
+    message = OutboxMessage.objects.get(to=NEW)
+    assert "it has an account of its own" in message.text
+    assert message.user is None
+    assert not EmailCode.objects.filter(email=NEW).exclude(digest="").exists()
+    bob.refresh_from_db()
+    assert bob.email == NEW
+
+
+def test_staff_cannot_change_their_address(client):
+    staff = StaffFactory()
+
+    details = "NewEmailAddress: Ask an administrator to change the address of staff."
+    assert get_details(change(client, issue_token(staff))) == details
+
+
+def test_code_of_the_notice_takes_the_account_back(client, ada, token):
+    """A thief knows the password, and even changes the address and the password again."""
+    change(client, token)
+    revocation = read_code(OLD)
+    confirm(client, read_code(NEW))
+    change(client, token, "third@example.com")
+    thief = confirm(client, read_code("third@example.com"), "third@example.com").json()["Token"]
+    call(client, "request-password-reset", EmailAddress="third@example.com")
+    reset(client, "third@example.com", read_code("third@example.com"), "password-of-a-thief")
+    thiefs_revocation = read_code(NEW)
+
+    # Wrong codes do not use it up, and it is valid for days.
+    for number in range(6):
+        assert get_details(reset(client, OLD, "1", address=f"198.51.100.{number}")) == WRONG_CODE
+    assert reset(client, OLD, revocation).status_code == 200
+
+    assert sign_in(client, OLD, NEW_PASSWORD).json()["UserInfo"]["Id"] == ada.pk
+    assert sign_in(client, "third@example.com", "password-of-a-thief").status_code == 401
+    assert post(client, "/api/account/update-info", {"Token": thief}).status_code == 401
+    assert get_details(reset(client, NEW, thiefs_revocation)) == WRONG_CODE
+    assert get_details(reset(client, OLD, revocation)) == WRONG_CODE
+
+
+def test_revocation_before_the_confirmation_cancels_the_change(client, ada, token):
+    change(client, token)
+    code = read_code(NEW)
+
+    assert reset(client, OLD, read_code(OLD)).status_code == 200
+
+    assert get_details(confirm(client, code)) == WRONG_CODE
+
+
+def test_revocation_ends_after_a_week(client, token, time_machine):
+    change(client, token)
+    code = read_code(OLD)
+    time_machine.move_to(NOW + timedelta(days=6))
+    call_command("prune_tokens")
+    assert EmailCode.objects.exists()
+    time_machine.move_to(NOW + timedelta(days=7))
+
+    assert get_details(reset(client, OLD, code)) == WRONG_CODE
+
+
+def test_revocation_of_an_address_that_is_taken_meanwhile_is_refused(client, ada, token):
+    change(client, token)
+    code = read_code(OLD)
+    confirm(client, read_code(NEW))
+    UserFactory(email=OLD)
+
+    taken = "EmailAddress: An account with this e-mail address already exists."
+    assert get_details(reset(client, OLD, code)) == taken
+    ada.refresh_from_db()
+    assert ada.email == NEW
+    assert ada.check_password(PASSWORD)
+
+
+def test_address_that_staff_set_cannot_be_revoked(client, ada, token):
+    change(client, token)
+    code = read_code(OLD)
+    confirm(client, read_code(NEW))
+    staff = Client()
+    staff.force_login(AdministratorFactory())
+    page = reverse("admin:accounts_user_change", args=[ada.pk])
+    form = staff.get(page).context["adminform"].form
+    fields = {name: value for name, value in form.initial.items() if value is not None}
+    del fields["password"], fields["thumbnail"]
+    assert staff.post(page, {**fields, "email": "real@example.com"}).status_code == 302
+
+    assert get_details(reset(client, OLD, code)) == WRONG_CODE
+
+
+def test_new_password_cancels_a_pending_change(client, token):
+    change(client, token)
+    fields = {"NewPassword": NEW_PASSWORD, "ConfirmNewPassword": NEW_PASSWORD}
+    body = {"Token": token, "CurrentPassword": PASSWORD, **fields}
+    assert post(client, "/api/change-password", body).status_code == 200
+
+    assert get_details(confirm(client, read_code(NEW))) == WRONG_CODE
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_of_accounts_that_change_to_the_same_address_at_once_one_gets_it(client):
+    users = UserFactory.create_batch(4)
+    codes = []
+    for user in users:
+        assert change(client, issue_token(user)).status_code == 200
+        codes.append(read_code(NEW))
+
+    statuses = run_concurrently(
+        lambda code=code: confirm(Client(), code).status_code for code in codes
+    )
+
+    assert sorted(statuses) == [200, 400, 400, 400]
+    for user in users:
+        user.refresh_from_db()
+    assert [user.email == NEW for user in users] == [status == 200 for status in statuses]

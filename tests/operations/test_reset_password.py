@@ -1,0 +1,326 @@
+"""POST /api/account/request-password-reset and /api/account/reset-password (B22.2, B22.4)"""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth import hashers
+from django.core import mail
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django_otp.plugins.otp_totp.models import TOTPDevice
+
+from accounts import email_codes, password_reset, sign_up
+from accounts.emails import SECRET_KINDS
+from accounts.models import EmailCode, KnownNetwork, OutboxMessage, User
+from accounts.profile import create_customer
+from roombook.backoffice.models import AuditEntry
+from tests.accounts.outbox_helpers import send
+from tests.concurrency import run_concurrently
+from tests.factories_people import (
+    PASSWORD,
+    AdministratorFactory,
+    StaffFactory,
+    UserFactory,
+    issue_token,
+)
+from tests.http import post
+from tests.operations.account_codes import (
+    GRACE,
+    NEW_PASSWORD,
+    WRONG_CODE,
+    call,
+    get_details,
+    get_kinds,
+    read_code,
+    reset,
+    sign_in,
+)
+from tests.world import NOW
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+
+@pytest.fixture(autouse=True)
+def _open_sign_up(settings):
+    settings.SIGN_UP = "open"
+
+
+@pytest.fixture
+def ada():
+    return UserFactory(email="ada@example.com")
+
+
+def request_reset(client, email, **fields):
+    return call(client, "request-password-reset", EmailAddress=email, **fields)
+
+
+def test_reset_sets_password_and_signs_out_all_devices(client, ada):
+    tokens = [issue_token(ada), issue_token(ada)]
+    KnownNetwork.record(ada.pk, "a thief's", now=NOW)
+
+    response = request_reset(client, " ADA@Example.com ")
+    assert (response.status_code, response.json()) == (200, {"Success": True})
+    code = read_code(ada.email)
+    response = reset(client, "Ada@example.COM", code.replace(" ", "-"))
+
+    assert (response.status_code, response.json()) == (200, {"Success": True})
+    for token in tokens:
+        assert post(client, "/api/account/update-info", {"Token": token}).status_code == 401
+    assert sign_in(client, ada.email, PASSWORD).status_code == 401
+    assert sign_in(client, ada.email, NEW_PASSWORD).status_code == 200
+    assert get_kinds(ada.email) == ["password reset", "password changed"]
+    assert not ada.known_networks.filter(digest="a thief's").exists()
+    assert AuditEntry.objects.filter(actor=ada, note__contains="reset with a code").exists()
+    assert get_details(reset(client, ada.email, code)) == WRONG_CODE
+
+
+def test_reset_code_is_bound_to_its_purpose_and_address(client, ada):
+    bob = UserFactory(email="bob@example.com")
+    request_reset(client, ada.email)
+    code = read_code(ada.email)
+
+    confirmation = {"EmailAddress": ada.email, "Code": code}
+    assert get_details(call(client, "confirm-email", **confirmation)) == WRONG_CODE
+    assert get_details(reset(client, bob.email, code)) == WRONG_CODE
+    assert reset(client, ada.email, code).status_code == 200
+
+
+def test_weak_new_password_is_named_and_does_not_use_the_code_up(client, ada):
+    request_reset(client, ada.email)
+    code = read_code(ada.email)
+
+    too_similar = "NewPassword: The password is too similar to the last name."
+    for _ in range(6):
+        assert get_details(reset(client, ada.email, code, "lovelace1")) == too_similar
+    differing = reset(client, ada.email, code, ConfirmNewPassword="another-one-5")
+    assert get_details(differing) == "ConfirmNewPassword: The two new passwords differ."
+    # Without the right code, the names of the account are not revealed.
+    assert get_details(reset(client, ada.email, "1", "lovelace1")) == WRONG_CODE
+    assert reset(client, ada.email, code).status_code == 200
+
+
+def test_each_of_two_codes_works_and_ends_the_other(client, ada):
+    request_reset(client, ada.email)
+    first = read_code(ada.email)
+    request_reset(client, ada.email)
+    second = read_code(ada.email)
+
+    assert reset(client, ada.email, first).status_code == 200
+    assert get_details(reset(client, ada.email, second)) == WRONG_CODE
+
+
+def test_new_password_by_other_means_ends_the_codes(client, ada):
+    request_reset(client, ada.email)
+    code = read_code(ada.email)
+    ada.set_password("chosen-by-staff-9")
+    ada.save()
+
+    assert get_details(reset(client, ada.email, code)) == WRONG_CODE
+
+
+def test_code_to_an_address_that_staff_have_changed_is_wrong(client, ada):
+    request_reset(client, ada.email)
+    User.objects.update(email="augusta@example.com")
+
+    assert get_details(reset(client, ada.email, read_code(ada.email))) == WRONG_CODE
+
+
+def test_customer_whom_the_desk_added_takes_the_account_over_by_the_mailbox(client):
+    user = create_customer(email="walk@example.com", first_name="Walk", last_name="In")
+    assert not user.has_usable_password()
+
+    request_reset(client, user.email)
+    assert reset(client, user.email, read_code(user.email)).status_code == 200
+
+    assert sign_in(client, user.email, NEW_PASSWORD).json()["UserInfo"]["Id"] == user.pk
+
+
+def test_second_factor_of_staff_survives_a_reset_and_sessions_end(client):
+    staff = AdministratorFactory(second_factor_since=NOW, second_factor_changed_at=NOW)
+    TOTPDevice.objects.create(user=staff, confirmed=True)
+    KnownNetwork.record(staff.pk, "proved by a code", now=NOW)
+    client.force_login(staff)
+    request_reset(Client(), staff.email)
+
+    assert reset(Client(), staff.email, read_code(staff.email)).status_code == 200
+
+    staff.refresh_from_db()
+    assert staff.second_factor_since == NOW
+    assert TOTPDevice.objects.filter(user=staff).exists()
+    assert [each.digest for each in staff.known_networks.all()] == ["proved by a code"]
+    response = client.get(reverse("admin:index"))
+    assert response.status_code == 302
+    assert response.url.startswith(reverse("admin:login"))
+
+
+def test_staff_without_second_factor_and_disabled_accounts_get_no_code(client):
+    staff, disabled = StaffFactory(), UserFactory(is_active=False)
+    for user in (staff, disabled):
+        request_reset(client, user.email)
+        call(client, "create", **{**GRACE, "EmailAddress": user.email})
+        assert get_details(reset(client, user.email, "1234 5678")) == WRONG_CODE
+
+    assert not EmailCode.objects.exclude(digest="").exists()
+    assert get_kinds(staff.email) == ["password reset"] * 2
+    # Only who tries to sign up learns that the account is disabled, by e-mail.
+    assert get_kinds(disabled.email) == ["password reset"]
+    texts = "".join(OutboxMessage.objects.values_list("text", flat=True))
+    assert "Ask an administrator for a new one." in texts
+    assert "The account is disabled." in texts
+    assert not re.search(r"\d{4} \d{4}", OutboxMessage.objects.filter(to=staff.email)[0].text)
+
+
+def test_account_that_becomes_staff_cannot_use_its_code(client, ada):
+    request_reset(client, ada.email)
+    code = read_code(ada.email)
+    User.objects.update(is_staff=True)
+
+    assert get_details(reset(client, ada.email, code)) == WRONG_CODE
+
+
+def test_unknown_address_gets_no_email(client):
+    assert request_reset(client, "stranger@example.com").json() == {"Success": True}
+
+    send(NOW + timedelta(seconds=1))
+    assert mail.outbox == []
+    assert not OutboxMessage.objects.exists()
+
+
+def test_invalid_address_is_named(client):
+    assert get_details(request_reset(client, "ada")).startswith("EmailAddress: Enter a valid")
+
+
+def test_code_is_sent_by_email_to_the_stored_address(client, ada):
+    """The Kelvin sign in lower case is an ASCII k: the code must not go to another domain."""
+    kim = UserFactory(email="kim@example.com")
+
+    request_reset(client, "kim@example.com".upper())
+    request_reset(client, "\u212aim@example.com")
+    send(NOW)
+
+    assert [message.to for message in mail.outbox] == [[kim.email]] * len(mail.outbox)
+    assert len(mail.outbox) == 2
+
+
+# --- Nobody learns who has an account -------------------------------------------------------------
+
+
+@pytest.fixture
+def measure(client, monkeypatch):
+    """Return statements, hashed passwords and the response of a request."""
+    hashed = []
+    for module in (sign_up, password_reset, hashers):
+        monkeypatch.setattr(
+            module, "make_password", lambda text: hashed.append(text) or f"md5$x${text}"
+        )
+
+    def measure(operation, **fields):
+        hashed.clear()
+        with CaptureQueriesContext(
+            connection,
+        ) as captured:
+            response = call(client, operation, **fields)
+        statements = [
+            (each["sql"].split()[0], *re.findall(r'(?:FROM|INTO|UPDATE) "?(\w+)', each["sql"]))
+            for each in captured
+        ]
+        return statements, len(hashed), response.status_code, response.content
+
+    return measure
+
+
+@pytest.mark.parametrize(
+    "operation", ["create", "request-password-reset", "reset-password", "confirm-email"]
+)
+def test_known_and_unknown_addresses_cause_the_same_work(measure, operation):
+    fields = {
+        "create": {name: text for name, text in GRACE.items() if name != "EmailAddress"},
+        "request-password-reset": {},
+        "confirm-email": {"Code": "1234 5678"},
+        "reset-password": {
+            "Code": "1234 5678",
+            "NewPassword": NEW_PASSWORD,
+            "ConfirmNewPassword": NEW_PASSWORD,
+        },
+    }[operation]
+    addresses = [
+        "unknown@example.com",
+        UserFactory().email,
+        UserFactory(is_active=False).email,
+        StaffFactory().email,
+        create_customer(email="desk@example.com", first_name="De", last_name="Sk").email,
+    ]
+    # A code was requested for each.
+    for number, address in enumerate(addresses):
+        measure("request-password-reset", EmailAddress=address, address=f"198.51.100.{number}")
+
+    unknown, *others = [
+        measure(operation, EmailAddress=address, **fields, address=f"192.0.2.{number}")
+        for number, address in enumerate(addresses)
+    ]
+
+    assert others == [unknown] * len(others)
+    assert unknown[1] == (operation == "create")
+    assert len(unknown[0]) >= 5
+
+
+def test_texts_of_emails_with_codes_are_not_shown_to_staff(client, ada):
+    request_reset(client, ada.email)
+    code = read_code(ada.email)
+    client.force_login(AdministratorFactory())
+    message = OutboxMessage.objects.get()
+    assert message.kind in SECRET_KINDS
+
+    page = client.get(reverse("admin:accounts_outboxmessage_change", args=[message.pk]))
+
+    assert page.status_code == 200
+    assert code not in page.content.decode()
+
+
+# --- Concurrency ----------------------------------------------------------------------------------
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_of_sixteen_concurrent_resets_one_succeeds(client, settings):
+    ada = UserFactory(email="ada@example.com")
+    request_reset(client, ada.email)
+    code = read_code(ada.email)
+
+    def send_reset(number):
+        return reset(Client(), ada.email, code, f"stormy-lighthouse-{number}").status_code
+
+    statuses = run_concurrently(lambda number=number: send_reset(number) for number in range(16))
+
+    assert statuses.count(200) == 1
+    winner = statuses.index(200)
+    assert sign_in(client, ada.email, f"stormy-lighthouse-{winner}").status_code == 200
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "control"])
+def test_parallel_wrong_codes_get_five_tries(client, monkeypatch, is_guarded):
+    """The tries of a code are counted exactly, from however many networks."""
+    ada = UserFactory(email="ada@example.com")
+    request_reset(client, ada.email)
+    compared = []
+    has_code = EmailCode.has_code
+    monkeypatch.setattr(
+        EmailCode, "has_code", lambda self, code: compared.append(code) or has_code(self, code)
+    )
+    if not is_guarded:
+        queryset = type(EmailCode.objects.all())
+        monkeypatch.setattr(queryset, "select_for_update", lambda self: self)
+        monkeypatch.setattr(email_codes, "in_transaction", None)
+
+    def guess(number):
+        return reset(Client(), ada.email, "0000 0000", address=f"192.0.2.{number}").status_code
+
+    statuses = run_concurrently(lambda number=number: guess(number) for number in range(16))
+
+    assert statuses == [400] * 16
+    assert (len(compared) == 5) == is_guarded

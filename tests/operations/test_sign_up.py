@@ -1,0 +1,242 @@
+"""POST /api/account/create and /api/account/confirm-email (B22.1, B22.3)"""
+
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from accounts.models import CodePurpose, EmailCode, OutboxMessage, User
+from accounts.models.email_code import MAX_TRIES
+from roombook.backoffice.models import AuditAction, AuditEntry
+from tests.concurrency import run_concurrently
+from tests.factories_people import UserFactory, issue_token, make_email_code
+from tests.http import post
+from tests.operations.account_codes import (
+    GRACE,
+    NEW_PASSWORD,
+    WRONG_CODE,
+    call,
+    get_details,
+    get_kinds,
+    read_code,
+    reset,
+    sign_in,
+)
+from tests.world import NOW
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+EMAIL = GRACE["EmailAddress"]
+
+
+@pytest.fixture(autouse=True)
+def _open_sign_up(settings):
+    settings.SIGN_UP = "open"
+
+
+def sign_up(client, **fields):
+    return call(client, "create", **{**GRACE, **fields})
+
+
+def confirm(client, code, email=EMAIL, **fields):
+    return call(client, "confirm-email", EmailAddress=email, Code=code, **fields)
+
+
+def test_sign_up_creates_account_only_after_the_code_is_confirmed(client):
+    response = sign_up(client, EmailAddress=" Grace@Example.COM ")
+
+    assert (response.status_code, response.json()) == (200, {"Success": True})
+    assert not User.objects.exists()
+    assert sign_in(client, EMAIL, NEW_PASSWORD).status_code == 401
+    message = OutboxMessage.objects.get()
+    assert (message.to, message.user_id) == (EMAIL, None)
+    code = read_code(EMAIL)
+    stored = str(EmailCode.objects.values().get())
+    assert code.replace(" ", "") not in stored
+    assert NEW_PASSWORD not in stored
+
+    confirmed = confirm(client, code, "GRACE@example.com")
+
+    user = User.objects.get()
+    body = confirmed.json()
+    token = body.pop("Token")
+    assert body == {
+        "Success": True,
+        "UserInfo": {
+            "Id": user.pk,
+            "Type": "Account",
+            "FirstName": "Grace",
+            "LastName": "Hopper",
+            "EmailAddress": EMAIL,
+            "CompanyName": "Navy",
+            "PhoneNumber": "+1 555 0102",
+        },
+    }
+    assert post(client, "/api/account/update-info", {"Token": token}).status_code == 200
+    assert sign_in(client, EMAIL, NEW_PASSWORD).status_code == 200
+    assert AuditEntry.objects.filter(actor=user, action=AuditAction.CREATE).exists()
+    # The code works once, and is then of no use for anything else.
+    assert get_details(confirm(client, code)) == WRONG_CODE
+    assert get_details(reset(client, EMAIL, code)) == WRONG_CODE
+
+
+def test_sign_up_is_not_found_while_it_is_closed(client, settings):
+    settings.SIGN_UP = "closed"
+
+    response = sign_up(client)
+
+    assert response.status_code == 404
+    assert response.json() == {
+        "Success": False,
+        "Error": {"Summary": "NotFound", "Message": "Not found."},
+    }
+    assert not OutboxMessage.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "details"),
+    [
+        ({"EmailAddress": "grace"}, "EmailAddress: Enter a valid email address."),
+        ({"EmailAddress": "g@x.example\nBcc: e@x.example"}, "EmailAddress: Enter a valid"),
+        ({"EmailAddress": "İ" * 254}, "EmailAddress: "),
+        ({"FirstName": " "}, "FirstName: Must not be empty."),
+        ({"LastName": "4242 4242 4242 4242"}, "LastName: This looks like a card number"),
+        ({"Password": "hopper-1"}, "Password: The password is too similar to the last name."),
+        ({"Password": "1234"}, "Password: This password is too short."),
+    ],
+)
+def test_invalid_sign_up_names_field_and_sends_nothing(client, fields, details):
+    assert get_details(sign_up(client, **fields)).startswith(details)
+    assert not OutboxMessage.objects.exists()
+    assert not EmailCode.objects.exists()
+
+
+def test_sign_up_with_known_address_mails_its_owner_instead(client):
+    ada = UserFactory(email="ada@example.com")
+
+    response = sign_up(client, EmailAddress="ADA@example.com")
+
+    assert (response.status_code, response.json()) == (200, {"Success": True})
+    message = OutboxMessage.objects.get()
+    assert (message.to, message.user) == (ada.email, ada)
+    assert message.subject == "You already have an account at roombook"
+    code = read_code(ada.email)
+    assert get_details(confirm(client, code, ada.email)) == WRONG_CODE
+    ada.refresh_from_db()
+    assert not ada.check_password(NEW_PASSWORD)
+    assert reset(client, ada.email, code, "quiet-lighthouse-8").status_code == 200
+
+
+def test_email_of_sign_up_contains_nothing_that_its_sender_chose(client):
+    """Otherwise anybody could send advertisements to strangers."""
+    names = ("FirstName", "LastName", "CompanyName", "PhoneNumber")
+    sign_up(
+        client,
+        **{name: f"Buy\r\nBcc: x {name} https://evil.example" for name in names},
+        HTTP_HOST="evil.example",
+    )
+
+    message = OutboxMessage.objects.get()
+    assert message.subject == "Confirm your e-mail address for roombook"
+    assert "Bcc" not in message.as_email.message().as_string()
+    assert "evil" not in message.text + message.html
+
+
+def test_code_ends_after_five_wrong_ones_and_after_half_an_hour(client, time_machine):
+    sign_up(client)
+    code = read_code(EMAIL)
+    for number in range(MAX_TRIES):
+        response = confirm(client, "0000 0000", address=f"192.0.2.{number}")
+        assert get_details(response) == WRONG_CODE
+    assert get_details(confirm(client, code, address="192.0.2.9")) == WRONG_CODE
+
+    sign_up(client)
+    code = read_code(EMAIL)
+    time_machine.move_to(NOW + timedelta(minutes=30))
+    assert get_details(confirm(client, code, address="192.0.2.9")) == WRONG_CODE
+    assert not User.objects.exists()
+
+    call_command("prune_tokens")
+    assert not EmailCode.objects.exists()
+
+
+def test_wrong_codes_count_as_failed_sign_ins(client):
+    for number in range(5):
+        confirm(client, "1", f"Somebody@example.com{'' if number else ' '}")
+
+    assert confirm(client, "1", "somebody@example.com").status_code == 429
+    assert sign_in(client, "somebody@example.com", "x").status_code == 401  # Another network.
+    assert confirm(client, "1", "another@example.com").status_code == 400
+
+
+def test_requests_for_codes_are_limited_for_an_address_and_a_network(client):
+    for number in range(5):
+        operation = "create" if number % 2 else "request-password-reset"
+        fields = GRACE if number % 2 else {"EmailAddress": EMAIL.upper()}
+        assert call(client, operation, **fields, address=f"192.0.2.{number}").status_code == 200
+    response = sign_up(client, address="192.0.2.9")
+    assert response.status_code == 429
+    assert 0 < int(response["Retry-After"]) <= 3600
+
+    statuses = [
+        sign_up(client, EmailAddress=f"g{number}@example.com", address="2001:db8::1").status_code
+        for number in range(31)
+    ]
+    assert statuses == [200] * 30 + [429]
+    assert OutboxMessage.objects.count() == 35
+
+
+def test_second_sign_up_does_not_end_the_first(client):
+    """Otherwise a stranger's sign-up would replace the password of the owner's."""
+    sign_up(client)
+    code = read_code(EMAIL)
+    sign_up(client, Password="password-of-a-thief", address="198.51.100.1")
+    second = read_code(EMAIL)
+
+    assert confirm(client, code).status_code == 200
+    assert get_details(confirm(client, second)) == WRONG_CODE
+    assert sign_in(client, EMAIL, NEW_PASSWORD).status_code == 200
+    assert sign_in(client, EMAIL, "password-of-a-thief").status_code == 401
+
+
+def test_account_that_staff_created_meanwhile_is_not_taken_over_by_a_sign_up(client):
+    sign_up(client)
+    code = read_code(EMAIL)
+    desk = User(email=EMAIL, first_name="Grace", last_name="Hopper")
+    desk.set_unusable_password()
+    desk.save()
+
+    taken = "EmailAddress: An account with this e-mail address already exists."
+    assert get_details(confirm(client, code)) == taken
+
+    desk.refresh_from_db()
+    assert not desk.has_usable_password()
+    assert not desk.tokens.exists()
+
+
+def test_code_of_disabled_account_confirms_nothing(client):
+    ada = UserFactory(is_active=False)
+    make_email_code(CodePurpose.EMAIL_CHANGE, EMAIL, ada)
+
+    assert get_details(confirm(client, "0471 1147")) == WRONG_CODE
+    assert get_kinds(EMAIL) == []
+    assert issue_token(ada)
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_guarded", [True, False], ids=["guarded", "control"])
+def test_of_sixteen_concurrent_confirmations_one_succeeds(monkeypatch, is_guarded):
+    ada = UserFactory()
+    make_email_code(CodePurpose.EMAIL_CHANGE, EMAIL, ada)
+    if not is_guarded:
+        monkeypatch.setattr("accounts.email_codes.use", lambda code, now: None)
+
+    def send():
+        return confirm(Client(), "04711147").status_code
+
+    statuses = run_concurrently([send] * 16)
+
+    assert (statuses.count(200) == 1) == is_guarded
+    assert ada.tokens.count() == statuses.count(200)
