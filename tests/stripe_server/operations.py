@@ -225,13 +225,27 @@ class StripeOperations:
             intent |= {
                 "status": "requires_action",
                 "payment_method": method["id"],
-                "next_action": {"type": "use_stripe_sdk", "use_stripe_sdk": {}},
+                "next_action": self.make_next_action(intent, params.get("return_url")),
             }
             return intent
         if outcome == "action":
             outcome = "authentication_required/authentication_required"
+        return self.charge(mode, intent, method, outcome)
+
+    def make_next_action(self, intent: dict[str, Any], return_url: str | None) -> dict[str, Any]:
+        if not return_url:
+            return {"type": "use_stripe_sdk", "use_stripe_sdk": {}}
+        bank = {"url": f"https://hooks.stripe.com/3d_secure/{intent['id']}"}
+        return {
+            "type": "redirect_to_url",
+            "redirect_to_url": {**bank, "return_url": return_url},
+        }
+
+    def charge(
+        self, mode: Mode, intent: dict[str, Any], method: dict[str, Any], outcome: str
+    ) -> dict[str, Any]:
         charge = self.create_charge(mode, intent, method)
-        intent["latest_charge"] = charge["id"]
+        intent |= {"latest_charge": charge["id"], "next_action": None}
         if outcome != "good":
             code, decline_code = split_outcome(outcome)
             error = card_error(code, decline_code, charge=charge["id"])

@@ -110,6 +110,26 @@ class StripeServer(StripeOperations):
     def capture_in_dashboard(self, intent: str) -> None:
         self.capture(self.test, self.test.objects[intent], {})
 
+    def act_at_bank(self, *, confirms: bool, outcome: str = "good") -> dict[str, Any]:
+        """The customer confirms the last payment at the bank, or refuses it."""
+        intent = self.intents[-1]
+        self.require_status(intent, "confirm", "requires_action")
+        if confirms:
+            with contextlib.suppress(StripeApiError):
+                self.charge(self.test, intent, self.test.objects[intent["payment_method"]], outcome)
+            return intent
+        intent |= {
+            "status": "requires_payment_method",
+            "payment_method": None,
+            "next_action": None,
+            "last_payment_error": {
+                "type": "invalid_request_error",
+                "code": "payment_intent_authentication_failure",
+                "message": "The provided PaymentMethod has failed authentication.",
+            },
+        }
+        return intent
+
     def expire_authorization(self, intent: str) -> None:
         self.test.objects[intent] |= {"status": "canceled", "cancellation_reason": "automatic"}
 

@@ -111,9 +111,9 @@ def test_delayed_worker_finds_the_key_voided_in_our_database(gateway, stripe_ser
     """It pauses before its intent is stored; in the meantime the key is voided."""
     true = StripeGateway._create_intent
 
-    def late(self, api, key, *rest):
+    def late(self, api, key, *rest, **options):
         gateway.void(key)
-        return true(self, api, key, *rest)
+        return true(self, api, key, *rest, **options)
 
     monkeypatch.setattr(StripeGateway, "_create_intent", late)
 
