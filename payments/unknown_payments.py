@@ -47,8 +47,13 @@ def compare(gateway: Gateway, *, since: datetime, now: datetime) -> QuerySet[Pay
     changed: set[int] = set()
     listed = dict(gateway.list_payments(since))
     ours = Payment.objects.in_bulk(listed, field_name="key")
+    spare = Payment.objects.with_spare_keys(listed.keys() - ours.keys())
+    # The renewal of an authorization voids what is under its spare key.
+    spare_keys = set(spare.values_list("spare_key", flat=True))
     for key, status in listed.items():
         payment = ours.get(key)
+        if payment is None and key in spare_keys:
+            continue
         if payment is None:
             store_unknown_payment(gateway.name, key, status, now=now)
         elif payment.state in WITHOUT_MONEY:

@@ -79,6 +79,9 @@ def find_payment(event: "StripeEvent", *, now: datetime) -> Payment | None:
     if key is None or not event.intent:
         return None
     payment = Payment.objects.filter(key=key).first()
+    if payment is None and Payment.objects.with_spare_keys([key]).exists():
+        # The renewal of its authorization voids it.
+        return None
     if event.type in EVENTS_WITHOUT_MONEY:
         return payment
     # A restored backup may lack the intent, the payment, or both.

@@ -56,8 +56,8 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
     )
     fields = (
         *("reservation_link", "customer", "center", "formatted_amount", "state", "card", "message"),
-        *("gateway", "is_live", "key", "reference", "created_at", "authorized_at"),
-        *("authorized_until", "captured_at", "settled_at"),
+        *("gateway", "is_live", "key", "reference", "created_at", "action_until"),
+        *("authorized_at", "authorized_until", "captured_at", "settled_at"),
     )
     readonly_fields = ("reservation_link", "customer", "center", "formatted_amount", "card")
     export_columns = (

@@ -43,9 +43,11 @@ def format_time_zone(center: Center, at: dt.datetime) -> str:
 
 
 def format_status(reservation: Reservation, *, now: dt.datetime) -> str:
-    """The status; that of a draft without a hold has another name."""
+    """The status, in more detail for a draft without a hold, and while the bank is asked."""
     if _is_expired_draft(reservation, now):
         return "Expired draft"
+    if reservation.waiting_payment is not None:
+        return "Waiting for the customer's bank"
     return Status(reservation.status).label
 
 

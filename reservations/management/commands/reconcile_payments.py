@@ -17,7 +17,7 @@ from payments.models import (
     RefundState,
     UnknownPayment,
 )
-from reservations.booking import alerts, payment_recovery
+from reservations.booking import alerts, authorization_renewal, payment_recovery
 from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
 from reservations.management.command_line import format_count, parse_datetime
 from reservations.models.status import BOOKED_STATUSES, Status
@@ -101,6 +101,8 @@ class Command(RegularJob):
         # Their customers may have confirmed them at the bank, and nobody has said so.
         waiting = payments.waiting().filter(lease_until__gt=now)
         self._process("waiting", waiting, payment_recovery.resolve_payment)
+        renewals = authorization_renewal.get_due(payments, now=now)
+        self._process("renewal", renewals, authorization_renewal.renew_authorization)
         # This query follows the first step, because that can leave a payment authorized.
         due = payments.authorized().filter(
             reservation__status__in=CAPTURE_DUE_STATUSES | VOID_DUE_STATUSES

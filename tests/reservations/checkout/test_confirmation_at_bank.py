@@ -8,6 +8,8 @@ from payments.gateways import declines
 from payments.gateways.sandbox import SandboxGateway, confirm_payment, refuse_payment
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
 from payments.models import InvalidPaymentTransition, Payment
+from reservations.admin.actions.status_actions import CancelAction
+from reservations.admin.formatting import format_status
 from reservations.booking import authorization, cancellation, payment_recovery
 from reservations.booking.payment_action import get_payment_action
 from reservations.models import Reservation
@@ -289,6 +291,11 @@ def test_card_without_a_setup_is_declined_with_the_way_out(drafted, card):
             pay_with_saved_card(drafted, method=method)
         assert error.value.message == declines.REQUIRES_ACTION
         assert "save the card" in error.value.message
+
+
+def test_staff_see_that_the_payment_waits_and_can_cancel_it(waiting):
+    assert format_status(waiting, now=NOW) == "Waiting for the customer's bank"
+    assert CancelAction().is_available(waiting, now=NOW)
 
 
 def test_action_of_another_account_is_not_found(waiting):

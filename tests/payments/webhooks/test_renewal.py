@@ -1,0 +1,130 @@
+"""Authorizations of requests that nobody answers are renewed before they expire (B16.10)."""
+
+import datetime as dt
+import io
+from contextlib import suppress
+
+import pytest
+import time_machine
+from django.core.management import CommandError, call_command
+
+from payments import gateways
+from payments.models import Payment, UnknownPayment
+from reservations.booking import approval, authorization_renewal, checkout
+from roombook.errors import ServiceUnavailable
+from tests.factories_people import SavedCardFactory, UserFactory
+from tests.factories_reservations import NOW, make_draft, make_room
+from tests.payments.gateway_helpers import card
+from tests.payments.webhooks.helpers import find_problems
+
+pytestmark = pytest.mark.django_db
+
+# Stripe's authorizations expire after a week.
+LATER = NOW + dt.timedelta(days=6, hours=12)
+
+
+@pytest.fixture
+def request_of_ada(stripe_server):
+    """A request for a meeting in three weeks, paid with a card that a setup saved."""
+    ada = UserFactory()
+    reference = gateways.get_current_gateway().store_card(card(), customer=str(ada.pk))
+    SavedCardFactory(user=ada, gateway="stripe", reference=reference, saved_by_setup=True)
+    draft = make_draft(ada, make_room(is_live_inventory=False), start=NOW + dt.timedelta(days=21))
+    method = checkout.PaymentMethod(use_saved_card=True)
+    return checkout.check_out(draft.pk, user=ada, payment_method=method, now=NOW)
+
+
+def reconcile(at=LATER):
+    with time_machine.travel(at, tick=False), suppress(CommandError):
+        call_command("reconcile_payments", stdout=io.StringIO())
+
+
+def get_statuses(stripe_server):
+    return [intent["status"] for intent in stripe_server.intents]
+
+
+def test_authorization_is_renewed_once_and_captured_once(request_of_ada, stripe_server, send):
+    old = Payment.objects.get()
+
+    for _ in range(2):
+        reconcile()
+
+    payment = Payment.objects.get()
+    assert (payment.state, payment.spare_key, payment.is_spare_due) == (
+        "authorized",
+        old.key,
+        False,
+    )
+    assert payment.authorized_until > old.authorized_until
+    assert get_statuses(stripe_server) == ["canceled", "requires_capture"]
+    first, second = stripe_server.intents
+    assert stripe_server.calls("/v1/payment_intents/.+/confirm")[1].params["off_session"] == "true"
+    for intent in (first, second):
+        send(stripe_server.event("payment_intent.amount_capturable_updated", intent))
+    with time_machine.travel(LATER, tick=False):
+        approval.approve(request_of_ada.pk, now=LATER)
+    assert get_statuses(stripe_server) == ["canceled", "succeeded"]
+    assert (Payment.objects.get().state, stripe_server.count_captures()) == ("captured", 1)
+    assert (find_problems(), UnknownPayment.objects.count()) == ([], 0)
+
+
+@pytest.mark.parametrize("path", ["confirm$", "cancel$"])
+def test_crash_of_a_renewal_leaves_one_authorization(request_of_ada, stripe_server, path):
+    # Authorized or voided at Stripe, but the answer is lost.
+    stripe_server.fail("reset_after", path)
+    stripe_server.fail("conflict", path)
+    payment = Payment.objects.get()
+    with pytest.raises(ServiceUnavailable), time_machine.travel(LATER, tick=False):
+        authorization_renewal.renew_authorization(payment, now=LATER)
+
+    reconcile(LATER + dt.timedelta(minutes=2))
+
+    assert get_statuses(stripe_server).count("requires_capture") == 1
+    assert get_statuses(stripe_server).count("canceled") == 1
+    payment.refresh_from_db()
+    assert (payment.is_spare_due, UnknownPayment.objects.count()) == (False, 0)
+    assert stripe_server.intent(payment.key)["status"] == "requires_capture"
+
+
+def test_request_that_is_answered_meanwhile_keeps_its_authorization(request_of_ada, stripe_server):
+    payment = Payment.objects.get()
+    with time_machine.travel(LATER, tick=False):
+        key = authorization_renewal._begin(payment, now=LATER)
+        approval.approve(request_of_ada.pk, now=LATER)
+        status = gateways.get_current_gateway().authorize(
+            key=key,
+            amount=payment.amount,
+            currency="USD",
+            source=request_of_ada.user.saved_card.reference,
+            description="",
+        )
+        authorization_renewal._exchange_keys(payment, key, status, now=LATER)
+        authorization_renewal._void_spare(payment, now=LATER)
+
+    assert get_statuses(stripe_server) == ["succeeded", "canceled"]
+    assert (Payment.objects.get().key, stripe_server.count_captures()) == (payment.key, 1)
+
+
+@pytest.mark.parametrize("change", [{"saved_by_setup": False}, {"last4": "1881"}])
+def test_other_cards_are_not_authorized_again(request_of_ada, stripe_server, change):
+    card = request_of_ada.user.saved_card
+    for name, value in change.items():
+        setattr(card, name, value)
+    card.save()
+
+    reconcile()
+
+    assert get_statuses(stripe_server) == ["requires_capture"]
+
+
+def test_declined_renewal_changes_nothing_and_is_not_repeated(request_of_ada, stripe_server):
+    method = stripe_server.intents[0]["payment_method"]
+    stripe_server.test.outcomes[method] = "card_declined/generic_decline"
+
+    for _ in range(2):
+        reconcile()
+
+    payment = Payment.objects.get()
+    assert (payment.state, payment.is_spare_due) == ("authorized", False)
+    assert stripe_server.intent(payment.key)["status"] == "requires_capture"
+    assert len(stripe_server.intents) == 2
