@@ -75,12 +75,20 @@ def describe_world(world):
         "PromoCode": ["SPRING"],
         "PartnerCode": ["ACME"],
         "CreditCardNumber": ["4242424242424242", "4000000000000002"],
+        "SecurityCode": ["737"],
         "ExpirationDate": ["2031-02-28T00:00:00Z"],
+        "FirstName": ["Ada"],
+        "LastName": ["Lovelace"],
+        "WebhookId": [world.webhook.pk],
+        "AccessKey": [world.access_key],
     }
     for type_name, schema in document["components"]["schemas"].items():
         fields = schema["properties"]
         if type_name.endswith("Request") or type_name == "AccountPaymentInfo":
             fields |= {name: {"enum": known[name]} for name in fields if name in known}
+        if type_name == "AccountPaymentInfo":
+            # Each is optional, because gateways need different ones.
+            schema["required"] = [name for name in fields if name in known]
     for path in document["paths"].values():
         content = path["post"]["requestBody"]["content"]
         # The columns of CSV are the fields of JSON.
