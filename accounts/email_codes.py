@@ -110,11 +110,14 @@ def use(code: EmailCode, now: datetime) -> None:
     Raises:
         InvalidRequest: another request was faster.
     """
-    count, _ = EmailCode.objects.open(now).filter(pk=code.pk).delete()
-    if not count:
+    related = Q(email=code.email)
+    if code.user_id:
+        related |= Q(user=code.user_id)
+    rows = EmailCode.objects.filter(related)
+    # Locked in one order, so that accounts that want the same address do not deadlock.
+    if code not in list(rows.open(now).select_for_update().order_by("pk")):
         raise build_wrong_code_error()
-    others = EmailCode.objects.filter(Q(email=code.email) | Q(user__isnull=False, user=code.user))
-    others.exclude(purpose=CodePurpose.REVOCATION).delete()
+    rows.exclude(~Q(pk=code.pk), purpose=CodePurpose.REVOCATION).delete()
 
 
 def build_wrong_code_error() -> InvalidRequest:

@@ -197,8 +197,8 @@ def test_prune_tokens_deletes_expired_tokens_windows_and_responses(client, ada, 
 
     assert capsys.readouterr().out.splitlines() == [
         "1 expired tokens would be deleted.",
-        "Deleted 1 expired tokens, 1 expired attempt windows and 1 expired responses.",
-        "Deleted 0 expired tokens, 0 expired attempt windows and 0 expired responses.",
+        "Deleted 1 tokens, 0 codes, 1 attempt windows and 1 responses, all expired.",
+        "Deleted 0 tokens, 0 codes, 0 attempt windows and 0 responses, all expired.",
     ]
     assert ApiToken.objects.filter(digest=hash_token_secret(alive)).exists()
     assert not ApiToken.objects.filter(digest=hash_token_secret(dead)).exists()

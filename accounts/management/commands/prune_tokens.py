@@ -30,6 +30,6 @@ class Command(RegularJob):
         windows = limits.delete_expired_windows(now=now)
         responses, _ = SavedResponse.objects.expired(now).delete()
         self.stdout.write(
-            f"Deleted {tokens} expired tokens, {codes} expired codes, {windows} expired attempt "
-            f"windows and {responses} expired responses."
+            f"Deleted {tokens} tokens, {codes} codes, {windows} attempt windows and "
+            f"{responses} responses, all expired."
         )
