@@ -7,17 +7,18 @@ first; only then does its row replace the old one, and the old card is deleted a
 import logging
 from datetime import datetime
 
+from django.conf import settings
 from django.db.models import QuerySet
 
 from accounts.limits import CARD_DECLINED
 from accounts.models import User
 from payments import gateways
 from payments.cards import Card, CardFields, parse_card
-from payments.models import SavedCard
+from payments.models import SavedCard, StripeCustomer
 from roombook.address import ADDRESS_FIELDS
 from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.db.transactions import in_transaction
-from roombook.errors import CardDeclined, NoSavedCard, ServiceUnavailable
+from roombook.errors import CardDeclined, NoSavedCard, NotSignedIn, ServiceUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ def remove_saved_card(user: User) -> None:
 def _replace_saved_card(
     user: User, card: Card, gateway: str, reference: str, now: datetime
 ) -> tuple[SavedCard, SavedCard | None]:
-    previous = _delete_saved_card(user)
+    previous = _delete_saved_card(user, only_if_active=True)
     saved = SavedCard.objects.create(
         user=user,
         gateway=gateway,
@@ -96,9 +97,11 @@ def _replace_saved_card(
 
 
 @in_transaction
-def _delete_saved_card(user: User) -> SavedCard | None:
+def _delete_saved_card(user: User, *, only_if_active: bool = False) -> SavedCard | None:
     """Delete the row of the account's saved card and return it as it was."""
-    User.objects.lock(user.pk)
+    locked = User.objects.lock(user.pk)
+    if only_if_active and not locked.is_active:
+        raise NotSignedIn
     previous = SavedCard.objects.filter(user=user).first()
     if previous:
         SavedCard.objects.filter(pk=previous.pk).delete()
@@ -113,6 +116,22 @@ def delete_card_at_gateway(gateway: str, reference: str) -> None:
         gateways.get_gateway(gateway).delete_card(reference)
     except Exception:
         logger.exception("The card %s could not be deleted at %s.", reference, gateway)
+
+
+def delete_cards_of_erased_account(user_id: int) -> None:
+    """Delete what gateways store of an account, and then the rest of its card's row (B22.7).
+
+    Raises GatewayUnavailable, or another error of the gateway. Nothing is lost: call it again.
+    """
+    account = str(user_id)
+    saved = SavedCard.objects.filter(user=user_id)
+    for card in saved:
+        gateways.get_gateway(card.gateway).delete_card(card.reference)
+    # Without customers at Stripe, its SDK need not be loaded.
+    names = {"stripe"} if StripeCustomer.objects.filter(account=account).exists() else set()
+    for name in {settings.PAYMENT_GATEWAY, *names}:
+        gateways.get_gateway(name).delete_customer(account)
+    saved.delete()
 
 
 def get_usable_saved_card(user: User, *, now: datetime) -> SavedCard:

@@ -9,7 +9,7 @@ class ReservationsConfig(AppConfig):
     name = "reservations"
 
     def ready(self) -> None:
-        from reservations import resources
+        from reservations import personal_data, resources  # noqa: F401 (registers)
         from reservations.models import Allowance, Partner, PromoCode, Reservation, WebhookEndpoint
         from roombook.backoffice import audit_log
         from roombook.imports.resources import register

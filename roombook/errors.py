@@ -107,6 +107,13 @@ class IdempotencyKeyReused(DomainError):
     default_message = "This request was already sent with other contents. Please start again."
 
 
+class AccountInUse(DomainError):
+    """The account cannot be erased yet, or not at all; the message says why."""
+
+    code = "AccountInUse"
+    default_message = "The account cannot be deleted while it is in use."
+
+
 class TooManyRequests(DomainError):
     code = "TooManyRequests"
     default_message = "Too many attempts. Please wait a little and try again."

@@ -172,6 +172,18 @@ SECOND_FACTOR_REQUIRED = env.read_bool("SECOND_FACTOR_REQUIRED", default=False)
 # Valid tokens per account; a further sign-in ends the one that was unused for longest.
 TOKENS_MAX = env.read_int("TOKENS_MAX", 20, least=1)
 
+# --- Personal data ------------------------------------------------------------------------------
+
+# How long personal data is kept; 0 is for ever (docs/privacy.md). Here: e-mails, if not waiting.
+EMAIL_DAYS = env.read_int("EMAIL_DAYS", 365)
+# Entries of the audit log, with the history of reservations.
+AUDIT_LOG_DAYS = env.read_int("AUDIT_LOG_DAYS", 1095)
+# Names and addresses of attendees: after the meeting, or if it was never booked.
+ATTENDEE_DAYS = env.read_int("ATTENDEE_DAYS", 730)
+DRAFT_DAYS = env.read_int("DRAFT_DAYS", 90)
+# Brand and last four digits of the cards of payments, and the gateway's reference.
+BOOKS_YEARS = env.read_int("BOOKS_YEARS", 10)
+
 # --- API ----------------------------------------------------------------------------------------
 
 # The oldest version of an app that may call ("2.4"); older ones get 426. Empty: all may.

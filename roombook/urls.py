@@ -23,6 +23,7 @@ from accounts.views.sign_up import (
 from centers.views import CityCenters, SearchLocations, UpdateFavorite
 from payments import webhooks
 from payments.views import RemovePaymentInfo, UpdatePaymentInfo
+from reservations.views.account import DeleteAccount
 from reservations.views.bookings import (
     CancelReservation,
     Checkout,
@@ -80,6 +81,7 @@ extension_paths = [
     operation_path("api/reservations/update-allowances", UpdateAllowances),
     operation_path("api/account/reservations", ListReservations),
     operation_path("api/account/calendar", GetCalendar),
+    operation_path("api/account/delete", DeleteAccount),
     operation_path("api/account/update-favorite", UpdateFavorite),
     operation_path("api/account/remove-payment-info", RemovePaymentInfo),
     operation_path("api/sign-out", SignOut),

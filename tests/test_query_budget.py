@@ -34,11 +34,12 @@ BUDGET = {
     "Get payment action": 9,
     "List free times": 4,
     "Find alternatives": 9,
-    "Create reservation": 28,
+    "Create reservation": 29,  # including one that locks the account
     "Cancel reservation": 25,
     "Update allowances": 30,  # including the same
     "List reservations": 14,
     "Get calendar": 2,
+    "Delete account": 60,
     "Update favorite": 9,
     "Remove payment info": 7,
     "Sign out": 2,

@@ -103,6 +103,8 @@ class World:
         ReservationFactory(user=self.ada, room=self.room, start=in_june, booked_at=NOW)
         self.waiting = self.make_waiting_reservation()
         self.token = issue_token(self.ada)
+        # An account that is not in use, and so can be deleted.
+        self.unused_token = issue_token(make_full_user("zoe@example.com"))
         CalendarAddress.get_secret(self.ada)
         make_email_code(CodePurpose.EMAIL_CHANGE, NEW_EMAIL, self.ada)
         make_email_code(CodePurpose.PASSWORD_RESET, self.ada.email, self.ada)
@@ -277,6 +279,7 @@ class World:
                 "Cursor": "",
             },
             "Get calendar": {"Revoke": False},
+            "Delete account": {"Password": PASSWORD},
             "Update favorite": {"CenterId": self.center.pk, "IsFavorite": True},
             "Remove payment info": {},
             "Sign out": {},
@@ -309,7 +312,8 @@ class World:
 
     def with_token(self, operation: OperationSchema, body: dict[str, Any]) -> dict[str, Any]:
         """The body with Ada's Token, if the operation needs one."""
-        return {**body, "Token": self.token} if operation.needs_token else body
+        token = self.unused_token if operation.name == "Delete account" else self.token
+        return {**body, "Token": token} if operation.needs_token else body
 
     def call(self, name: str, path_end: str = "", **instead: Any) -> Any:
         """Send the operation's valid request with these fields changed, and roll it back."""

@@ -1,5 +1,7 @@
-"""Accounts, their roles, tokens, codes, calendars and networks, counted attempts, the outbox."""
+"""Accounts, their roles, tokens, codes, calendars and networks, counted attempts, the outbox, and
+erasures."""
 
+from accounts.models.account_erasure import AccountErasure
 from accounts.models.api_token import ApiToken
 from accounts.models.attempt_window import AttemptWindow
 from accounts.models.calendar_address import CalendarAddress
@@ -11,6 +13,7 @@ from accounts.models.staff_member import StaffMember
 from accounts.models.user import User, UserType, canonicalize_email
 
 __all__ = [
+    "AccountErasure",
     "ApiToken",
     "AttemptWindow",
     "CalendarAddress",

@@ -146,6 +146,9 @@ class Gateway(Protocol):
     def delete_card(self, reference: str) -> None:
         """Delete a stored card. Does nothing if it is not there."""
 
+    def delete_customer(self, customer: str) -> None:
+        """Delete everything that is stored of an account, except payments. Can be repeated."""
+
     def check_card(self, source: Card | str, *, on_session: bool = False) -> None:
         """Validate a card without storing or charging it, as `authorize`. Raises CardDeclined."""
 

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from payments.cards import Card
 from payments.gateways import declines
 from payments.gateways.sandbox_faults import operation
-from payments.gateways.sandbox_models import SandboxCard
+from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
 from roombook.db.compiled_queries import compiled_query, text_param
 from roombook.errors import CardDeclined
 
@@ -103,6 +103,11 @@ class SandboxCardOperations:
     @operation("forget")
     def delete_card(self, reference: str) -> None:
         SandboxCard.objects.filter(reference=reference).delete()
+
+    @operation("forget")
+    def delete_customer(self, customer: str) -> None:
+        SandboxSetup.objects.filter(customer=customer).delete()
+        SandboxCard.objects.filter(customer=customer).delete()
 
     @operation("check")
     def check_card(self, source: Card | str, *, on_session: bool = False) -> None:

@@ -21,14 +21,19 @@ from centers.requested_span import resolve_span
 from centers.span import Span
 from reservations import availability
 from reservations.booking.holds import release_conflicting_holds, release_holds
-from reservations.booking.locks import lock_drafts, lock_reservation, lock_room
+from reservations.booking.locks import (
+    lock_active_account,
+    lock_drafts,
+    lock_reservation,
+    lock_room,
+)
 from reservations.models import Attendee, ChosenService, Reservation, history
 from reservations.models.status import Status
 from reservations.pricing import allowances, bill, promo_codes, services
 from reservations.pricing.services import ServiceInput
 from roombook.card_numbers import contains_card_number
 from roombook.db.transactions import in_transaction
-from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen
+from roombook.errors import InvalidRequest, NotSignedIn, PromoCodeInvalid, ReservationNotOpen
 
 # The permission to book a room while its center is closed.
 OVERRIDE_OPENING_HOURS = "reservations.override_opening_hours"
@@ -64,12 +69,14 @@ def create_draft(
     Times without an offset are local to the center. `hours_override_reason` says why a manager
     books while the center is closed; closures and other bookings still prevent it.
 
-    Raises SlotUnavailable, InvalidRequest, NotFound, RateNotConfigured or TooManyRequests; then
-    nothing is created.
+    Raises SlotUnavailable, InvalidRequest, NotFound, RateNotConfigured or TooManyRequests, or
+    NotSignedIn if the account is disabled; then nothing is created.
     """
     if created_by is None:
         # The count is undone if nothing is created.
         lock_drafts(user.pk, is_creating=True, now=now)
+    if not lock_active_account(user.pk):
+        raise NotSignedIn
     room = lock_room(room_id)
     span = resolve_span(room.center, start, end)
     guests = add_creator(user, attendees)

@@ -1,4 +1,4 @@
-"""Locks rows, always in this order: room, reservation, promo code, allowances, payment.
+"""Locks rows, always in this order: account, room, reservation, promo code, allowances, payment.
 
 The room comes first because competing requests share it. Every request that takes or releases a
 slot waits for the room's row, so none waits for a reservation while it holds a lock that another
@@ -39,6 +39,17 @@ def lock_drafts_of_customer(reservation_id: int, *, now: dt.datetime) -> None:
     """Do what `lock_drafts` does, before a draft of this customer holds its room again."""
     _, user_id = _get_room_and_customer(reservation_id)
     lock_drafts(user_id, now=now)
+
+
+def lock_active_account(user_id: int) -> bool:
+    """Lock the account, so that it is not erased meanwhile; return False if it is not active."""
+    return active_account_for_update.first(user=user_id) is not None
+
+
+@compiled_query(keep_plan=True)
+def active_account_for_update() -> RowQuerySet:
+    rows = User.objects.filter(pk=int_param("user"), is_active=True)
+    return rows.select_for_update(no_key=True).values_list("pk")
 
 
 def lock_room(room_id: int) -> MeetingRoom:

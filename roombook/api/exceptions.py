@@ -47,6 +47,7 @@ HTTP_STATUSES = {
     "NoSavedCard": 409,
     "RateNotConfigured": 409,
     "IdempotencyKeyReused": 409,
+    "AccountInUse": 409,
     "RequestTooLarge": 413,
     "UnsupportedMediaType": 415,
     "AppVersionTooOld": 426,

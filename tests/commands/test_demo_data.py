@@ -68,8 +68,8 @@ def test_output_lists_centers_reservations_and_accounts(seeded):
     assert re.fullmatch(
         r"The demo is ready after \d+\.\d seconds: 21 centers, and the accounts"
         r" demo@roombook\.example, guest@roombook\.example, staff@roombook\.example,"
-        r" manager@roombook\.example, desk@roombook\.example, viewer@roombook\.example"
-        r" \(password quiet-harbour-42\)\.",
+        r" manager@roombook\.example, desk@roombook\.example, viewer@roombook\.example,"
+        r" leaving@roombook\.example \(password quiet-harbour-42\)\.",
         lines[-1],
     )
 

@@ -116,6 +116,7 @@ EXTENSIONS = [
         {"Revoke": "bool"},
         {"CalendarUrl": "string"},
     ),
+    OperationSchema("Delete account", "/api/account/delete", {"Password": "string"}),
     OperationSchema(
         "Update favorite",
         "/api/account/update-favorite",

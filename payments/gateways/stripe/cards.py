@@ -1,5 +1,6 @@
 """Saved cards at Stripe: PaymentMethods of the account's Customer."""
 
+import functools
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -77,6 +78,17 @@ class StripeCardOperations:
         # Refused if the card does not exist, is detached already, or belongs to the other mode.
         with suppress(StripeRequestRefused):
             call_stripe(lambda: api.v1.payment_methods.detach(method))
+
+    def delete_customer(self, customer: str) -> None:
+        """Delete the account's Customers, and so their cards."""
+        for row in StripeCustomer.objects.filter(account=customer):
+            api = create_client(is_live=row.is_live)
+            try:
+                call_stripe(functools.partial(api.v1.customers.delete, row.reference))
+            except StripeRequestRefused as error:
+                if error.code != "resource_missing":
+                    raise
+            row.delete()
 
     def check_card(self, source: Card | str, *, on_session: bool = False) -> None:
         """Validate a new card in Stripe's test mode, which accepts test cards only.

@@ -1,0 +1,32 @@
+"""Erasures of accounts (B22)."""
+
+from django.conf import settings
+from django.db import models
+
+
+class AccountErasure(models.Model):
+    """An account that was erased, and what is left to do outside the database.
+
+    It is unfinished until the picture and what gateways store are deleted, and until every request
+    that began before it has ended.
+    """
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="erasure"
+    )
+    begun_at = models.DateTimeField()
+    picture = models.CharField(max_length=255, blank=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            # Few erasures are unfinished.
+            models.Index(
+                fields=["begun_at"],
+                condition=models.Q(finished_at__isnull=True),
+                name="account_erasure_unfinished",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"erasure of account {self.pk}"

@@ -1,0 +1,124 @@
+"""Decides whether an account may be erased, and erases it (B22.7).
+
+One transaction erases everything in the database. What gateways and the storage of files have is
+deleted after it; if that fails, or if the process dies, `erase_expired` does it later.
+"""
+
+import datetime as dt
+import logging
+
+from accounts import erasure
+from accounts.models import AccountErasure, User, UserType
+from payments import saved_cards
+from payments.models import Payment, PaymentState, Refund, RefundState
+from reservations.booking import alerts
+from reservations.booking.locks import lock_drafts, lock_reservation
+from reservations.models import Reservation
+from reservations.models.status import HOLDING_STATUSES, Status
+from roombook import money
+from roombook.db.transactions import in_transaction
+from roombook.errors import AccountInUse
+
+logger = logging.getLogger(__name__)
+
+STAFF = "An account of staff cannot be deleted. An administrator has to end its access first."
+BOOKINGS_AHEAD = (
+    "There are bookings or requests that have not ended yet. Cancel them first, or wait until they"
+    " are over."
+)
+MONEY_OPEN = (
+    "A payment or refund of an earlier booking is not finished yet. Please try again later, or"
+    " contact us."
+)
+# Staff who never finish an erasure are told after this time.
+OVERDUE_AFTER = dt.timedelta(days=1)
+
+
+def erase_account(user_id: int, *, by: User | None, now: dt.datetime) -> None:
+    """Cancel the account's drafts and erase it. A second call does what the first left undone.
+
+    Raises AccountInUse: nothing was changed.
+    """
+    begun = _erase(user_id, by=by, now=now)
+    # After a restore, the log says who has to be erased again (docs/privacy.md).
+    logger.info("Account %s was erased.", user_id)
+    _finish(begun, now=now)
+
+
+def finish_erasures(*, now: dt.datetime) -> list[AccountErasure]:
+    """Finish the erasures that are unfinished; return those that have been for over a day."""
+    overdue = []
+    for each in AccountErasure.objects.filter(finished_at=None).order_by("begun_at"):
+        _erase_again(each, now=now)
+        if not _finish(each, now=now) and each.begun_at <= now - OVERDUE_AFTER:
+            overdue.append(each)
+    return overdue
+
+
+@in_transaction
+def _erase(user_id: int, *, by: User | None, now: dt.datetime) -> AccountErasure:
+    # What creates drafts takes the same locks in this order, so none is created meanwhile.
+    lock_drafts(user_id, now=now)
+    user = User.objects.lock(user_id)
+    if user.type != UserType.ACCOUNT:
+        raise AccountInUse(STAFF)
+    _cancel_drafts(user, by=by, now=now)
+    if Reservation.objects.for_user(user).filter(status__in=HOLDING_STATUSES).exists():
+        raise AccountInUse(BOOKINGS_AHEAD)
+    if is_money_open(user):
+        raise AccountInUse(MONEY_OPEN)
+    return erasure.erase(user, by=by, now=now)
+
+
+@in_transaction
+def _erase_again(begun: AccountErasure, *, now: dt.datetime) -> None:
+    """Erase what requests that began before the erasure have written since."""
+    erasure.erase(User.objects.lock(begun.pk), by=None, now=now)
+
+
+def _finish(begun: AccountErasure, *, now: dt.datetime) -> bool:
+    """Delete the picture and the cards at the gateways; return False if that has failed."""
+    try:
+        erasure.delete_picture(begun)
+        saved_cards.delete_cards_of_erased_account(begun.pk)
+    except Exception:
+        logger.exception("The %s is not finished. erase_expired tries it again.", begun)
+        return False
+    erasure.finish(begun, now=now)
+    return True
+
+
+def _cancel_drafts(user: User, *, by: User | None, now: dt.datetime) -> None:
+    """Cancel the account's drafts. They cost nothing, so nobody gets an e-mail.
+
+    The rooms are locked in the order of their ids, as everywhere.
+    """
+    drafts = Reservation.objects.for_user(user).filter(status=Status.NEW).order_by("room", "pk")
+    for pk in drafts.values_list("pk", flat=True):
+        draft = lock_reservation(pk)
+        # A checkout may have begun before the lock.
+        if draft.is_new:
+            draft.transition_to(
+                Status.CANCELLED, by=by, now=now, cancelled_at=now, refund_promised=money.ZERO
+            )
+
+
+def is_money_open(user: User) -> bool:
+    """Return whether a payment is in doubt, or money is owed or contested."""
+    payments = Payment.objects.filter(reservation__user=user)
+    in_doubt = payments.filter(state__in=[PaymentState.STARTED, PaymentState.AUTHORIZED])
+    due = Refund.objects.filter(payment__in=payments, state=RefundState.STARTED)
+    return (
+        in_doubt.exists()
+        or due.exists()
+        or alerts.get_orphaned(payments).exists()
+        or alerts.get_open_disputes(payments).exists()
+        or any(
+            next(found, None)
+            for found in (
+                alerts.find_unmet_refund_promises(payments),
+                alerts.find_unmet_reductions(payments),
+                alerts.find_refused_refunds(payments),
+            )
+        )
+    )

@@ -1,0 +1,95 @@
+"""The personal data of reservations, allowances and promo codes (B22.10)."""
+
+import datetime as dt
+
+from django.db.models import Q, QuerySet
+
+from reservations.models import (
+    Allowance,
+    AllowanceEntry,
+    Attendee,
+    PriceAdjustment,
+    PromoRedemption,
+    Reservation,
+)
+from roombook.imports.models import MAX_AGE, Upload
+from roombook.personal_data import Expiry, clear_rows, delete_rows, register, setting_days
+
+# The list whose files name accounts: reservations/resources.py.
+ALLOWANCES_SHEET = "allowances"
+UNDER_PSEUDONYM = "Stays, under the pseudonym, for the books."
+NO_ATTENDEE = (("name", ""), ("email_address", ""), ("company_name", ""))
+
+
+def _find_attendees(until: dt.datetime, *, is_booked: bool) -> QuerySet[Attendee]:
+    return Attendee.objects.filter(
+        reservation__end__lt=until, reservation__booked_at__isnull=not is_booked
+    )
+
+
+register(
+    Reservation,
+    "user created_by start end hours_override_reason",
+    purpose="To book rooms, and for the books.",
+    kept="For ever.",
+    at_erasure=f"Drafts are cancelled. {UNDER_PSEUDONYM}",
+)
+register(
+    Attendee,
+    "name email_address company_name",
+    purpose="Who attends a meeting, for the staff of the center.",
+    kept="`ATTENDEE_DAYS` after the meeting; `DRAFT_DAYS` if it was never booked.",
+    at_erasure="Cleared in the account's own reservations, not in those of others.",
+    erase=clear_rows(
+        Attendee, lambda account: Q(reservation__user=account.pk), **dict(NO_ATTENDEE)
+    ),
+    expiries=[
+        Expiry(
+            setting_days("ATTENDEE_DAYS"),
+            lambda until: _find_attendees(until, is_booked=True),
+            NO_ATTENDEE,
+        ),
+        Expiry(
+            setting_days("DRAFT_DAYS"),
+            lambda until: _find_attendees(until, is_booked=False),
+            NO_ATTENDEE,
+        ),
+    ],
+)
+register(
+    PriceAdjustment,
+    "reason by",
+    purpose="Why staff changed a price, and who did.",
+    kept="For ever.",
+    at_erasure=UNDER_PSEUDONYM,
+)
+register(
+    PromoRedemption,
+    "user reservation",
+    purpose="To limit the uses of promo codes by each customer.",
+    kept="For ever.",
+    at_erasure=UNDER_PSEUDONYM,
+)
+register(
+    Allowance,
+    "user description",
+    purpose="The included hours of a customer.",
+    kept="For ever.",
+    at_erasure=UNDER_PSEUDONYM,
+)
+register(
+    AllowanceEntry,
+    "allowance reason",
+    purpose="The use of included hours.",
+    kept="For ever.",
+    at_erasure=UNDER_PSEUDONYM,
+)
+register(
+    Upload,
+    "user file_name content",
+    purpose="A file that staff uploaded and have not confirmed yet.",
+    kept="One day.",
+    at_erasure="Deleted, if it is the account's own or a list with e-mail addresses.",
+    erase=delete_rows(Upload, lambda account: Q(user=account.pk) | Q(sheet=ALLOWANCES_SHEET)),
+    expiries=[Expiry(lambda: MAX_AGE, lambda until: Upload.objects.filter(created_at__lt=until))],
+)

@@ -1,0 +1,134 @@
+"""The registry of personal data (B22.10): every table that holds some, for what, and for how long.
+
+Each app registers its tables in `ready` (`personal_data.py` of the app). An erasure calls what each
+table says, `erase_expired` deletes what is older than its setting, and docs/privacy.md lists them.
+A test fails for a column of any table that is neither registered here nor known to be harmless.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Model, Q, QuerySet
+
+BATCH_SIZE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedAccount:
+    """The account that is erased; `email` is its address before the erasure."""
+
+    pk: int
+    email: str
+
+
+EraseRows = Callable[[ErasedAccount], object]
+FindRows = Callable[[ErasedAccount], Q]
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """When rows expire: a period after a date; None is never.
+
+    `find_rows` returns the expired rows for the latest date that has expired. `cleared` are the
+    columns that are emptied, with their values; without them, rows are deleted.
+    """
+
+    get_period: Callable[[], dt.timedelta | None]
+    find_rows: Callable[[dt.datetime], QuerySet[Any]]
+    cleared: tuple[tuple[str, object], ...] = ()
+
+    def expire(self, now: dt.datetime) -> int:
+        """Delete or clear the expired rows, in batches; return how many they were."""
+        period = self.get_period()
+        if period is None:
+            return 0
+        rows = self.find_rows(now - period)
+        if self.cleared:
+            # Not those that are empty already.
+            rows = rows.exclude(**dict(self.cleared))
+        total = 0
+        while batch := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH_SIZE]):
+            chosen = rows.model._base_manager.filter(pk__in=batch)
+            if self.cleared:
+                chosen.update(**dict(self.cleared))
+            else:
+                chosen.delete()
+            total += len(batch)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalTable:
+    """A table with personal data: the sentences are those of docs/privacy.md."""
+
+    model: type[Model]
+    columns: tuple[str, ...]
+    purpose: str
+    kept: str
+    at_erasure: str
+    erase: EraseRows | None
+    expiries: tuple[Expiry, ...]
+
+
+def setting_days(name: str, *, days_per_unit: int = 1) -> Callable[[], dt.timedelta | None]:
+    """Return a function that reads a period from a setting, in which 0 means for ever."""
+
+    def get_period() -> dt.timedelta | None:
+        count: int = getattr(settings, name)
+        return dt.timedelta(days=count * days_per_unit) if count else None
+
+    return get_period
+
+
+_tables: list[PersonalTable] = []
+
+
+def register(
+    model: type[Model],
+    columns: str,
+    *,
+    purpose: str,
+    kept: str,
+    at_erasure: str,
+    erase: EraseRows | None = None,
+    expiries: Iterable[Expiry] = (),
+) -> None:
+    """Register a table. `columns` are the names of its personal columns, separated by spaces."""
+    names = tuple(columns.split())
+    for name in names:
+        model._meta.get_field(name)
+    _tables.append(PersonalTable(model, names, purpose, kept, at_erasure, erase, tuple(expiries)))
+
+
+def get_tables() -> list[PersonalTable]:
+    return list(_tables)
+
+
+def delete_rows(model: type[Model], find_rows: FindRows) -> EraseRows:
+    """Return a function that deletes an account's rows."""
+    return lambda account: model._base_manager.filter(find_rows(account)).delete()
+
+
+def clear_rows(model: type[Model], find_rows: FindRows, **values: object) -> EraseRows:
+    """Return a function that replaces values in an account's rows."""
+    return lambda account: model._base_manager.filter(find_rows(account)).update(**values)
+
+
+def erase_account_data(account: ErasedAccount) -> None:
+    """Do in every table what an erasure does there. The caller is in a transaction."""
+    for table in _tables:
+        if table.erase is not None:
+            table.erase(account)
+
+
+def erase_expired_data(*, now: dt.datetime) -> dict[str, int]:
+    """Delete or clear all rows that have expired; return how many, by the name of their table."""
+    counts: dict[str, int] = {}
+    for table in _tables:
+        for expiry in table.expiries:
+            name = str(table.model._meta.verbose_name_plural)
+            counts[name] = counts.get(name, 0) + expiry.expire(now)
+    return counts

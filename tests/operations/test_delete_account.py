@@ -1,0 +1,308 @@
+"""POST /api/account/delete"""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+
+from accounts.models import AccountErasure, ApiToken, User
+from payments.gateways.sandbox_models import FaultKind, SandboxCard, SandboxFault
+from payments.models import Dispute, Payment, Refund, RefundState, SavedCard
+from reservations.booking import account_erasure, drafts
+from reservations.models import Attendee, Reservation
+from reservations.models.status import Status
+from roombook.backoffice.models import AuditEntry
+from tests.concurrency import run_concurrently
+from tests.factories_people import (
+    PASSWORD,
+    AdministratorFactory,
+    SavedCardFactory,
+    StaffFactory,
+    UserFactory,
+    issue_token,
+)
+from tests.factories_reservations import (
+    CARD,
+    HOUR,
+    NOW,
+    START,
+    ReservationFactory,
+    make_booking,
+    make_draft,
+    make_room,
+)
+from tests.http import jsonp, post, post_csv, table
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+PATH = "/api/account/delete"
+
+
+def delete(client, token, password=PASSWORD):
+    return post(client, PATH, {"Token": token, "Password": password})
+
+
+def assert_in_use(response, message):
+    assert response.status_code == 409
+    assert response.json() == {
+        "Success": False,
+        "Error": {"Summary": "AccountInUse", "Message": message},
+    }
+
+
+def test_delete_erases_the_account_and_signs_out_all_devices(client, ada, token):
+    card = SavedCardFactory(user=ada)
+    orphaned = SandboxCard.objects.create(
+        reference="orphan", customer=str(ada.pk), outcome="succeeds", brand="Visa", last4="1111"
+    )
+    others = SavedCardFactory(stored__customer="another")
+    other_device = issue_token(ada)
+
+    response = delete(client, token)
+
+    assert (response.status_code, response.json()) == (200, {"Success": True})
+    for each in (token, other_device):
+        assert post(client, "/api/sign-out", {"Token": each}).status_code == 401
+    erased = User.objects.get(pk=ada.pk)
+    assert erased.email == f"{ada.pk}@erased.invalid"
+    assert erased.get_full_name() == f"Erased customer {ada.pk}"
+    assert not erased.is_active
+    assert not erased.has_usable_password()
+    assert ApiToken.objects.count() == 0
+    assert SavedCard.objects.get() == others
+    stored = set(SandboxCard.objects.values_list("reference", flat=True))
+    assert stored == {others.reference}
+    assert not {card.reference, orphaned.reference} & stored
+    entry = AuditEntry.objects.get(note="The account was erased.")
+    assert (entry.actor, entry.object_name) == (erased, f"customer {ada.pk}")
+    assert entry.changes == {}
+
+
+def test_delete_answers_csv_and_jsonp(client, ada, token):
+    wrong = client.post(
+        f"{PATH}.json?callback=f",
+        data={"Token": token, "Password": "wrong"},
+        content_type="application/json",
+    )
+    assert jsonp(wrong, "f")["Error"]["Details"] == "Password: This is not your current password."
+    response = post_csv(client, f"{PATH}.csv", {"Token": token, "Password": PASSWORD})
+    assert table(response) == [["Success"], ["true"]]
+
+
+def test_wrong_password_counts_as_a_failed_sign_in(client, ada, token):
+    for _ in range(5):
+        response = delete(client, token, "wrong")
+        assert response.status_code == 400
+        assert response.json()["Error"] == {
+            "Summary": "InvalidRequest",
+            "Message": "The request is not valid.",
+            "Details": "Password: This is not your current password.",
+        }
+    assert delete(client, token).status_code == 429
+    assert User.objects.get(pk=ada.pk).email == ada.email
+
+
+@pytest.mark.parametrize("status", [Status.PENDING, Status.CONFIRMED, Status.PROCESSING])
+def test_account_with_a_booking_ahead_is_in_use(client, ada, token, status):
+    draft = make_draft(ada, make_room())
+    ReservationFactory(user=ada, status=status)
+
+    assert_in_use(delete(client, token), account_erasure.BOOKINGS_AHEAD)
+    draft.refresh_from_db()
+    assert draft.status == Status.NEW
+
+
+def test_account_is_in_use_while_money_is_in_doubt_owed_or_contested(client, ada, token):
+    reservation = ReservationFactory(user=ada, status=Status.COMPLETED)
+    payment = Payment.objects.create(
+        reservation=reservation,
+        gateway="sandbox",
+        amount=Decimal(100),
+        currency="USD",
+        lease_until=NOW,
+        created_at=NOW,
+    )
+    assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
+    Payment.objects.update(state="authorized", authorized_at=NOW)
+    assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
+    Payment.objects.update(state="captured", captured_at=NOW)
+
+    refund = Refund.objects.create(payment=payment, amount=Decimal(10), created_at=NOW)
+    assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
+    Refund.objects.update(state=RefundState.REFUSED)
+    assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
+    refund.delete()
+
+    Reservation.objects.update(
+        status=Status.CANCELLED, cancelled_at=NOW, refund_promised=Decimal(50)
+    )
+    assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
+    Reservation.objects.update(status=Status.COMPLETED, reduced_by=Decimal(20))
+    assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
+    Reservation.objects.update(reduced_by=0, status=Status.DECLINED)
+    assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
+    Reservation.objects.update(status=Status.COMPLETED)
+
+    Dispute.objects.create(payment=payment, amount=100, currency="USD", opened_at=NOW)
+    assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
+    Dispute.objects.update(closed_at=NOW)
+    assert delete(client, token).status_code == 200
+
+
+@pytest.mark.parametrize("factory", [StaffFactory, AdministratorFactory])
+def test_account_of_staff_cannot_be_deleted(client, factory):
+    token = issue_token(factory())
+
+    assert_in_use(delete(client, token), account_erasure.STAFF)
+
+
+def test_bookings_stay_under_the_pseudonym_without_attendees(client, ada, token):
+    booking = make_booking(ada, make_room())
+    draft = make_draft(ada, make_room())
+    others = ReservationFactory()
+    Attendee.objects.create(reservation=others, name="Ada", email_address=ada.email)
+    Reservation.objects.filter(pk=booking.pk).update(status=Status.COMPLETED, holds_slot=False)
+    before = (booking.total_cost, booking.line_items.count(), booking.payments.count())
+
+    assert delete(client, token).status_code == 200
+
+    stays = Reservation.objects.get(pk=booking.pk)
+    assert before == (stays.total_cost, stays.line_items.count(), stays.payments.count())
+    assert stays.user.get_full_name() == f"Erased customer {ada.pk}"
+    assert set(stays.attendees.values_list("name", "email_address")) == {("", "")}
+    draft.refresh_from_db()
+    assert (draft.status, draft.holds_slot) == (Status.CANCELLED, False)
+    # They belong to another customer.
+    assert others.attendees.get().email_address == ada.email
+
+
+def test_address_can_be_used_again_for_a_new_account(client, ada, token):
+    assert delete(client, token).status_code == 200
+
+    again = UserFactory(email=ada.email)
+
+    signed_in = post(client, "/api/sign-in", {"EmailAddress": ada.email, "Password": PASSWORD})
+    assert signed_in.json()["UserInfo"]["Id"] == again.pk != ada.pk
+
+
+def test_what_the_gateway_does_not_delete_is_deleted_later(client, ada, token, caplog):
+    card = SavedCardFactory(user=ada)
+    fault = SandboxFault.objects.create(operation="forget", kind=FaultKind.TIMEOUT_BEFORE)
+    assert delete(client, token).status_code == 200
+    assert "is not finished" in caplog.text
+    saved = SavedCard.objects.get()
+    assert (saved.reference, saved.last_name, saved.street1) == (card.reference, "", "")
+    assert AccountErasure.objects.get().finished_at is None
+
+    assert account_erasure.finish_erasures(now=NOW + HOUR) == []
+    assert account_erasure.finish_erasures(now=NOW + timedelta(days=1)) != []
+    fault.delete()
+    assert account_erasure.finish_erasures(now=NOW + timedelta(days=1)) == []
+
+    assert not SavedCard.objects.exists()
+    assert not SandboxCard.objects.exists()
+    assert AccountErasure.objects.get().finished_at == NOW + timedelta(days=1)
+    assert account_erasure.finish_erasures(now=NOW + timedelta(days=2)) == []
+
+
+class Killed(BaseException):
+    """The process dies."""
+
+
+def test_process_that_dies_leaves_nothing_or_all_to_finish(client, ada, token, monkeypatch):
+    SavedCardFactory(user=ada)
+
+    def die(*args, **kwargs):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(account_erasure.erasure.audit_log, "record_change", die)
+        with pytest.raises(Killed):
+            account_erasure.erase_account(ada.pk, by=ada, now=NOW)
+    assert User.objects.get(pk=ada.pk).email == ada.email
+    assert not AccountErasure.objects.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(account_erasure.saved_cards, "delete_cards_of_erased_account", die)
+        with pytest.raises(Killed):
+            account_erasure.erase_account(ada.pk, by=ada, now=NOW)
+    assert not User.objects.get(pk=ada.pk).is_active
+    assert SavedCard.objects.exists()
+
+    account_erasure.finish_erasures(now=NOW)
+
+    assert not SavedCard.objects.exists()
+
+
+def test_what_an_earlier_request_writes_is_erased_an_hour_later(client, ada, token):
+    assert delete(client, token).status_code == 200
+    # An update of the profile that read the account before.
+    ada.save(update_fields=["first_name", "email"])
+    SavedCardFactory(user=ada)
+
+    account_erasure.finish_erasures(now=NOW + HOUR)
+
+    erased = User.objects.get(pk=ada.pk)
+    assert (erased.first_name, erased.email) == ("Erased", f"{ada.pk}@erased.invalid")
+    assert not SavedCard.objects.exists()
+    assert AccountErasure.objects.get().finished_at == NOW + HOUR
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_draft_is_not_created_for_an_account_erased_meanwhile(
+    client, ada, token, room, monkeypatch, is_guarded
+):
+    """Without the guard there would be one: the negative control."""
+    lock_drafts = drafts.lock_drafts
+
+    def erase_first(user_id, **kwargs):
+        account_erasure.erase_account(user_id, by=ada, now=NOW)
+        lock_drafts(user_id, **kwargs)
+
+    monkeypatch.setattr(drafts, "lock_drafts", erase_first)
+    if not is_guarded:
+        monkeypatch.setattr(drafts, "lock_active_account", lambda user_id: True)
+    end = START + 2 * HOUR
+    body = {"MeetingRoomId": room.pk, "StartDate": START.isoformat(), "EndDate": end.isoformat()}
+
+    response = post(client, "/api/reservations/create", {"Token": token, **body})
+
+    assert response.status_code == (401 if is_guarded else 200)
+    assert Reservation.objects.exists() is not is_guarded
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_creates_checkouts_and_deletes_leave_no_booking_of_an_erased_account():
+    outcomes = set()
+    for _ in range(4):
+        user, room = UserFactory(), make_room()
+        token, draft = issue_token(user), make_draft(user, room)
+        later = START + 24 * HOUR
+        requests = [
+            (PATH, {"Password": PASSWORD}),
+            (PATH, {"Password": PASSWORD}),
+            ("/api/reservations/checkout", {"ReservationId": draft.pk, "PaymentInfo": CARD}),
+            (
+                "/api/reservations/create",
+                {
+                    "MeetingRoomId": room.pk,
+                    "StartDate": later.isoformat(),
+                    "EndDate": (later + HOUR).isoformat(),
+                },
+            ),
+        ]
+
+        def send(path, body, token=token):
+            return post(Client(), path, {"Token": token, **body}).status_code
+
+        statuses = run_concurrently(
+            [lambda path=path, body=body: send(path, body) for path, body in requests]
+        )
+
+        assert set(statuses) <= {200, 400, 401, 402, 404, 409, 503}
+        is_erased = not User.objects.get(pk=user.pk).is_active
+        held = Reservation.objects.filter(user=user).exclude(status=Status.CANCELLED)
+        assert not (is_erased and held.exists())
+        assert is_erased == (200 in statuses[:2])
+        outcomes.add(is_erased)
+    assert outcomes

@@ -1,0 +1,54 @@
+"""After an erasure, no personal value is left anywhere but in the rows that stay."""
+
+import logging
+
+import pytest
+from django.core.files.base import ContentFile
+from django.db import transaction
+
+from payments.gateways.sandbox_models import FaultKind, SandboxFault
+from reservations.booking import account_erasure
+from roombook import personal_data
+from tests.erasure_traces import PICTURE, STAYING, find_traces, make_leaving_account
+from tests.factories_people import PASSWORD
+from tests.http import post
+from tests.world import NOW
+
+
+@pytest.fixture
+def leaving(world):
+    return make_leaving_account(world)
+
+
+def test_delete_account_leaves_no_trace_in_database_media_or_logs(world, leaving, caplog):
+    assert len(find_traces(leaving.pk)) > 30
+    caplog.set_level(logging.DEBUG)
+
+    response = post(
+        world.client, "/api/account/delete", {"Token": world.token, "Password": PASSWORD}
+    )
+
+    assert (response.status_code, response.json()) == (200, {"Success": True})
+    assert f"Account {leaving.pk} was erased." in caplog.messages
+    assert find_traces(leaving.pk, logs=caplog.text) == set()
+
+
+def test_each_rule_of_the_registry_is_needed(world, leaving, monkeypatch):
+    """A negative control: without a single rule, the search finds something."""
+    # The gateway does not answer, so that the row of the card stays.
+    SandboxFault.objects.create(operation="forget", kind=FaultKind.TIMEOUT_BEFORE)
+    staying = {*STAYING, "payments_savedcard", "payments_sandboxcard"}
+    tables = personal_data.get_tables()
+    useless = []
+    for table in [None, *(each for each in tables if each.erase)]:
+        monkeypatch.setattr(personal_data, "_tables", [each for each in tables if each != table])
+        before = transaction.savepoint()
+        account_erasure.erase_account(leaving.pk, by=None, now=NOW)
+        traces = find_traces(leaving.pk, staying=staying)
+        transaction.savepoint_rollback(before)
+        if bool(traces) != (table is not None):
+            useless.append((table and table.model._meta.label, traces))
+        if not leaving.thumbnail.storage.exists(leaving.thumbnail.name):
+            leaving.thumbnail.save(leaving.thumbnail.name, ContentFile(PICTURE), save=False)
+
+    assert useless == []
