@@ -14,6 +14,7 @@ JOB_INTERVALS = {
     "send_webhooks": dt.timedelta(minutes=1),
     "expire_reservations": dt.timedelta(minutes=5),
     "prune_tokens": dt.timedelta(hours=1),
+    "erase_expired": dt.timedelta(hours=1),
     "verify_integrity": dt.timedelta(days=1),
     "clearsessions": dt.timedelta(days=1),
 }

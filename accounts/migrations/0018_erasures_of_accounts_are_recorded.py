@@ -6,22 +6,36 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounts', '0017_codes_prove_email_addresses'),
+        ("accounts", "0017_codes_prove_email_addresses"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='AccountErasure',
+            name="AccountErasure",
             fields=[
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='erasure', serialize=False, to=settings.AUTH_USER_MODEL)),
-                ('begun_at', models.DateTimeField()),
-                ('picture', models.CharField(blank=True, max_length=255)),
-                ('finished_at', models.DateTimeField(null=True)),
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="erasure",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("begun_at", models.DateTimeField()),
+                ("picture", models.CharField(blank=True, max_length=255)),
+                ("finished_at", models.DateTimeField(null=True)),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('finished_at__isnull', True)), fields=['begun_at'], name='account_erasure_unfinished')],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("finished_at__isnull", True)),
+                        fields=["begun_at"],
+                        name="account_erasure_unfinished",
+                    )
+                ],
             },
         ),
     ]

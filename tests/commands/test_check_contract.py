@@ -25,6 +25,7 @@ OPERATIONS_WITH_CHANGES = [
     "Cancel reservation",
     "Update allowances",
     "Get calendar",
+    "Delete account",
     "Update favorite",
     "Remove payment info",
     "Create account",

@@ -116,7 +116,7 @@ def test_ids_names_and_statuses_are_the_same_on_any_day(run, settings, time):
         "closures": numbered("closures", "reason"),
         "users": [
             *((1, "demo"), (2, "guest"), (3, "staff")),
-            *((4, "manager"), (5, "desk"), (6, "viewer")),
+            *((4, "manager"), (5, "desk"), (6, "viewer"), (7, "leaving")),
         ],
         "reservations": [
             (1, 1, "Boardroom", "Completed"),
