@@ -1,4 +1,4 @@
-"""Debian machines with systemd: copies of this machine's files that are thrown away.
+"""Debian machines with systemd: copies of this machine's files, or of a new Debian's.
 
 Each machine has namespaces and a control group of its own. Its changes go to an overlay in memory,
 its processes end with it, and its network reaches only other machines of the test.
@@ -28,14 +28,14 @@ SYSTEMD = Path("/lib/systemd/systemd")
 APP = "/srv/roombook/app"
 COMMAND_SECONDS = 600
 
-# Arguments: the folder, the repository, the environment of Python, the name of the machine, and the
-# lines of /etc/hosts.
+# Arguments: the folder, the repository, the environment of Python, the name of the machine, the
+# lines of /etc/hosts, and the folder of the files that it begins with.
 # A tmpfs can be the upper layer of an overlay; a folder that is itself on an overlay cannot.
 BOOT = """
 set -eu
 mount -t tmpfs tmpfs "$1"
 for folder in upper work root venv-upper venv-work; do mkdir "$1/$folder"; done
-mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=$6,upperdir=$1/upper,workdir=$1/work" "$1/root"
 root=$1/root
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
@@ -56,6 +56,8 @@ echo "$4" >"$root/etc/hostname"
 printf '127.0.0.1 localhost\\n%s\\n' "$5" >"$root/etc/hosts"
 tr -d - </proc/sys/kernel/random/uuid >"$root/etc/machine-id"
 ip link set lo up
+"""
+COPY_THIS_MACHINE = """
 # As on a new machine: no cluster, no data, and no service but those that Debian enables.
 rm -rf "$root"/etc/postgresql/*/* "$root"/var/lib/postgresql/*/* "$root"/var/lib/etcd/* \
     "$root/etc/roombook.env" "$root/etc/default/etcd" "$root"/var/log/journal \
@@ -75,6 +77,8 @@ sed -i 's|^home = .*|home = /usr/bin|' "$app/.venv/pyvenv.cfg"
 sed -i '1s|^#!.*|#!/srv/roombook/app/.venv/bin/python|' "$app/.venv/bin/gunicorn"
 chown -R root:root "$app"
 touch "$app/.venv/.stamp"
+"""
+START_SYSTEMD = """
 exec chroot "$root" /usr/bin/env -i container=lxc PATH=/usr/sbin:/usr/bin:/sbin:/bin \
     /lib/systemd/systemd --show-status=false --log-target=journal
 """
@@ -131,9 +135,15 @@ class Network:
 
 
 class Machine:
-    """A machine whose systemd runs. The repository is /srv/roombook/app on it."""
+    """A machine whose systemd runs.
 
-    def __init__(self, name: str, network: Network | None = None) -> None:
+    It begins with the files of this machine, with the repository in /srv/roombook/app; or with
+    those in `files` and nothing else.
+    """
+
+    def __init__(
+        self, name: str, network: Network | None = None, files: Path | None = None
+    ) -> None:
         self.name = name
         self.folder = Path(tempfile.mkdtemp(prefix=f"roombook-{name}-", dir="/tmp"))
         groups = find_control_groups()
@@ -141,12 +151,15 @@ class Machine:
         self.group = groups / f"roombook-{name}-{uuid.uuid4().hex[:8]}"
         self.group.mkdir()
         namespaces = ["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"]
-        arguments = [str(self.folder), str(ROOT), str((ROOT / ".venv").resolve()), name]
+        script = BOOT + ("" if files else COPY_THIS_MACHINE) + START_SYSTEMD
+        environment = str((ROOT / ".venv").resolve())
+        hosts = network.hosts if network else ""
+        arguments = [str(self.folder), str(ROOT), environment, name, hosts, str(files or "/")]
         self._process = subprocess.Popen(
             [
                 *("sh", "-c", f'echo $$ >{self.group}/cgroup.procs && exec "$@"', "sh"),
                 *("unshare", *namespaces, "--fork", "--kill-child"),
-                *("sh", "-c", BOOT, "sh", *arguments, network.hosts if network else ""),
+                *("sh", "-c", script, "sh", *arguments),
             ],
             env={"PATH": SEARCH_PATH},
             stdin=subprocess.DEVNULL,
@@ -168,14 +181,21 @@ class Machine:
         return False
 
     def _has_started(self) -> bool:
-        state = self.run("systemctl is-system-running", statuses={0, 1}).stdout.strip()
+        command = "systemctl is-system-running"
+        state = self.run(command, statuses={0, 1}, folder="/").stdout.strip()
         return state in {"running", "degraded"}
 
     def run(
-        self, script: str, *, statuses: Collection[int] = (0,)
+        self,
+        script: str,
+        *,
+        statuses: Collection[int] = (0,),
+        folder: str = APP,
+        seconds: float = COMMAND_SECONDS,
     ) -> "subprocess.CompletedProcess[str]":
-        """Run a script as root in the folder of the repository. It must end with such a status."""
-        enter = ["nsenter", "--target", str(self.pid), "--all", "--root", f"--wd={self.root}{APP}"]
+        """Run a script as root in the folder. It must end with such a status."""
+        directory = f"--wd={self.root}{folder}"
+        enter = ["nsenter", "--target", str(self.pid), "--all", "--root", directory]
         done = subprocess.run(
             [*enter, "bash", "-c", script],
             env={"PATH": SEARCH_PATH, "HOME": "/root", "LANG": "C.UTF-8", "PAGER": "cat"},
@@ -183,7 +203,7 @@ class Machine:
             capture_output=True,
             text=True,
             check=False,
-            timeout=COMMAND_SECONDS,
+            timeout=seconds,
         )
         assert done.returncode in statuses, (
             f"{self.name}: {script}\nstatus {done.returncode}\n{done.stdout[-3000:]}\n"
@@ -197,14 +217,15 @@ class Machine:
         return Path(f"/proc/{self.pid}/root")
 
     def remove(self) -> None:
-        """End all processes of the machine. Its files vanish with it."""
+        """End all processes of the machine at once. Its files vanish with it."""
         for child in children_of(self._process.pid):
             os.kill(child, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
         for group, _, _ in os.walk(self.group, topdown=False):
             wait_for(partial(remove_group, group), f"an empty {group}")
-        self.folder.rmdir()
+        with suppress(FileNotFoundError):
+            self.folder.rmdir()
 
 
 def remove_group(path: str) -> bool:
