@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import urllib.request
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,21 @@ PASSWORD = "tests-only"
 DEPLOY = ROOT / "deploy"
 
 
+# docs/many-machines.md installs it there if the distribution's is too old.
+NEWER_PATRONI = Path("/opt/patroni/bin/patroni")
+PATRONI = str(NEWER_PATRONI) if NEWER_PATRONI.exists() else shutil.which("patroni")
+
+
 def is_installed() -> bool:
-    return all(map(shutil.which, ("patroni", "etcd"))) and programs() is not None
+    return bool(PATRONI and shutil.which("etcd") and programs())
+
+
+def get_version() -> tuple[int, ...]:
+    """The version of Patroni, such as (3, 0, 2); (0,) if it is not installed."""
+    if PATRONI is None:
+        return (0,)
+    printed = subprocess.run([PATRONI, "--version"], capture_output=True, text=True, check=True)
+    return tuple(map(int, re.findall(r"\d+", printed.stdout)))
 
 
 class PatroniCluster:
@@ -100,7 +113,7 @@ class PatroniCluster:
         rest = f"127.0.0.1:{self.rest_ports[name]}"
         self._run(
             name,
-            ["patroni", f"{self.folder}/patroni.yml"],
+            [str(PATRONI), f"{self.folder}/patroni.yml"],
             {key: value.replace("CHANGE-ME", PASSWORD) for key, value in variables.items()}
             | {
                 "PATRONI_NAME": name,
@@ -182,14 +195,12 @@ class PatroniCluster:
 
     def is_writable(self, name: str) -> bool:
         try:
-            session = self.connect(name)
+            with closing(self.connect(name)) as session, session.cursor() as cursor:
+                cursor.execute("SELECT pg_is_in_recovery()")
+                return not cursor.fetchone()[0]
         except psycopg2.OperationalError:
+            # It is away, or ends at this moment.
             return False
-        with session, session.cursor() as cursor:
-            cursor.execute("SELECT pg_is_in_recovery()")
-            is_standby = cursor.fetchone()[0]
-        session.close()
-        return not is_standby
 
     def wait_for_members(self, *, synchronous: bool = True) -> None:
         """Wait until all servers that run have joined."""
