@@ -13,7 +13,7 @@ import pytest
 
 from centers.models import MeetingRoom
 from tests.faults.database import Cluster, Database, programs
-from tests.faults.service import ROOT, Service
+from tests.faults.service import ROOT, SECRET_KEY, Service
 from tests.faults.size import LONG
 from tests.faults.world import CARD, World
 from tests.stripe_server import StripeServer
@@ -166,6 +166,9 @@ def run_rehearsal(settings, *options, key="rk_test_readonly"):
         env=os.environ
         | {
             "ENV_FILE": str(settings),
+            # Those of the tests would win over the file.
+            "DEBUG": "false",
+            "SECRET_KEY": SECRET_KEY,
             "REHEARSAL_STRIPE_KEY": key,
             "NO_PROXY": "127.0.0.1",
             "PATH": f"{folder}:{os.environ['PATH']}",
