@@ -49,7 +49,7 @@ def send_code(email: str, user: User | None, *, is_for_sign_up: bool, now: datet
         code if is_allowed else None,
         is_for_sign_up=is_for_sign_up,
         is_active=is_active,
-        # Whoever asks for a new password cannot make the service write to strangers.
+        # Nobody can make the service write to strangers by asking for a new password.
         expires_at=now + email_codes.LIFETIME if is_active or is_for_sign_up else now,
         now=now,
     )
@@ -58,8 +58,8 @@ def send_code(email: str, user: User | None, *, is_for_sign_up: bool, now: datet
 def _may_reset(user: User) -> bool:
     """Whether a code by e-mail is enough.
 
-    An account of staff opens the back office. Without a second factor, whoever reads the e-mails
-    could enter it.
+    An account of staff opens the back office. Without a second factor, anybody who
+    reads the e-mails could enter it.
     """
     is_staff = user.is_staff or user.is_superuser
     return user.is_active and (not is_staff or user.second_factor_since is not None)
@@ -120,7 +120,7 @@ def _set_password(code: EmailCode, new_hash: str, attempts: SignInAttempts, now:
             user.save(update_fields=["email"])
         audit_log.record_change(user, {}, note=note)
     if user.second_factor_since is None:
-        # Whoever knew the old password may have made them known.
+        # Somebody else who knew the old password may have made them known.
         user.known_networks.all().delete()
     attempts.record_right_password(user, now)
     set_password_hash(user, new_hash, kept_token=None, now=now)
