@@ -64,7 +64,7 @@ register(
 )
 register(
     SandboxSetup,
-    "reference secret customer return_url card exp_year exp_month",
+    "reference secret customer return_url card_reference exp_year exp_month",
     purpose="The payment setups of the sandbox, which is for tests.",
     kept="As long as the account.",
     at_erasure="Deleted.",

@@ -43,8 +43,9 @@ def save_card(user: User, card: Card, *, now: datetime) -> SavedCard:
             "The card could not be saved because the payment service cannot be reached."
             " Nothing was charged. Please try again."
         ) from error
+    saved = _build_saved_card(user, card, gateway.name, reference, now)
     try:
-        saved, previous = _replace_saved_card(user, card, gateway.name, reference, now)
+        previous = replace_saved_card(saved)
     except BaseException:
         delete_card_at_gateway(gateway.name, reference)
         raise
@@ -69,12 +70,10 @@ def remove_saved_card(user: User) -> None:
         delete_card_at_gateway(previous.gateway, previous.reference)
 
 
-@in_transaction
-def _replace_saved_card(
+def _build_saved_card(
     user: User, card: Card, gateway: str, reference: str, now: datetime
-) -> tuple[SavedCard, SavedCard | None]:
-    previous = _delete_saved_card(user, only_if_active=True)
-    saved = SavedCard.objects.create(
+) -> SavedCard:
+    return SavedCard(
         user=user,
         gateway=gateway,
         reference=reference,
@@ -93,7 +92,15 @@ def _replace_saved_card(
             if name in ADDRESS_FIELDS and value is not None
         },
     )
-    return saved, previous
+
+
+@in_transaction
+def replace_saved_card(saved: SavedCard) -> SavedCard | None:
+    """Store the card in place of the account's current one, and return that one."""
+    previous = _delete_saved_card(saved.user, only_if_active=True)
+    saved.pk = None  # The transaction may run a second time.
+    saved.save(force_insert=True)
+    return previous
 
 
 @in_transaction

@@ -3,7 +3,7 @@
 from payments.cards import Secret
 from roombook.api.address import AddressInfo
 from roombook.api.card_refusal import CardDataField
-from roombook.api.fields import DateTimeField, TextField
+from roombook.api.fields import DateTimeField, TextField, UrlField
 from roombook.api.serializers import ContractSerializer
 
 
@@ -32,6 +32,31 @@ class AccountPaymentInfo(ContractSerializer):
     )
     ExpirationDate = DateTimeField(help_text="Required. A time in the month of expiry.")
     BillingAddress = AddressInfo(help_text="Passed on to the bank, which may compare it.")
+
+
+class PaymentSetupInfo(ContractSerializer):
+    """How a customer can enter a card that the service does not see. Responses only.
+
+    ClientSecret and Url are missing once the customer has finished or the time is over.
+    """
+
+    Id = TextField(help_text="For Complete payment setup.")
+    Gateway = TextField(source="setup.gateway", help_text="`stripe` or `sandbox`.")
+    PublishableKey = TextField(help_text="With which the app starts the gateway's SDK. No secret.")
+    ClientSecret = TextField(
+        source="at_gateway.client_secret",
+        help_text="For the gateway's SDK. Keep it secret, and do not store it.",
+    )
+    CustomerId = TextField(
+        source="at_gateway.customer", help_text="The account's customer at the gateway."
+    )
+    Url = UrlField(
+        source="at_gateway.url",
+        help_text="A page of the gateway where the customer can enter the card. Keep it secret.",
+    )
+    ExpiresAt = DateTimeField(
+        source="setup.expires_at", help_text="Until then the customer can enter the card."
+    )
 
 
 # A test card of the sandbox.

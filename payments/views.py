@@ -1,15 +1,24 @@
 """The operations on the saved card of the signed-in account."""
 
+from uuid import UUID
+
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import User
-from accounts.serializers import UserInfo
-from payments import saved_cards
+from accounts.serializers import SavedPaymentInfo, UserInfo
+from payments import saved_cards, setups
 from payments.cards import CardFields
-from payments.serializers import EXAMPLE_CARD, AccountPaymentInfo
-from roombook.api.operations import Operation
+from payments.serializers import (
+    EXAMPLE_CARD,
+    AccountPaymentInfo,
+    PaymentSetupInfo,
+)
+from roombook.api.fields import TextField
+from roombook.api.operations import Operation, TwoStepOperation
+from roombook.api.rendering import RenderContext
 from roombook.api.serializers import ContractSerializer
-from roombook.errors import CardDeclined, TooManyRequests
+from roombook.errors import CardDeclined, NotFound, PaymentSetupNotComplete, TooManyRequests
 
 
 class UpdatePaymentInfo(Operation):
@@ -45,3 +54,64 @@ class RemovePaymentInfo(Operation):
     def perform(self, user: User) -> dict[str, object]:
         saved_cards.remove_saved_card(user)
         return {"updated_user_info": user}
+
+
+class CreatePaymentSetup(TwoStepOperation):
+    """Begin to save a card whose number only the payment gateway sees.
+
+    The customer enters the card in the gateway's SDK, started with `PublishableKey` and
+    `ClientSecret`, or on the page at `Url`. Then send Complete payment setup. Nothing is charged.
+    After repeated declines, and after 30 setups in an hour, the answer is `TooManyRequests`.
+    """
+
+    accepts_idempotency_key = True
+    returns_secret = True
+    errors = (TooManyRequests,)
+    example = {"ReturnUrl": "https://app.example.com/cards"}
+
+    class Input(ContractSerializer):
+        ReturnUrl = TextField(
+            max_length=setups.MAX_URL_LENGTH,
+            help_text="Where the page at `Url` leads to in the end: it begins with `https://` or"
+            " with the scheme of an app that the service knows. Default: a page of the service.",
+        )
+
+    class Output(ContractSerializer):
+        PaymentSetup = PaymentSetupInfo(help_text="How the customer can enter the card.")
+
+    def prepare(self, user: User, *, return_url: str = "") -> dict[str, object]:
+        if return_url:
+            setups.check_return_url(return_url)
+        else:
+            return_url = RenderContext(self.request).build_url(reverse("payment-return"))
+        setup = setups.create_setup(user, return_url=return_url, now=timezone.now())
+        return {"setup_id": str(setup.key)}
+
+    def perform(self, user: User, *, setup_id: str) -> dict[str, object]:
+        return {"payment_setup": setups.open_setup(user, UUID(setup_id))}
+
+
+class CompletePaymentSetup(Operation):
+    """Save the card that the customer has entered; it replaces the one saved before.
+
+    Repeating it changes nothing. It may be left out: the service also learns from the gateway that
+    the customer has finished, a little later.
+    """
+
+    errors = (CardDeclined, NotFound, PaymentSetupNotComplete, TooManyRequests)
+    example = {"PaymentSetupId": setups.EXAMPLE_SETUP}
+
+    class Input(ContractSerializer):
+        PaymentSetupId = TextField(
+            required=True,
+            allow_blank=False,
+            max_length=100,
+            help_text="The `Id` that Create payment setup returned.",
+        )
+
+    class Output(ContractSerializer):
+        SavedPaymentInfo = SavedPaymentInfo(help_text="The card that the account has now.")
+
+    def perform(self, user: User, *, payment_setup_id: str) -> dict[str, object]:
+        saved = setups.complete_setup(user, payment_setup_id, now=timezone.now())
+        return {"saved_payment_info": saved}

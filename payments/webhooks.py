@@ -15,9 +15,9 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from payments import gateway_events
+from payments import gateway_events, setups
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
-from payments.models import Payment, PaymentState
+from payments.models import Payment, PaymentSetup, PaymentState
 from payments.unknown_payments import WITHOUT_MONEY, remember_unknown_payment
 
 if TYPE_CHECKING:
@@ -63,10 +63,12 @@ def text_response(text: str, status: int) -> HttpResponse:
 def process_event(event: "StripeEvent", *, now: datetime) -> None:
     """Run the handler of the event's type, once per event. Other types are ignored."""
     handle = EVENT_HANDLERS.get(event.type)
-    if handle is None or gateway_events.is_processed(event.reference):
+    is_known = handle is not None or event.type in SETUP_EVENTS
+    if not is_known or gateway_events.is_processed(event.reference):
         return
-    payment = find_payment(event, now=now)
-    if payment is not None:
+    if handle is None:
+        handle_setup_change(event, now)
+    elif payment := find_payment(event, now=now):
         handle(event, payment, now)
     gateway_events.mark_processed(event.reference, event.type, now=now)
 
@@ -109,6 +111,18 @@ def handle_dispute_change(event: "StripeEvent", payment: Payment, now: datetime)
     gateway_events.record_dispute(payment, dispute, now=now)
 
 
+def handle_setup_change(event: "StripeEvent", now: datetime) -> None:
+    """Save the card of a setup that the app did not complete, and count refused cards."""
+    if event.setup is None:
+        return  # It is not ours: the account may sell other things.
+    setup = PaymentSetup.objects.open().filter(key=event.setup).first()
+    if setup is None:
+        return
+    found = setups.resolve_setup(setup, now=now)
+    if event.type == SETUP_FAILED and found and found.message:
+        setups.record_refusal(setup, found.message, now=now)
+
+
 def require_resolved(payment: Payment) -> Payment:
     """Return the payment. Raises PaymentNotResolved if its outcome is unknown to us."""
     if payment.state == PaymentState.STARTED:
@@ -118,7 +132,11 @@ def require_resolved(payment: Payment) -> Payment:
 
 EVENTS_WITHOUT_MONEY = {"payment_intent.payment_failed", "payment_intent.canceled"}
 
-# The event types to select in Stripe's dashboard. deploy/README.md lists them too.
+SETUP_FAILED = "setup_intent.setup_failed"
+SETUP_EVENTS = {"setup_intent.succeeded", SETUP_FAILED, "checkout.session.completed"}
+
+# The event types to select in Stripe's dashboard, with SETUP_EVENTS. deploy/README.md lists them
+# too.
 EVENT_HANDLERS: dict[str, Callable[["StripeEvent", Payment, datetime], None]] = {
     "payment_intent.amount_capturable_updated": handle_payment_change,
     "payment_intent.succeeded": handle_payment_change,

@@ -26,6 +26,13 @@ DEFAULT_EMAIL_PORTS = {
 EMAIL_SCHEMES = ", ".join(f"{scheme}://" for scheme in DEFAULT_EMAIL_PORTS)
 
 
+# No app can have these schemes; some of them would run a script.
+BROWSER_SCHEMES = {
+    *("about", "blob", "chrome", "data", "file", "filesystem", "ftp", "http", "https"),
+    *("intent", "javascript", "mailto", "resource", "sms", "tel", "vbscript", "view-source", "ws"),
+    "wss",
+}
+
 # The variables that were read so far.
 READ_NAMES: set[str] = set()
 # How similar a name must be to that of a setting (0 to 1), so that it is a spelling mistake.
@@ -77,6 +84,19 @@ def read_choice(name: str, default: str, choices: Sequence[str]) -> str:
 def read_list(name: str) -> list[str]:
     """A list separated by commas, empty by default."""
     return read_value(name, [], lambda raw: [p.strip() for p in raw.split(",") if p.strip()])
+
+
+def read_app_schemes(name: str) -> list[str]:
+    """The schemes of apps' own URLs, such as "myapp", in lower case; none that a browser knows."""
+
+    def parse(raw: str) -> list[str]:
+        schemes = [part.strip().lower() for part in raw.split(",") if part.strip()]
+        for scheme in schemes:
+            if scheme in BROWSER_SCHEMES or not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
+                raise ValueError(f"{scheme!r} is not the scheme of an app, such as myapp")
+        return schemes
+
+    return read_value(name, [], parse)
 
 
 def read_host_and_port(name: str) -> tuple[str, int] | None:

@@ -95,6 +95,13 @@ class NoSavedCard(DomainError):
     default_message = "There is no saved card that can be used. Please enter a card."
 
 
+class PaymentSetupNotComplete(DomainError):
+    """The customer has not entered the card, or not confirmed it at the bank."""
+
+    code = "PaymentSetupNotComplete"
+    default_message = "The card has not been entered yet. Please finish that first."
+
+
 class RateNotConfigured(DomainError):
     """The room has no price. It is never free because somebody forgot to enter one."""
 

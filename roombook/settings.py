@@ -230,8 +230,7 @@ DRAFT_PRICE_HOURS = env.read_int("DRAFT_PRICE_HOURS", 24)
 # Minutes for which the room stays held after a card was declined.
 HOLD_MINUTES_AFTER_DECLINE = env.read_int("HOLD_MINUTES_AFTER_DECLINE", 10)
 
-# The time slot on which bookings begin and end, their minimum and maximum duration, and the booking
-# window.
+# The time slot of bookings, their minimum and maximum duration, and the booking window.
 BOOKING_GRID_MINUTES = env.read_int("BOOKING_GRID_MINUTES", 15, least=1)
 BOOKING_MINIMUM_MINUTES = env.read_int("BOOKING_MINIMUM_MINUTES", 30, least=1)
 BOOKING_MAXIMUM_DAYS = env.read_int("BOOKING_MAXIMUM_DAYS", 14, least=1)
@@ -256,8 +255,7 @@ SEND_WEBHOOKS = env.read_bool("SEND_WEBHOOKS", default=True)
 PAYMENT_GATEWAY = env.read_choice("PAYMENT_GATEWAY", "sandbox", ["sandbox", "stripe"])
 PAYMENT_GATEWAY_IS_CHOSEN = env.is_set("PAYMENT_GATEWAY")
 
-# Whether clients may send card numbers. "refuse" answers 400 while the body is read, so that the
-# rest of the service never handles them (see docs/pci.md).
+# Whether clients may send card numbers; "refuse" answers 400 while the body is read (docs/pci.md).
 CARD_NUMBERS = env.read_choice("CARD_NUMBERS", "accept", ["accept", "refuse"])
 
 # Stripe's secret key: sk_live_... moves real money, sk_test_... does not (rk_... keys work too).
@@ -274,6 +272,9 @@ STRIPE_WEBHOOK_SECRET = env.read_text("STRIPE_WEBHOOK_SECRET")
 
 # Another URL than Stripe's own, such as a fake on this machine; only with test keys.
 STRIPE_API_BASE = env.read_text("STRIPE_API_BASE").rstrip("/")
+
+# The schemes of apps, such as "myapp", to which a page for cards may return, apart from https.
+PAYMENT_RETURN_URLS = env.read_app_schemes("PAYMENT_RETURN_URLS")
 
 # Seconds to wait for the gateway's answer, all requests of one operation together.
 GATEWAY_TIMEOUT = env.read_int("GATEWAY_TIMEOUT", 10, least=1)
@@ -386,8 +387,7 @@ LOGIN_REDIRECT_URL = "admin:index"
 # DEBUG, INFO, WARNING or ERROR.
 LOG_LEVEL = env.read_choice("LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR"])
 
-# Where Prometheus reads metrics (127.0.0.1:9464). A public address or 0.0.0.0 stops the start.
-# Empty: nowhere.
+# Where Prometheus reads metrics (127.0.0.1:9464); a public address stops the start. Empty: nowhere.
 METRICS_BIND = env.read_host_and_port("METRICS_BIND")
 if METRICS_BIND:
     MIDDLEWARE.insert(0, "roombook.metrics.middleware.MetricsMiddleware")
@@ -395,6 +395,5 @@ if METRICS_BIND:
 # The address of a project of Sentry, which gets errors without data of customers. Empty: none.
 SENTRY_DSN = env.read_sentry_dsn("SENTRY_DSN")
 
-# roombook.middleware.RequestLogMiddleware writes one line per request. Both formatters mask
-# card numbers; every handler must use one of them.
+# RequestLogMiddleware writes one line per request. Both formatters mask card numbers.
 LOGGING = build_logging(LOG_LEVEL, is_debug=DEBUG)

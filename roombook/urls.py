@@ -21,8 +21,13 @@ from accounts.views.sign_up import (
     ResetPassword,
 )
 from centers.views import CityCenters, SearchLocations, UpdateFavorite
-from payments import webhooks
-from payments.views import RemovePaymentInfo, UpdatePaymentInfo
+from payments import pages, webhooks
+from payments.views import (
+    CompletePaymentSetup,
+    CreatePaymentSetup,
+    RemovePaymentInfo,
+    UpdatePaymentInfo,
+)
 from reservations.views.account import DeleteAccount
 from reservations.views.bookings import (
     CancelReservation,
@@ -84,6 +89,8 @@ extension_paths = [
     operation_path("api/account/delete", DeleteAccount),
     operation_path("api/account/update-favorite", UpdateFavorite),
     operation_path("api/account/remove-payment-info", RemovePaymentInfo),
+    operation_path("api/account/create-payment-setup", CreatePaymentSetup),
+    operation_path("api/account/complete-payment-setup", CompletePaymentSetup),
     operation_path("api/sign-out", SignOut),
     operation_path("api/account/create", CreateAccount),
     operation_path("api/account/confirm-email", ConfirmEmail),
@@ -100,6 +107,8 @@ urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
     re_path(r"^calendar/(?P<secret>[0-9a-f]{64})\.ics\Z", show_calendar, name="calendar"),
+    path("payments/return", pages.show_return_page, name="payment-return"),
+    path("sandbox/setups/<str:secret>", pages.show_sandbox_setup, name="sandbox-setup"),
     path("webhooks/stripe", webhooks.receive_stripe_event, name="webhooks/stripe"),
     path("docs", show_docs, name="docs"),
     path("openapi.json", serve_openapi, {"name": "openapi.json"}, name="openapi"),

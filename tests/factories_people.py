@@ -1,14 +1,14 @@
 """Factories of accounts, tokens and saved cards."""
 
-from datetime import timedelta
+import datetime as dt
 
 import factory
 from django.utils import timezone
 
 from accounts.models import ApiToken, CodePurpose, EmailCode, User
 from accounts.models.api_token import hash_token_secret
-from payments.gateways.sandbox_models import SandboxCard
-from payments.models import SavedCard
+from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
+from payments.models import PaymentSetup, SavedCard
 
 PASSWORD = "quiet-harbour-42"
 CODE = "04711147"
@@ -78,7 +78,7 @@ class SavedCardFactory(factory.django.DjangoModelFactory):
     created_at = factory.LazyFunction(timezone.now)
 
 
-def issue_token(user: User, *, age: timedelta = timedelta(0)) -> str:
+def issue_token(user: User, *, age: dt.timedelta = dt.timedelta(0)) -> str:
     """A Token of a sign-in that long ago, which has not been used since."""
     now = timezone.now()
     secret = ApiToken.issue(user, now=now - age)
@@ -91,8 +91,37 @@ def make_email_code(
 ) -> EmailCode:
     """Save a code that was just sent."""
     row = EmailCode(
-        purpose=purpose, email=email, user=user, expires_at=timezone.now() + timedelta(minutes=30)
+        purpose=purpose,
+        email=email,
+        user=user,
+        expires_at=timezone.now() + dt.timedelta(minutes=30),
     )
     row.set_code(code)
     row.save()
     return row
+
+
+def make_entered_setup(
+    user: User, *, now: dt.datetime, key: str = "0e5cb2a8-0f6b-4f7b-8f0e-6a7d8c9b0a11"
+) -> str:
+    """The id of a payment setup for which the customer has entered a card."""
+    in_an_hour = now + dt.timedelta(hours=1)
+    setup = PaymentSetup.objects.create(
+        user=user,
+        key=key,
+        gateway="sandbox",
+        reference="setup_1",
+        created_at=now,
+        expires_at=in_an_hour,
+    )
+    SandboxSetup.objects.create(
+        key=setup.key,
+        reference=setup.reference,
+        customer=str(user.pk),
+        state="succeeded",
+        card_reference=SandboxCardFactory.create().reference,
+        exp_year=2031,
+        exp_month=2,
+        expires_at=in_an_hour,
+    )
+    return key

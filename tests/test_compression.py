@@ -12,7 +12,9 @@ from tests.backoffice.second_factor_helpers import LOGIN, SET_UP, sign_in
 from tests.factories_people import AdministratorFactory
 from tests.world import NOW, OPERATIONS_BY_NAME, World
 
-SECRET_OPERATIONS = {"Sign in", "Get calendar", "Get payment action", "Confirm email"}
+SECRET_OPERATIONS = {
+    *("Sign in", "Get calendar", "Get payment action", "Confirm email", "Create payment setup")
+}
 
 
 def compress(response, accepted="gzip"):

@@ -31,9 +31,9 @@ BUDGET = {
     "Update promo code": 33,  # including one that stores that the new total was shown
     "Get allowances": 14,
     "Checkout": 48,
-    "Get payment action": 9,
     "List free times": 4,
     "Find alternatives": 9,
+    "Get payment action": 10,
     "Create reservation": 29,  # including one that locks the account
     "Cancel reservation": 25,
     "Update allowances": 30,  # including the same
@@ -42,6 +42,8 @@ BUDGET = {
     "Delete account": 60,
     "Update favorite": 9,
     "Remove payment info": 7,
+    "Create payment setup": 9,
+    "Complete payment setup": 19,
     "Sign out": 2,
     "Create account": 5,
     "Confirm email": 14,

@@ -27,6 +27,7 @@ from tests.factories_people import (
     PASSWORD,
     issue_token,
     make_email_code,
+    make_entered_setup,
 )
 from tests.factories_reservations import ReservationFactory, update_promo_code
 from tests.http import post
@@ -108,6 +109,7 @@ class World:
         CalendarAddress.get_secret(self.ada)
         make_email_code(CodePurpose.EMAIL_CHANGE, NEW_EMAIL, self.ada)
         make_email_code(CodePurpose.PASSWORD_RESET, self.ada.email, self.ada)
+        self.payment_setup = make_entered_setup(self.ada, now=NOW)
 
     def make_waiting_reservation(self) -> Reservation:
         """A reservation whose payment the customer has to confirm at the bank."""
@@ -282,6 +284,8 @@ class World:
             "Delete account": {"Password": PASSWORD},
             "Update favorite": {"CenterId": self.center.pk, "IsFavorite": True},
             "Remove payment info": {},
+            "Create payment setup": {"ReturnUrl": "https://app.example.com/"},
+            "Complete payment setup": {"PaymentSetupId": self.payment_setup},
             "Sign out": {},
             "Create account": {
                 "EmailAddress": "charles@example.com",

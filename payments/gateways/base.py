@@ -75,7 +75,8 @@ class GatewayCard:
     """A card that the gateway has stored, with what may be shown of it."""
 
     reference: str
-    brand: CardBrand
+    # None if it is none that we accept.
+    brand: CardBrand | None
     last4: str
     exp_year: int
     exp_month: int
@@ -164,7 +165,7 @@ class Gateway(Protocol):
         """The present state of a setup; expired if the gateway does not know it."""
 
     def cancel_setup(self, reference: str) -> GatewaySetup:
-        """End a setup. One that has ended before is returned unchanged."""
+        """End a setup, and all ways to enter a card for it. One that has succeeded stays so."""
 
     def authorize(
         self,

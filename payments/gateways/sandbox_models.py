@@ -32,7 +32,8 @@ class SandboxSetup(models.Model):
     return_url = models.CharField(max_length=2000, blank=True)
     state = models.CharField(max_length=10, default="open")
     message = models.CharField(max_length=255, blank=True)
-    card = models.OneToOneField(SandboxCard, models.SET_NULL, null=True)
+    # No foreign key, which would make the deletion of every card look here.
+    card_reference = models.CharField(max_length=64, blank=True)
     exp_year = models.PositiveSmallIntegerField(null=True)
     exp_month = models.PositiveSmallIntegerField(null=True)
     expires_at = models.DateTimeField()

@@ -9,7 +9,7 @@ from payments.gateways import declines
 from payments.gateways.base import GatewayCard, GatewaySetup
 from payments.gateways.sandbox_cards import create_card
 from payments.gateways.sandbox_faults import operation
-from payments.gateways.sandbox_models import SandboxSetup
+from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
 from roombook.errors import CardDeclined
 
 # States in which the customer can still enter a card.
@@ -27,7 +27,7 @@ class SandboxSetupOperations:
             key=key,
             defaults={
                 "reference": f"setup_{key.hex}",
-                "secret": secrets.token_urlsafe(32),
+                "secret": secrets.token_hex(32),
                 "customer": customer,
                 "return_url": return_url,
                 "expires_at": expires_at,
@@ -57,7 +57,8 @@ def confirm_setup(secret: str, card: Card) -> GatewaySetup:
     setup = SandboxSetup.objects.select_for_update().get(secret=secret)
     if setup.state in OPEN_STATES:
         try:
-            setup.card = create_card(card, customer=setup.customer, is_set_up=True)
+            stored = create_card(card, customer=setup.customer, is_set_up=True)
+            setup.card_reference = stored.reference
         except CardDeclined as error:
             setup.state, setup.message = "failed", error.message
         else:
@@ -81,11 +82,15 @@ def to_gateway_setup(setup: SandboxSetup) -> GatewaySetup:
     """Translate a row of the sandbox."""
     is_open = setup.state in OPEN_STATES
     card = None
-    if setup.card and setup.exp_year and setup.exp_month:
+    if setup.exp_year and setup.exp_month:
+        stored = SandboxCard.objects.filter(reference=setup.card_reference).first()
+        if stored is None:
+            # It was deleted since.
+            return GatewaySetup("expired", setup.reference)
         card = GatewayCard(
-            reference=setup.card.reference,
-            brand=CardBrand(setup.card.brand),
-            last4=setup.card.last4,
+            reference=stored.reference,
+            brand=CardBrand(stored.brand),
+            last4=stored.last4,
             exp_year=setup.exp_year,
             exp_month=setup.exp_month,
             has_cvv=True,

@@ -45,6 +45,7 @@ HTTP_STATUSES = {
     "PromoCodeInvalid": 409,
     "AllowanceExhausted": 409,
     "NoSavedCard": 409,
+    "PaymentSetupNotComplete": 409,
     "RateNotConfigured": 409,
     "IdempotencyKeyReused": 409,
     "AccountInUse": 409,

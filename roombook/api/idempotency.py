@@ -44,6 +44,10 @@ class IdempotentRequest:
     key: str
     fields: JSONDict
 
+    @property
+    def key_digest(self) -> str:
+        return hashlib.sha256(self.key.encode("ascii")).hexdigest()
+
 
 @in_transaction
 def respond_once(
@@ -55,16 +59,15 @@ def respond_once(
     `build_response` does; if it raises, nothing is saved. Raises IdempotencyKeyReused if the first
     request had other fields.
     """
-    key_digest = hashlib.sha256(request.key.encode("ascii")).hexdigest()
     body_digest, *former_body_digests = compute_body_digests(request.fields)
     same_key = SavedResponse.objects.filter(
-        user=request.user_id, operation=request.operation, key_digest=key_digest
+        user=request.user_id, operation=request.operation, key_digest=request.key_digest
     )
     same_key.expired(now).delete()
     claim = SavedResponse(
         user_id=request.user_id,
         operation=request.operation,
-        key_digest=key_digest,
+        key_digest=request.key_digest,
         body_digest=body_digest,
         created_at=now,
     )
@@ -78,6 +81,13 @@ def respond_once(
     # The first response is read back too, so that it cannot differ from later ones.
     response: JSONDict = json.loads(saved.content)
     return response
+
+
+def forget(request: IdempotentRequest) -> None:
+    """Free the key after a failure: only responses of 200 are repeated."""
+    SavedResponse.objects.filter(
+        user=request.user_id, operation=request.operation, key_digest=request.key_digest
+    ).delete()
 
 
 def compute_body_digests(fields: JSONDict) -> list[str]:

@@ -53,6 +53,8 @@ class Operation(APIView):
     requires_token: ClassVar[bool] = True
     csv_rows_field: ClassVar[str | None] = None
     accepts_idempotency_key: ClassVar[bool] = False
+    # Whether an Idempotency-Key saves the response; a TwoStepOperation saves its first step.
+    saves_response: ClassVar[bool] = True
     returns_secret: ClassVar[bool] = False
     errors: ClassVar[Sequence[type[DomainError]]] = ()
     example: ClassVar[JSONDict] = {}
@@ -61,7 +63,8 @@ class Operation(APIView):
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.accepts_idempotency_key and (cls.returns_secret or not cls.requires_token):
+        saves_secret = cls.returns_secret and cls.saves_response
+        if cls.accepts_idempotency_key and (saves_secret or not cls.requires_token):
             raise TypeError(f"{cls.__name__}: the response belongs to no account, or is secret.")
 
     def perform(self, *args: Any, **fields: Any) -> object:
@@ -70,16 +73,23 @@ class Operation(APIView):
     def post(self, request: Request, format: str | None = None) -> Response:  # noqa: A002
         key = idempotency.get_key(request) if self.accepts_idempotency_key else None
         fields = self.Input.deserialize(request.data)
-        if key is None:
-            output = self.build_output(request, fields)
-        else:
+        once = None
+        if key is not None:
             assert request.user.pk is not None
-            output = idempotency.respond_once(
-                idempotency.IdempotentRequest(request.user.pk, type(self).__name__, key, fields),
-                lambda: self.build_output(request, fields),
-                now=timezone.now(),  # noqa: TID251 (an entry point)
-            )
-        return envelope.build_response(envelope.build_success(output))
+            once = idempotency.IdempotentRequest(request.user.pk, type(self).__name__, key, fields)
+        return envelope.build_response(envelope.build_success(self.respond(request, fields, once)))
+
+    def respond(
+        self, request: Request, fields: JSONDict, once: idempotency.IdempotentRequest | None
+    ) -> JSONDict:
+        """Return the fields of the response; with `once`, those of the first one with its key."""
+        if once is None:
+            return self.build_output(request, fields)
+        return idempotency.respond_once(
+            once,
+            lambda: self.build_output(request, fields),
+            now=timezone.now(),  # noqa: TID251 (an entry point)
+        )
 
     def build_output(self, request: Request, fields: JSONDict) -> JSONDict:
         result = self.perform(request.user if self.requires_token else None, **fields)
@@ -140,6 +150,37 @@ class Operation(APIView):
             failed = self.handle_exception(error)
             finalized = super().finalize_response(request, failed, *args, **kwargs)
             return envelope.render_response(finalized)
+
+
+class TwoStepOperation(Operation):
+    """An operation that stores what is requested, and then calls a gateway about it.
+
+    `prepare(user, **fields)` does the first step in a transaction, and returns the fields of
+    `perform`, which does the second one outside. A request with a known Idempotency-Key repeats
+    only the second step, so that no secret of the response is saved.
+    """
+
+    saves_response = False
+
+    def prepare(self, *args: Any, **fields: Any) -> JSONDict:
+        """Store what is requested. The result consists of JSON values."""
+        raise NotImplementedError
+
+    def respond(
+        self, request: Request, fields: JSONDict, once: idempotency.IdempotentRequest | None
+    ) -> JSONDict:
+        if once is None:
+            return self.build_output(request, self.prepare(request.user, **fields))
+        prepared = idempotency.respond_once(
+            once,
+            lambda: self.prepare(request.user, **fields),
+            now=timezone.now(),  # noqa: TID251 (an entry point)
+        )
+        try:
+            return self.build_output(request, prepared)
+        except Exception:
+            idempotency.forget(once)
+            raise
 
 
 @cache

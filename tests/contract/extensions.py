@@ -26,6 +26,15 @@ TYPES = {
         "Url": "string",
         "ExpiresAt": "DateTime",
     },
+    "PaymentSetupInfo": {
+        "Id": "string",
+        "Gateway": "string",
+        "PublishableKey": "string",
+        "ClientSecret": "string",
+        "CustomerId": "string",
+        "Url": "string",
+        "ExpiresAt": "DateTime",
+    },
     "ReservationChangeInfo": {
         "EventId": "string",
         "Type": "string",
@@ -128,6 +137,18 @@ EXTENSIONS = [
         "/api/account/remove-payment-info",
         {},
         {"UpdatedUserInfo": "UserInfo"},
+    ),
+    OperationSchema(
+        "Create payment setup",
+        "/api/account/create-payment-setup",
+        {"ReturnUrl": "string"},
+        {"PaymentSetup": "PaymentSetupInfo"},
+    ),
+    OperationSchema(
+        "Complete payment setup",
+        "/api/account/complete-payment-setup",
+        {"PaymentSetupId": "string"},
+        {"SavedPaymentInfo": "SavedPaymentInfo"},
     ),
     OperationSchema("Sign out", "/api/sign-out"),
     OperationSchema(

@@ -17,6 +17,8 @@ from django.db import connection
 
 from accounts.models import CodePurpose, User
 from accounts.views.sign_up import EXAMPLE_CODE
+from payments.setups import EXAMPLE_SETUP
+from reservations.demo.accounts import DEMO
 from reservations.serializers import EXAMPLE_DRAFT
 from reservations.views.integrations import EXAMPLE_ACCESS_KEY
 from reservations.webhooks.events import publish_events
@@ -26,7 +28,7 @@ from roombook.api.contract_schema import get_element_type, get_operations, is_li
 from roombook.api.exceptions import HTTP_STATUSES
 from roombook.api.operations import EXAMPLE_TOKEN
 from tests.contract import ALL_OPERATIONS, ENUMERATIONS, TYPES
-from tests.factories_people import make_email_code
+from tests.factories_people import make_email_code, make_entered_setup
 from tests.webhooks.helpers import make_endpoint
 from tests.world import NOW, World
 
@@ -190,6 +192,7 @@ def test_requests_have_bounds():
 MAX_LIST_LENGTH = 600
 # Tokens, addresses of pictures and calendars, ids of events.
 RANDOM_DIGITS = re.compile("[0-9a-f]{32,}")
+RANDOM_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 CURSOR = "the cursor of the next page"
 
 
@@ -213,6 +216,8 @@ def build_example_response(value):
         case list():
             elements = [build_example_response(each) for each in value]
             return elements[:1] if len(json.dumps(elements)) > MAX_LIST_LENGTH else elements
+        case str() if RANDOM_UUID.fullmatch(value):
+            return EXAMPLE_SETUP
         case str():
             return RANDOM_DIGITS.sub(lambda found: ("0123456789abcdef" * 4)[: len(found[0])], value)
     return value
@@ -238,6 +243,7 @@ def test_examples_succeed_with_the_demo_data_and_get_the_example_responses(clien
         guest = User.objects.get(email="guest@roombook.example")
         make_email_code(CodePurpose.PASSWORD_RESET, guest.email, guest, EXAMPLE_CODE)
         make_email_code(CodePurpose.EMAIL_CHANGE, "new@roombook.example", guest, EXAMPLE_CODE)
+        make_entered_setup(User.objects.get(email=DEMO), now=NOW, key=EXAMPLE_SETUP)
         token = send("/api/sign-in", json.dumps(examples["/api/sign-in"]))["Token"]
         create = "/api/reservations/create"
         draft = send(create, json.dumps(examples[create]), token)

@@ -62,5 +62,5 @@ def test_canceled_setup_takes_no_card(gateway):
 
     assert gateway.cancel_setup(setup.reference).state == "expired"
     assert confirm_setup(setup.client_secret, card()).state == "expired"
-    assert SandboxSetup.objects.get().card is None
+    assert SandboxSetup.objects.get().card_reference == ""
     assert gateway.cancel_setup("unknown").state == "expired"

@@ -11,6 +11,7 @@ from typing import Any
 from tests.stripe_server.cards import BRANDS, get_outcome, split_outcome
 from tests.stripe_server.errors import StripeApiError, card_error, not_found
 from tests.stripe_server.routes import ROUTES, check_parameters, parse_int
+from tests.stripe_server.setups import SetupOperations
 
 WEEK_SECONDS = 7 * 24 * 60 * 60
 
@@ -35,7 +36,7 @@ class Mode:
         return [each for each in self.objects.values() if each["object"] == kind]
 
 
-class StripeOperations:
+class StripeOperations(SetupOperations):
     def __init__(self) -> None:
         self.live, self.test = Mode(), Mode()
         # Whether the account may send card numbers itself.
@@ -81,13 +82,20 @@ class StripeOperations:
     def render(self, mode: Mode, stored: dict[str, Any], *, expand: Any) -> dict[str, Any]:
         """A copy of an object as the response contains it."""
         copy: dict[str, Any] = json.loads(json.dumps(stored))
-        intents = copy["data"] if "data.latest_charge" in expand else []
-        intents += [copy] if "latest_charge" in expand else []
-        for intent in intents:
-            if intent.get("latest_charge"):
-                charge = mode.objects[intent["latest_charge"]]
-                intent["latest_charge"] = json.loads(json.dumps(charge))
+        for path in expand:
+            self.expand(mode, copy, path.split("."))
         return copy
+
+    def expand(self, mode: Mode, rendered: dict[str, Any], path: list[str]) -> None:
+        """Replace the id at the path by a copy of its object."""
+        name, *rest = path
+        if name == "data":
+            for row in rendered["data"]:
+                self.expand(mode, row, rest)
+        elif rendered.get(name):
+            rendered[name] = json.loads(json.dumps(mode.objects[rendered[name]]))
+            if rest:
+                self.expand(mode, rendered[name], rest)
 
     def retrieve(self, mode: Mode, stored: dict[str, Any], _: Any) -> dict[str, Any]:
         return stored

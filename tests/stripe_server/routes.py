@@ -4,11 +4,14 @@ import re
 from typing import Any
 
 from stripe import params as known
+from stripe.params import checkout
 
 from tests.stripe_server.errors import StripeApiError
 
 METHOD = r"/v1/payment_methods/(\w+)"
 INTENT = r"/v1/payment_intents/(\w+)"
+SETUP = r"/v1/setup_intents/(\w+)"
+SESSION = r"/v1/checkout/sessions/(\w+)"
 # The last column: the parameters that the SDK's API version knows.
 ROUTES = [
     ("POST", "/v1/payment_methods", "create_payment_method", known.PaymentMethodCreateParams),
@@ -24,6 +27,12 @@ ROUTES = [
     ("POST", rf"{INTENT}/cancel", "cancel", known.PaymentIntentCancelParams),
     ("POST", "/v1/refunds", "create_refund", known.RefundCreateParams),
     ("GET", "/v1/refunds", "list_refunds", known.RefundListParams),
+    ("POST", "/v1/setup_intents", "create_setup_intent", known.SetupIntentCreateParams),
+    ("GET", SETUP, "retrieve", known.SetupIntentRetrieveParams),
+    ("POST", rf"{SETUP}/cancel", "cancel_setup_intent", known.SetupIntentCancelParams),
+    ("POST", "/v1/checkout/sessions", "create_session", checkout.SessionCreateParams),
+    ("GET", SESSION, "retrieve", checkout.SessionRetrieveParams),
+    ("POST", rf"{SESSION}/expire", "expire_session", checkout.SessionExpireParams),
     ("GET", r"/v1/disputes/(\w+)", "retrieve", known.DisputeRetrieveParams),
 ]
 

@@ -2,9 +2,9 @@
 
 import functools
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import stripe
 from django.conf import settings
@@ -26,6 +26,8 @@ from roombook.errors import CardDeclined
 if TYPE_CHECKING:
     from stripe.params import PaymentIntentCreateParams
 
+R = TypeVar("R")
+
 logger = logging.getLogger(__name__)
 
 # The metadata of a Customer, for people who look at it in Stripe's dashboard.
@@ -44,17 +46,25 @@ class StripeCardOperations:
         api = create_client(is_live=self.is_live)
         with unavailable_if_refused("store a card"):
             method = create_payment_method(api, card)
-            stripe_customer = self._get_customer(api, customer)
-            try:
-                attach_payment_method(api, method, stripe_customer)
-            except StripeRequestRefused as error:
-                if error.param != "customer":
-                    raise
-                # The customer was deleted at Stripe.
-                StripeCustomer.objects.filter(reference=stripe_customer).delete()
-                stripe_customer = self._get_customer(api, customer)
-                attach_payment_method(api, method, stripe_customer)
+            stripe_customer, _ = self._call_with_customer(
+                api, customer, lambda reference: attach_payment_method(api, method, reference)
+            )
         return f"{stripe_customer}/{method}"
+
+    def _call_with_customer(
+        self, api: stripe.StripeClient, account: str, call: Callable[[str], R]
+    ) -> tuple[str, R]:
+        """Make a call with the account's Customer; return the Customer and the call's result."""
+        stripe_customer = self._get_customer(api, account)
+        try:
+            return stripe_customer, call(stripe_customer)
+        except StripeRequestRefused as error:
+            if error.param != "customer":
+                raise
+        # The customer was deleted at Stripe.
+        StripeCustomer.objects.filter(reference=stripe_customer).delete()
+        stripe_customer = self._get_customer(api, account)
+        return stripe_customer, call(stripe_customer)
 
     def _get_customer(self, api: stripe.StripeClient, account: str) -> str:
         """The id of the account's Customer, created with its first card."""

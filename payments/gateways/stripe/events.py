@@ -8,6 +8,7 @@ import stripe
 from django.conf import settings
 
 from payments.gateways.stripe.intents import get_payment_key
+from payments.gateways.stripe.setups import get_setup_key
 
 
 class InvalidSignature(Exception):
@@ -24,6 +25,7 @@ class StripeEvent:
     object: str
     intent: str
     key: UUID | None
+    setup: UUID | None
 
 
 def parse_event(payload: bytes, signature: str | None) -> StripeEvent:
@@ -42,6 +44,7 @@ def parse_event(payload: bytes, signature: str | None) -> StripeEvent:
             object=str(about.get("id") or ""),
             intent=str((about["id"] if is_intent else about.get("payment_intent")) or ""),
             key=get_payment_key(about.get("metadata") or {}),
+            setup=get_setup_key(about.get("metadata") or {}),
         )
     except (stripe.SignatureVerificationError, ValueError, LookupError, TypeError, AttributeError):
         # Without context: the SDK's error holds the whole payload.

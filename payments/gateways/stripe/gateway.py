@@ -33,7 +33,6 @@ from payments.gateways.base import (
     GatewayRefused,
     require_no_open_transaction,
 )
-from payments.gateways.stripe.cards import StripeCardOperations
 from payments.gateways.stripe.client import (
     StripeRequestRefused,
     call_stripe,
@@ -66,6 +65,7 @@ from payments.gateways.stripe.payment_methods import (
     is_stored,
     split_reference,
 )
+from payments.gateways.stripe.setups import StripeSetupOperations
 from payments.gateways.stripe.stored_intents import get_payment_row, store_intent
 from payments.gateways.stripe_models import StripePayment
 from roombook.errors import CardDeclined
@@ -79,7 +79,7 @@ logger = logging.getLogger(__name__)
 VOIDED_UNUSED = GatewayPayment(state="voided", reference="", amount=Decimal(0))
 
 
-class StripeGateway(StripeCardOperations):
+class StripeGateway(StripeSetupOperations):
     """Implements the Gateway protocol of gateways/base.py."""
 
     name: ClassVar[str] = "stripe"

@@ -8,11 +8,12 @@ from django.core.management.base import CommandError
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from payments import gateway_events, gateways, unknown_payments
+from payments import gateway_events, gateways, setups, unknown_payments
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import (
     InvalidPaymentTransition,
     Payment,
+    PaymentSetup,
     PaymentState,
     RefundState,
     UnknownPayment,
@@ -113,11 +114,24 @@ class Command(RegularJob):
         self._process("without booking", orphaned, payment_recovery.fulfil_obligations)
         refunds = payments.filter(refunds__state=RefundState.STARTED).distinct()
         self._process("to refund", refunds, payment_recovery.fulfil_obligations)
+        self._end_payment_setups()
         self._report_alerts(payments, now)
         for_no_booking = self._process_unknown_payments(
             is_complete=since is not None, release=release
         )
         self._print_summary(for_no_booking)
+
+    def _end_payment_setups(self) -> None:
+        """End the payment setups whose time is over, or save the card that nobody asked for."""
+        for setup in PaymentSetup.objects.open().filter(expires_at__lte=timezone.now()):
+            if self.unanswered >= MAX_UNANSWERED:
+                return
+            try:
+                setups.resolve_setup(setup, now=timezone.now(), keeps_newer_card=True)
+            except GatewayUnavailable:
+                self.unanswered += 1
+            except Exception:
+                logger.exception("%s could not be ended.", setup)
 
     def _process(
         self, label: str, payments: QuerySet[Payment], process: Callable[..., object]
