@@ -34,7 +34,8 @@ def request_email_change(
         )
     if new_email == user.email:
         raise InvalidRequest({"new_email_address": "This is the address of your account already."})
-    email_codes.count_request(network_address, new_email, user.email, now=now)
+    for email in (new_email, user.email):
+        SignInAttempts(email, network_address).count_code(now)
     _send_codes(user, new_email, now)
 
 

@@ -6,13 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Q
 
-from accounts.limits import (
-    CODE_BY_EMAIL,
-    CODE_BY_NETWORK,
-    SignInAttempts,
-    get_network_key,
-    hash_email,
-)
+from accounts.limits import SignInAttempts
 from accounts.models import CodePurpose, EmailCode, User, canonicalize_email
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest
@@ -20,17 +14,6 @@ from roombook.errors import InvalidRequest
 CODE_DIGITS = 8
 LIFETIME = timedelta(minutes=30)
 REVOCATION_LIFETIME = timedelta(days=7)
-
-
-def count_request(network_address: str, *emails: str, now: datetime) -> None:
-    """Count a request for codes to these addresses, whether or not there are accounts.
-
-    Raises:
-        TooManyRequests: the network, or somebody for an address, asked for too many.
-    """
-    CODE_BY_NETWORK.attempt(get_network_key(network_address), now=now)
-    for email in emails:
-        CODE_BY_EMAIL.attempt(hash_email(email), now=now)
 
 
 def issue(

@@ -207,6 +207,8 @@ SIGN_IN_SCOPES = [
 # Requests that send a code by e-mail, whether or not there is an account.
 CODE_BY_EMAIL = RateLimit("code-email", 5, timedelta(hours=1))
 CODE_BY_NETWORK = RateLimit("code-network", 30, timedelta(hours=1))
+# From all networks together, with the same exception.
+CODE_BY_ACCOUNT = RateLimit("code-account", 10, timedelta(hours=1))
 PROMO_CODE = RateLimit("promo-code", 20, timedelta(hours=1))
 PARTNER_CODE = RateLimit("partner-code", 20, timedelta(hours=1))
 # Responses with a calendar; those without a change are cheap, and not counted.
@@ -238,7 +240,7 @@ def get_network_key(address: str) -> str:
 
 
 class SignInAttempts:
-    """The rate limits that failed sign-ins count towards (B7.2).
+    """The rate limits that failed sign-ins and requests for codes count towards (B7.2, B22.2).
 
     They are the same whether or not there is an account with this e-mail address.
     """
@@ -266,6 +268,14 @@ class SignInAttempts:
         SIGN_IN_BY_NETWORK.attempt(self.network_key, now=now)
         with self._allow_known_network(now):
             SIGN_IN_BY_ACCOUNT.attempt(self.account_key, now=now)
+
+    def count_code(self, now: datetime) -> None:
+        """Count a request that sends a code to the address; raise TooManyRequests (B22.2)."""
+        CODE_BY_NETWORK.attempt(self.network_key, now=now)
+        CODE_BY_EMAIL.attempt(self._email_key, now=now)
+        # Otherwise strangers could keep the owner from resetting the password.
+        with self._allow_known_network(now):
+            CODE_BY_ACCOUNT.attempt(self.account_key, now=now)
 
     def is_from_known_network(self, now: datetime) -> bool:
         """Whether the account signed in from this network recently."""
@@ -305,9 +315,12 @@ class SignInAttempts:
 
 
 def clear_failed_sign_ins(email: str) -> None:
-    """Allow sign-ins with this e-mail address again, from all networks."""
+    """Allow sign-ins and codes with this e-mail address again, from all networks."""
     AttemptWindow.objects.filter(
-        scope__in=[SIGN_IN_BY_EMAIL.scope, SIGN_IN_BY_ACCOUNT.scope],
+        scope__in=[
+            each.scope
+            for each in (SIGN_IN_BY_EMAIL, SIGN_IN_BY_ACCOUNT, CODE_BY_EMAIL, CODE_BY_ACCOUNT)
+        ],
         key__startswith=hash_email(email),
     ).delete()
 

@@ -23,7 +23,7 @@ def request_password_reset(*, email: str, network_address: str, now: datetime) -
         TooManyRequests: too many requests of the network, or for this address.
     """
     email = canonicalize_valid_email(email, field="email_address")
-    email_codes.count_request(network_address, email, now=now)
+    SignInAttempts(email, network_address).count_code(now)
     _find_account_and_send_code(email, now)
 
 

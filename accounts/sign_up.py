@@ -6,6 +6,7 @@ from django.conf import settings
 from django.contrib.auth.hashers import make_password
 
 from accounts import email_codes, emails, password_reset
+from accounts.limits import SignInAttempts
 from accounts.models import CodePurpose, User, canonicalize_email
 from accounts.profile import PROFILE_FIELDS, find_problems
 from accounts.sign_in import find_password_problem
@@ -37,7 +38,7 @@ def sign_up(
         problems["password"] = problem
     if problems:
         raise InvalidRequest(problems)
-    email_codes.count_request(network_address, user.email, now=now)
+    SignInAttempts(user.email, network_address).count_code(now)
     user.password = make_password(password)
     _send_code(user, now)
 

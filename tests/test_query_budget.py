@@ -45,11 +45,11 @@ BUDGET = {
     "Create payment setup": 9,
     "Complete payment setup": 19,
     "Sign out": 2,
-    "Create account": 5,
-    "Confirm email": 14,
-    "Request password reset": 5,
+    "Create account": 6,
+    "Confirm email": 13,
+    "Request password reset": 6,
     "Reset password": 14,
-    "Change email": 11,
+    "Change email": 14,
     "List reservation changes": 3,
 }
 # Statements that control the transaction are not counted.

@@ -6,11 +6,12 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
+from accounts.limits import clear_failed_sign_ins
 from accounts.models import CodePurpose, EmailCode, OutboxMessage, User
 from accounts.models.email_code import MAX_TRIES
 from roombook.backoffice.models import AuditAction, AuditEntry
 from tests.concurrency import run_concurrently
-from tests.factories_people import UserFactory, issue_token, make_email_code
+from tests.factories_people import PASSWORD, UserFactory, issue_token, make_email_code
 from tests.http import post
 from tests.operations.account_codes import (
     GRACE,
@@ -171,11 +172,15 @@ def test_wrong_codes_count_as_failed_sign_ins(client):
 
 
 def test_requests_for_codes_are_limited_for_an_address_and_a_network(client):
+    def request(number, address):
+        if number % 2:
+            return sign_up(client, address=address)
+        return call(client, "request-password-reset", EmailAddress=EMAIL.upper(), address=address)
+
+    assert [request(number, "192.0.2.1").status_code for number in range(6)] == [200] * 5 + [429]
     for number in range(5):
-        operation = "create" if number % 2 else "request-password-reset"
-        fields = GRACE if number % 2 else {"EmailAddress": EMAIL.upper()}
-        assert call(client, operation, **fields, address=f"192.0.2.{number}").status_code == 200
-    response = sign_up(client, address="192.0.2.9")
+        assert request(number, f"198.51.100.{number}").status_code == 200
+    response = request(0, "198.51.100.9")
     assert response.status_code == 429
     assert 0 < int(response["Retry-After"]) <= 3600
 
@@ -184,7 +189,25 @@ def test_requests_for_codes_are_limited_for_an_address_and_a_network(client):
         for number in range(31)
     ]
     assert statuses == [200] * 30 + [429]
-    assert OutboxMessage.objects.count() == 35
+    assert OutboxMessage.objects.count() == 40
+
+    clear_failed_sign_ins(EMAIL)
+    assert request(0, "192.0.2.1").status_code == 200
+
+
+def test_strangers_cannot_use_up_the_codes_of_an_owner_at_home(client):
+    ada = UserFactory()
+    sign_in(client, ada.email, PASSWORD)
+    for number in range(10):
+        fields = {"EmailAddress": ada.email, "address": f"198.51.100.{number}"}
+        assert call(client, "request-password-reset", **fields).status_code == 200
+
+    def request_from(address):
+        fields = {"EmailAddress": ada.email, "address": address}
+        return call(client, "request-password-reset", **fields).status_code
+
+    assert request_from("198.51.100.99") == 429
+    assert [request_from("127.0.0.1") for _ in range(6)] == [200] * 5 + [429]
 
 
 def test_second_sign_up_does_not_end_the_first(client):
