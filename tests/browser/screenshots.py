@@ -1,7 +1,7 @@
-"""Takes screenshots of every back office page with demo data: `make screenshots`.
+"""Takes screenshots of every page with demo data: `make screenshots`.
 
-They are saved in screenshots/, by size and theme. Those in README are copied to docs/images
-manually, after a look at them.
+They are saved in screenshots/, by size and theme. Those in README and in the guide are copied to
+docs/images manually, after a look at them.
 """
 
 import os
@@ -24,6 +24,12 @@ FOLDER = ROOT / "screenshots"
 EMAIL, PASSWORD = "staff@roombook.example", "quiet-harbour-42"
 START_SECONDS = 60
 
+# Each page for client developers by its URL and selectors of what to open there.
+DEVELOPER_PAGES: dict[str, tuple[str, ...]] = {
+    "api": ("docs", "#operations-Reservations-createReservation .opblock-summary-control"),
+    "guide": ("docs/guide/",),
+    "guide-page": ("docs/guide/first-booking/",),
+}
 # Each page by its URL under /admin/ and selectors of links to follow from there.
 RESERVATIONS = "reservations/reservation/"
 CONFIRMED = f"{RESERVATIONS}?status__exact=Confirmed"
@@ -140,6 +146,13 @@ def take(browser: Browser, host: str, look: str) -> list[str]:
     watch = chromium.Watch(page, host)
     folder = FOLDER / look
     folder.mkdir(parents=True, exist_ok=True)
+    for name, (address, *links) in DEVELOPER_PAGES.items():
+        page.goto(f"{host}/{address}")
+        for link in links:
+            page.locator(link).click()
+            page.locator(link).scroll_into_view_if_needed()
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=folder / f"{name}.png")
     page.goto(f"{host}/admin/login/")
     page.screenshot(path=folder / "sign-in.png")
     chromium.sign_in(page, host, EMAIL, PASSWORD)
