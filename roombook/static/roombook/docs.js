@@ -2,6 +2,7 @@
 "use strict";
 
 const KEY = "roombook-token";
+const api = document.getElementById("api");
 const placeholder = document.getElementById("token").dataset.placeholder;
 
 // The Token is kept as long as this tab is open.
@@ -16,9 +17,28 @@ function keep(token) {
 keep(sessionStorage.getItem(KEY));
 document.getElementById("forget").addEventListener("click", () => keep(null));
 
+// Swagger UI leaves out what screen readers and keyboards need.
+function complete() {
+  for (const field of api.querySelectorAll("select, textarea")) {
+    const parameter = field.closest("[data-param-name]")?.dataset.paramName;
+    const name = parameter ?? (field.tagName === "TEXTAREA" ? "Request body" : "Example");
+    if (!field.labels.length && !field.ariaLabel) field.ariaLabel = name;
+  }
+  for (const heading of api.querySelectorAll("h3, h4, h5")) {
+    heading.ariaLevel ??= String(heading.tagName[1] - 1);
+  }
+  for (const description of api.querySelectorAll(".information-container")) {
+    Object.assign(description, { role: "region", ariaLabel: "Description" });
+  }
+  // The button, in which it is, opens the operation and changes the address of the page too.
+  for (const link of api.querySelectorAll("button a")) link.removeAttribute("href");
+  for (const code of api.querySelectorAll("pre.microlight")) code.tabIndex = 0;
+}
+new MutationObserver(complete).observe(api, { childList: true, subtree: true });
+
 SwaggerUIBundle({
-  dom_id: "#operations",
-  url: document.getElementById("operations").dataset.url,
+  dom_id: "#api",
+  url: api.dataset.url,
   deepLinking: true,
   displayRequestDuration: true,
   tryItOutEnabled: true,
