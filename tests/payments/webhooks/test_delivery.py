@@ -16,7 +16,7 @@ from payments import gateway_events
 from payments.gateways.stripe_models import StripePayment
 from payments.models import GatewayCheckpoint, GatewayEvent, Payment, Refund, UnknownPayment
 from payments.unknown_payments import get_unresolved
-from payments.webhooks import EVENT_HANDLERS
+from payments.webhooks import EVENT_HANDLERS, SETUP_EVENTS
 from reservations.booking import approval
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -86,9 +86,10 @@ def test_event_of_another_type_is_ignored(send, payment, stripe_server, type_):
 
 def test_deploy_guide_lists_the_event_types():
     guide = (Path(__file__).parents[3] / "deploy/README.md").read_text()
-    listed = re.findall(r"\b(?:payment_intent|charge|refund)\.[a-z_.]+\b", guide)
+    kinds = "payment_intent|charge|refund|setup_intent|checkout"
+    listed = re.findall(rf"\b(?:{kinds})\.[a-z_.]+\b", guide)
 
-    assert sorted(listed) == sorted(EVENT_HANDLERS)
+    assert sorted(listed) == sorted([*EVENT_HANDLERS, *SETUP_EVENTS])
 
 
 @pytest.mark.parametrize("type_", sorted(EVENT_HANDLERS))

@@ -1,0 +1,81 @@
+"""manage.py reconcile_payments: payment setups that nobody completed (B21.2)"""
+
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.core.management import call_command
+
+from payments import setups
+from payments.gateways.sandbox_models import SandboxCard, SandboxFault, SandboxSetup
+from payments.gateways.sandbox_setups import confirm_setup
+from payments.models import PaymentSetup, SavedCard
+from tests.factories_people import SavedCardFactory, UserFactory
+from tests.factories_reservations import NOW
+from tests.payments.gateway_helpers import card
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+@pytest.fixture
+def secret(ada):
+    setup = setups.create_setup(ada, return_url="https://app.example.com/", now=NOW)
+    return setups.open_setup(ada, setup.key).at_gateway.client_secret
+
+
+def reconcile(*, at):
+    with time_machine.travel(at, tick=False):
+        call_command("reconcile_payments", verbosity=0)
+
+
+def test_expired_setup_is_ended_at_the_gateway(secret):
+    reconcile(at=NOW + timedelta(minutes=59))
+    assert SandboxSetup.objects.get().state == "open"
+
+    reconcile(at=NOW + timedelta(hours=1))
+
+    assert SandboxSetup.objects.get().state == "expired"
+    assert PaymentSetup.objects.get().state == "expired"
+
+
+def test_card_that_nobody_asked_for_is_saved(ada, secret):
+    confirm_setup(secret, card())
+
+    reconcile(at=NOW + timedelta(hours=1))
+
+    assert SavedCard.objects.get(user=ada).reference == SandboxCard.objects.get().reference
+    assert PaymentSetup.objects.get().state == "succeeded"
+
+
+def test_card_that_was_saved_meanwhile_stays(ada, secret):
+    confirm_setup(secret, card())
+    kept = SavedCardFactory(user=ada, created_at=NOW + timedelta(minutes=5))
+
+    reconcile(at=NOW + timedelta(hours=1))
+
+    assert SavedCard.objects.get() == kept
+    assert SandboxCard.objects.get().reference == kept.reference
+    assert PaymentSetup.objects.get().state == "failed"
+
+
+def test_setup_that_the_gateway_never_got_expires(ada):
+    setups.create_setup(ada, return_url="https://app.example.com/", now=NOW)
+
+    reconcile(at=NOW + timedelta(hours=1))
+
+    assert PaymentSetup.objects.get().state == "expired"
+
+
+def test_unreachable_gateway_leaves_the_setup_for_the_next_run(secret):
+    SandboxFault.objects.create(operation="cancel_setup", kind="timeout_before", times=1)
+
+    reconcile(at=NOW + timedelta(hours=1))
+    assert PaymentSetup.objects.get().state == "open"
+
+    reconcile(at=NOW + timedelta(hours=2))
+    assert PaymentSetup.objects.get().state == "expired"
