@@ -21,11 +21,13 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
 from payments.cards import Card, CardFields, parse_card
+from payments.gateways.sandbox import confirm_payment, refuse_payment
 from payments.gateways.sandbox_cards import DECLINE_MESSAGES, NOT_A_TEST_CARD, get_outcome
-from payments.gateways.sandbox_models import SandboxSetup
+from payments.gateways.sandbox_models import SandboxPayment, SandboxSetup
 from payments.gateways.sandbox_setups import OPEN_STATES, confirm_setup, refuse_setup
 from roombook.errors import InvalidRequest
 from roombook.middleware import mark_secret
+from roombook.money import format_amount
 
 
 @require_safe
@@ -143,3 +145,31 @@ def show_sandbox_setup(request: HttpRequest, secret: str) -> HttpResponse:
     else:
         confirm_setup(secret, form.card)
     return HttpResponseRedirect(request.path)
+
+
+PAYMENT_HEADINGS = {
+    "authorized": "Thank you",
+    "captured": "Thank you",
+    "declined": "The payment was not confirmed",
+}
+
+
+@sandbox_page
+def show_sandbox_payment(request: HttpRequest, secret: str) -> HttpResponse:
+    """Play the bank, which asks the customer to confirm a payment (B21.3)."""
+    payment = SandboxPayment.objects.filter(secret=secret).first()
+    if payment is None:
+        raise Http404
+    if payment.state != "action_required":
+        heading = PAYMENT_HEADINGS.get(payment.state, "Too late")
+        return render(request, "payments/sandbox_payment_ended.html", {"heading": heading})
+    act = {"confirm": confirm_payment, "refuse": refuse_payment}.get(request.POST.get("action", ""))
+    is_unanswered = act is not None and act(secret).state == "action_required"
+    if act is not None and not is_unanswered:
+        return HttpResponseRedirect(request.path)
+    context = {
+        "payment": payment,
+        "amount": format_amount(payment.amount, payment.currency),
+        "is_unanswered": is_unanswered,
+    }
+    return render(request, "payments/sandbox_payment.html", context)

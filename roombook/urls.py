@@ -109,6 +109,7 @@ urlpatterns = [
     re_path(r"^calendar/(?P<secret>[0-9a-f]{64})\.ics\Z", show_calendar, name="calendar"),
     path("payments/return", pages.show_return_page, name="payment-return"),
     path("sandbox/setups/<str:secret>", pages.show_sandbox_setup, name="sandbox-setup"),
+    path("sandbox/payments/<str:secret>", pages.show_sandbox_payment, name="sandbox-payment"),
     path("webhooks/stripe", webhooks.receive_stripe_event, name="webhooks/stripe"),
     path("docs", show_docs, name="docs"),
     path("openapi.json", serve_openapi, {"name": "openapi.json"}, name="openapi"),

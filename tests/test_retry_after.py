@@ -13,8 +13,10 @@ from tests.factories_people import AdministratorFactory
 from tests.http import post
 
 # What needs no database, and what accepts POST requests only.
-DOCUMENTATION = {"/docs", "/docs/guide/", "/openapi.json", "/openapi-3.0.json"}
-OTHER_STATUSES = {**dict.fromkeys(DOCUMENTATION, 200), "/webhooks/stripe": 405}
+STATIC_PAGES = {
+    *("/docs", "/docs/guide/", "/openapi.json", "/openapi-3.0.json", "/payments/return"),
+}
+OTHER_STATUSES = {**dict.fromkeys(STATIC_PAGES, 200), "/webhooks/stripe": 405}
 
 
 def list_pages(patterns, prefix="/"):
