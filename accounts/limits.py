@@ -212,6 +212,7 @@ CODE_BY_ACCOUNT = RateLimit("code-account", 10, timedelta(hours=1))
 PROMO_CODE = RateLimit("promo-code", 20, timedelta(hours=1))
 PARTNER_CODE = RateLimit("partner-code", 20, timedelta(hours=1))
 # Responses with a calendar; those without a change are cheap, and not counted.
+EXPORT = RateLimit("export", 10, timedelta(hours=1))
 CALENDAR_FEED = RateLimit("calendar-feed", 120, timedelta(hours=1))
 CARD_DECLINED = FailureLimit("card-declined", 6, timedelta(hours=1))
 

@@ -1,11 +1,17 @@
-"""Paths that end in a secret, which no log shows: an invitation sets a password, a calendar feed
-shows an account's meetings, and a page of the sandbox saves a card or confirms a payment."""
+"""Paths that end in a secret, which no log shows.
+
+An invitation sets a password, a calendar feed shows an account's meetings, an export all that is
+stored about it, and a page of the sandbox saves a card or confirms a payment.
+"""
 
 import re
 
 from roombook.card_numbers import mask_cards
 
-SECRET_PATHS = ("/calendar/", "/invitation/", "/sandbox/setups/", "/sandbox/payments/")
+SECRET_PATHS = (
+    *("/calendar/", "/invitation/", "/account-export/"),
+    *("/sandbox/setups/", "/sandbox/payments/"),
+)
 _BEGIN = f"({'|'.join(SECRET_PATHS)})"
 _REST_OF_PATH = re.compile(f"{_BEGIN}.+", re.DOTALL | re.IGNORECASE)
 # Without backslashes, which escape the end of a text in JSON.

@@ -28,7 +28,8 @@ from payments.views import (
     RemovePaymentInfo,
     UpdatePaymentInfo,
 )
-from reservations.views.account import DeleteAccount
+from reservations.views.account import DeleteAccount, ExportAccount
+from reservations.views.account_export import download_export
 from reservations.views.bookings import (
     CancelReservation,
     Checkout,
@@ -86,6 +87,7 @@ extension_paths = [
     operation_path("api/reservations/update-allowances", UpdateAllowances),
     operation_path("api/account/reservations", ListReservations),
     operation_path("api/account/calendar", GetCalendar),
+    operation_path("api/account/export", ExportAccount),
     operation_path("api/account/delete", DeleteAccount),
     operation_path("api/account/update-favorite", UpdateFavorite),
     operation_path("api/account/remove-payment-info", RemovePaymentInfo),
@@ -107,6 +109,9 @@ urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
     re_path(r"^calendar/(?P<secret>[0-9a-f]{64})\.ics\Z", show_calendar, name="calendar"),
+    re_path(
+        r"^account-export/(?P<secret>[\w:-]{1,500})\.json\Z", download_export, name="account-export"
+    ),
     path("payments/return", pages.show_return_page, name="payment-return"),
     path("sandbox/setups/<str:secret>", pages.show_sandbox_setup, name="sandbox-setup"),
     path("sandbox/payments/<str:secret>", pages.show_sandbox_payment, name="sandbox-payment"),

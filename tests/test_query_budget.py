@@ -39,6 +39,7 @@ BUDGET = {
     "Update allowances": 30,  # including the same
     "List reservations": 14,
     "Get calendar": 2,
+    "Export account": 36,
     "Delete account": 60,
     "Update favorite": 9,
     "Remove payment info": 7,

@@ -281,6 +281,7 @@ class World:
                 "Cursor": "",
             },
             "Get calendar": {"Revoke": False},
+            "Export account": {},
             "Delete account": {"Password": PASSWORD},
             "Update favorite": {"CenterId": self.center.pk, "IsFavorite": True},
             "Remove payment info": {},

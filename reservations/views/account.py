@@ -1,16 +1,49 @@
-"""The operations on the account as a whole (B22.7)."""
+"""The operations on the account as a whole (B22.7, B22.11)."""
 
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts import sign_in
+from accounts.limits import EXPORT
 from accounts.models import User
 from accounts.passwords import MAX_PASSWORD_LENGTH
+from reservations import account_export
 from reservations.booking import account_erasure
-from roombook.api.fields import TextField
+from roombook.api.fields import ObjectField, TextField
 from roombook.api.operations import Operation
+from roombook.api.rendering import RenderContext
 from roombook.api.serializers import ContractSerializer
 from roombook.errors import AccountInUse, TooManyRequests
 from roombook.middleware import get_client_address
+
+SENT_BY_EMAIL = (
+    "Your data is too large for the app. We have sent you an e-mail with a link to download it."
+)
+
+
+class ExportAccount(Operation):
+    """Return everything that is stored about the account, as one object.
+
+    If it is large, Message says that it comes by e-mail, with a link that is valid for a day.
+    """
+
+    errors = (TooManyRequests,)
+
+    class Output(ContractSerializer):
+        Export = ObjectField(help_text="The account, and lists of all that belongs to it.")
+        Message = TextField(help_text="Instead of Export: where to find it.")
+
+    def perform(self, user: User) -> dict[str, object]:
+        now = timezone.now()
+        EXPORT.attempt(user.pk, now=now)
+        export = account_export.build_export(user)
+        if export is not None:
+            return {"export": export}
+        account_export.send_link(user, self._build_url, now=now)
+        return {"message": SENT_BY_EMAIL}
+
+    def _build_url(self, secret: str) -> str:
+        return RenderContext(self.request).build_url(reverse("account-export", args=[secret]))
 
 
 class DeleteAccount(Operation):

@@ -44,6 +44,10 @@ def is_date_time(value: object) -> bool:
 
 
 # All other simple types are enumerations, which are text.
+def is_object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
 VALUE_CHECKS: dict[str, Callable[[object], bool]] = {
     "string": is_text,
     "int": is_integer,
@@ -53,6 +57,7 @@ VALUE_CHECKS: dict[str, Callable[[object], bool]] = {
     "double": is_number,
     "decimal": is_decimal,
     "DateTime": is_date_time,
+    "object": is_object,
 }
 
 

@@ -333,6 +333,12 @@ class CenterDayOrTimeField(CenterDateTimeField):
         return DateTimeField.has_valid_format(self, text)
 
 
+class ObjectField(ContractField):
+    """An object without a type: its fields are described elsewhere."""
+
+    contract_type = "object"
+
+
 class UrlField(ContractField):
     """The absolute URL of a stored file or of a path; left out if there is no file."""
 

@@ -116,6 +116,8 @@ def describe_value(field: AnyField, direction: Direction) -> JSONDict:
             return {"type": "string", "pattern": LOCAL_TIME_PATTERN}
         case fields.DateTimeField():
             return {"type": "string", "format": "date-time"}
+        case fields.ObjectField():
+            return {"type": "object", "additionalProperties": True}
         case fields.UrlField():
             return {"type": "string", "format": "uri"}
     raise TypeError(f"{type(field).__name__} has no description; add it to describe_value.")

@@ -125,6 +125,12 @@ EXTENSIONS = [
         {"Revoke": "bool"},
         {"CalendarUrl": "string"},
     ),
+    OperationSchema(
+        "Export account",
+        "/api/account/export",
+        {},
+        {"Export": "object", "Message": "string"},
+    ),
     OperationSchema("Delete account", "/api/account/delete", {"Password": "string"}),
     OperationSchema(
         "Update favorite",

@@ -50,7 +50,11 @@ def test_every_response_conforms_and_every_field_occurs(world, checker):
         assert response.status_code == 200, (operation.name, response.content)
         checker.check_response(operation, response.json())
         # The good requests are answered in full.
-        assert list(response.json()) == ["Success", *operation.response], operation.name
+        expected = ["Success", *operation.response]
+        if operation.name == "Export account":
+            # Message takes the place of a large Export.
+            expected.remove("Message")
+        assert list(response.json()) == expected, operation.name
     failure = world.call("Get reservation", Id=None)
     checker.check_response(CONTRACT.operations["Get reservation"], failure.json())
 

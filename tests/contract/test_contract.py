@@ -30,6 +30,7 @@ TYPES_BY_FIELD_CLASS = {
     fields.DoubleField: {"double"},
     fields.DecimalField: {"decimal"},
     fields.DateTimeField: {"DateTime"},
+    fields.ObjectField: {"object"},
     fields.ChoiceField: {"string", *ENUMERATIONS},
     fields.UrlField: {"string"},
     fields.TextField: {"string", *ENUMERATIONS},

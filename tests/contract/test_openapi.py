@@ -49,6 +49,7 @@ SIMPLE_TYPES = {
     "double": "number",
     "decimal": "number",
     "DateTime": "string",
+    "object": "object",
     **dict.fromkeys(ENUMERATIONS, "string"),
 }
 

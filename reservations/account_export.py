@@ -1,0 +1,322 @@
+"""Everything that is stored about an account, as one JSON document (B22.11).
+
+A large document is not returned at once: its owner gets an e-mail with a link, which writes it in
+pieces. So neither needs more memory or statements for a larger account, and no copy is stored.
+"""
+
+import datetime as dt
+import json
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+from django.contrib.contenttypes.models import ContentType
+from django.core.signing import BadSignature, TimestampSigner
+from django.db.models import Model, Q, QuerySet
+from django.utils.crypto import constant_time_compare
+
+from accounts import emails
+from accounts.models import CalendarAddress, OutboxMessage, User
+from centers.models import Favorite
+from payments.models import SavedCard
+from reservations.models import Allowance, PromoRedemption, Reservation
+from roombook.backoffice.models import AuditEntry
+from roombook.db.transactions import in_transaction
+from roombook.images import get_url
+
+Fields = dict[str, Any]
+
+# The rows of a list that are read at once, and that a response contains at most.
+BATCH_SIZE = 100
+MAX_ROWS = 200
+LINK_LIFETIME = dt.timedelta(hours=24)
+
+
+def build_export(user: User) -> Fields | None:
+    """Return the document, or None if one of its lists has more than MAX_ROWS elements."""
+    if any(rows(user)[MAX_ROWS : MAX_ROWS + 1].exists() for rows, _ in LISTS.values()):
+        return None
+    lists = {name: list(_iterate_list(user, name)) for name in LISTS}
+    return {"Account": _describe_account(user), **lists}
+
+
+def iterate_json(user: User) -> Iterator[str]:
+    """Yield the same document as JSON text, in pieces."""
+    yield f'{{"Account":{_encode(_describe_account(user))}'
+    for name in LISTS:
+        yield f',"{name}":['
+        for index, element in enumerate(_iterate_list(user, name)):
+            yield f"{',' if index else ''}{_encode(element)}"
+        yield "]"
+    yield "}"
+
+
+@in_transaction
+def send_link(user: User, build_url: Callable[[str], str], *, now: dt.datetime) -> None:
+    """E-mail the account's owner a link to the document. `build_url` makes a secret a URL."""
+    service = emails.get_service_name()
+    emails.enqueue_email(
+        user_id=user.pk,
+        to=user.email,
+        kind=emails.EXPORT_KIND,
+        about=f"account {user.pk}",
+        heading=f"Your data at {service}",
+        paragraphs=[
+            f"You asked for everything that {service} stores about you. You can download it for 24"
+            " hours, until you change your password:",
+            build_url(_get_signer().sign_object([user.pk, user.get_session_auth_hash()])),
+            "If you did not ask for it, change your password.",
+        ],
+        expires_at=now + LINK_LIFETIME,
+        now=now,
+    )
+
+
+def find_account(secret: str) -> User | None:
+    """Return the active account that was sent this link, unless the link has expired."""
+    try:
+        pk, auth_hash = _get_signer().unsign_object(secret, max_age=LINK_LIFETIME)
+    except BadSignature:
+        return None
+    user = User.objects.filter(pk=pk, is_active=True).first()
+    # A change of the password, and an erasure, end the link.
+    if user is None or not constant_time_compare(auth_hash, user.get_session_auth_hash()):
+        return None
+    return user
+
+
+def _get_signer() -> TimestampSigner:
+    return TimestampSigner(salt="reservations.account_export")
+
+
+# --- The document --------------------------------------------------------------------------------
+
+
+def _describe_account(user: User) -> Fields:
+    card = SavedCard.objects.filter(user=user).first()
+    return _omit_empty(
+        {
+            "Id": user.pk,
+            "Type": user.type,
+            "EmailAddress": user.email,
+            "FirstName": user.first_name,
+            "LastName": user.last_name,
+            "CompanyName": user.company_name,
+            "PhoneNumber": user.phone_number,
+            "Thumbnail": get_url(user.thumbnail.name or ""),
+            "CreatedAt": user.date_joined,
+            "LastSignInAt": user.last_login,
+            "TwoStepSignInSince": user.second_factor_since,
+            "HasCalendarAddress": CalendarAddress.objects.filter(user=user).exists(),
+            "SavedCard": card and _describe_card(card),
+        }
+    )
+
+
+def _describe_card(card: SavedCard) -> Fields:
+    address = {"Street1": card.street1, "Street2": card.street2, "Street3": card.street3}
+    place = {"City": card.city, "State": card.state, "PostalCode": card.postal_code}
+    return _omit_empty(
+        {
+            "CardType": card.brand,
+            "Last4Digits": card.last4,
+            "ExpirationDate": card.expiration_date,
+            "FirstName": card.first_name,
+            "LastName": card.last_name,
+            "CompanyName": card.company_name,
+            **address,
+            **place,
+            "Country": card.country,
+            "SavedAt": card.created_at,
+        }
+    )
+
+
+def _describe_reservation(row: Reservation) -> Fields:
+    return {
+        "Id": row.pk,
+        "Status": row.status,
+        "Center": row.room.center.name,
+        "MeetingRoom": row.room.name,
+        "Start": row.start,
+        "End": row.end,
+        "NumberOfAttendees": row.number_of_attendees,
+        "Currency": row.currency,
+        "TotalCost": row.total_cost,
+        "Promotion": row.promo_code and row.promo_code.code,
+        "Partner": row.partner and row.partner.name,
+        "CreatedAt": row.created_at,
+        "BookedAt": row.booked_at,
+        "CancelledAt": row.cancelled_at,
+        "LineItems": [
+            {"Description": each.description, "Rate": each.rate, "Total": each.total}
+            for each in row.line_items.all()
+        ],
+        "Services": [
+            {
+                "ServiceName": each.service.name,
+                "DurationHours": each.duration_hours,
+                "Quantity": each.quantity,
+            }
+            for each in row.chosen_services.all()
+        ],
+        "Attendees": [
+            {
+                "Name": each.name,
+                "EmailAddress": each.email_address,
+                "CompanyName": each.company_name,
+            }
+            for each in row.attendees.all()
+        ],
+        "Payments": [
+            {
+                "State": each.state,
+                "Amount": each.amount,
+                "CardType": each.card_brand,
+                "Last4Digits": each.card_last4,
+                "CreatedAt": each.created_at,
+                "CapturedAt": each.captured_at,
+                "Refunds": [
+                    {"State": refund.state, "Amount": refund.amount, "CreatedAt": refund.created_at}
+                    for refund in each.refunds.all()
+                ],
+            }
+            for each in row.payments.all()
+        ],
+    }
+
+
+def _find_reservations(user: User) -> QuerySet[Reservation]:
+    rows = Reservation.objects.for_user(user)
+    return rows.select_related("room__center", "promo_code", "partner").prefetch_related(
+        "line_items", "chosen_services__service", "attendees", "payments__refunds"
+    )
+
+
+def _describe_allowance(row: Allowance) -> Fields:
+    return {
+        "Id": row.pk,
+        "Description": row.description,
+        "Kind": row.kind,
+        "Hours": row.hours,
+        "ValidFrom": row.valid_from,
+        "ValidUntil": row.valid_until,
+        "Entries": [
+            {
+                "Hours": each.hours,
+                "Reason": each.reason,
+                "ReservationId": each.reservation_id,
+                "At": each.at,
+            }
+            for each in row.entries.all()
+        ],
+    }
+
+
+def _describe_email(row: OutboxMessage) -> Fields:
+    return {
+        "To": row.to,
+        "Subject": row.subject,
+        # Without the links and codes that open the account.
+        "Text": "" if row.kind in emails.SECRET_KINDS else row.text,
+        "State": row.state,
+        "CreatedAt": row.created_at,
+        "SentAt": row.sent_at,
+    }
+
+
+def _find_history(user: User) -> QuerySet[AuditEntry]:
+    accounts, bookings = (ContentType.objects.get_for_model(each) for each in (User, Reservation))
+    own = Reservation.objects.for_user(user).values("pk")
+    return AuditEntry.objects.filter(
+        Q(content_type=accounts, object_id=user.pk)
+        | Q(content_type=bookings, object_id__in=own)
+        | Q(actor=user)
+    )
+
+
+def _describe_entry(row: AuditEntry) -> Fields:
+    """Return an entry of the audit log. It says that staff made a change, and not who of them."""
+    return {
+        "At": row.timestamp,
+        "Action": row.get_action_display(),
+        "Object": row.object_name,
+        "Fields": sorted(row.changes),
+        "Note": row.note,
+        "ByStaff": bool(row.actor_email),
+    }
+
+
+LISTS: dict[str, tuple[Callable[[User], QuerySet[Any]], Callable[[Any], Fields]]] = {
+    "Favorites": (
+        lambda user: Favorite.objects.filter(user=user).select_related("center"),
+        lambda row: {"CenterId": row.center_id, "Name": row.center.name},
+    ),
+    "Reservations": (_find_reservations, _describe_reservation),
+    "Allowances": (
+        lambda user: Allowance.objects.filter(user=user).prefetch_related("entries"),
+        _describe_allowance,
+    ),
+    "PromoCodes": (
+        lambda user: PromoRedemption.objects.filter(user=user).select_related("promo_code"),
+        lambda row: {
+            "Code": row.promo_code.code,
+            "ReservationId": row.reservation_id,
+            "Amount": row.amount,
+            "UsedAt": row.taken_at,
+            "ReturnedAt": row.given_back_at,
+        },
+    ),
+    "Devices": (
+        lambda user: user.tokens.all(),
+        lambda row: {
+            "SignedInAt": row.created_at,
+            "LastUsedAt": row.last_used_at,
+            "ExpiresAt": row.expires_at,
+        },
+    ),
+    "Networks": (
+        lambda user: user.known_networks.all(),
+        lambda row: {"LastSignInAt": row.last_sign_in_at},
+    ),
+    "Emails": (lambda user: user.mails.all(), _describe_email),
+    "History": (_find_history, _describe_entry),
+}
+
+
+def _iterate_list(user: User, name: str) -> Iterator[Fields]:
+    """Yield the elements of a list in the order of their ids; each batch is a few statements."""
+    find_rows, describe = LISTS[name]
+    rows, last = find_rows(user).order_by("pk"), 0
+    while batch := list(rows.filter(pk__gt=last)[:BATCH_SIZE]):
+        for row in batch:
+            yield _omit_empty(describe(row))
+        last = _get_id(batch[-1])
+        if len(batch) < BATCH_SIZE:
+            return
+
+
+def _get_id(row: Model) -> int:
+    pk: int = row.pk
+    return pk
+
+
+def _omit_empty(value: Any) -> Any:
+    """Return the value as JSON has it, without fields that have no value (B2.1, B2.2)."""
+    match value:
+        case dict():
+            fields = {name: _omit_empty(each) for name, each in value.items()}
+            return {name: each for name, each in fields.items() if each not in (None, "")}
+        case list():
+            return [_omit_empty(each) for each in value]
+        case Decimal():
+            return float(value)
+        case dt.datetime():
+            return value.astimezone(dt.UTC).isoformat(timespec="seconds")
+        case dt.date():
+            return value.isoformat()
+    return value
+
+
+def _encode(value: Fields) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

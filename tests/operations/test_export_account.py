@@ -1,0 +1,199 @@
+"""POST /api/account/export, and the download that its e-mail leads to"""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.emails import EXPORT_KIND, SECRET_KINDS
+from accounts.models import ApiToken, OutboxMessage, OutboxState
+from reservations import account_export
+from reservations.booking import account_erasure
+from tests.erasure_traces import PERSONAL_VALUES, PICTURE, make_leaving_account
+from tests.factories_people import PASSWORD, UserFactory, issue_token
+from tests.factories_reservations import NOW, ReservationFactory
+from tests.http import jsonp, post, post_csv, table
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+PATH = "/api/account/export"
+
+
+def export(client, token):
+    response = post(client, PATH, {"Token": token})
+    assert response.status_code == 200, response.content
+    return response.json()
+
+
+def read(response):
+    return json.loads(b"".join(response.streaming_content))
+
+
+def test_export_of_a_new_account_has_its_profile_and_device_only(client, ada, token):
+    now = "2027-03-01T16:00:00+00:00"
+    (device,) = ApiToken.objects.all()
+
+    assert export(client, token) == {
+        "Success": True,
+        "Export": {
+            "Account": {
+                "Id": ada.pk,
+                "Type": "Account",
+                "EmailAddress": ada.email,
+                "FirstName": "Ada",
+                "LastName": "Lovelace",
+                "CreatedAt": now,
+                "HasCalendarAddress": False,
+            },
+            "Favorites": [],
+            "Reservations": [],
+            "Allowances": [],
+            "PromoCodes": [],
+            "Devices": [
+                {
+                    "SignedInAt": now,
+                    "LastUsedAt": now,
+                    "ExpiresAt": device.expires_at.isoformat(),
+                }
+            ],
+            "Networks": [],
+            "Emails": [],
+            "History": [
+                {
+                    "At": now,
+                    "Action": "Created",
+                    "Object": f"customer {ada.pk}",
+                    "Fields": ["email", "first_name", "last_name"],
+                    "ByStaff": False,
+                }
+            ],
+        },
+    }
+
+
+def test_export_has_every_personal_value_of_the_account_and_none_of_others(world):
+    user = make_leaving_account(world)
+    # Hashes, files and network addresses of others are not shown.
+    hidden = {"19998887766", PICTURE.decode(), "198.51.100.77"}
+
+    text = json.dumps(export(world.client, world.token), ensure_ascii=False)
+
+    assert [each for each in PERSONAL_VALUES if each not in hidden and each not in text] == []
+    document = json.loads(text)["Export"]
+    assert {name for name, value in document.items() if not value} == {"PromoCodes"}
+    (draft, *_) = document["Reservations"]
+    assert {"LineItems", "Services", "Attendees", "Payments", "TotalCost"} <= draft.keys()
+    assert document["Account"]["SavedCard"]["Last4Digits"] == "4242"
+    for secret in (user.password, world.token, world.bob.email, "pbkdf2", "argon2"):
+        assert secret not in text
+
+
+def test_export_hides_codes_and_links_in_emails(client, ada, token):
+    for kind in (*SECRET_KINDS, "confirmed"):
+        OutboxMessage.objects.create(
+            user=ada,
+            to=ada.email,
+            kind=kind,
+            text=f"text of {kind}",
+            state=OutboxState.FAILED,
+            created_at=NOW,
+        )
+
+    texts = [each.get("Text") for each in export(client, token)["Export"]["Emails"]]
+
+    assert sorted(texts, key=str) == [*[None] * len(SECRET_KINDS), "text of confirmed"]
+
+
+def test_export_answers_csv_and_jsonp(client, ada, token):
+    rows = table(post_csv(client, f"{PATH}.csv", {"Token": token}))
+    assert dict(zip(*rows, strict=True))["Export.Account.EmailAddress"] == ada.email
+    response = post(client, f"{PATH}.json?callback=f", {"Token": token})
+    assert jsonp(response, "f")["Export"]["Account"]["Id"] == ada.pk
+
+
+def test_large_export_is_sent_as_a_link_to_the_same_document(
+    client, ada, token, monkeypatch, settings
+):
+    settings.PUBLIC_URL = "https://rooms.example.com"
+    monkeypatch.setattr(account_export, "BATCH_SIZE", 2)
+    for hours in range(5):
+        ReservationFactory(user=ada, start=NOW + timedelta(hours=10 * hours), status="Expired")
+    ReservationFactory(status="Expired")
+    whole = export(client, token)["Export"]
+    assert len(whole["Reservations"]) == 5
+    monkeypatch.setattr(account_export, "MAX_ROWS", 4)
+
+    assert export(client, token) == {
+        "Success": True,
+        "Message": "Your data is too large for the app. We have sent you an e-mail with a link to"
+        " download it.",
+    }
+
+    message = OutboxMessage.objects.get()
+    assert (message.to, message.kind, message.user) == (ada.email, EXPORT_KIND, ada)
+    (url,) = [line for line in message.text.splitlines() if line.startswith("https://")]
+    assert url.startswith("https://rooms.example.com/account-export/")
+    response = client.get(url)
+    assert response["Content-Type"] == "application/json"
+    assert response["Cache-Control"] == "no-store"
+    downloaded = read(response)
+    assert downloaded.pop("Emails")[0] == {
+        "To": ada.email,
+        "Subject": message.subject,
+        "State": "waiting",
+        "CreatedAt": "2027-03-01T16:00:00+00:00",
+    }
+    whole.pop("Emails")
+    assert downloaded == whole
+
+
+def get_link(user):
+    links = []
+    account_export.send_link(user, lambda secret: links.append(secret) or "https://x", now=NOW)
+    return f"/account-export/{links[0]}.json"
+
+
+def test_link_ends_with_its_time_the_password_and_the_account(client, ada, token, time_machine):
+    link = get_link(ada)
+    assert read(client.get(link))["Account"]["Id"] == ada.pk
+    assert client.get(link.replace(".json", "x.json")).status_code == 404
+    assert client.get("/account-export/x.json").status_code == 404
+    assert client.post(link).status_code == 405
+
+    time_machine.move_to(NOW + timedelta(hours=24, seconds=1), tick=False)
+    assert client.get(link).status_code == 404
+    time_machine.move_to(NOW, tick=False)
+    ada.set_password("noisy-harbour-43")
+    ada.save()
+    assert client.get(link).status_code == 404
+    link = get_link(ada)
+    account_erasure.erase_account(ada.pk, by=None, now=NOW)
+    assert client.get(link).status_code == 404
+
+
+def test_exports_and_downloads_are_limited(client, ada, token):
+    link = get_link(ada)
+    for _ in range(5):
+        assert client.get(link).status_code == 200
+        export(client, token)
+
+    assert post(client, PATH, {"Token": token}).status_code == 429
+    response = client.get(link)
+    assert (response.status_code, response["Retry-After"]) == (429, "3600")
+    assert post(client, PATH, {"Token": issue_token(UserFactory())}).status_code == 200
+
+
+def test_statements_do_not_grow_with_the_account(client, ada, token):
+    def count():
+        with CaptureQueriesContext(connection) as captured:
+            account_export.build_export(ada)
+        return len(captured)
+
+    ReservationFactory(user=ada, status="Expired")
+    few = count()
+    for hours in range(1, 20):
+        ReservationFactory(user=ada, start=NOW + timedelta(hours=10 * hours), status="Expired")
+    assert count() == few
+    assert PASSWORD not in json.dumps(account_export.build_export(ada))
