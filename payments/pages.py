@@ -139,9 +139,7 @@ def show_sandbox_setup(request: HttpRequest, secret: str) -> HttpResponse:
     if action == "refuse":
         refuse_setup(secret)
     elif not form.is_valid() or form.card is None:
-        context = {"setup": setup, "form": form}
-        status = 400 if form.errors else 200
-        return render(request, "payments/sandbox_setup.html", context, status=status)
+        return render(request, "payments/sandbox_setup.html", {"setup": setup, "form": form})
     else:
         confirm_setup(secret, form.card)
     return HttpResponseRedirect(request.path)

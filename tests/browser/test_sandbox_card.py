@@ -1,0 +1,47 @@
+"""A customer saves a card on the sandbox's page: with the keyboard, on a phone, accessibly."""
+
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from payments import setups
+from payments.models import PaymentSetup
+from tests.browser import accessibility, chromium
+from tests.factories_people import UserFactory
+
+
+def test_customer_saves_a_card_with_the_keyboard_on_a_phone(browser, transactional_db, live_server):
+    ada, now = UserFactory(), timezone.now()
+    setup = setups.create_setup(ada, return_url=f"{live_server.url}/payments/return", now=now)
+    url = live_server.url + setups.open_setup(ada, setup.key).at_gateway.url
+    # The scan adds a style to the page, which its policy does not allow.
+    page = browser.new_page(viewport=chromium.PHONE, bypass_csp=True)
+    page.set_default_timeout(chromium.TIMEOUT)
+    watch = chromium.Watch(page, live_server.url)
+
+    page.goto(url)
+    violations = accessibility.scan(page)
+    for text in ("4111 1111 1111 1111", "12/40", "123"):
+        page.keyboard.press("Tab")
+        page.keyboard.type(text)
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Card number")).to_have_accessible_description(
+        "This is a sandbox: it takes only test cards, such as 4242 4242 4242 4242."
+        " You were not charged."
+    )
+    expect(page.get_by_label("Card number")).to_have_value("")
+    violations += accessibility.scan(page)
+    page.get_by_role("button", name="Refuse").click()
+    expect(page.get_by_role("alert")).to_contain_text("The card was not confirmed at its bank.")
+    assert page.evaluate("document.documentElement.scrollWidth") == chromium.PHONE["width"]
+    page.get_by_label("Card number").fill("4242 4242 4242 4242")
+    page.get_by_label("Expires").fill("12/40")
+    page.get_by_label("Security code").fill("123")
+    page.get_by_role("button", name="Confirm").click()
+
+    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+    violations += accessibility.scan(page)
+    page.close()
+    assert setups.complete_setup(ada, str(setup.key), now=now).last4 == "4242"
+    assert PaymentSetup.objects.get().state == "succeeded"
+    assert violations == []
+    assert watch.complaints == []
