@@ -12,6 +12,8 @@ export PORT
 unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
+# Compiling all modules takes a third of the time, and Python compiles those that it imports.
+INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes
 # Settings for tools that only read the code. They do not depend on .env.
 TOOLS := ENV_FILE=/dev/null DEBUG=true
 # Settings of a production server, with a random key.
@@ -19,12 +21,16 @@ PRODUCTION = ENV_FILE=/dev/null DEBUG=false ALLOWED_HOSTS=rooms.example.com TRUS
 	PAYMENT_GATEWAY=sandbox DEFAULT_FROM_EMAIL=rooms@example.com \
 	SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')"
 
-.PHONY: help env run test coverage faults clients screenshots bench contract-docs stats lint types settings check fmt lock clean
+.PHONY: help env dev run test coverage faults clients screenshots bench contract-docs stats lint types settings check fmt lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-env: .venv/.stamp  ## Build or update the environment in .venv
+env: .venv/.stamp  ## Build or update the environment of the service in .venv, compiled
+	@: "Service users cannot write there. Some files are templates, which do not compile."; \
+	$(PY) -m compileall -q -j 0 .venv/lib >/dev/null || true
+
+dev: .venv/.stamp-dev  ## The same with the tools for tests and development, not compiled
 
 # The stamp is newer than requirements.txt if the locked versions are installed.
 .venv/.stamp: requirements.txt
@@ -39,7 +45,12 @@ env: .venv/.stamp  ## Build or update the environment in .venv
 			rm -rf .venv .venv-boot; \
 			$(PYTHON) -m pip install --quiet --disable-pip-version-check --target .venv-boot virtualenv \
 			&& PYTHONPATH=.venv-boot $(PYTHON) -m virtualenv --quiet .venv && rm -rf .venv-boot; }; }
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@$(INSTALL) -r requirements.txt
+	@touch $@
+
+.venv/.stamp-dev: .venv/.stamp requirements-dev.txt
+	@echo "Installing the tools for tests and development."
+	@$(INSTALL) -r requirements-dev.txt
 	@touch $@
 
 # Created only if it does not exist. It is never overwritten.
@@ -53,7 +64,7 @@ run: .venv/.stamp .env  ## Serve on 127.0.0.1:8000 with demo data (PORT=, DATABA
 
 # Each file of tests runs in one process, which prepares its data and services once, in the order of
 # tests/conftest.py.
-test: .venv/.stamp  ## Run all tests, on PostgreSQL and SQLite if this machine has both (ARGS=)
+test: .venv/.stamp-dev  ## Run all tests, on PostgreSQL and SQLite if this machine has both (ARGS=)
 	@failed=; \
 	for db in $$($(PY) -m tests.pg_plugin); do \
 		echo "== tests on $$db =="; \
@@ -62,12 +73,12 @@ test: .venv/.stamp  ## Run all tests, on PostgreSQL and SQLite if this machine h
 	done; \
 	test -z "$$failed" || { echo "Tests failed on:$$failed" >&2; exit 1; }
 
-coverage: .venv/.stamp  ## Run all tests, and report the lines that they do not reach (ARGS=)
+coverage: .venv/.stamp-dev  ## Run all tests, and report the lines that they do not reach (ARGS=)
 	@rm -f .coverage; $(MAKE) --no-print-directory test ARGS="--cov --cov-append --cov-report= $(ARGS)"; \
 	status=$$?; $(PY) -m coverage report; exit $$status
 
 # These tests measure: they run one after another, for about ten minutes, and need an idle machine.
-faults: .venv/.stamp  ## Stop workers, databases and the gateway for longer than `make test` does (ARGS=)
+faults: .venv/.stamp-dev  ## Stop workers, databases and the gateway for longer than `make test` does (ARGS=)
 	@failed=; \
 	for db in $$($(PY) -m tests.pg_plugin); do \
 		echo "== faults on $$db =="; \
@@ -76,23 +87,23 @@ faults: .venv/.stamp  ## Stop workers, databases and the gateway for longer than
 	test -z "$$failed" || { echo "Fault tests failed on:$$failed" >&2; exit 1; }
 
 # Needs the package registries, npm and Java.
-clients: .venv/.stamp  ## Generate clients from docs/openapi.json; two of them book a room (ARGS=)
+clients: .venv/.stamp-dev  ## Generate clients from docs/openapi.json; two of them book a room (ARGS=)
 	@CLIENTS=true $(PY) -m pytest -q tests/clients $(ARGS)
 
-screenshots: .venv/.stamp  ## Take pictures of every page of the back office, into screenshots/
+screenshots: .venv/.stamp-dev  ## Take pictures of every page of the back office, into screenshots/
 	@$(PY) -m tests.browser.screenshots
 
 # The first run generates its data in .bench, which takes about ten minutes. See BENCH=--help.
-bench: .venv/.stamp  ## Measure the speed next to hand-written SQL at 100,000 centers (BENCH=)
+bench: .venv/.stamp-dev  ## Measure the speed next to hand-written SQL at 100,000 centers (BENCH=)
 	@$(PY) -m tests.bench $(BENCH)
 
-stats: .venv/.stamp  ## Count lines, import cycles, old words and other figures of the code
+stats: .venv/.stamp-dev  ## Count lines, import cycles, old words and other figures of the code
 	@$(PY) -m tests.stats
 
 # Warnings and whatever OpenAPI does not allow are errors.
 OPENAPI := $(TOOLS) $(PY) manage.py spectacular --validate --fail-on-warn --format openapi-json
 
-contract-docs: .venv/.stamp  ## Update docs/contract.md, docs/openapi*.json and docs/privacy.md from the code
+contract-docs: .venv/.stamp-dev  ## Update docs/contract.md, docs/openapi*.json and docs/privacy.md from the code
 	@WRITE_EXAMPLES=true TEST_DB=sqlite $(PY) -m pytest -q tests/contract/test_openapi.py -k examples_succeed
 	@$(TOOLS) $(PY) manage.py shell --no-imports -c "from tests.contract import docs_page; docs_page.update_page()"
 	@$(TOOLS) $(PY) manage.py shell --no-imports -c \
@@ -101,30 +112,31 @@ contract-docs: .venv/.stamp  ## Update docs/contract.md, docs/openapi*.json and 
 	@$(OPENAPI) --file docs/openapi-3.0.json \
 		--custom-settings roombook.api.library_settings.OPENAPI_3_0
 
-lint: .venv/.stamp  ## Check style, formatting and the direction of imports
+lint: .venv/.stamp-dev  ## Check style, formatting and the direction of imports
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@.venv/bin/lint-imports
 
-types: .venv/.stamp  ## Check types
+types: .venv/.stamp-dev  ## Check types
 	@$(TOOLS) $(PY) -m mypy .
 
-settings: .venv/.stamp  ## Check for missing migrations, and the settings of a production server
+settings: .venv/.stamp-dev  ## Check for missing migrations, and the settings of a production server
 	@$(TOOLS) $(PY) manage.py makemigrations --check --dry-run
 	@$(PRODUCTION) $(PY) manage.py check --deploy --fail-level WARNING
 
 check: lint types settings test  ## Run all of these checks, which a change must pass
 
-fmt: .venv/.stamp  ## Format the code and fix style errors
+fmt: .venv/.stamp-dev  ## Format the code and fix style errors
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-lock: .venv/.stamp  ## Compile requirements.txt and deploy/tracing.txt from pyproject.toml
+lock: .venv/.stamp-dev  ## Compile requirements*.txt and deploy/tracing.txt from pyproject.toml
 	@uv=$$(mktemp -d) && trap 'rm -rf "$$uv"' EXIT && \
 	$(PY) -m pip install --quiet --disable-pip-version-check --target "$$uv" uv && \
 	compile() { PYTHONPATH="$$uv" $(PY) -m uv pip compile --quiet --universal --python-version 3.11 \
 		--generate-hashes --custom-compile-command "make lock" "$$@"; } && \
-	compile --group dev pyproject.toml -o requirements.txt && \
+	compile --group dev pyproject.toml -o requirements-dev.txt && \
+	compile --constraint requirements-dev.txt pyproject.toml -o requirements.txt && \
 	compile --group tracing --constraint requirements.txt -o deploy/tracing.txt
 
 clean:  ## Remove the environment and caches, but not data, .bench and .env

@@ -25,7 +25,7 @@ from roombook.api.openapi import render_csv
 from tests.contract import ALL_OPERATIONS, CONTRACT
 from tests.factories_people import PASSWORD
 from tests.faults.size import LONG
-from tests.world import END, START
+from tests.world import CODE, END, NEW_EMAIL, START
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "docs/openapi.json").read_text())
 EXAMPLES = 100 if LONG else 3
@@ -62,7 +62,9 @@ def describe_world(world):
         "RoomId": rooms,
         "MeetingRoomId": rooms,
         "CenterId": [world.center.pk],
-        "EmailAddress": [world.ada.email],
+        "EmailAddress": [world.ada.email, NEW_EMAIL],
+        "NewEmailAddress": ["countess@example.com"],
+        "Code": [CODE],
         "Password": [PASSWORD],
         "CurrentPassword": [PASSWORD],
         "NewPassword": ["noisy-harbour-43"],
@@ -81,6 +83,8 @@ def describe_world(world):
         "LastName": ["Lovelace"],
         "WebhookId": [world.webhook.pk],
         "AccessKey": [world.access_key],
+        "PaymentSetupId": [world.payment_setup],
+        "ReturnUrl": ["https://app.example.com/"],
     }
     for type_name, schema in document["components"]["schemas"].items():
         fields = schema["properties"]
