@@ -33,7 +33,7 @@ BUDGET = {
     "Checkout": 48,
     "List free times": 4,
     "Find alternatives": 9,
-    "Get payment action": 10,
+    "Get payment action": 5,
     "Create reservation": 29,  # including one that locks the account
     "Cancel reservation": 25,
     "Update allowances": 30,  # including the same

@@ -83,6 +83,9 @@ def resolve_payment(payment: Payment, *, calls_off: bool = False, now: dt.dateti
 
 def finish_checkout(payment: Payment, result: GatewayPayment, *, now: dt.datetime) -> Payment:
     """Apply the gateway's answer to an unresolved payment, and execute what is due."""
+    if result.state == "action_required" and payment.action_until is not None:
+        # It still waits for its customer, and there is no need to lock the room.
+        return payment
     reservation, payment = authorization.apply_authorization(payment, result, now=now)
     payment = lifecycle.record_reported_refunds(payment, result, now=now)
     try_fulfil_obligations(payment, reservation.status, now=now)

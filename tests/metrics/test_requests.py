@@ -67,9 +67,11 @@ def test_checkouts_are_counted_by_outcome(world):
     assert world.call("Checkout").status_code == 200
     payment = {**PAYMENT_INFO, "CreditCardNumber": DECLINED_NUMBER}
     assert world.call("Checkout", PaymentInfo=payment).status_code == 402
+    assert world.call("Checkout", ReservationId=world.waiting.pk).status_code == 200
 
     assert changes.of("roombook_checkouts_total", "Confirmed") == 1
     assert changes.of("roombook_checkouts_total", "CardDeclined") == 1
+    assert changes.of("roombook_checkouts_total", "ActionRequired") == 1
     declines = ("roombook_errors_total", "api/reservations/checkout", "CardDeclined")
     assert changes.of(*declines) == 1
 
