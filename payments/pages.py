@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import wraps
+from uuid import UUID
 
 from django import forms
 from django.conf import settings
@@ -25,15 +26,21 @@ from payments.gateways.sandbox import confirm_payment, refuse_payment
 from payments.gateways.sandbox_cards import DECLINE_MESSAGES, NOT_A_TEST_CARD, get_outcome
 from payments.gateways.sandbox_models import SandboxPayment, SandboxSetup
 from payments.gateways.sandbox_setups import OPEN_STATES, confirm_setup, refuse_setup
+from payments.models import PaymentSetup
 from roombook.errors import InvalidRequest
 from roombook.middleware import mark_secret
 from roombook.money import format_amount
 
 
 @require_safe
-def show_return_page(request: HttpRequest) -> HttpResponse:
-    """Say that the customer can go back to the app, which gave no address of its own."""
-    return render(request, "payments/return.html")
+def show_return_page(request: HttpRequest, setup: UUID | None = None) -> HttpResponse:
+    """Lead back to the app of a payment setup, or say that the customer can go back to it.
+
+    Gateways lead to pages only, and not to the scheme of an app.
+    """
+    found = PaymentSetup.objects.filter(key=setup).first() if setup else None
+    url = found.return_url if found else ""
+    return render(request, "payments/return.html", {"return_url": url})
 
 
 def sandbox_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponseBase]:

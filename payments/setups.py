@@ -79,8 +79,11 @@ def create_setup(user: User, *, return_url: str, now: datetime) -> PaymentSetup:
     )
 
 
-def open_setup(user: User, setup_id: UUID) -> OpenedSetup:
-    """Create the setup at its gateway, or find it there. May be repeated."""
+def open_setup(user: User, setup_id: UUID, *, own_page: str) -> OpenedSetup:
+    """Create the setup at its gateway, or find it there. May be repeated.
+
+    The gateway's page leads to `own_page`, and that to the app, unless the return URL is a page.
+    """
     setup = get_own_setup(user, setup_id)
     gateway = gateways.get_gateway(setup.gateway)
     if setup.reference:
@@ -89,11 +92,16 @@ def open_setup(user: User, setup_id: UUID) -> OpenedSetup:
         at_gateway = gateway.create_setup(
             key=setup.key,
             customer=str(user.pk),
-            return_url=setup.return_url,
+            return_url=setup.return_url if is_page(setup.return_url) else own_page,
             expires_at=setup.expires_at,
         )
         PaymentSetup.objects.filter(pk=setup.pk).update(reference=at_gateway.reference)
     return OpenedSetup(setup, gateway.publishable_key, at_gateway)
+
+
+def is_page(url: str) -> bool:
+    """Whether the URL is a page, to which every gateway leads, and not an app or empty."""
+    return urlsplit(url).scheme == "https"
 
 
 def check_return_url(url: str) -> None:

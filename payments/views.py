@@ -82,13 +82,12 @@ class CreatePaymentSetup(TwoStepOperation):
     def prepare(self, user: User, *, return_url: str = "") -> dict[str, object]:
         if return_url:
             setups.check_return_url(return_url)
-        else:
-            return_url = RenderContext(self.request).build_url(reverse("payment-return"))
         setup = setups.create_setup(user, return_url=return_url, now=timezone.now())
         return {"setup_id": str(setup.key)}
 
     def perform(self, user: User, *, setup_id: str) -> dict[str, object]:
-        return {"payment_setup": setups.open_setup(user, UUID(setup_id))}
+        own_page = RenderContext(self.request).build_url(reverse("setup-return", args=[setup_id]))
+        return {"payment_setup": setups.open_setup(user, UUID(setup_id), own_page=own_page)}
 
 
 class CompletePaymentSetup(Operation):

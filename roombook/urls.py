@@ -113,6 +113,7 @@ urlpatterns = [
         r"^account-export/(?P<secret>[\w:-]{1,500})\.json\Z", download_export, name="account-export"
     ),
     path("payments/return", pages.show_return_page, name="payment-return"),
+    path("payments/return/<uuid:setup>", pages.show_return_page, name="setup-return"),
     path("sandbox/setups/<str:secret>", pages.show_sandbox_setup, name="sandbox-setup"),
     path("sandbox/payments/<str:secret>", pages.show_sandbox_payment, name="sandbox-payment"),
     path("webhooks/stripe", webhooks.receive_stripe_event, name="webhooks/stripe"),

@@ -23,7 +23,7 @@ class SavedCardAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, Mo
     ordering = ("-pk",)
     fields = (
         *("user", "brand", "last4", "expiry", "first_name", "last_name", "company_name"),
-        *("has_cvv", "gateway", "created_at"),
+        *("has_cvv", "saved_by_setup", "gateway", "created_at"),
     )
 
     def get_search_results(

@@ -25,7 +25,8 @@ def ada():
 @pytest.fixture
 def secret(ada):
     setup = setups.create_setup(ada, return_url="https://app.example.com/", now=NOW)
-    return setups.open_setup(ada, setup.key).at_gateway.client_secret
+    opened = setups.open_setup(ada, setup.key, own_page="https://rooms.example.com/")
+    return opened.at_gateway.client_secret
 
 
 def reconcile(*, at):

@@ -37,12 +37,19 @@ def test_setup_has_what_the_app_needs_to_collect_a_card(client, ada, token):
     assert "Content-Encoding" not in response.headers
 
 
-def test_setup_without_return_url_returns_to_a_page_of_the_service(client, create):
-    create()
+def test_page_of_the_service_is_at_the_end_if_there_is_no_other(client, create, settings):
+    settings.PAYMENT_RETURN_URLS = ["roombook-test"]
+    silent, app = create(), create(ReturnUrl="roombook-test://cards?a=1&b=2")
+    links = []
 
-    url = PaymentSetup.objects.get().return_url
-    assert url == "http://testserver/payments/return"
-    assert "go back to the app" in client.get(url).content.decode()
+    for setup, row in zip((silent, app), SandboxSetup.objects.order_by("pk"), strict=True):
+        # Gateways lead to pages only.
+        assert row.return_url == f"http://testserver/payments/return/{setup['Id']}"
+        links.append(client.get(row.return_url).content.decode())
+
+    assert "You can close this page and go back to the app." in links[0]
+    assert '<a href="roombook-test://cards?a=1&amp;b=2">Go back to the app</a>' in links[1]
+    assert "refresh" not in client.get("/payments/return").content.decode()
 
 
 @pytest.mark.parametrize(
