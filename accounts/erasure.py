@@ -26,9 +26,12 @@ def erase(user: User, *, by: User | None, now: datetime) -> AccountErasure:
 
     Call `delete_picture` and then `finish` after it.
     """
-    erasure, is_new = AccountErasure.objects.get_or_create(
-        user=user, defaults={"begun_at": now, "picture": user.thumbnail.name or ""}
-    )
+    erasure, is_new = AccountErasure.objects.get_or_create(user=user, defaults={"begun_at": now})
+    if erasure.finished_at is not None:
+        # The account was in use again, such as after a restore of the database.
+        is_new, erasure.begun_at, erasure.finished_at = True, now, None
+    erasure.picture = user.thumbnail.name or erasure.picture
+    erasure.save()
     with audit_log.pause_signals():
         erase_account_data(ErasedAccount(user.pk, user.email))
     if is_new:

@@ -26,6 +26,7 @@ from roombook.models import SavedResponse
 from roombook.personal_data import (
     ErasedAccount,
     Expiry,
+    FindRows,
     clear_rows,
     delete_rows,
     register,
@@ -35,6 +36,14 @@ from roombook.personal_data import (
 
 def _by_user(account: ErasedAccount) -> Q:
     return Q(user=account.pk)
+
+
+def _by_user_or_own_email(column: str) -> FindRows:
+    """Return what finds the rows of an account, and those of nobody with its address.
+
+    Other accounts may have had the address before.
+    """
+    return lambda account: _by_user(account) | Q(user=None, **{column: account.email})
 
 
 DELETED = "Deleted."
@@ -71,7 +80,7 @@ register(
     purpose="To prove that somebody reads the e-mails to an address.",
     kept="30 minutes, or seven days for the former address; `prune_tokens` deletes it.",
     at_erasure=DELETED,
-    erase=delete_rows(EmailCode, lambda account: Q(user=account.pk) | Q(email=account.email)),
+    erase=delete_rows(EmailCode, _by_user_or_own_email("email")),
 )
 register(
     CalendarAddress,
@@ -106,8 +115,7 @@ register(
     purpose="To send e-mails, and to see what a customer was sent.",
     kept="`EMAIL_DAYS`.",
     at_erasure=DELETED,
-    # Codes for an address that had no account yet belong to none.
-    erase=delete_rows(OutboxMessage, lambda account: Q(user=account.pk) | Q(to=account.email)),
+    erase=delete_rows(OutboxMessage, _by_user_or_own_email("to")),
     expiries=[
         Expiry(
             setting_days("EMAIL_DAYS"),

@@ -79,7 +79,8 @@ class InvitationForm(StaffForm):
 
     def clean_email(self) -> str:
         email = canonicalize_email(self.cleaned_data["email"])
-        existing = User.objects.filter(email=email).first()
+        # Locked, so that the account is not erased before it is saved.
+        existing = User.objects.filter(email=email).select_for_update(no_key=True).first()
         if existing is not None and existing.is_staff:
             raise ValidationError("This is a member of staff already.")
         if existing is not None and not existing.is_active:

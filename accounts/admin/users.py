@@ -9,19 +9,21 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import Count, Model, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.decorators import method_decorator
 from unfold.forms import AdminPasswordChangeForm
 
 from accounts import customer_access, limits, user_search
 from accounts.admin import second_factor as second_factor_pages
 from accounts.admin.center_scope import SharedRowsMixin, SharedTimeZoneMixin
 from accounts.forms import UserAddForm, UserEditForm
-from accounts.models import ApiToken, CalendarAddress, User, UserType
+from accounts.models import AccountErasure, ApiToken, CalendarAddress, User, UserType
 from roombook import images
 from roombook.backoffice import audit_log
 from roombook.backoffice.model_admin import (
@@ -151,6 +153,21 @@ class UserAdmin(
 
     # --- The page of one account
 
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> User | None:
+        """Lock an account that the request changes: an erasure meanwhile would be undone."""
+        user: User | None = super().get_object(request, object_id, from_field)
+        is_saving = request.method == "POST" and transaction.get_connection().in_atomic_block
+        if user is not None and is_saving:
+            return User.objects.lock(user.pk)
+        return user
+
+    @method_decorator(transaction.atomic)
+    def user_change_password(self, *args: Any, **kwargs: Any) -> HttpResponse:
+        response: HttpResponse = super().user_change_password(*args, **kwargs)
+        return response
+
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         fieldsets: Any = super().get_fieldsets(request, obj)
         if self.has_change_permission(request, obj):
@@ -276,7 +293,12 @@ class UserAdmin(
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # A user who can reset a password can sign in with it: only superusers may change staff.
         return super().has_change_permission(request, obj) and (
-            request.user.is_superuser or obj is None or obj.type == UserType.ACCOUNT
+            obj is None
+            or (
+                (obj.type == UserType.ACCOUNT or request.user.is_superuser)
+                # A page that was opened before the erasure would bring the data back.
+                and not AccountErasure.objects.filter(user=obj).exists()
+            )
         )
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -49,9 +49,9 @@ def finish_erasures(*, now: dt.datetime) -> list[AccountErasure]:
     """Finish the erasures that are unfinished; return those that have been for over a day."""
     overdue = []
     for each in AccountErasure.objects.filter(finished_at=None).order_by("begun_at"):
-        _erase_again(each, now=now)
-        if not _finish(each, now=now) and each.begun_at <= now - OVERDUE_AFTER:
-            overdue.append(each)
+        begun = _erase_again(each.pk, now=now)
+        if not _finish(begun, now=now) and begun.begun_at <= now - OVERDUE_AFTER:
+            overdue.append(begun)
     return overdue
 
 
@@ -71,9 +71,9 @@ def _erase(user_id: int, *, by: User | None, now: dt.datetime) -> AccountErasure
 
 
 @in_transaction
-def _erase_again(begun: AccountErasure, *, now: dt.datetime) -> None:
+def _erase_again(user_id: int, *, now: dt.datetime) -> AccountErasure:
     """Erase what requests that began before the erasure have written since."""
-    erasure.erase(User.objects.lock(begun.pk), by=None, now=now)
+    return erasure.erase(User.objects.lock(user_id), by=None, now=now)
 
 
 def _finish(begun: AccountErasure, *, now: dt.datetime) -> bool:

@@ -4,6 +4,7 @@ import io
 import re
 
 import pytest
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Permission
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
@@ -12,6 +13,7 @@ from django.urls import reverse
 from PIL import Image
 
 from accounts.models import CalendarAddress, User
+from reservations.booking import account_erasure
 from roombook.backoffice.models import AuditEntry
 from tests.factories_people import (
     PASSWORD,
@@ -22,6 +24,7 @@ from tests.factories_people import (
     issue_token,
 )
 from tests.http import post
+from tests.world import NOW
 
 pytestmark = pytest.mark.django_db
 
@@ -218,6 +221,43 @@ def test_staff_cannot_change_an_administrator(client, staff):
     issue_token(root)
     client.post(LIST, {"action": "sign_out_all_devices", "_selected_action": [root.pk]})
     assert root.tokens.exists()
+
+
+@pytest.mark.parametrize("page", ["change", "password"])
+def test_page_opened_before_an_erasure_does_not_bring_the_data_back(
+    client, root, ada, page, monkeypatch
+):
+    pages = {
+        "change": (page_of(ada), filled(ada, first_name="Augusta")),
+        "password": (
+            reverse("admin:auth_user_password_change", args=[ada.pk]),
+            {
+                "usable_password": "true",
+                "password1": "chosen-by-staff-9",
+                "password2": "chosen-by-staff-9",
+            },
+        ),
+    }
+    url, fields = pages[page]
+    assert client.get(url).status_code == 200
+    # Another request reads the account before it is erased, and has it after.
+    get_object = DjangoUserAdmin.get_object
+
+    def erase_after_reading(*args):
+        user = get_object(*args)
+        account_erasure.erase_account(ada.pk, by=ada, now=NOW)
+        return user
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DjangoUserAdmin, "get_object", erase_after_reading)
+        assert client.post(url, fields).status_code == 403
+    # The refusal has rolled it back.
+    account_erasure.erase_account(ada.pk, by=ada, now=NOW)
+    assert client.post(url, fields).status_code == 403
+    erased = User.objects.get(pk=ada.pk)
+    assert (erased.email, erased.first_name) == (f"{ada.pk}@erased.invalid", "Erased")
+    assert not erased.is_active
+    assert not erased.has_usable_password()
 
 
 def test_deleting_an_account_is_forbidden(client, root, ada):

@@ -4,9 +4,17 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from django.core.files.base import ContentFile
 from django.test import Client
 
-from accounts.models import AccountErasure, ApiToken, User
+from accounts.models import (
+    AccountErasure,
+    ApiToken,
+    CodePurpose,
+    EmailCode,
+    OutboxMessage,
+    User,
+)
 from payments.gateways.sandbox_models import FaultKind, SandboxCard, SandboxFault
 from payments.models import Dispute, Payment, Refund, RefundState, SavedCard
 from reservations.booking import account_erasure, drafts
@@ -21,6 +29,7 @@ from tests.factories_people import (
     StaffFactory,
     UserFactory,
     issue_token,
+    make_email_code,
 )
 from tests.factories_reservations import (
     CARD,
@@ -246,6 +255,38 @@ def test_what_an_earlier_request_writes_is_erased_an_hour_later(client, ada, tok
     assert (erased.first_name, erased.email) == ("Erased", f"{ada.pk}@erased.invalid")
     assert not SavedCard.objects.exists()
     assert AccountErasure.objects.get().finished_at == NOW + HOUR
+
+
+def test_account_in_use_again_is_erased_again_with_its_picture_and_card(ada):
+    """As after a restore of the database, or a command of the operator."""
+    account_erasure.erase_account(ada.pk, by=None, now=NOW)
+    account_erasure.finish_erasures(now=NOW + HOUR)
+    assert AccountErasure.objects.get().finished_at == NOW + HOUR
+    ada.thumbnail.save("portrait.png", ContentFile(b"1"))
+    card = SavedCardFactory(user=ada)
+    fault = SandboxFault.objects.create(operation="forget", kind=FaultKind.TIMEOUT_BEFORE)
+    later = NOW + timedelta(days=1)
+
+    account_erasure.erase_account(ada.pk, by=None, now=later)
+
+    erasure = AccountErasure.objects.get()
+    assert (erasure.begun_at, erasure.finished_at, erasure.picture) == (later, None, "")
+    assert not ada.thumbnail.storage.exists(ada.thumbnail.name)
+    fault.delete()
+    account_erasure.finish_erasures(now=later + HOUR)
+    assert not SandboxCard.objects.filter(reference=card.reference).exists()
+    assert AuditEntry.objects.filter(note="The account was erased.").count() == 2
+
+
+def test_rows_of_a_former_owner_of_the_address_stay(client, ada, token):
+    former = UserFactory()
+    revocation = make_email_code(CodePurpose.REVOCATION, ada.email, former)
+    fields = {"to": ada.email, "kind": "e-mail change", "created_at": NOW, "next_attempt_at": NOW}
+    message = OutboxMessage.objects.create(user=former, **fields)
+
+    assert delete(client, token).status_code == 200
+
+    assert (EmailCode.objects.get(), OutboxMessage.objects.get()) == (revocation, message)
 
 
 @pytest.mark.parametrize("is_guarded", [True, False])
