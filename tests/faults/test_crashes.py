@@ -9,8 +9,11 @@ from functools import partial
 
 import pytest
 
+from payments.gateways.sandbox import confirm_payment
+from payments.gateways.sandbox_models import SandboxPayment
 from reservations.models import Reservation
 from reservations.models.status import Status
+from tests.factories_people import SavedCardFactory
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
 from tests.faults import consistency, figures
 from tests.faults.client import BROKEN_CONNECTION, Answer, retry_until_resolved, run_concurrently
@@ -45,6 +48,8 @@ CANCEL = {
     "after the gateway's refund": Status.CANCELLED,
     "after refund": Status.CANCELLED,
 }
+# The checkout that follows the customer's confirmation at the bank. All of them end in a booking.
+CONFIRMED = ["after lookup", "in T2", "after T2", "after the gateway's capture"]
 CANCEL_REQUEST = {
     "in cancel": Status.PENDING,
     "after cancel": Status.CANCELLED,
@@ -170,6 +175,48 @@ def test_reconcile_payments_reports_what_it_resolved(short_lease_service, check_
     assert "1 captured" in done.stdout
     check = short_lease_service.manage("verify_integrity")
     assert (check.returncode, check.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("resolver", ["client retries", "reconcile_payments"])
+def test_crash_after_confirmation_at_the_bank_is_resolved(
+    resolver, short_lease_service, check_everything
+):
+    case = f"confirmed checkout crashes, {resolver}"
+    row = figures.get_row(case)
+    with short_lease_service.database.open():
+        world = World(short_lease_service)
+        captured = consistency.count_captures()
+        waiting = {}
+        for point in CONFIRMED:
+            customer = world.customer()
+            SavedCardFactory(user=customer.user, outcome="requires_action", saved_by_setup=True)
+            draft = world.draft(customer, world.room())
+            pay = partial(
+                customer.client.post,
+                "reservations/checkout",
+                ReservationId=draft.pk,
+                UseSavedPaymentInfo=True,
+            )
+            waiting[point] = draft.pk, pay
+
+    for point, (pk, pay) in waiting.items():
+        assert pay().code == "Processing"
+        with short_lease_service.database.open():
+            payment = Reservation.objects.get(pk=pk).payments.get()
+            confirm_payment(SandboxPayment.objects.get(key=payment.key).secret)
+        short_lease_service.crash(point)
+        row.count_answers([crashed(short_lease_service, point, pay())])
+        row.runs += 1
+        if resolver == "client retries":
+            assert retry_until_resolved(pay).code == "Confirmed"
+
+    check_everything(short_lease_service, case)
+    assert {status_of(short_lease_service, pk) for pk, _ in waiting.values()} == {Status.CONFIRMED}
+    with short_lease_service.database.open():
+        captured = consistency.count_captures() - captured
+    row.confirmed += len(CONFIRMED)
+    row.captures += captured
+    assert captured == len(CONFIRMED)
 
 
 @pytest.mark.parametrize("resolver", ["client retries", "reconcile_payments"])

@@ -110,9 +110,11 @@ class StripeServer(StripeOperations):
     def capture_in_dashboard(self, intent: str) -> None:
         self.capture(self.test, self.test.objects[intent], {})
 
-    def act_at_bank(self, *, confirms: bool, outcome: str = "good") -> dict[str, Any]:
-        """The customer confirms the last payment at the bank, or refuses it."""
-        intent = self.intents[-1]
+    def act_at_bank(
+        self, intent: dict[str, Any] | None = None, *, confirms: bool, outcome: str = "good"
+    ) -> dict[str, Any]:
+        """The customer confirms a payment at the bank, by default the last one, or refuses it."""
+        intent = intent or self.intents[-1]
         self.require_status(intent, "confirm", "requires_action")
         if confirms:
             with contextlib.suppress(StripeApiError):

@@ -1,0 +1,119 @@
+"""What must hold: after each rule, and when everything is settled."""
+
+import datetime as dt
+from collections.abc import Iterator
+from decimal import Decimal
+
+from django.db.models import Sum
+
+from payments.models import Payment, PaymentState, Refund, RefundState
+from reservations.booking import integrity
+from reservations.models import AllowanceEntry, PromoCode, Reservation
+from reservations.models.status import BOOKED_STATUSES, Status
+from tests.payments.machine.banks import Bank, Money
+
+MINUTE = dt.timedelta(minutes=1)
+# PAYMENT_ACTION_MINUTES.
+CONFIRMATION_TIME = 15 * MINUTE
+STATES_WITH_MONEY = {"authorized", "captured", "refunded"}
+USING_BENEFITS = BOOKED_STATUSES | {Status.PROCESSING}
+
+
+def find_problems(bank: Bank) -> Iterator[str]:
+    """Everything that must never be seen, not even for a moment."""
+    reservations = list(Reservation.objects.prefetch_related("payments__refunds"))
+    for reservation in reservations:
+        for problem in _find_problems_of(reservation, bank):
+            yield f"{reservation.status} {reservation.pk}: {problem}"
+    using = [each for each in reservations if each.status in USING_BENEFITS]
+    promo = PromoCode.objects.get()
+    promoted = sum(each.promo_code_id is not None for each in using)
+    if promo.uses != promoted:
+        yield f"the promo code has {promo.uses} uses, for {promoted} reservations"
+    for reservation in reservations:
+        entries = AllowanceEntry.objects.filter(reservation=reservation)
+        used = -(entries.aggregate(sum=Sum("hours"))["sum"] or 0)
+        listed = reservation.allowance_uses.aggregate(sum=Sum("hours"))["sum"] or 0
+        if used != (listed if reservation in using else 0):
+            yield f"{reservation.status} {reservation.pk}: {used} of {listed} hours used"
+
+
+def _find_problems_of(reservation: Reservation, bank: Bank) -> Iterator[str]:
+    payments = list(reservation.payments.all())
+    money = [each for payment in payments if (each := bank.get_money(payment.key))]
+    if any(each.captures > 1 for each in money) or sum(each.captures for each in money) > 1:
+        yield f"captured more than once: {money}"
+    kept = sum((each.kept for each in money), Decimal(0))
+    # The gateway may have executed a refund that we still call due.
+    due = sum((each.amount for each in _get_due_refunds(payments)), Decimal(0))
+    price = reservation.total_cost
+    if reservation.status in BOOKED_STATUSES:
+        wanted = {"authorized", "captured"} - (
+            {"captured"} if reservation.status == Status.PENDING else set()
+        )
+        if price and [each.amount for each in money if each.state in wanted] != [price]:
+            yield f"{price} is not secured by {money}"
+        if kept not in {0, price}:
+            yield f"{kept} was charged and not {price}"
+        if reservation.booked_at is None or reservation.booked_at >= reservation.start:
+            yield "was booked after its start"
+    elif reservation.status == Status.CANCELLED:
+        fee = _get_fee(money, reservation)
+        if fee not in {kept, kept - due}:
+            yield f"{kept} charged, {due} to be refunded, and the fee is {fee}"
+    elif 0 not in {kept, kept - due}:
+        yield f"{kept} charged, {due} to be refunded, without a booking"
+
+
+def _get_due_refunds(payments: list[Payment]) -> list[Refund]:
+    return [
+        refund
+        for payment in payments
+        for refund in payment.refunds.all()
+        if refund.state == RefundState.STARTED
+    ]
+
+
+def _get_fee(money: list[Money], reservation: Reservation) -> Decimal:
+    captured = sum((each.amount for each in money if each.captures), Decimal(0))
+    return captured - (reservation.refund_promised or 0)
+
+
+def find_late_holds(now: dt.datetime) -> Iterator[str]:
+    """Rooms that are held for too long, just after a run of reconcile_payments."""
+    for payment in Payment.objects.filter(reservation__status=Status.PROCESSING):
+        if payment.state == PaymentState.STARTED and (
+            now > payment.created_at + CONFIRMATION_TIME + MINUTE
+        ):
+            yield f"{payment.reservation_id} is Processing since {now - payment.created_at}"
+    processing = Reservation.objects.filter(status=Status.PROCESSING)
+    for reservation in processing.exclude(payments__state=PaymentState.STARTED):
+        yield f"{reservation.pk} is Processing without a payment"
+
+
+def find_unsettled(bank: Bank, now: dt.datetime) -> Iterator[str]:
+    """What is left although reconcile_payments has run and nobody acts."""
+    yield from find_late_holds(now)
+    known = set()
+    for payment in Payment.objects.select_related("reservation"):
+        money = bank.get_money(payment.key)
+        status = payment.reservation.status
+        known.add(payment.key)
+        name = f"payment of {status} {payment.reservation_id}"
+        if money is None:
+            if payment.state != PaymentState.VOIDED:
+                yield f"{name}: the gateway has no {payment.state} payment"
+            continue
+        if money.state != payment.state and {money.state, payment.state} & STATES_WITH_MONEY:
+            yield f"{name}: {payment.state} here, {money.state} at the gateway"
+        if money.state == "authorized" and status != Status.PENDING:
+            yield f"{name}: still authorized"
+        if payment.refunds.filter(state=RefundState.STARTED).exists():
+            yield f"{name}: a refund is still due"
+        if payment.refunds.filter(state=RefundState.REFUSED).exists():
+            yield f"{name}: a refund was refused"
+    if unknown := bank.get_keys() - known:
+        yield f"the gateway has money of {len(unknown)} unknown payments"
+    if Reservation.objects.filter(status=Status.PROCESSING).exists():
+        yield "a reservation is still Processing"
+    yield from map(str, integrity.find_problems(now=now))

@@ -1,0 +1,56 @@
+"""Runs the state machine, and counts what happened."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import time_machine
+from django.db import transaction
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.factories_reservations import NOW
+from tests.payments.machine.banks import Bank, SandboxBank
+from tests.payments.machine.machine import CheckoutMachine
+from tests.payments.machine.world import World
+
+
+@contextmanager
+def no_logs() -> Iterator[None]:
+    """The faults write thousands of lines."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def run_machine(
+    examples: int, *, bank: Bank | None = None, steps: int = 20, is_repeatable: bool = True
+) -> dict[str, int]:
+    """Run that many examples, and return counts. Raises what the machine has found.
+
+    Examples are not made smaller: the message has what happened, and each step is short.
+    """
+    phases = [Phase.generate]
+    CheckoutMachine.bank = bank or SandboxBank()
+    CheckoutMachine.counts = {}
+    with no_logs(), transaction.atomic():
+        # As the block around a test case.
+        transaction.get_connection().atomic_blocks[-1]._from_testcase = True
+        with time_machine.travel(NOW, tick=False):
+            CheckoutMachine.world = World()
+        run_state_machine_as_test(
+            CheckoutMachine,
+            settings=settings(
+                max_examples=examples,
+                stateful_step_count=steps,
+                deadline=None,
+                database=None,
+                derandomize=is_repeatable,
+                phases=phases,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+        transaction.set_rollback(True)
+    return CheckoutMachine.counts
