@@ -99,8 +99,9 @@ class Command(RegularJob):
         if is_compared:
             unknown = payments & Payment.objects.stale(now)
             self._process("unknown", unknown, payment_recovery.resolve_payment)
-        # Their customers may have confirmed them at the bank, and nobody has said so.
-        waiting = payments.waiting().filter(lease_until__gt=now)
+        # Their customers may have confirmed them at the bank, and nobody has said so. Or they were
+        # called off, and the gateway has not answered yet.
+        waiting = payments & Payment.objects.resolvable(now).filter(lease_until__gt=now)
         self._process("waiting", waiting, payment_recovery.resolve_payment)
         renewals = authorization_renewal.get_due(payments, now=now)
         self._process("renewal", renewals, authorization_renewal.renew_authorization)

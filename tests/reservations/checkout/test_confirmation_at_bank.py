@@ -250,6 +250,9 @@ def test_cancelling_waits_while_the_gateway_does_not_answer(waiting):
     with pytest.raises(ReservationNotOpen):
         cancellation.cancel(waiting.pk, user=waiting.user, now=NOW + MINUTE)
 
+    with time_machine.travel(NOW + MINUTE):
+        call_command("reconcile_payments")
+    assert SandboxPayment.objects.get().state == "voided"
     assert cancellation.cancel(waiting.pk, user=waiting.user, now=NOW + MINUTE).refund == 0
 
 
