@@ -93,6 +93,8 @@ def describe_world(world):
         if type_name == "AccountPaymentInfo":
             # Each is optional, because gateways need different ones.
             schema["required"] = [name for name in fields if name in known]
+    delete_account = document["components"]["schemas"]["DeleteAccountRequest"]["properties"]
+    delete_account["Token"] = {"enum": [world.unused_token]}
     for path in document["paths"].values():
         content = path["post"]["requestBody"]["content"]
         # The columns of CSV are the fields of JSON.
