@@ -4,6 +4,7 @@ Three have PostgreSQL, Patroni, etcd and PgBouncer. Two have the service and its
 of the first one shares the requests between both.
 """
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,8 +14,11 @@ from contextlib import ExitStack
 import pytest
 
 from tests.examples import read_examples
+from tests.faults import figures
 from tests.faults import machine as machines
+from tests.faults.customers import COUNT, STOP
 from tests.faults.machine import Machine, Network, read_commands
+from tests.faults.patroni import NEWER_PATRONI
 from tests.faults.processes import wait_for
 from tests.faults.service import ROOT
 from tests.faults.size import LONG
@@ -89,6 +93,9 @@ def set_up_database_server(machine: Machine) -> None:
         " /bin/true|' /etc/patroni/config.yml;"
         " sed -i 's/shared_buffers = 2GB/shared_buffers = 64MB/' /etc/patroni/roombook.conf"
     )
+    if NEWER_PATRONI.exists():
+        machine.run(find_command("install -D -m 644 deploy/patroni/version.conf"))
+        machine.run(find_command("ln -sf /opt/patroni/bin/patronictl"))
     machine.run(find_command("systemctl enable etcd"))
 
 
@@ -129,6 +136,10 @@ def write_settings(machine: Machine) -> None:
         "PAYMENT_GATEWAY": "sandbox",
         "DEFAULT_FROM_EMAIL": "rooms@example.com",
         "BIND": "0.0.0.0:8000",
+        # Eight customers book all the time, and what a failover leaves behind is resolved soon.
+        "CREATES_PER_HOUR": "0",
+        "GATEWAY_TIMEOUT": "2",
+        "PAYMENT_LEASE_SECONDS": "5",
         "METRICS_BIND": "127.0.0.1:9464",
     }
     (machine.root / "etc/roombook.env").write_text(
@@ -159,7 +170,7 @@ def switch_over(machine: Machine) -> str:
     """Make the synchronous standby the primary; return the name of the former one."""
     roles = read_roles(machine)
     old, standby = roles["Leader"], roles["Sync Standby"]
-    machine.run(f"{PATRONICTL} switchover --master {old} --candidate {standby} --force roombook")
+    machine.run(f"{PATRONICTL} switchover --leader {old} --candidate {standby} --force roombook")
     wait_for(lambda: find_primary(machine) not in {None, old}, "another primary")
     return old
 
@@ -170,7 +181,8 @@ def is_offered_as_primary(machine: Machine, name: str) -> bool:
     return machine.run(f"psql '{uri}' -Atc 'SELECT 1'", statuses={0, 2}).returncode == 0
 
 
-def test_walk_through_the_page_books_rooms_before_and_after_a_switchover(network):
+def set_up(network: dict[str, Machine]) -> None:
+    """Type the commands of the page, up to two servers of the service that share the requests."""
     on_all(network, DATABASES, set_up_database_server)
     db1, web1 = network["db1"], network["web1"]
     wait_for(
@@ -182,7 +194,9 @@ def test_walk_through_the_page_books_rooms_before_and_after_a_switchover(network
     for name in DATABASES:
         network[name].run(find_command("systemctl enable --now patroni"), statuses={0, 1})
     wait_for(lambda: find_primary(db1) is not None, "three servers")
-    primary = network[find_primary(db1)]
+    name = find_primary(db1)
+    assert name
+    primary = network[name]
     create_role = find_command("ROOMBOOK_PASSWORD=").replace("...", PASSWORD)
     primary.run(create_role)
     secret = primary.run(
@@ -205,6 +219,10 @@ def test_walk_through_the_page_books_rooms_before_and_after_a_switchover(network
     )
     web1.run("deploy/manage seed_demo --force")
 
+
+def test_walk_through_the_page_books_rooms_before_and_after_a_switchover(network):
+    set_up(network)
+    db1, web1 = network["db1"], network["web1"]
     for days in (30, 37):
         book(network, days)
     former = switch_over(db1)
@@ -221,9 +239,107 @@ def test_walk_through_the_page_books_rooms_before_and_after_a_switchover(network
         for job in ("send_outbox", "reconcile_payments", "expire_reservations", "verify_integrity"):
             network[name].run(f"systemctl start roombook-job@{job}")
 
-    # The control: nothing resets PgBouncer.
+
+# --- Customers who book in the meantime ----------------------------------------------------------
+
+PLAIN_PORT = 8080
+# nginx of web1 without TLS, which the customers of tests.faults.customers do not speak.
+PLAIN_SITE = f"""
+server {{
+    listen 127.0.0.1:{PLAIN_PORT};
+    location / {{
+        proxy_pass http://roombook;
+        proxy_http_version 1.1;
+        proxy_set_header Connection "";
+        proxy_set_header Host rooms.example.com;
+        proxy_set_header X-Forwarded-For $remote_addr;
+        proxy_set_header X-Forwarded-Proto https;
+    }}
+}}
+"""
+BOOK = (
+    "deploy/manage shell --no-imports --command"
+    f" 'from tests.faults import customers; customers.run({PLAIN_PORT})'"
+)
+# So many further bookings show that the service works again.
+FURTHER_BOOKINGS = 20
+
+
+def book_during(web1: Machine, case: str, fault: Callable[[], object]) -> figures.CaseFigures:
+    """Let customers book through nginx and PgBouncer before, during and after a fault."""
+    (web1.root / "etc/nginx/conf.d/plain.conf").write_text(PLAIN_SITE)
+    web1.run("nginx -t && nginx -s reload")
+    count_file, stop_file = (web1.root / str(path)[1:] for path in (COUNT, STOP))
+
+    for file in (count_file, stop_file):
+        file.unlink(missing_ok=True)
+
+    def has_more_than(bookings: int) -> bool:
+        assert not customers.done(), customers.result()
+        return count_file.exists() and int(count_file.read_text() or 0) > bookings
+
+    with ThreadPoolExecutor(1) as pool:
+        customers = pool.submit(web1.run, BOOK)
+        try:
+            wait_for(lambda: has_more_than(FURTHER_BOOKINGS), "bookings")
+            fault()
+            before = int(count_file.read_text())
+            wait_for(lambda: has_more_than(before + FURTHER_BOOKINGS), "further bookings")
+        finally:
+            stop_file.touch()
+        # Before it is what the service logs.
+        seen, pause, problems = json.loads(customers.result().stdout.splitlines()[-1])
+    row = figures.get_row(case)
+    vars(row).update(seen | {"case": case, "remarks": f"longest pause {pause:.1f} s"})
+    assert problems == []
+    assert row.defects == 0
+    return row
+
+
+def test_switchover_behind_pgbouncer_loses_no_booking(network):
+    web1, db1 = network["web1"], network["db1"]
+    row = book_during(web1, "PgBouncer: switchover", lambda: switch_over(db1))
+
+    assert row.lost == 0
+
+
+def kill_primary(network: dict[str, Machine]) -> None:
+    """Kill PostgreSQL and Patroni of the primary, not its PgBouncer. systemd starts Patroni."""
+    db1 = network["db1"]
+    old = find_primary(db1)
+    assert old
+    network[old].run("systemctl kill --signal=KILL patroni")
+    wait_for(lambda: find_primary(db1) not in {None, old}, "another primary")
+
+
+def test_killed_primary_behind_pgbouncer_loses_no_booking(network):
+    row = book_during(network["web1"], "PgBouncer: primary killed", lambda: kill_primary(network))
+
+    assert row.lost == 0
+
+
+def test_control_without_a_reset_clients_stay_with_the_former_primary(network):
+    db1 = network["db1"]
     on_all(
         network, DATABASES, lambda each: each.run("ln -sf /bin/true /etc/patroni/reset-pgbouncer")
     )
     former = switch_over(db1)
-    assert is_offered_as_primary(web1, former)
+    assert is_offered_as_primary(network["web1"], former)
+
+
+def test_primary_without_power_behind_pgbouncer_loses_no_booking(network):
+    """The last test: the machine is gone, with its PgBouncer and its member of etcd."""
+    install = find_command("install -D -m 755 deploy/patroni/reset-pgbouncer")
+    on_all(
+        network, DATABASES, lambda machine: machine.run(f"{install}; systemctl restart pgbouncer")
+    )
+    old = find_primary(network["db1"])
+    [survivor, _] = [each for name, each in network.items() if name in DATABASES and name != old]
+
+    def fail() -> None:
+        network[old].remove()
+        wait_for(lambda: read_roles(survivor).get("Leader") not in {None, old}, "another primary")
+
+    row = book_during(network["web1"], "PgBouncer: primary without power", fail)
+
+    assert row.lost == 0

@@ -1,0 +1,71 @@
+"""Customers on a machine of the service, who book through the proxy at a port of that machine.
+
+    deploy/manage shell --no-imports --command 'from tests.faults import customers; ...'
+
+They book until the file STOP exists. The file COUNT says how many bookings were confirmed so far.
+At the end, what they saw is printed as JSON, and whether the database agrees.
+"""
+
+import dataclasses
+import json
+import sys
+import time
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connections
+from factory.django import DjangoModelFactory
+
+from tests.faults import consistency, figures
+from tests.faults.database import Database
+from tests.faults.load import Load
+from tests.faults.service import Service
+
+STOP, COUNT = Path("/tmp/customers-stop"), Path("/tmp/customers-count")
+CLIENTS = 8
+# Longer than any failover.
+MAX_SECONDS = 240.0
+POLL_SECONDS = 0.1
+
+
+class InstalledService(Service):
+    """The service that systemd runs."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.database = Database("")
+
+
+def run(port: int) -> None:
+    """Book until STOP exists, then print the figures, the longest pause (s) and the problems."""
+    for each in DjangoModelFactory.__subclasses__():
+        # Other names than those of former customers.
+        each.reset_sequence(int(time.time()), force=True)
+    load = Load(InstalledService(port), CLIENTS, MAX_SECONDS)
+    longest = follow(load)
+    row = figures.CaseFigures("")
+    load.wait(row)
+    # Until then, payments without an outcome belong to their requests.
+    time.sleep(settings.PAYMENT_LEASE_SECONDS)
+    connections.close_all()
+    with load.service.database.open():
+        consistency.run_reconcile_payments()
+        problems = consistency.find_problems()
+        row.lost = len(load.find_lost())
+        row.captures = consistency.count_captures()
+    row.violations = len(problems)
+    sys.stdout.write(json.dumps([dataclasses.asdict(row), longest, problems]))
+
+
+def follow(load: Load) -> float:
+    """Wait until the customers are to stop; return the longest time without a booking."""
+    longest, count, since = 0.0, 0, time.monotonic()
+    while not STOP.exists() and time.monotonic() < load.until:
+        if load.count_acknowledged() > count:
+            now = time.monotonic()
+            longest = max(longest, now - since) if count else 0.0
+            count, since = load.count_acknowledged(), now
+            COUNT.write_text(str(count))
+        time.sleep(POLL_SECONDS)
+    load.stop()
+    return longest
