@@ -336,7 +336,7 @@ def test_card_is_deleted_at_the_gateway_if_its_row_cannot_be_saved(ada, monkeypa
     def fails(*args):
         raise RuntimeError("the database went away")
 
-    monkeypatch.setattr(saved_cards, "_replace_saved_card", fails)
+    monkeypatch.setattr(saved_cards, "replace_saved_card", fails)
     with pytest.raises(RuntimeError):
         saved_cards.save_card(ada, card(ada), now=NOW)
     assert not SandboxCard.objects.exists()
