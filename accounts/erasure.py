@@ -40,6 +40,10 @@ def erase(user: User, *, by: User | None, now: datetime) -> AccountErasure:
     return erasure
 
 
+def is_erased(user: User) -> bool:
+    return user.email.endswith(f"@{PSEUDONYM_DOMAIN}")
+
+
 def pseudonymize(account: ErasedAccount) -> None:
     """Replace what the account's row says of its owner. Nobody can sign in with it any more."""
     user = User(

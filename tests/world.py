@@ -25,6 +25,7 @@ from tests.factories_full import make_full_center, make_full_room, make_full_ser
 from tests.factories_people import (
     CODE,
     PASSWORD,
+    UserFactory,
     issue_token,
     make_email_code,
     make_entered_setup,
@@ -104,8 +105,6 @@ class World:
         ReservationFactory(user=self.ada, room=self.room, start=in_june, booked_at=NOW)
         self.waiting = self.make_waiting_reservation()
         self.token = issue_token(self.ada)
-        # An account that is not in use, and so can be deleted.
-        self.unused_token = issue_token(make_full_user("zoe@example.com"))
         CalendarAddress.get_secret(self.ada)
         make_email_code(CodePurpose.EMAIL_CHANGE, NEW_EMAIL, self.ada)
         make_email_code(CodePurpose.PASSWORD_RESET, self.ada.email, self.ada)
@@ -317,8 +316,11 @@ class World:
 
     def with_token(self, operation: OperationSchema, body: dict[str, Any]) -> dict[str, Any]:
         """The body with Ada's Token, if the operation needs one."""
-        token = self.unused_token if operation.name == "Delete account" else self.token
-        return {**body, "Token": token} if operation.needs_token else body
+        if not operation.needs_token:
+            return body
+        # Ada's account is in use, and so cannot be deleted.
+        is_used = operation.name != "Delete account"
+        return {**body, "Token": self.token if is_used else issue_token(UserFactory())}
 
     def call(self, name: str, path_end: str = "", **instead: Any) -> Any:
         """Send the operation's valid request with these fields changed, and roll it back."""

@@ -93,6 +93,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     class Meta:
         # Staff have a model of their own.
         verbose_name = "customer"
+        permissions = [("erase_user", "Erase, and export all data")]
         constraints = [
             models.UniqueConstraint(
                 Lower("email"),

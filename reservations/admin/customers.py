@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts import roles
-from accounts.admin.users import UserAdmin
 from accounts.models import User
+from reservations.admin.customer_data import CustomerDataAdmin
 from reservations.admin.formatting import format_time_span, render_status_badge
 from reservations.models import Reservation
 from roombook import money
@@ -45,12 +45,13 @@ class CustomerBookings:
 
 
 @admin.register(User)
-class CustomerAdmin(UserAdmin):
+class CustomerAdmin(CustomerDataAdmin):
     """Adds the bookings to the page of an account."""
 
     def get_account_context(self, request: HttpRequest, user: User) -> dict[str, object]:
+        context = super().get_account_context(request, user)
         if not roles.has_permission(request.user, roles.VIEW_RESERVATION):
-            return {}
+            return context
         rows = Reservation.objects.for_user(user).filter(
             roles.get_center_filter(request.user, roles.VIEW_RESERVATION)
         )
@@ -60,7 +61,7 @@ class CustomerAdmin(UserAdmin):
         sums = billed.aggregate(count=Count("pk"), billed=Sum("total_cost"))
         list_url = reverse("admin:reservations_reservation_changelist")
         add_url = reverse("admin:reservations_reservation_add")
-        return {
+        return context | {
             "bookings": CustomerBookings(
                 last=[
                     CustomerBooking(

@@ -55,18 +55,23 @@ def finish_erasures(*, now: dt.datetime) -> list[AccountErasure]:
     return overdue
 
 
+def find_obstacle(user: User) -> str:
+    """Return why the account cannot be erased, or an empty text."""
+    if user.type != UserType.ACCOUNT:
+        return STAFF
+    if Reservation.objects.for_user(user).filter(status__in=HOLDING_STATUSES).exists():
+        return BOOKINGS_AHEAD
+    return MONEY_OPEN if is_money_open(user) else ""
+
+
 @in_transaction
 def _erase(user_id: int, *, by: User | None, now: dt.datetime) -> AccountErasure:
     # What creates drafts takes the same locks in this order, so none is created meanwhile.
     lock_drafts(user_id, now=now)
     user = User.objects.lock(user_id)
-    if user.type != UserType.ACCOUNT:
-        raise AccountInUse(STAFF)
     _cancel_drafts(user, by=by, now=now)
-    if Reservation.objects.for_user(user).filter(status__in=HOLDING_STATUSES).exists():
-        raise AccountInUse(BOOKINGS_AHEAD)
-    if is_money_open(user):
-        raise AccountInUse(MONEY_OPEN)
+    if obstacle := find_obstacle(user):
+        raise AccountInUse(obstacle)
     return erasure.erase(user, by=by, now=now)
 
 

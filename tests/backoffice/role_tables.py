@@ -91,6 +91,8 @@ OPEN = {
 PAGES = {
     "auth_user_password_change": ("accounts.change_user", EVERYWHERE),
     "accounts_user_sign_out": ("accounts.change_user", EVERYWHERE),
+    "accounts_user_erase": ("accounts.erase_user", EVERYWHERE),
+    "accounts_user_export": ("accounts.erase_user", EVERYWHERE),
     "centers_time_zone": ("centers.view_center", CENTER),
     "centers_closure_holidays": ("centers.add_closure", CENTER),
     "centers_rate_examples": ("centers.view_rate", CENTER),
@@ -370,4 +372,7 @@ FORGED = {
     "centers.OpeningHours": {"weekday": 0, "opens": "03:00", "closes": "04:00"},
 }
 
-STAFF_PAGES = ("accounts_user_change", "auth_user_password_change", "accounts_user_sign_out")
+STAFF_PAGES = (
+    *("accounts_user_change", "auth_user_password_change", "accounts_user_sign_out"),
+    *("accounts_user_erase", "accounts_user_export"),
+)

@@ -123,6 +123,9 @@ def test_custom_pages_require_their_permission(actor, rows, world):
             args, query, method = [], {}, actor.client.get
             if name in ("auth_user_password_change", "accounts_user_sign_out"):
                 args = [customer.pk]
+            elif name in ("accounts_user_erase", "accounts_user_export"):
+                args = [customer.pk]
+                method = actor.client.get if name.endswith("erase") else actor.client.post
             elif name == "reservations_webhookendpoint_credentials":
                 args = [rows["reservations.WebhookEndpoint"]["ab".index(which)].pk]
             elif name == "reservations_report":

@@ -1,0 +1,110 @@
+"""Staff erase customers, and export what is stored about them."""
+
+import json
+
+import pytest
+from django.contrib.auth.models import Group, Permission
+from django.urls import reverse
+
+from accounts.models import User
+from reservations.models import Reservation
+from reservations.models.status import HOLDING_STATUSES, Status
+from roombook.backoffice.models import AuditEntry
+from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
+from tests.world import World
+
+
+def get_url(name, user):
+    return reverse(f"admin:accounts_user_{name}", args=[user.pk])
+
+
+@pytest.fixture
+def customer(world):
+    return UserFactory(email="leaving@example.com", first_name="Lea", last_name="Vogel")
+
+
+@pytest.fixture
+def admin_user(world):
+    return AdministratorFactory()
+
+
+@pytest.fixture
+def admin_client(client, admin_user):
+    client.force_login(admin_user)
+    return client
+
+
+def grant(group_name):
+    Group.objects.get(name=group_name).permissions.add(
+        Permission.objects.get(codename="erase_user")
+    )
+
+
+def test_erase_page_says_what_stays_and_erases_after_confirmation(
+    admin_client, admin_user, customer
+):
+    url = get_url("erase", customer)
+    assert url in admin_client.get(get_url("change", customer)).content.decode()
+
+    page = admin_client.get(url).content.decode()
+    assert "Stays, under a pseudonym, for the books" in page
+    assert User.objects.get(pk=customer.pk).email == customer.email
+    done = admin_client.post(url, follow=True)
+
+    page = done.content.decode()
+    assert "The customer was erased." in page
+    assert url not in page
+    assert 'name="_save"' not in page
+    erased = User.objects.get(pk=customer.pk)
+    assert erased.get_full_name() == f"Erased customer {customer.pk}"
+    entry = AuditEntry.objects.get(note="The account was erased.")
+    assert (entry.actor, entry.object_name) == (admin_user, f"customer {customer.pk}")
+    history = admin_client.get(get_url("history", customer)).content.decode()
+    assert "The account was erased." in history
+    assert customer.email not in history
+    assert admin_client.post(url).status_code == 403
+
+
+def test_erase_page_refuses_a_customer_with_bookings(admin_client, world: World):
+    url = get_url("erase", world.ada)
+
+    page = admin_client.get(url).content.decode()
+    assert "Not possible" in page
+    assert "Erase this customer</button>" not in page
+    page = admin_client.post(url, follow=True).content.decode()
+
+    assert "There are bookings or requests that have not ended yet." in page
+    assert User.objects.get(pk=world.ada.pk).email == world.ada.email
+    rows = Reservation.objects.filter(user=world.ada)
+    assert rows.filter(status__in=HOLDING_STATUSES).exists()
+    assert rows.filter(status=Status.NEW).exists()
+
+
+def test_export_downloads_the_data_and_is_recorded(admin_client, admin_user, world):
+    url = get_url("export", world.ada)
+    assert url in admin_client.get(get_url("change", world.ada)).content.decode()
+
+    assert admin_client.get(url).status_code == 405
+    response = admin_client.post(url)
+
+    document = json.loads(b"".join(response.streaming_content))
+    assert document["Account"]["EmailAddress"] == world.ada.email
+    assert response["Content-Disposition"] == f'attachment; filename="customer-{world.ada.pk}.json"'
+    assert AuditEntry.objects.get(note="Exported all data of the account.").actor == admin_user
+
+
+def test_both_need_the_permission_at_all_centers_and_a_customer(client, staff, world, customer):
+    everywhere, at_center = staff("Manager"), staff("Manager", world.center)
+
+    def post(user, name, account):
+        client.force_login(user)
+        return client.post(get_url(name, account)).status_code
+
+    assert {post(everywhere, name, customer) for name in ("erase", "export")} == {403}
+    grant("Manager")
+    for account in (world.ada, customer):
+        assert {post(at_center, name, account) for name in ("erase", "export")} == {403}
+    assert {post(everywhere, name, StaffFactory()) for name in ("erase", "export")} == {403}
+    assert post(everywhere, "export", customer) == 200
+    assert post(everywhere, "erase", customer) == 302
+    assert not User.objects.get(pk=customer.pk).is_active
