@@ -41,8 +41,11 @@ def test_operations_and_pages_without_database_say_when_to_try_again(client, mon
 
     monkeypatch.setattr(BaseDatabaseWrapper, "_cursor", fail)
     answers = {path: client.get(path) for path in pages}
-    sign_in = {"EmailAddress": "a@example.com", "Password": "p"}
-    body = {"Token": "t", **sign_in, "WebhookId": 1, "AccessKey": "k"}
+    password = "Quiet-Harbour-27"
+    sign_in = {"EmailAddress": "a@example.com", "Password": password}
+    sign_up = {"FirstName": "Ada", "LastName": "Byron", "NewEmailAddress": "b@example.com"}
+    reset = {"Code": "12345678", "NewPassword": password, "ConfirmNewPassword": password}
+    body = {"Token": "t", **sign_in, **sign_up, **reset, "WebhookId": 1, "AccessKey": "k"}
     for operation in ALL_OPERATIONS:
         for path in (operation.path, f"{operation.path}.csv"):
             answers[path] = post(client, path, body)
