@@ -19,6 +19,7 @@ ROUTES = [
     ("POST", rf"{METHOD}/attach", "attach", known.PaymentMethodAttachParams),
     ("POST", rf"{METHOD}/detach", "detach", known.PaymentMethodDetachParams),
     ("POST", "/v1/customers", "create_customer", known.CustomerCreateParams),
+    ("DELETE", r"/v1/customers/(\w+)", "delete_customer", known.CustomerDeleteParams),
     ("POST", "/v1/payment_intents", "create_intent", known.PaymentIntentCreateParams),
     ("GET", "/v1/payment_intents", "list_intents", known.PaymentIntentListParams),
     ("GET", INTENT, "retrieve", known.PaymentIntentRetrieveParams),

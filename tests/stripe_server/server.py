@@ -305,6 +305,9 @@ class StripeRequestHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.serve(urlsplit(self.path).query)
 
+    def do_DELETE(self) -> None:
+        self.serve("")
+
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         self.serve(self.rfile.read(length).decode())

@@ -1,4 +1,4 @@
-"""Stripe's SetupIntents and Checkout Sessions in setup mode, and what customers do with them."""
+"""Stripe's SetupIntents and Checkout Sessions in setup mode, and the deletion of customers."""
 
 from typing import Any
 
@@ -16,6 +16,15 @@ class SetupOperations:
     store: Any
     create_payment_method: Any
     attach: Any
+
+    def delete_customer(self, mode: Any, customer: dict[str, Any], _: Any) -> dict[str, Any]:
+        """Delete the customer, which detaches its cards."""
+        for method in mode.get_all("payment_method"):
+            if method["customer"] == customer["id"]:
+                method["customer"] = None
+                method["metadata"]["detached"] = "1"
+        del mode.objects[customer["id"]]
+        return {"id": customer["id"], "object": "customer", "deleted": True}
 
     def create_setup_intent(self, mode: Any, params: dict[str, Any]) -> dict[str, Any]:
         if params["customer"] not in mode.objects:
