@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from django.contrib.auth.hashers import make_password
 from django.db import IntegrityError
 
 from accounts import email_codes, emails
@@ -34,18 +35,25 @@ def request_email_change(
         )
     if new_email == user.email:
         raise InvalidRequest({"new_email_address": "This is the address of your account already."})
-    for email in (new_email, user.email):
-        SignInAttempts(email, network_address).count_code(now)
-    _send_codes(user, new_email, now)
+    # Not for the present address too: requests of strangers would keep the owner from leaving it.
+    attempts = SignInAttempts(new_email, network_address)
+    attempts.count_code(now)
+    _send_codes(user, new_email, attempts.network_digest, now)
 
 
 @in_transaction
-def _send_codes(user: User, new_email: str, now: datetime) -> None:
+def _send_codes(user: User, new_email: str, network: str, now: datetime) -> None:
     is_taken = User.objects.filter(email=new_email).exists()
     code = email_codes.issue(
-        CodePurpose.EMAIL_CHANGE, new_email, None if is_taken else user, now=now
+        CodePurpose.EMAIL_CHANGE,
+        new_email,
+        None if is_taken else user,
+        network=network,
+        now=now,
     )
-    revocation = email_codes.issue(CodePurpose.REVOCATION, user.email, user, now=now)
+    revocation = email_codes.issue(
+        CodePurpose.REVOCATION, user.email, user, network=network, now=now
+    )
     emails.send_email_change_code(
         user.pk,
         new_email,
@@ -90,6 +98,9 @@ def confirm_email(
 @in_transaction
 def _confirm(code: EmailCode, attempts: SignInAttempts, now: datetime) -> tuple[User, str]:
     user = User.objects.lock(code.user_id) if code.user_id else User(**code.new_account)
+    if not user.pk and code.network != attempts.network_digest:
+        # Somebody else may have chosen the password, and waits for the owner to confirm the code.
+        user.password = make_password(None)
     email_codes.use(code, now)
     if not user.is_active:
         raise email_codes.build_wrong_code_error()

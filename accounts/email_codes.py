@@ -1,5 +1,6 @@
 """Codes by e-mail: which are issued, and who may try them (B22.2)."""
 
+import re
 import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -7,13 +8,15 @@ from datetime import datetime, timedelta
 from django.db.models import F, Q
 
 from accounts.limits import SignInAttempts
-from accounts.models import CodePurpose, EmailCode, User, canonicalize_email
+from accounts.models import CodePurpose, EmailCode, User
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest
 
 CODE_DIGITS = 8
 LIFETIME = timedelta(minutes=30)
 REVOCATION_LIFETIME = timedelta(days=7)
+# 128 bits, with spaces or dashes.
+REVOCATION_FORMAT = re.compile(r"\s*([0-9a-fA-F][\s-]*){32}")
 
 
 def issue(
@@ -21,10 +24,11 @@ def issue(
     email: str,
     user: User | None,
     *,
+    network: str,
     new_account: dict[str, str] | None = None,
     now: datetime,
 ) -> str:
-    """Create a code for a canonical address and return it.
+    """Create a code for a canonical address, requested from a network (its digest); return it.
 
     Earlier ones stay valid, so that nobody's request ends somebody else's. Without an account, new
     or existing, nothing fits the code.
@@ -38,6 +42,7 @@ def issue(
         purpose=purpose,
         email=email,
         user=user,
+        network=network,
         new_account=new_account or {},
         expires_at=now + (REVOCATION_LIFETIME if is_revocation else LIFETIME),
     )
@@ -64,8 +69,12 @@ def verify(
         TooManyRequests: too many failed attempts.
     """
     attempts = SignInAttempts(email, network_address)
+    if CodePurpose.REVOCATION in purposes:
+        revocation = _find_revocation(attempts.email, code, now)
+        if revocation is not None:
+            return revocation
     attempts.check(now)
-    found = _find_or_count_try(purposes, canonicalize_email(email), code, now)
+    found = _find_or_count_try(purposes, attempts, code, now)
     if found is None:
         attempts.count(now)
         raise build_wrong_code_error()
@@ -74,16 +83,31 @@ def verify(
     return found
 
 
+def _find_revocation(email: str, code: str, now: datetime) -> EmailCode | None:
+    """Return the row of a revocation.
+
+    It is too long to be guessed, so no failed attempts keep the owner from using it.
+    """
+    if not REVOCATION_FORMAT.fullmatch(code):
+        return None
+    rows = EmailCode.objects.open(now).filter(email=email, purpose=CodePurpose.REVOCATION)
+    return next((row for row in rows if row.has_code(code)), None)
+
+
 @in_transaction
 def _find_or_count_try(
-    purposes: Collection[CodePurpose], email: str, code: str, now: datetime
+    purposes: Collection[CodePurpose], attempts: SignInAttempts, code: str, now: datetime
 ) -> EmailCode | None:
-    rows = EmailCode.objects.open(now).filter(email=email, purpose__in=purposes)
+    rows = EmailCode.objects.open(now).filter(
+        email=attempts.email, purpose__in={*purposes} - {CodePurpose.REVOCATION}
+    )
     # Locked, so that parallel guesses get no more tries.
     for row in rows.select_for_update().order_by("pk"):
         if row.has_code(code):
             return row
-    rows.exclude(purpose=CodePurpose.REVOCATION).update(tries=F("tries") + 1)
+    is_same_network = Q(network=attempts.network_digest)
+    rows.filter(is_same_network).update(tries=F("tries") + 1)
+    rows.exclude(is_same_network).update(tries_elsewhere=F("tries_elsewhere") + 1)
     return None
 
 

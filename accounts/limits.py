@@ -282,7 +282,7 @@ class SignInAttempts:
         """Whether the account signed in from this network recently."""
         return KnownNetwork.objects.filter(
             user__email=self.email,
-            digest=self._network_digest,
+            digest=self.network_digest,
             last_sign_in_at__gt=now - KNOWN_NETWORK_LIFETIME,
         ).exists()
 
@@ -296,14 +296,15 @@ class SignInAttempts:
 
     def record_success(self, user: User, now: datetime) -> None:
         """Remember the network: the account has proved all that it can prove."""
-        KnownNetwork.record(user.pk, self._network_digest, now=now)
+        KnownNetwork.record(user.pk, self.network_digest, now=now)
 
     @property
     def _email_key(self) -> str:
         return f"{self.account_key} {self.network_key}"
 
     @property
-    def _network_digest(self) -> str:
+    def network_digest(self) -> str:
+        """A keyed hash of the network address, which can be stored."""
         return salted_hmac("accounts.network", self.network_key, algorithm="sha256").hexdigest()
 
     @contextmanager

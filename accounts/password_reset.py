@@ -23,16 +23,20 @@ def request_password_reset(*, email: str, network_address: str, now: datetime) -
         TooManyRequests: too many requests of the network, or for this address.
     """
     email = canonicalize_valid_email(email, field="email_address")
-    SignInAttempts(email, network_address).count_code(now)
-    _find_account_and_send_code(email, now)
+    attempts = SignInAttempts(email, network_address)
+    attempts.count_code(now)
+    _find_account_and_send_code(email, attempts.network_digest, now)
 
 
 @in_transaction
-def _find_account_and_send_code(email: str, now: datetime) -> None:
-    send_code(email, User.objects.filter(email=email).first(), is_for_sign_up=False, now=now)
+def _find_account_and_send_code(email: str, network: str, now: datetime) -> None:
+    user = User.objects.filter(email=email).first()
+    send_code(email, user, network=network, is_for_sign_up=False, now=now)
 
 
-def send_code(email: str, user: User | None, *, is_for_sign_up: bool, now: datetime) -> None:
+def send_code(
+    email: str, user: User | None, *, network: str, is_for_sign_up: bool, now: datetime
+) -> None:
     """Write an e-mail with a code, if the account may use one.
 
     The same rows are written otherwise, so that the requests of strangers cannot be told apart by
@@ -40,7 +44,11 @@ def send_code(email: str, user: User | None, *, is_for_sign_up: bool, now: datet
     """
     is_allowed = user is not None and _may_reset(user)
     code = email_codes.issue(
-        CodePurpose.PASSWORD_RESET, email, user if is_allowed else None, now=now
+        CodePurpose.PASSWORD_RESET,
+        email,
+        user if is_allowed else None,
+        network=network,
+        now=now,
     )
     is_active = user is not None and user.is_active
     emails.send_password_reset_code(

@@ -76,7 +76,7 @@ register(
 )
 register(
     EmailCode,
-    "email user digest new_account",
+    "email user digest network new_account",
     purpose="To prove that somebody reads the e-mails to an address.",
     kept="30 minutes, or seven days for the former address; `prune_tokens` deletes it.",
     at_erasure=DELETED,

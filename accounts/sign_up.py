@@ -38,18 +38,21 @@ def sign_up(
         problems["password"] = problem
     if problems:
         raise InvalidRequest(problems)
-    SignInAttempts(user.email, network_address).count_code(now)
+    attempts = SignInAttempts(user.email, network_address)
+    attempts.count_code(now)
     user.password = make_password(password)
-    _send_code(user, now)
+    _send_code(user, attempts.network_digest, now)
 
 
 @in_transaction
-def _send_code(new: User, now: datetime) -> None:
+def _send_code(new: User, network: str, now: datetime) -> None:
     existing = User.objects.filter(email=new.email).first()
     if existing:
-        password_reset.send_code(new.email, existing, is_for_sign_up=True, now=now)
+        password_reset.send_code(new.email, existing, network=network, is_for_sign_up=True, now=now)
         return
     # The account is created with the code only: nobody can take an address that is not theirs.
     fields = {field: getattr(new, field) for field in (*PROFILE_FIELDS, "password")}
-    code = email_codes.issue(CodePurpose.SIGN_UP, new.email, None, new_account=fields, now=now)
+    code = email_codes.issue(
+        CodePurpose.SIGN_UP, new.email, None, network=network, new_account=fields, now=now
+    )
     emails.send_sign_up_code(new.email, code, expires_at=now + email_codes.LIFETIME, now=now)

@@ -9,7 +9,10 @@ from django.db import models
 from django.db.models import Q
 from django.utils.crypto import constant_time_compare, salted_hmac
 
+# Wrong codes from the network that requested the code, and from all others together: otherwise
+# strangers could end a code that its owner waits for.
 MAX_TRIES = 5
+MAX_TRIES_ELSEWHERE = 20
 
 
 class CodePurpose(models.TextChoices):
@@ -23,7 +26,11 @@ class CodePurpose(models.TextChoices):
 
 class EmailCodeQuerySet(models.QuerySet["EmailCode"]):
     def open(self, now: datetime) -> Self:
-        return self.filter(expires_at__gt=now, tries__lt=MAX_TRIES)
+        return self.filter(
+            expires_at__gt=now,
+            tries__lt=MAX_TRIES,
+            tries_elsewhere__lt=MAX_TRIES_ELSEWHERE,
+        )
 
     def expired(self, now: datetime) -> Self:
         return self.filter(expires_at__lte=now)
@@ -42,7 +49,16 @@ class EmailCode(models.Model):
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="email_codes"
     )
     digest = models.CharField(max_length=64, blank=True, editable=False)
+    network = models.CharField(
+        max_length=64,
+        db_default="",
+        editable=False,
+        help_text="A keyed hash of the network that requested the code.",
+    )
     tries = models.PositiveSmallIntegerField(default=0)
+    tries_elsewhere = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="From other networks."
+    )
     expires_at = models.DateTimeField(db_index=True)
     new_account = models.JSONField(
         default=dict, help_text="The fields of the account that a confirmed sign-up creates."

@@ -141,6 +141,25 @@ def test_code_of_the_notice_takes_the_account_back(client, ada, token):
     assert get_details(reset(client, OLD, revocation)) == WRONG_CODE
 
 
+def test_revocation_works_however_many_attempts_have_failed(client, token):
+    change(client, token)
+    code = read_code(OLD)
+    for number in range(10):
+        for _ in range(5):
+            reset(client, OLD, "1", address=f"198.51.100.{number}")
+    assert reset(client, OLD, "0" * 32).status_code == 429
+
+    assert reset(client, OLD, f"{code[:16].upper()}-{code[16:]} ").status_code == 200
+
+
+def test_strangers_who_request_codes_do_not_keep_the_owner_from_changing(client, token):
+    for number in range(10):
+        fields = {"EmailAddress": OLD, "address": f"198.51.100.{number}"}
+        assert call(client, "request-password-reset", **fields).status_code == 200
+
+    assert change(client, token).status_code == 200
+
+
 def test_revocation_before_the_confirmation_cancels_the_change(client, ada, token):
     change(client, token)
     code = read_code(NEW)
