@@ -41,6 +41,8 @@ NOT_RUN = {
     "payment_intent.": EVENTS,
     "charge.": EVENTS,
     "refund.": EVENTS,
+    "setup_intent.": EVENTS,
+    "checkout.session.": EVENTS,
     "apt-get install pgbackrest": NO_NETWORK,
     "17 2 * * * postgres": NO_CRON,
     "rsync --archive": NO_NETWORK,
