@@ -9,7 +9,7 @@ from accounts import email_codes, emails
 from accounts.limits import SignInAttempts
 from accounts.models import ApiToken, CodePurpose, EmailCode, User, UserType
 from accounts.profile import EMAIL_TAKEN, canonicalize_valid_email
-from accounts.sign_in import require_password
+from accounts.sign_in import lock_verified, require_password
 from roombook.backoffice import audit_log
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest
@@ -43,6 +43,7 @@ def request_email_change(
 
 @in_transaction
 def _send_codes(user: User, new_email: str, network: str, now: datetime) -> None:
+    user = lock_verified(user, field="password")
     is_taken = User.objects.filter(email=new_email).exists()
     code = email_codes.issue(
         CodePurpose.EMAIL_CHANGE,

@@ -122,6 +122,17 @@ def require_password(
     attempts.check(now)
 
 
+def lock_verified(user: User, *, field: str) -> User:
+    """Lock an account whose password was just verified, and return its current row.
+
+    Raises InvalidRequest: the password was changed or the account disabled since; names ``field``.
+    """
+    locked = User.objects.lock(user.pk)
+    if locked.password != user.password or not locked.is_active:
+        raise InvalidRequest({field: "The password was changed elsewhere meanwhile."})
+    return locked
+
+
 def require_same_passwords(new_password: str, confirm_new_password: str) -> None:
     """Raise InvalidRequest if the two differ."""
     if new_password != confirm_new_password:
@@ -139,9 +150,7 @@ def find_password_problem(password: str, user: User) -> str:
 
 @in_transaction
 def _replace_password_hash(user: User, new_hash: str, kept_token: ApiToken, now: datetime) -> None:
-    locked = User.objects.lock(user.pk)
-    if locked.password != user.password:
-        raise InvalidRequest({"current_password": "The password was changed elsewhere meanwhile."})
+    locked = lock_verified(user, field="current_password")
     set_password_hash(locked, new_hash, kept_token=kept_token, now=now)
 
 

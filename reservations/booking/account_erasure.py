@@ -9,6 +9,7 @@ import logging
 
 from accounts import erasure
 from accounts.models import AccountErasure, User, UserType
+from accounts.sign_in import lock_verified
 from payments import saved_cards
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.booking import alerts
@@ -34,12 +35,18 @@ MONEY_OPEN = (
 OVERDUE_AFTER = dt.timedelta(days=1)
 
 
-def erase_account(user_id: int, *, by: User | None, now: dt.datetime) -> None:
+def erase_account(
+    user_id: int, *, by: User | None, verified: User | None = None, now: dt.datetime
+) -> None:
     """Cancel the account's drafts and erase it. A second call does what the first left undone.
 
-    Raises AccountInUse: nothing was changed.
+    `verified` is the account with the password that its owner has proved.
+
+    Raises:
+        AccountInUse: nothing was changed.
+        InvalidRequest: the password has been changed since; nothing else was changed.
     """
-    begun = _erase(user_id, by=by, now=now)
+    begun = _erase(user_id, by=by, verified=verified, now=now)
     # After a restore, the log says who has to be erased again (docs/privacy.md).
     logger.info("Account %s was erased.", user_id)
     _finish(begun, now=now)
@@ -65,10 +72,15 @@ def find_obstacle(user: User) -> str:
 
 
 @in_transaction
-def _erase(user_id: int, *, by: User | None, now: dt.datetime) -> AccountErasure:
+def _erase(
+    user_id: int, *, by: User | None, verified: User | None, now: dt.datetime
+) -> AccountErasure:
     # What creates drafts takes the same locks in this order, so none is created meanwhile.
     lock_drafts(user_id, now=now)
-    user = User.objects.lock(user_id)
+    if verified is None:
+        user = User.objects.lock(user_id)
+    else:
+        user = lock_verified(verified, field="password")
     _cancel_drafts(user, by=by, now=now)
     if obstacle := find_obstacle(user):
         raise AccountInUse(obstacle)

@@ -74,4 +74,4 @@ class DeleteAccount(Operation):
             network_address=get_client_address(self.request),
             now=now,
         )
-        account_erasure.erase_account(user.pk, by=user, now=now)
+        account_erasure.erase_account(user.pk, by=user, verified=user, now=now)

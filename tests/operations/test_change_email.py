@@ -7,6 +7,8 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
+from accounts import email_change
+from accounts import sign_in as sign_in_module
 from accounts.models import EmailCode, OutboxMessage
 from tests.concurrency import run_concurrently
 from tests.factories_people import (
@@ -158,6 +160,27 @@ def test_strangers_who_request_codes_do_not_keep_the_owner_from_changing(client,
         assert call(client, "request-password-reset", **fields).status_code == 200
 
     assert change(client, token).status_code == 200
+
+
+@pytest.mark.parametrize("operation", ["change-email", "delete"])
+def test_old_password_is_of_no_use_once_the_owner_has_reset_it(
+    client, ada, token, operation, monkeypatch
+):
+    call(client, "request-password-reset", EmailAddress=OLD)
+    code = read_code(OLD)
+    require_password = sign_in_module.require_password
+
+    def reset_after_verifying(*args, **kwargs):
+        require_password(*args, **kwargs)
+        assert reset(client, OLD, code).status_code == 200
+
+    for module in (sign_in_module, email_change):
+        monkeypatch.setattr(module, "require_password", reset_after_verifying)
+    fields = {"Token": token, "NewEmailAddress": NEW, "Password": PASSWORD}
+    changed_meanwhile = "Password: The password was changed elsewhere meanwhile."
+    assert get_details(call(client, operation, **fields)) == changed_meanwhile
+    assert sign_in(client, OLD, NEW_PASSWORD).status_code == 200
+    assert not EmailCode.objects.exists()
 
 
 def test_revocation_before_the_confirmation_cancels_the_change(client, ada, token):
