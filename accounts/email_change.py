@@ -7,7 +7,7 @@ from django.db import IntegrityError
 
 from accounts import email_codes, emails
 from accounts.limits import SignInAttempts
-from accounts.models import ApiToken, CodePurpose, EmailCode, User, UserType
+from accounts.models import ApiToken, CodePurpose, EmailCode, OutboxMessage, User, UserType
 from accounts.profile import EMAIL_TAKEN, canonicalize_valid_email
 from accounts.sign_in import lock_verified, require_password
 from roombook.backoffice import audit_log
@@ -109,5 +109,7 @@ def _confirm(code: EmailCode, attempts: SignInAttempts, now: datetime) -> tuple[
     user.last_login = now
     with audit_log.acting_as(user):
         user.save(update_fields=["email", "last_login"] if user.pk else None)
+    # The code was sent before the account existed.
+    OutboxMessage.objects.filter(user=None, to=user.email).update(user=user)
     attempts.record_right_password(user, now)
     return user, ApiToken.issue(user, now=now)

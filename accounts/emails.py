@@ -8,18 +8,14 @@ from babel.dates import format_datetime
 from django.conf import settings
 from django.template.loader import render_to_string
 
-from accounts.models.outbox_message import OutboxMessage, parse_sender
-from accounts.outbox import suppress_mail_errors
-
-# These e-mails contain a link or a code that opens an account: pages do not show their text.
-INVITATION_KIND = "staff invitation"
-SIGN_UP_KIND = "sign-up"
-PASSWORD_RESET_KIND = "password reset"
-EMAIL_CHANGE_KIND = "e-mail change"
-EXPORT_KIND = "export"
-SECRET_KINDS = frozenset(
-    {INVITATION_KIND, SIGN_UP_KIND, PASSWORD_RESET_KIND, EMAIL_CHANGE_KIND, EXPORT_KIND}
+from accounts.models.outbox_message import (
+    EMAIL_CHANGE_KIND,
+    PASSWORD_RESET_KIND,
+    SIGN_UP_KIND,
+    OutboxMessage,
+    parse_sender,
 )
+from accounts.outbox import suppress_mail_errors
 
 
 class EmailBody(TypedDict):

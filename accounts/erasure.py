@@ -11,12 +11,11 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.sessions.models import Session
 
 from accounts.models import AccountErasure, User
+from accounts.models.account_erasure import PSEUDONYM_DOMAIN
 from accounts.models.search_text import build_search_text
 from roombook.backoffice import audit_log
 from roombook.personal_data import ErasedAccount, erase_account_data
 
-# The domain is reserved: no e-mail can be sent there (RFC 2606).
-PSEUDONYM_DOMAIN = "erased.invalid"
 # A request that began before an erasure can write what it had read. After this time, none is left.
 LONGEST_REQUEST = timedelta(hours=1)
 

@@ -9,6 +9,7 @@ from django.utils.http import urlsafe_base64_encode
 
 from accounts import emails
 from accounts.models import User
+from accounts.models.outbox_message import INVITATION_KIND
 from roombook.db.transactions import in_transaction
 
 
@@ -31,7 +32,7 @@ def send_invitation(user: User, *, base_url: str, invited_by: User, now: datetim
     emails.enqueue_email(
         user_id=user.pk,
         to=user.email,
-        kind=emails.INVITATION_KIND,
+        kind=INVITATION_KIND,
         about=f"account {user.pk}",
         heading=f"Your access to {service}",
         paragraphs=paragraphs,

@@ -6,6 +6,7 @@ recognize a repetition.
 """
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
@@ -106,7 +107,7 @@ def _send(message: OutboxMessage, clock: Callable[[], datetime]) -> bool:
     try:
         connection.open()
     except Exception as error:
-        _record_failure(message, _describe_error(error), clock())
+        _record_failure(message, _describe_error(error, message), clock())
         return False
     try:
         email = message.as_email
@@ -114,7 +115,7 @@ def _send(message: OutboxMessage, clock: Callable[[], datetime]) -> bool:
         if email.send() == 0:
             raise ValueError("The e-mail has no recipient.")
     except Exception as error:
-        _record_failure(message, _describe_error(error), clock())
+        _record_failure(message, _describe_error(error, message), clock())
     else:
         # It is sent, whatever another process recorded in the meantime.
         _update(
@@ -124,6 +125,7 @@ def _send(message: OutboxMessage, clock: Callable[[], datetime]) -> bool:
             sent_at=clock(),
             next_attempt_at=None,
             last_error="",
+            **_get_cleared_text(message),
         )
     finally:
         # An error while closing does not undo the sending.
@@ -139,7 +141,14 @@ def _record_failure(message: OutboxMessage, error: str, now: datetime) -> None:
         _update(message, claimed, next_attempt_at=next_attempt_at, last_error=error)
         logger.warning("%s could not be sent: %s", message, error)
     else:
-        _update(message, claimed, state=OutboxState.FAILED, next_attempt_at=None, last_error=error)
+        _update(
+            message,
+            claimed,
+            state=OutboxState.FAILED,
+            next_attempt_at=None,
+            last_error=error,
+            **_get_cleared_text(message),
+        )
         logger.error("%s failed after %s attempts: %s", message, message.attempts, error)
 
 
@@ -149,5 +158,14 @@ def _update(message: OutboxMessage, rows: OutboxQuerySet, **columns: object) -> 
         setattr(message, name, value)
 
 
-def _describe_error(error: Exception) -> str:
-    return collapse_whitespace(f"{type(error).__name__}: {error}")[:MAX_ERROR_LENGTH]
+def _get_cleared_text(message: OutboxMessage) -> dict[str, object]:
+    """Return the columns that are emptied when nothing is left to send."""
+    return {"text": "", "html": ""} if message.is_secret else {}
+
+
+def _describe_error(error: Exception, message: OutboxMessage) -> str:
+    """Describe the error without the address of the recipient, which mail servers repeat."""
+    text = re.sub(
+        re.escape(message.to), "<recipient>", f"{type(error).__name__}: {error}", flags=re.I
+    )
+    return collapse_whitespace(text)[:MAX_ERROR_LENGTH]

@@ -113,7 +113,7 @@ register(
     OutboxMessage,
     "user to about subject text html calendar last_error",
     purpose="To send e-mails, and to see what a customer was sent.",
-    kept="`EMAIL_DAYS`.",
+    kept="`EMAIL_DAYS`. Texts with a code or a link that opens an account: until they are sent.",
     at_erasure=DELETED,
     erase=delete_rows(OutboxMessage, _by_user_or_own_email("to")),
     expiries=[

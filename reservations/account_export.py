@@ -17,6 +17,7 @@ from django.utils.crypto import constant_time_compare
 
 from accounts import emails
 from accounts.models import CalendarAddress, OutboxMessage, User
+from accounts.models.outbox_message import EXPORT_KIND
 from centers.models import Favorite
 from payments.models import SavedCard
 from reservations.models import Allowance, PromoRedemption, Reservation
@@ -58,7 +59,7 @@ def send_link(user: User, build_url: Callable[[str], str], *, now: dt.datetime) 
     emails.enqueue_email(
         user_id=user.pk,
         to=user.email,
-        kind=emails.EXPORT_KIND,
+        kind=EXPORT_KIND,
         about=f"account {user.pk}",
         heading=f"Your data at {service}",
         paragraphs=[
@@ -218,7 +219,7 @@ def _describe_email(row: OutboxMessage) -> Fields:
         "To": row.to,
         "Subject": row.subject,
         # Without the links and codes that open the account.
-        "Text": "" if row.kind in emails.SECRET_KINDS else row.text,
+        "Text": "" if row.is_secret else row.text,
         "State": row.state,
         "CreatedAt": row.created_at,
         "SentAt": row.sent_at,

@@ -47,7 +47,7 @@ BUDGET = {
     "Complete payment setup": 19,
     "Sign out": 2,
     "Create account": 6,
-    "Confirm email": 13,
+    "Confirm email": 14,
     "Request password reset": 6,
     "Reset password": 14,
     "Change email": 12,

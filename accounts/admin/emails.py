@@ -7,7 +7,6 @@ from django.utils import timezone
 
 from accounts import customer_access
 from accounts.admin.center_scope import AllCentersOnlyMixin, SharedTimeZoneMixin
-from accounts.emails import SECRET_KINDS
 from accounts.models import OutboxMessage
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 
@@ -45,7 +44,7 @@ class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin
 
     @admin.display(description="text")
     def shown_text(self, message: OutboxMessage) -> str:
-        if message.kind in SECRET_KINDS:
+        if message.is_secret:
             return "Not shown, because it contains a link or a code that opens an account."
         return message.text
 
@@ -59,6 +58,9 @@ class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin
         count = sum(message.send_again(now=now) for message in queryset.order_by("pk"))
         text = f"{count} e-mails will be sent within a minute."
         self.message_user(request, text, messages.SUCCESS)
-        if waiting := len(queryset) - count:
+        if secret := sum(message.is_secret for message in queryset):
+            text = f"{secret} contain a code or a link, which is not kept: a new one is needed."
+            self.message_user(request, text, messages.WARNING)
+        if waiting := len(queryset) - count - secret:
             text = f"{waiting} are waiting to be sent anyway."
             self.message_user(request, text, messages.WARNING)

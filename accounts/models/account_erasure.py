@@ -3,6 +3,9 @@
 from django.conf import settings
 from django.db import models
 
+# The domain is reserved: no e-mail can be sent there (RFC 2606).
+PSEUDONYM_DOMAIN = "erased.invalid"
+
 
 class AccountErasure(models.Model):
     """An account that was erased, and what is left to do outside the database.

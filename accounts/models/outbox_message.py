@@ -17,8 +17,21 @@ from django.core.mail import EmailMultiAlternatives
 from django.db import models, transaction
 from django.db.models import Q
 
+from accounts.models.account_erasure import PSEUDONYM_DOMAIN
+
 MAX_SUBJECT_LENGTH = 200
 MAX_ERROR_LENGTH = 500
+
+# These e-mails contain a link or a code that opens an account: pages do not show their text,
+# and it is not kept.
+INVITATION_KIND = "staff invitation"
+SIGN_UP_KIND = "sign-up"
+PASSWORD_RESET_KIND = "password reset"
+EMAIL_CHANGE_KIND = "e-mail change"
+EXPORT_KIND = "export"
+SECRET_KINDS = frozenset(
+    {INVITATION_KIND, SIGN_UP_KIND, PASSWORD_RESET_KIND, EMAIL_CHANGE_KIND, EXPORT_KIND}
+)
 
 
 class OutboxState(models.TextChoices):
@@ -137,6 +150,9 @@ class OutboxMessage(models.Model):
     ) -> "OutboxMessage":
         """Write an e-mail; it is sent after the open transaction is committed."""
         require_transaction()
+        if to.endswith(f"@{PSEUDONYM_DOMAIN}"):
+            # An erased customer reads nothing: it is deleted instead of sent.
+            expires_at = now
         return cls.objects.create(
             user_id=user_id,
             to=to,
@@ -152,12 +168,21 @@ class OutboxMessage(models.Model):
             expires_at=expires_at,
         )
 
+    @property
+    def is_secret(self) -> bool:
+        """Whether the text opens an account; it is deleted when the e-mail is sent or fails."""
+        return self.kind in SECRET_KINDS
+
     def send_again(self, *, now: datetime) -> bool:
         """Let the e-mail be sent once more; returns False if it is waiting to be sent anyway.
+
+        A secret one cannot be sent again.
 
         If it was sent already, a copy is made: the record of the first one stays, and the copy has
         another Message-ID, because mail programs hide repetitions.
         """
+        if self.is_secret:
+            return False
         if self.state == OutboxState.SENT:
             reset = {"state": OutboxState.WAITING, "attempts": 0, "sent_at": None, "last_error": ""}
             fields = {

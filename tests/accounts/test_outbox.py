@@ -4,6 +4,7 @@ import email
 import email.policy
 import itertools
 import logging
+import smtplib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -14,6 +15,7 @@ from django.db import IntegrityError, connection, transaction
 
 from accounts import outbox
 from accounts.models import OutboxMessage, OutboxState, User
+from accounts.models.outbox_message import PASSWORD_RESET_KIND
 from accounts.outbox import MAX_ATTEMPTS, RETRY_DELAYS, SENDING_LEASE
 from tests.accounts.outbox_helpers import (
     ICS,
@@ -228,6 +230,40 @@ def test_failed_message_is_retried_with_growing_delays_then_marked_failed(settin
         f"{message} failed after 7 attempts: OSError: 450 not now"
     ]
     assert send(now + timedelta(days=30)) == []
+
+
+class RefusingRecipients(EmailBackend):
+    def send_messages(self, messages):
+        raise smtplib.SMTPRecipientsRefused({messages[0].to[0].upper(): (550, b"unknown")})
+
+
+@pytest.mark.django_db
+def test_codes_and_addresses_are_not_kept_in_the_outbox(settings, caplog):
+    secret = {"kind": PASSWORD_RESET_KIND, "text": "1234 5678", "html": "<b>1234 5678"}
+    sent, failed = write(**secret), write(**secret)
+    OutboxMessage.objects.filter(pk=failed.pk).update(
+        attempts=MAX_ATTEMPTS - 1, next_attempt_at=NOW + timedelta(hours=1)
+    )
+    send()
+    through(settings, RefusingRecipients)
+    send(NOW + timedelta(hours=1))
+
+    assert "1234 5678" in mail.outbox[0].body
+    for message, state in ((sent, OutboxState.SENT), (failed, OutboxState.FAILED)):
+        message.refresh_from_db()
+        assert (message.state, message.text, message.html) == (state, "", "")
+        assert not message.send_again(now=NOW)
+    assert "<recipient>" in failed.last_error
+    assert "<recipient>" in caplog.text
+    assert failed.to not in (failed.last_error + caplog.text).lower()
+
+
+@pytest.mark.django_db
+def test_nothing_is_sent_to_erased_customers():
+    write(UserFactory(email="7@erased.invalid"))
+
+    assert send() == []
+    assert not OutboxMessage.objects.exists()
 
 
 @pytest.mark.django_db

@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.emails import EXPORT_KIND, SECRET_KINDS
 from accounts.models import ApiToken, OutboxMessage, OutboxState
+from accounts.models.outbox_message import EXPORT_KIND, SECRET_KINDS
 from reservations import account_export
 from reservations.booking import account_erasure
 from tests.erasure_traces import PERSONAL_VALUES, PICTURE, make_leaving_account

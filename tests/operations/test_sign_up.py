@@ -51,7 +51,7 @@ def test_sign_up_creates_account_only_after_the_code_is_confirmed(client):
     assert not User.objects.exists()
     assert sign_in(client, EMAIL, NEW_PASSWORD).status_code == 401
     message = OutboxMessage.objects.get()
-    assert (message.to, message.user_id) == (EMAIL, None)
+    assert (message.to, message.user_id, message.is_secret) == (EMAIL, None, True)
     code = read_code(EMAIL)
     stored = str(EmailCode.objects.values().get())
     assert code.replace(" ", "") not in stored
@@ -60,6 +60,8 @@ def test_sign_up_creates_account_only_after_the_code_is_confirmed(client):
     confirmed = confirm(client, code, "GRACE@example.com")
 
     user = User.objects.get()
+    message.refresh_from_db()
+    assert message.user == user
     body = confirmed.json()
     token = body.pop("Token")
     assert body == {
