@@ -1,7 +1,6 @@
 """Planted defects: each breaks one rule of docs/checkout.md, and the machine has to find it."""
 
 import dataclasses
-import datetime as dt
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -15,7 +14,7 @@ from payments import gateway_events, gateways, lifecycle, refunds
 from payments.gateways.base import GatewayPayment, GatewayUnavailable
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
-from payments.models import Payment, PaymentState, RefundState
+from payments.models import Payment, PaymentState
 from reservations.booking import authorization, payment_recovery
 from reservations.models import PromoCode
 from reservations.models.status import Status
@@ -118,18 +117,6 @@ def wait_for_ever(original, payment, result, **kwargs):
     return original(payment, result, **kwargs) if result is None else False
 
 
-@plant(lifecycle, "_mark_called_off")
-def void_without_calling_off(original, payment):
-    return True
-
-
-@plant(authorization, "_wait_for_customer")
-def hold_longer_with_each_checkout(original, reservation, payment):
-    until = dt.datetime.now(dt.UTC) + dt.timedelta(minutes=15)
-    payment.action_until = payment.lease_until = until
-    payment.save(update_fields=["action_until", "lease_until"])
-
-
 @plant(gateway_events, "refresh")
 def trust_the_webhook_without_asking(original, payment, *, now):
     if payment.state != PaymentState.STARTED or payment.action_until is None:
@@ -152,10 +139,10 @@ def take_a_refused_confirmation_for_given(original, self, key):
 
 
 @plant(authorization, "apply_authorization")
-def book_after_the_start_of_the_meeting(original, payment, result, *, now, **kwargs):
-    if result.state == "authorized":
-        now = min(now, payment.reservation.start - dt.timedelta(seconds=1))
-    return original(payment, result, now=now, **kwargs)
+def book_without_waiting_for_the_customer(original, payment, result, **kwargs):
+    if result.state == "action_required":
+        result = dataclasses.replace(result, state="authorized")
+    return original(payment, result, **kwargs)
 
 
 @plant(authorization, "apply_authorization")
@@ -190,20 +177,6 @@ def count_the_promo_code_twice(original, reservation, **kwargs):
     original(reservation, **kwargs)
     PromoCode.objects.filter(pk=reservation.promo_code_id).update(max_uses=None)
     PromoCode.objects.filter(pk=reservation.promo_code_id).update(uses=F("uses") + 1)
-
-
-@plant(refunds, "execute_refund")
-def refund_under_a_new_key(original, refund, *, now):
-    refund.key = uuid.uuid4()
-    return original(refund, now=now)
-
-
-@plant(refunds, "execute_refund")
-def take_a_missing_refund_for_done(original, refund, *, now):
-    try:
-        return original(refund, now=now)
-    except GatewayUnavailable:
-        return refunds._close_refund(refund, RefundState.DONE, now)
 
 
 @plant(refunds, "create_refund")
