@@ -39,11 +39,16 @@ def is_processed(reference: str) -> bool:
     return GatewayEvent.objects.filter(reference=reference).exists()
 
 
-def mark_processed(reference: str, type_: str, *, now: datetime) -> None:
-    """Remember that the event was processed, and delete events older than EVENT_RETENTION."""
-    event = GatewayEvent(reference=reference, type=type_, received_at=now)
-    GatewayEvent.objects.bulk_create([event], ignore_conflicts=True)
+def mark_processed(reference: str, type_: str, *, now: datetime) -> bool:
+    """Remember that the event was processed, and delete events older than EVENT_RETENTION.
+
+    Returns False if it was processed before.
+    """
+    _, is_new = GatewayEvent.objects.get_or_create(
+        reference=reference, defaults={"type": type_, "received_at": now}
+    )
     GatewayEvent.objects.filter(received_at__lt=now - EVENT_RETENTION).delete()
+    return is_new
 
 
 def refresh(payment: Payment, *, now: datetime) -> Payment:

@@ -18,7 +18,7 @@ from django.conf import settings
 from accounts.limits import CARD_DECLINED, RateLimit
 from accounts.models import User
 from accounts.validators import contains_card_number
-from payments import gateways, saved_cards
+from payments import gateway_events, gateways, saved_cards
 from payments.gateways.base import GatewayCard, GatewaySetup
 from payments.models import PaymentSetup, PaymentSetupState, SavedCard
 from roombook.db.transactions import in_transaction
@@ -156,8 +156,8 @@ def complete_setup(user: User, setup_id: str, *, now: datetime) -> SavedCard | N
     if setup.state == PaymentSetupState.SUCCEEDED:
         return SavedCard.objects.filter(user=user).first()
     if setup.state == PaymentSetupState.OPEN and at_gateway and at_gateway.state == "failed":
-        if at_gateway.message != setup.message:
-            record_refusal(setup, at_gateway.message, now=now)
+        for attempt in at_gateway.refused_attempts:
+            record_refusal(setup, attempt, at_gateway.message, now=now)
         raise CardDeclined(at_gateway.message)
     if setup.state == PaymentSetupState.OPEN:
         raise PaymentSetupNotComplete
@@ -190,20 +190,26 @@ def resolve_setup(
     return found
 
 
-def record_refusal(setup: PaymentSetup, message: str, *, now: datetime) -> None:
-    """Store why a card of an open setup was refused, and count it like a declined card."""
+def record_refusal(setup: PaymentSetup, attempt: str, message: str, *, now: datetime) -> None:
+    """Store why a card of an open setup was refused, and count the attempt like a declined card.
+
+    The app and the webhook report the same attempt, which counts once.
+    """
     PaymentSetup.objects.open().filter(pk=setup.pk).update(message=message[:255])
     try:
-        CARD_DECLINED.attempt(setup.user_id, now=now)
+        _count_refusal(setup, attempt, now=now)
     except TooManyRequests:
         # Somebody tries out card numbers.
         cancel_setup(setup)
 
 
-def cancel_open_setups(user: User) -> None:
-    """End the open setups of an account, at the gateway too. May raise GatewayUnavailable."""
-    for setup in PaymentSetup.objects.open().filter(user=user):
-        cancel_setup(setup)
+@in_transaction
+def _count_refusal(setup: PaymentSetup, attempt: str, *, now: datetime) -> None:
+    """Raise TooManyRequests beyond the limit. The attempt is not remembered then, so that a setup
+    that could not be ended is ended by the next report.
+    """
+    if gateway_events.mark_processed(attempt, "refused setup attempt", now=now):
+        CARD_DECLINED.attempt(setup.user_id, now=now)
 
 
 def cancel_setup(setup: PaymentSetup) -> None:

@@ -16,6 +16,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from payments import gateway_events, setups
+from payments.gateways import declines
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Payment, PaymentSetup, PaymentState
 from payments.unknown_payments import WITHOUT_MONEY, remember_unknown_payment
@@ -119,8 +120,9 @@ def handle_setup_change(event: "StripeEvent", now: datetime) -> None:
     if setup is None:
         return
     found = setups.resolve_setup(setup, now=now)
-    if event.type == SETUP_FAILED and found and found.message:
-        setups.record_refusal(setup, found.message, now=now)
+    if event.type == SETUP_FAILED and found and found.state in {"open", "failed"}:
+        message = found.message or declines.DECLINED
+        setups.record_refusal(setup, event.attempt or event.reference, message, now=now)
 
 
 def require_resolved(payment: Payment) -> Payment:

@@ -102,6 +102,8 @@ class GatewaySetup:
     card: GatewayCard | None = None
     # Why the setup, or the last card that was tried, failed, in words for the customer.
     message: str = ""
+    # The gateway's names of the latest attempts that were refused, so that each counts once.
+    refused_attempts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import secrets
 from datetime import datetime
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from payments.cards import Card, CardBrand
 from payments.gateways import declines
@@ -103,4 +103,6 @@ def to_gateway_setup(setup: SandboxSetup) -> GatewaySetup:
         url=f"/sandbox/setups/{setup.secret}" if is_open else "",
         card=card,
         message=setup.message,
+        # The sandbox does not number attempts: a refusal for another reason is another one.
+        refused_attempts=(uuid5(setup.key, setup.message).hex,) if setup.message else (),
     )

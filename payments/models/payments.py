@@ -325,7 +325,10 @@ class Dispute(FormattedAmountMixin, models.Model):
 
 
 class GatewayEvent(models.Model):
-    """An event that was processed. If the gateway repeats it, it is only acknowledged."""
+    """An event that was processed. If the gateway repeats it, it is only acknowledged.
+
+    A refused attempt to save a card has a row too, because several events and the app report it.
+    """
 
     reference = models.CharField(max_length=255, unique=True)
     type = models.CharField(max_length=100)

@@ -1,6 +1,7 @@
 """Stripe's SetupIntents and Checkout Sessions in setup mode, and the deletion of customers."""
 
 from typing import Any
+from uuid import uuid4
 
 from tests.stripe_server.errors import StripeApiError, card_error, not_found
 
@@ -37,6 +38,7 @@ class SetupOperations:
                 "cancellation_reason": None,
                 "customer": params["customer"],
                 "last_setup_error": None,
+                "latest_attempt": None,
                 "metadata": params.get("metadata", {}),
                 "next_action": None,
                 "payment_method": None,
@@ -99,6 +101,7 @@ class SetupOperations:
         card = {"number": number, "exp_month": "2", "exp_year": "2031", "cvc": "123"}
         method = self.create_payment_method(self.test, {"card": card, "billing_details": details})
         outcome = self.test.outcomes[method["id"]]
+        setup["latest_attempt"] = f"setatt_{uuid4().hex}"
         try:
             self.attach(self.test, method, {"customer": setup["customer"]})
         except StripeApiError as error:
@@ -115,17 +118,26 @@ class SetupOperations:
         return setup
 
     def finish_session(self, session: dict[str, Any], number: str) -> dict[str, Any]:
-        """Enter a card on Stripe's page. Returns the SetupIntent that the session has then."""
+        """Enter a card on Stripe's page. Returns the SetupIntent that the session has then.
+
+        If the card is refused, the page stays open for another one.
+        """
         assert session["status"] == "open", session["status"]
-        setup = self.create_setup_intent(
-            self.test, {"customer": session["customer"], "metadata": session["metadata"]}
-        )
-        setup["by_session"] = True
+        if session["setup_intent"]:
+            setup: dict[str, Any] = self.test.objects[session["setup_intent"]]
+        else:
+            setup = self.create_setup_intent(
+                self.test, {"customer": session["customer"], "metadata": session["metadata"]}
+            )
+            setup["by_session"] = True
+            session["setup_intent"] = setup["id"]
         self.confirm_setup(setup, number)
-        session |= {"setup_intent": setup["id"], "status": "complete", "url": None}
+        if setup["status"] == "succeeded":
+            session |= {"status": "complete", "url": None}
         return setup
 
     def fail_setup(self, setup: dict[str, Any]) -> None:
         """Refuse the card at the bank, without a new card."""
         error = card_error("setup_intent_authentication_failure", None)
         setup["last_setup_error"] = error.body["error"]
+        setup["latest_attempt"] = f"setatt_{uuid4().hex}"

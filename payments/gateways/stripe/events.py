@@ -26,6 +26,8 @@ class StripeEvent:
     intent: str
     key: UUID | None
     setup: UUID | None
+    # The latest attempt to save a card, in an event about a SetupIntent.
+    attempt: str
 
 
 def parse_event(payload: bytes, signature: str | None) -> StripeEvent:
@@ -45,6 +47,7 @@ def parse_event(payload: bytes, signature: str | None) -> StripeEvent:
             intent=str((about["id"] if is_intent else about.get("payment_intent")) or ""),
             key=get_payment_key(about.get("metadata") or {}),
             setup=get_setup_key(about.get("metadata") or {}),
+            attempt=str(about.get("latest_attempt") or ""),
         )
     except (stripe.SignatureVerificationError, ValueError, LookupError, TypeError, AttributeError):
         # Without context: the SDK's error holds the whole payload.

@@ -131,15 +131,15 @@ class StripeSetupOperations(StripeCardOperations):
             # It was made with the keys of another account or mode, so nobody can finish it.
             logger.error("Stripe does not know the setup %s: %s", reference, error)
             return GatewaySetup("expired", reference), []
-        cards = [
-            to_gateway_card(each)
-            for each in (intent, session.setup_intent)
-            if isinstance(each, stripe.SetupIntent) and each.status == "succeeded"
+        intents = [
+            each for each in (intent, session.setup_intent) if isinstance(each, stripe.SetupIntent)
         ]
-        refusal = intent.last_setup_error
+        cards = [to_gateway_card(each) for each in intents if each.status == "succeeded"]
+        refused = [each for each in intents if each.last_setup_error]
         message = ""
-        if refusal:
-            code, decline_code = (get_optional(refusal, n) for n in ("code", "decline_code"))
+        for each in refused:
+            error = each.last_setup_error
+            code, decline_code = (get_optional(error, n) for n in ("code", "decline_code"))
             message = get_decline_message(code, decline_code)
         is_open = intent.status != "canceled" or session.status == "open"
         state: GatewaySetupState = "open" if is_open else "expired"
@@ -156,6 +156,7 @@ class StripeSetupOperations(StripeCardOperations):
             url=(session.url or "") if is_open else "",
             card=cards[0] if cards else None,
             message=message,
+            refused_attempts=tuple(str(each.latest_attempt) for each in refused),
         )
         return setup, cards[1:]
 

@@ -158,19 +158,6 @@ def test_card_of_a_disabled_account_is_deleted(ada, create, enter):
     assert PaymentSetup.objects.get().state == "failed"
 
 
-def test_open_setups_of_an_account_end_together(ada, create, enter, complete):
-    finished, entered, waiting = create(), create(), create()
-    enter(finished)
-    complete(finished)
-    enter(entered)
-
-    setups.cancel_open_setups(ada)
-
-    assert SandboxCard.objects.get().reference == SavedCard.objects.get().reference
-    assert enter(waiting).state == "expired"
-    assert {complete(each).status_code for each in (entered, waiting)} == {402}
-
-
 def test_customer_without_a_name_and_card_number_as_name_are_replaced(ada):
     gateway_card = setups.GatewayCard(
         reference="card_1",

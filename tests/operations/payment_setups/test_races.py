@@ -48,12 +48,13 @@ def test_concurrent_requests_with_one_key_create_one_setup(token):
 
 
 def test_completion_beside_the_end_of_the_setup_leaves_no_card_at_the_gateway(
-    ada, create, enter, complete
+    create, enter, complete
 ):
     setup = create()
     enter(setup)
+    stored = PaymentSetup.objects.get()
 
-    run_concurrently([lambda: complete(setup).status_code, lambda: setups.cancel_open_setups(ada)])
+    run_concurrently([lambda: complete(setup).status_code, lambda: setups.cancel_setup(stored)])
 
     saved = {each.reference for each in SavedCard.objects.all()}
     assert saved == {each.reference for each in SandboxCard.objects.all()}

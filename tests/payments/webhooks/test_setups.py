@@ -5,6 +5,7 @@ import pytest
 from accounts.models import AttemptWindow
 from payments import setups
 from payments.models import GatewayEvent, PaymentSetup, SavedCard
+from roombook.errors import CardDeclined
 from tests.factories_people import UserFactory
 from tests.factories_reservations import NOW
 
@@ -70,18 +71,29 @@ def test_event_is_repeated_until_stripe_answers(send, stripe_server, intent):
     assert SavedCard.objects.exists()
 
 
-def test_refused_cards_count_and_end_the_setup_beyond_the_limit(
-    send, stripe_server, ada, setup, intent
+@pytest.mark.parametrize("is_page", [False, True])
+def test_refused_cards_count_once_and_end_the_setup_beyond_the_limit(
+    send, stripe_server, ada, setup, intent, session, is_page
 ):
+    def refuse():
+        if is_page:
+            refused = stripe_server.finish_session(session, "4000000000000002")
+        else:
+            refused = stripe_server.confirm_setup(intent, "4000000000000002")
+        event = stripe_server.event("setup_intent.setup_failed", refused)
+        assert send(event).status_code == 200
+
     for count in range(1, 7):
-        stripe_server.confirm_setup(intent, "4000000000000002")
-        send(stripe_server.event("setup_intent.setup_failed", intent))
+        refuse()
+        # The app reports the same attempt.
+        with pytest.raises(CardDeclined, match="The card was declined"):
+            setups.complete_setup(ada, str(setup.key), now=NOW)
         assert AttemptWindow.objects.get(scope="card-declined", key=str(ada.pk)).count == count
-    assert intent["status"] == "requires_payment_method"
+    assert (intent["status"], session["status"]) == ("requires_payment_method", "open")
 
-    send(stripe_server.event("setup_intent.setup_failed", intent))
+    refuse()
 
-    assert intent["status"] == "canceled"
+    assert (intent["status"], session["status"]) == ("canceled", "expired")
     setup.refresh_from_db()
     assert setup.state == "expired"
 
