@@ -50,7 +50,11 @@ class StripeSetupOperations(StripeCardOperations):
         if settings.PUBLIC_URL:
             metadata[SITE_METADATA] = settings.PUBLIC_URL
 
-        def create_intent(stripe_customer: str) -> stripe.SetupIntent:
+        def create_both(
+            stripe_customer: str,
+        ) -> tuple[stripe.SetupIntent, stripe.checkout.Session]:
+            # With the customer, because Stripe refuses other parameters under the same key.
+            idempotency_key = f"roombook-{key.hex}-{stripe_customer}"
             # Off-session use includes on-session use: a late authorization may be renewed.
             params: SetupIntentCreateParams = {
                 "customer": stripe_customer,
@@ -58,13 +62,16 @@ class StripeSetupOperations(StripeCardOperations):
                 "allowed_payment_method_types": ["card"],
                 "metadata": metadata,
             }
-            options: stripe.RequestOptions = {"idempotency_key": f"roombook-{key.hex}-setup"}
-            return call_stripe(lambda: api.v1.setup_intents.create(params, options))
+            options: stripe.RequestOptions = {"idempotency_key": f"{idempotency_key}-setup"}
+            intent = call_stripe(lambda: api.v1.setup_intents.create(params, options))
+            session = self._create_session(
+                api, idempotency_key, stripe_customer, return_url, expires_at, metadata
+            )
+            return intent, session
 
         with unavailable_if_refused("create a payment setup"):
-            stripe_customer, intent = self._call_with_customer(api, customer, create_intent)
-            session = self._create_session(
-                api, key, stripe_customer, return_url, expires_at, metadata
+            stripe_customer, (intent, session) = self._call_with_customer(
+                api, customer, create_both
             )
         return GatewaySetup(
             state="open",
@@ -77,7 +84,7 @@ class StripeSetupOperations(StripeCardOperations):
     def _create_session(
         self,
         api: stripe.StripeClient,
-        key: UUID,
+        idempotency_key: str,
         stripe_customer: str,
         return_url: str,
         expires_at: datetime,
@@ -93,7 +100,7 @@ class StripeSetupOperations(StripeCardOperations):
             "metadata": metadata,
             "setup_intent_data": {"metadata": metadata},
         }
-        options: stripe.RequestOptions = {"idempotency_key": f"roombook-{key.hex}-session"}
+        options: stripe.RequestOptions = {"idempotency_key": f"{idempotency_key}-session"}
         return call_stripe(lambda: api.v1.checkout.sessions.create(params, options))
 
     def find_setup(self, reference: str) -> GatewaySetup:
@@ -138,8 +145,8 @@ class StripeSetupOperations(StripeCardOperations):
         refused = [each for each in intents if each.last_setup_error]
         message = ""
         for each in refused:
-            error = each.last_setup_error
-            code, decline_code = (get_optional(error, n) for n in ("code", "decline_code"))
+            refusal = each.last_setup_error
+            code, decline_code = (get_optional(refusal, n) for n in ("code", "decline_code"))
             message = get_decline_message(code, decline_code)
         is_open = intent.status != "canceled" or session.status == "open"
         state: GatewaySetupState = "open" if is_open else "expired"

@@ -143,6 +143,22 @@ def test_canceled_setup_is_closed_in_both_ways(stripe_server, create, gateway):
     assert gateway.find_setup("seti_1/cs_1").state == "expired"
 
 
+def test_setup_of_which_a_half_was_made_for_a_lost_customer_is_made_again(stripe_server, create):
+    key = uuid4()
+    for _ in range(2):
+        stripe_server.fail("conflict", "POST /v1/checkout/sessions$")
+    with pytest.raises(GatewayUnavailable):
+        create(key)
+    lost = StripeCustomer.objects.get(account="7").reference
+    del stripe_server.test.objects[lost]
+
+    setup = create(key)
+
+    assert setup.customer != lost
+    intent, session = (stripe_server.test.objects[each] for each in setup.reference.split("/"))
+    assert intent["customer"] == session["customer"] == setup.customer
+
+
 def test_setup_gets_a_new_customer_if_stripe_has_lost_it(stripe_server, create):
     lost = create().customer
     del stripe_server.test.objects[lost]

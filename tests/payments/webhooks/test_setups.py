@@ -77,21 +77,19 @@ def test_refused_cards_count_once_and_end_the_setup_beyond_the_limit(
 ):
     def refuse():
         if is_page:
-            refused = stripe_server.finish_session(session, "4000000000000002")
-        else:
-            refused = stripe_server.confirm_setup(intent, "4000000000000002")
-        event = stripe_server.event("setup_intent.setup_failed", refused)
-        assert send(event).status_code == 200
+            return stripe_server.finish_session(session, "4000000000000002")
+        return stripe_server.confirm_setup(intent, "4000000000000002")
 
     for count in range(1, 7):
-        refuse()
-        # The app reports the same attempt.
+        event = stripe_server.event("setup_intent.setup_failed", refuse())
+        # The app and the webhook report the same attempt.
         with pytest.raises(CardDeclined, match="The card was declined"):
             setups.complete_setup(ada, str(setup.key), now=NOW)
+        assert send(event).status_code == 200
         assert AttemptWindow.objects.get(scope="card-declined", key=str(ada.pk)).count == count
     assert (intent["status"], session["status"]) == ("requires_payment_method", "open")
 
-    refuse()
+    send(stripe_server.event("setup_intent.setup_failed", refuse()))
 
     assert (intent["status"], session["status"]) == ("canceled", "expired")
     setup.refresh_from_db()
