@@ -225,6 +225,8 @@ def test_commands_of_the_backup_run(machine):
 
 
 def test_timers_run_their_commands(machine):
+    # A command that ran when the database was stopped for the restore has failed.
+    machine.run("systemctl reset-failed 'roombook*'")
     for timer in machine.run("cd deploy/systemd && ls *.timer").stdout.split():
         unit = timer.replace(".timer", ".service")
         if "send_outbox" not in timer and "reconcile_payments" not in timer:
