@@ -87,8 +87,14 @@ register(
     StripePayment,
     "intent",
     purpose="To find the payment at Stripe.",
-    kept="For ever.",
+    kept="`BOOKS_YEARS`.",
     at_erasure=FOR_BOOKS,
+    expiries=[
+        Expiry(
+            setting_days("BOOKS_YEARS", days_per_unit=DAYS_PER_YEAR),
+            lambda until: StripePayment.objects.filter(created_at__lt=until),
+        )
+    ],
 )
 register(
     SandboxPayment,

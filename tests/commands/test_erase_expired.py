@@ -1,5 +1,6 @@
 """manage.py erase_expired"""
 
+import uuid
 from datetime import timedelta
 from decimal import Decimal
 
@@ -8,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import OutboxMessage, OutboxState
 from payments.gateways.sandbox_models import FaultKind, SandboxFault
-from payments.models import Payment
+from payments.models import Payment, StripePayment
 from reservations.booking import account_erasure
 from reservations.models import Attendee
 from reservations.models.status import Status
@@ -61,6 +62,8 @@ def make_old_data(*, days):
         lease_until=then,
         created_at=then,
     )
+    StripePayment.objects.create(key=uuid.uuid4(), intent="pi_1", is_live=False)
+    StripePayment.objects.update(created_at=then)
     Upload.objects.create(
         user=user, sheet="rates", file_name="rates.csv", content=b"1", created_at=then
     )
@@ -75,6 +78,7 @@ def count_kept():
         ).count(),
         "attendees": Attendee.objects.exclude(name="").filter(reservation__booked_at=None).count(),
         "guests": Attendee.objects.exclude(name="").exclude(reservation__booked_at=None).count(),
+        "intents": StripePayment.objects.count(),
         "cards": Payment.objects.exclude(card_last4="", reference="").count(),
         "files": Upload.objects.count(),
     }
@@ -89,7 +93,7 @@ def count_kept():
         (366, {"files", "attendees", "e-mails"}),
         (731, {"files", "attendees", "e-mails", "guests"}),
         (1096, {"files", "attendees", "e-mails", "guests", "entries"}),
-        (3661, {"files", "attendees", "e-mails", "guests", "entries", "cards"}),
+        (3661, {"files", "attendees", "e-mails", "guests", "entries", "cards", "intents"}),
     ],
 )
 def test_each_kind_of_data_is_erased_after_its_own_time(days, expired, capsys):
