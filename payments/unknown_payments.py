@@ -48,19 +48,17 @@ def compare(gateway: Gateway, *, since: datetime, now: datetime) -> QuerySet[Pay
     listed = dict(gateway.list_payments(since))
     ours = Payment.objects.in_bulk(listed, field_name="key")
     spare = Payment.objects.with_spare_keys(listed.keys() - ours.keys())
-    # The renewal of an authorization voids what is under its spare key.
-    spare_keys = set(spare.values_list("spare_key", flat=True))
+    is_due_by_spare_key = dict(spare.values_list("spare_key", "is_spare_due"))
     for key, status in listed.items():
         payment = ours.get(key)
-        if payment is None and key in spare_keys:
-            continue
-        if payment is None:
+        if payment is None and key not in is_due_by_spare_key:
             store_unknown_payment(gateway.name, key, status, now=now)
+        elif payment is None:
+            # The renewal of an authorization voids what is due under its spare key.
+            if not is_due_by_spare_key[key]:
+                store_if_held(gateway, key, now=now)
         elif payment.state in WITHOUT_MONEY:
-            # Ask again: it may have been voided after it was listed.
-            latest = gateway.find_payment(key)
-            if latest and latest.held:
-                store_unknown_payment(gateway.name, key, latest, now=now)
+            store_if_held(gateway, key, now=now)
         elif payment.state == PaymentState.AUTHORIZED and status.state != "authorized":
             changed.add(payment.pk)
     changed |= _find_payments_with_new_refunds(gateway, since=since)
@@ -120,6 +118,18 @@ def store_unknown_payment(
         released.update(resolved_at=None, resolution="")
 
 
+def store_if_held(gateway: Gateway, key: UUID, *, now: datetime) -> bool:
+    """Store a payment without money for us if the gateway, asked again, says that it holds some.
+
+    It may have been voided after it was listed. Raises GatewayUnavailable or GatewayRefused.
+    """
+    status = gateway.find_payment(key)
+    if status is None or not status.held:
+        return False
+    store_unknown_payment(gateway.name, key, status, now=now)
+    return True
+
+
 def remember_unknown_payment(gateway: str, key: UUID, reference: str, *, now: datetime) -> bool:
     """Remember a payment that a webhook mentioned; reconcile_payments asks the gateway for it.
 
@@ -133,11 +143,7 @@ def remember_unknown_payment(gateway: str, key: UUID, reference: str, *, now: da
         return True
     if unknown.resolution == KEPT:
         return False
-    status = gateways.get_gateway(gateway).find_payment(key)
-    if status is None or not status.held:
-        return False
-    store_unknown_payment(gateway, key, status, now=now)
-    return True
+    return store_if_held(gateways.get_gateway(gateway), key, now=now)
 
 
 def get_unresolved() -> QuerySet[UnknownPayment]:

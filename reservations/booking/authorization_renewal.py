@@ -5,7 +5,8 @@ authorization has a key of its own, `Payment.spare_key`, which is stored before 
 it succeeds, the two keys change places under the locks of the reservation and the payment. Whatever
 is authorized under the spare key is then voided; only `Payment.key` is ever captured.
 
-After a crash at any step, the next run voids what is under the spare key, and begins again.
+After a crash at any step, the next run voids what is under the spare key, and the one after it
+begins again. After a decline, no run does.
 """
 
 import datetime as dt
@@ -17,12 +18,12 @@ from django.db.models import F, Q, QuerySet
 from payments import gateways
 from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayPayment, GatewayRefused
-from payments.models import Payment, PaymentState
+from payments.models import Payment, PaymentState, SavedCard
 from reservations.booking.locks import lock_reservation
 from reservations.models.status import Status
 from roombook.db.transactions import in_transaction
 
-# An authorization is renewed when it expires this soon, and tried once.
+# An authorization is renewed when it expires this soon. After a decline, it is not tried again.
 RENEWAL_NOTICE = dt.timedelta(hours=24)
 
 
@@ -61,16 +62,17 @@ def renew_authorization(payment: Payment, *, now: dt.datetime) -> Payment:
     If the bank declines, nothing changes. Raises GatewayUnavailable: the next run begins again.
     """
     if payment.is_spare_due:
-        return _void_spare(payment, now=now)
+        return _void_spare(payment, is_leftover=True, now=now)
     gateway = gateways.get_gateway(payment.gateway)
-    key = _begin(payment, now=now)
-    if key is None or gateway.is_live != payment.is_live:
+    begun = _begin(payment, now=now) if gateway.is_live == payment.is_live else None
+    if begun is None:
         return payment
+    key, card_reference = begun
     result = gateway.authorize(
         key=key,
         amount=payment.amount,
         currency=payment.currency,
-        source=payment.reservation.user.saved_card.reference,
+        source=card_reference,
         description=f"Reservation {payment.reservation_id}",
     )
     _exchange_keys(payment, key, result, now=now)
@@ -78,16 +80,29 @@ def renew_authorization(payment: Payment, *, now: dt.datetime) -> Payment:
 
 
 @in_transaction
-def _begin(payment: Payment, *, now: dt.datetime) -> UUID | None:
-    """Store the spare key, or return None if the payment is not to be renewed any more."""
+def _begin(payment: Payment, *, now: dt.datetime) -> tuple[UUID, str] | None:
+    """Store the spare key, and return it with the gateway's reference of the card.
+
+    Returns None if the payment is not to be renewed any more, or another card was saved meanwhile.
+    """
     reservation = lock_reservation(payment.reservation_id)
     locked = lock_payment(payment.pk)
     is_authorized = locked.state == PaymentState.AUTHORIZED
     if reservation.status != Status.PENDING or not is_authorized or locked.is_spare_due:
         return None
-    locked.spare_key, locked.is_spare_due, locked.renewal_tried_at = uuid4(), True, now
+    card = SavedCard.objects.filter(
+        user=reservation.user_id,
+        saved_by_setup=True,
+        gateway=locked.gateway,
+        brand=locked.card_brand,
+        last4=locked.card_last4,
+    ).first()
+    if card is None:
+        return None
+    spare_key = uuid4()
+    locked.spare_key, locked.is_spare_due, locked.renewal_tried_at = spare_key, True, now
     locked.save(update_fields=["spare_key", "is_spare_due", "renewal_tried_at"])
-    return locked.spare_key
+    return spare_key, card.reference
 
 
 @in_transaction
@@ -113,8 +128,8 @@ def _exchange_keys(
     )
 
 
-def _void_spare(payment: Payment, *, now: dt.datetime) -> Payment:
-    """Void what is authorized under the spare key.
+def _void_spare(payment: Payment, *, is_leftover: bool = False, now: dt.datetime) -> Payment:
+    """Void what is authorized under the spare key. After a leftover, a renewal may begin again.
 
     Raises GatewayRefused if somebody has captured it in the gateway's dashboard.
     """
@@ -125,6 +140,8 @@ def _void_spare(payment: Payment, *, now: dt.datetime) -> Payment:
             raise GatewayRefused(f"{spare_key}, a former authorization, was captured: refund it.")
         done = Payment.objects.filter(pk=payment.pk, spare_key=spare_key)
         done.update(is_spare_due=False)
+        if is_leftover and result.state != "declined":
+            done.update(renewal_tried_at=None)
     payment.refresh_from_db()
     return payment
 

@@ -103,8 +103,10 @@ class Command(RegularJob):
         # called off, and the gateway has not answered yet.
         waiting = payments & Payment.objects.resolvable(now).filter(lease_until__gt=now)
         self._process("waiting", waiting, payment_recovery.resolve_payment)
-        renewals = authorization_renewal.get_due(payments, now=now)
-        self._process("renewal", renewals, authorization_renewal.renew_authorization)
+        # Voiding a key whose intent the database has lost would not void the intent.
+        if is_compared:
+            renewals = authorization_renewal.get_due(payments, now=now)
+            self._process("renewal", renewals, authorization_renewal.renew_authorization)
         # This query follows the first step, because that can leave a payment authorized.
         due = payments.authorized().filter(
             reservation__status__in=CAPTURE_DUE_STATUSES | VOID_DUE_STATUSES

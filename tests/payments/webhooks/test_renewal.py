@@ -9,6 +9,7 @@ import time_machine
 from django.core.management import CommandError, call_command
 
 from payments import gateways
+from payments.gateways.stripe_models import StripePayment
 from payments.models import Payment, UnknownPayment
 from reservations.booking import approval, authorization_renewal, checkout
 from roombook.errors import ServiceUnavailable
@@ -89,13 +90,13 @@ def test_crash_of_a_renewal_leaves_one_authorization(request_of_ada, stripe_serv
 def test_request_that_is_answered_meanwhile_keeps_its_authorization(request_of_ada, stripe_server):
     payment = Payment.objects.get()
     with time_machine.travel(LATER, tick=False):
-        key = authorization_renewal._begin(payment, now=LATER)
+        key, reference = authorization_renewal._begin(payment, now=LATER)
         approval.approve(request_of_ada.pk, now=LATER)
         status = gateways.get_current_gateway().authorize(
             key=key,
             amount=payment.amount,
             currency="USD",
-            source=request_of_ada.user.saved_card.reference,
+            source=reference,
             description="",
         )
         authorization_renewal._exchange_keys(payment, key, status, now=LATER)
@@ -107,14 +108,73 @@ def test_request_that_is_answered_meanwhile_keeps_its_authorization(request_of_a
 
 @pytest.mark.parametrize("change", [{"saved_by_setup": False}, {"last4": "1881"}])
 def test_other_cards_are_not_authorized_again(request_of_ada, stripe_server, change):
+    # Found to be due before the card was replaced.
+    payment = Payment.objects.get()
     card = request_of_ada.user.saved_card
     for name, value in change.items():
         setattr(card, name, value)
     card.save()
 
     reconcile()
+    authorization_renewal.renew_authorization(payment, now=LATER)
 
     assert get_statuses(stripe_server) == ["requires_capture"]
+    assert not Payment.objects.get().is_spare_due
+
+
+def test_renewal_that_failed_begins_again(request_of_ada, stripe_server):
+    for _ in range(2):
+        stripe_server.fail("conflict", "POST /v1/payment_intents$")
+    old = Payment.objects.get()
+
+    for minutes in (0, 2, 4, 6):
+        reconcile(LATER + dt.timedelta(minutes=minutes))
+
+    payment = Payment.objects.get()
+    assert (payment.spare_key, payment.is_spare_due) == (old.key, False)
+    assert payment.authorized_until > old.authorized_until
+    assert get_statuses(stripe_server) == ["canceled", "requires_capture"]
+
+
+@pytest.mark.parametrize("is_event_first", [False, True])
+def test_lost_intent_of_a_renewal_is_voided_or_reported(
+    request_of_ada, stripe_server, send, is_event_first
+):
+    payment = Payment.objects.get()
+    reconcile(NOW + dt.timedelta(minutes=1))
+    with time_machine.travel(LATER, tick=False):
+        key, reference = authorization_renewal._begin(payment, now=LATER)
+        gateways.get_current_gateway().authorize(
+            key=key,
+            amount=payment.amount,
+            currency="USD",
+            source=reference,
+            description="",
+        )
+    # As after a failover: the standby has the payment, and lacks its new intent.
+    StripePayment.objects.filter(key=key).delete()
+    if is_event_first:
+        # A run without the comparison has declared the spare key void.
+        gateways.get_current_gateway().void(key)
+        Payment.objects.update(is_spare_due=False)
+        event = stripe_server.event(
+            "payment_intent.amount_capturable_updated", stripe_server.intents[1]
+        )
+        assert send(event).status_code == 200
+        assert UnknownPayment.objects.get().key == key
+        UnknownPayment.objects.all().delete()
+    else:
+        for _ in range(2):
+            stripe_server.fail("error", r"GET /v1/payment_intents(\?|$)")
+
+    for minutes in (2, 4, 6):
+        reconcile(LATER + dt.timedelta(minutes=minutes))
+
+    if is_event_first:
+        assert UnknownPayment.objects.get().key == key
+    else:
+        assert get_statuses(stripe_server).count("requires_capture") == 1
+        assert (Payment.objects.get().is_spare_due, UnknownPayment.objects.count()) == (False, 0)
 
 
 def test_declined_renewal_changes_nothing_and_is_not_repeated(request_of_ada, stripe_server):
