@@ -32,15 +32,19 @@ from roombook.middleware import mark_secret
 from roombook.money import format_amount
 
 
+@never_cache
 @require_safe
 def show_return_page(request: HttpRequest, setup: UUID | None = None) -> HttpResponse:
     """Lead back to the app of a payment setup, or say that the customer can go back to it.
 
-    Gateways lead to pages only, and not to the scheme of an app.
+    Gateways lead to pages only, and not to the scheme of an app. Stripe adds the client secret of a
+    payment to the address, which no other site gets.
     """
     found = PaymentSetup.objects.filter(key=setup).first() if setup else None
     url = found.return_url if found else ""
-    return render(request, "payments/return.html", {"return_url": url})
+    response = render(request, "payments/return.html", {"return_url": url})
+    response["Referrer-Policy"] = "no-referrer"
+    return response
 
 
 def sandbox_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponseBase]:

@@ -7,6 +7,7 @@ import pytest
 from django.core.management import get_commands
 
 from roombook.api.exceptions import HTTP_STATUSES
+from roombook.secret_paths import SECRET_PATHS
 from tests.contract import ALL_OPERATIONS
 
 ROOT = Path(__file__).parent.parent
@@ -153,3 +154,11 @@ def test_architecture_page_names_existing_files():
     for name in re.findall(r"`((?:\w+/)+\w+\.py)`", text):
         # A module may have become a package.
         assert (ROOT / name).exists() or (ROOT / name).with_suffix("").is_dir(), name
+
+
+def test_documented_traces_exclude_all_secret_paths():
+    text = (ROOT / "docs/metrics.md").read_text()
+    [excluded] = re.findall(r"OTEL_PYTHON_DJANGO_EXCLUDED_URLS=(\S+)", text)
+
+    for path in SECRET_PATHS:
+        assert re.search(excluded.replace(",", "|"), path), path

@@ -125,7 +125,11 @@ def test_every_part_of_a_log_record_is_masked(logger):
 
 @pytest.mark.parametrize("formatter", [JsonLogFormatter(), PlainLogFormatter(), MaskingFormatter()])
 @pytest.mark.parametrize(
-    "path", ["/calendar/3f5e.ics", "/Calendar/3f5e", "/admin/invitation/Mg/3f5e/"]
+    "path",
+    [
+        *("/calendar/3f5e.ics", "/Calendar/3f5e", "/admin/invitation/Mg/3f5e/"),
+        "/payments/return?payment_intent=pi_1&payment_intent_client_secret=pi_1_secret_3f5e",
+    ],
 )
 @pytest.mark.parametrize(
     "text", ["Not found: {}", 'line "GET {} HTTP/1.1" of x', 'path="{}" of x', "'{}'\nof x", "x{}?"]

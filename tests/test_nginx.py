@@ -293,11 +293,12 @@ def test_secret_path_is_not_logged_when_nginx_refuses_or_fails(tmp_path):
     invitation = reverse("admin:accounts_invitation", args=["MQ", "the-secret"])
     paths = ["/calendar/the-secret.ics", invitation]
     paths += ["/sandbox/setups/the-secret", "/sandbox/payments/the-secret"]
+    paths += ["/payments/return?payment_intent_client_secret=the-secret"]
     export = "/account-export/the-secret.json"
     assert all(any(begin in path for path in [*paths, export]) for begin in SECRET_PATHS)
     try:
         counts = nginx.count_statuses(paths[0], 110)
-        assert [nginx.request(path)[0] for path in paths[1:]] == [502] * 3
+        assert [nginx.request(path)[0] for path in paths[1:]] == [502] * 4
         # It shares the limit of the first.
         assert nginx.request(export)[0] in {429, 503}
         nginx.count_statuses("/api/a-public-path", 10)

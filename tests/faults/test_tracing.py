@@ -45,6 +45,13 @@ print([name for name in sys.modules if name.startswith("opentelemetry")])
 """
 
 
+def get_documented_exclusions() -> str:
+    [excluded] = re.findall(
+        r"OTEL_PYTHON_DJANGO_EXCLUDED_URLS=(\S+)", (ROOT / "docs/metrics.md").read_text()
+    )
+    return str(excluded)
+
+
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory) -> Path:
     """The folder of the launcher's program, of Python and of gunicorn."""
@@ -110,7 +117,7 @@ def test_each_request_and_statement_is_a_span_without_data_of_customers(
         OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",
         OTEL_METRICS_EXPORTER="none",
         OTEL_LOGS_EXPORTER="none",
-        OTEL_PYTHON_DJANGO_EXCLUDED_URLS="admin,calendar/,healthz,readyz",
+        OTEL_PYTHON_DJANGO_EXCLUDED_URLS=get_documented_exclusions(),
         OTEL_BSP_SCHEDULE_DELAY="100",
     )
     try:

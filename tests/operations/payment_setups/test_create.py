@@ -49,7 +49,10 @@ def test_page_of_the_service_is_at_the_end_if_there_is_no_other(client, create, 
 
     assert "You can close this page and go back to the app." in links[0]
     assert '<a href="roombook-test://cards?a=1&amp;b=2">Go back to the app</a>' in links[1]
-    assert "refresh" not in client.get("/payments/return").content.decode()
+    page = client.get("/payments/return")
+    assert "refresh" not in page.content.decode()
+    # Stripe adds a secret to its address.
+    assert (page["Referrer-Policy"], "no-store" in page["Cache-Control"]) == ("no-referrer", True)
 
 
 @pytest.mark.parametrize(
