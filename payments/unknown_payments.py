@@ -41,6 +41,8 @@ def get_comparison_start(gateway: Gateway, *, now: datetime) -> datetime:
 def compare(gateway: Gateway, *, since: datetime, now: datetime) -> QuerySet[Payment]:
     """Store the payments that we do not know; return ours that have changed at the gateway.
 
+    A payment that waits for its customer, but for no booking here, is voided.
+
     The caller processes these and then calls `finish_comparison`; until then, the next comparison
     begins where this one did. Raises GatewayUnavailable or GatewayRefused.
     """
@@ -51,7 +53,12 @@ def compare(gateway: Gateway, *, since: datetime, now: datetime) -> QuerySet[Pay
     is_due_by_spare_key = dict(spare.values_list("spare_key", "is_spare_due"))
     for key, status in listed.items():
         payment = ours.get(key)
-        if payment is None and key not in is_due_by_spare_key:
+        is_known = payment is not None or key in is_due_by_spare_key
+        if status.state == "action_required":
+            # Nobody waits for it, but its customer could still confirm it.
+            if not is_known or (payment and payment.state in WITHOUT_MONEY):
+                store_unknown_payment(gateway.name, key, gateway.void(key), now=now)
+        elif not is_known:
             store_unknown_payment(gateway.name, key, status, now=now)
         elif payment is None:
             # The renewal of an authorization voids what is due under its spare key.

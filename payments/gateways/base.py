@@ -209,7 +209,8 @@ class Gateway(Protocol):
         """All refunds of a payment, those made in the gateway's dashboard included."""
 
     def list_payments(self, since: datetime) -> Iterator[tuple[UUID, GatewayPayment]]:
-        """The authorized, captured and refunded payments with our keys that were created `since`.
+        """The payments with our keys that were created `since`, and hold or held money, or wait for
+        their customer to confirm them.
 
         Afterwards the other methods know these keys, even if a restored backup lacks them.
         """

@@ -121,7 +121,8 @@ class SandboxGateway(SandboxCardOperations, SandboxSetupOperations):
     @operation("list")
     def list_payments(self, since: datetime) -> Iterator[tuple[UUID, GatewayPayment]]:
         rows = SandboxPayment.objects.filter(
-            created_at__gte=since, state__in=["authorized", "captured", "refunded"]
+            created_at__gte=since,
+            state__in=["action_required", "authorized", "captured", "refunded"],
         )
         return iter([(row.key, to_gateway_payment(row)) for row in rows.order_by("pk")])
 

@@ -83,6 +83,11 @@ def test_list_payments_returns_those_that_hold_or_held_money(gateway):
     gateway.refund(key=refunded, refund_key=uuid4(), amount=TEN)
     gateway.void(voided)
     gateway.void(uuid4())
+    waiting = uuid4()
+    source = gateway.store_card(card("4000002760003184"), customer="7")
+    gateway.authorize(
+        key=waiting, amount=TEN, currency="USD", source=source, description="", on_session=True
+    )
 
     listed = dict(gateway.list_payments(since))
 
@@ -90,6 +95,7 @@ def test_list_payments_returns_those_that_hold_or_held_money(gateway):
         authorized: ("authorized", TEN),
         captured: ("captured", TEN),
         refunded: ("refunded", 0),
+        waiting: ("action_required", 0),
     }
     assert (listed[captured].currency, listed[captured].description) == ("USD", "Reservation 1")
     assert listed[captured].created_at >= since

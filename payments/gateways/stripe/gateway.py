@@ -53,9 +53,9 @@ from payments.gateways.stripe.intents import (
     from_timestamp,
     is_unused,
     is_voidable,
-    list_charged_intents,
     list_recent_refunds,
     list_refunds,
+    list_relevant_intents,
     make_declined_payment,
     retrieve_intent,
     to_gateway_payment,
@@ -288,7 +288,7 @@ class StripeGateway(StripeSetupOperations):
         return list_refunds(api, row.intent)
 
     def list_payments(self, since: datetime) -> Iterator[tuple[UUID, GatewayPayment]]:
-        for key, intent in list_charged_intents(is_live=self.is_live, since=since):
+        for key, intent in list_relevant_intents(is_live=self.is_live, since=since):
             store_intent(key, intent.id, is_live=self.is_live)
             yield key, to_gateway_payment(create_client(is_live=self.is_live), intent)
 

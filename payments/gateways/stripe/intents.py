@@ -130,10 +130,10 @@ def to_gateway_refund(refund: stripe.Refund) -> GatewayRefund:
     )
 
 
-def list_charged_intents(
+def list_relevant_intents(
     *, is_live: bool, since: datetime
 ) -> Iterator[tuple[UUID, stripe.PaymentIntent]]:
-    """The intents with our keys whose amount was authorized, with these keys."""
+    """The intents with our keys whose amount was authorized, or whose customer may confirm that."""
     params: PaymentIntentListParams = {
         "created": {"gte": int(since.timestamp())},
         "limit": 100,
@@ -145,7 +145,7 @@ def list_charged_intents(
         page = call_stripe(lambda: intents.list(params))  # noqa: B023 (called at once)
         for intent in page.data:
             key = get_payment_key(intent.metadata.to_dict())
-            if key and intent.status in {"requires_capture", "succeeded"}:
+            if key and (intent.status in {"requires_capture", "succeeded"} or is_waiting(intent)):
                 yield key, intent
         if not page.has_more:
             return
@@ -175,8 +175,12 @@ def is_unused(intent: stripe.PaymentIntent) -> bool:
 
 def is_voidable(intent: stripe.PaymentIntent) -> bool:
     """Whether the intent holds money, or could still do so."""
-    is_waiting = intent.status == "requires_action" and is_on_session(intent)
-    return intent.status == "requires_capture" or is_waiting or is_unused(intent)
+    return intent.status == "requires_capture" or is_waiting(intent) or is_unused(intent)
+
+
+def is_waiting(intent: stripe.PaymentIntent) -> bool:
+    """Whether the customer can confirm the payment at the bank."""
+    return intent.status == "requires_action" and is_on_session(intent)
 
 
 def to_gateway_payment(
@@ -189,8 +193,8 @@ def to_gateway_payment(
             intent = cancel_intent(api, intent.id, ACTION_REQUIRED_REASON)
         except StripeRequestRefused:
             intent = retrieve_intent(api, intent.id)
-    is_waiting = intent.status == "requires_action"
-    if intent.status not in STATES_BY_STATUS or (is_waiting and not is_on_session(intent)):
+    is_unconfirmable = intent.status == "requires_action" and not is_waiting(intent)
+    if intent.status not in STATES_BY_STATUS or is_unconfirmable:
         logger.warning("The intent %s is %s.", intent.id, intent.status)
         raise GatewayUnavailable
     state, message = STATES_BY_STATUS[intent.status], ""
