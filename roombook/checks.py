@@ -359,7 +359,7 @@ def check_stripe_keys(**_: object) -> list[CheckMessage]:
                 "STRIPE_PUBLISHABLE_KEY is missing or not the publishable key of the same mode as"
                 " STRIPE_SECRET_KEY: apps could not let customers enter a card.",
                 hint="It begins with pk_live_ or pk_test_: Stripe's dashboard, Developers.",
-                id="roombook.E022",
+                id="roombook.E024",
             )
         )
     if not re.fullmatch(r"whsec_\S+", settings.STRIPE_WEBHOOK_SECRET):

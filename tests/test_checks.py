@@ -1,10 +1,13 @@
 """System checks of the settings, each with its id."""
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 from django.core.checks import run_checks
+
+from roombook import checks
 
 ENV_EXAMPLE = (Path(__file__).parent.parent / "deploy/env.example").read_text()
 
@@ -282,9 +285,9 @@ def test_several_database_hosts_without_a_choice_of_the_primary_are_an_error(
         ("STRIPE_SECRET_KEY", "sk_live_", "roombook.E012"),
         ("STRIPE_TEST_SECRET_KEY", "", "roombook.E013"),
         ("STRIPE_TEST_SECRET_KEY", "sk_live_4eC39HqLyjWD", "roombook.E013"),
-        ("STRIPE_PUBLISHABLE_KEY", "", "roombook.E022"),
-        ("STRIPE_PUBLISHABLE_KEY", "pk_test_4eC39HqLyjWD", "roombook.E022"),
-        ("STRIPE_PUBLISHABLE_KEY", "sk_live_4eC39HqLyjWD", "roombook.E022"),
+        ("STRIPE_PUBLISHABLE_KEY", "", "roombook.E024"),
+        ("STRIPE_PUBLISHABLE_KEY", "pk_test_4eC39HqLyjWD", "roombook.E024"),
+        ("STRIPE_PUBLISHABLE_KEY", "sk_live_4eC39HqLyjWD", "roombook.E024"),
         ("STRIPE_WEBHOOK_SECRET", "", "roombook.E014"),
         ("STRIPE_WEBHOOK_SECRET", "sk_live_4eC39HqLyjWD", "roombook.E014"),
         ("STRIPE_API_BASE", "https://stripe.example.com", "roombook.E015"),
@@ -311,3 +314,9 @@ def test_stripe_keys_are_not_needed_for_other_gateways(settings):
     settings.PENDING_HOURS = 500
 
     assert get_problem_ids() == set()
+
+
+def test_each_problem_has_an_id_of_its_own():
+    ids = re.findall(r'id="(roombook\.\w+)"', inspect.getsource(checks))
+
+    assert sorted(set(ids)) == sorted(ids)
