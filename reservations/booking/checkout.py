@@ -125,9 +125,11 @@ def check_out(
     source = _get_payment_source(draft, payment_method, now)
     if isinstance(source, SavedCard) and source.saved_by_setup:
         _report_refused_confirmation(draft, source)
-        _limit_waiting_payments(user)
     _require_current_price(draft, now=now)
-    reservation, payment = wait_for_others(lambda: _claim(draft, partner=partner, now=now))
+    may_wait = source is not None and lifecycle.is_confirmable(source)
+    reservation, payment = wait_for_others(
+        lambda: _claim(draft, partner=partner, may_wait=may_wait, now=now)
+    )
     if payment is None or source is None:
         return reservation
     reservation = _pay(reservation, payment, source, now=now)
@@ -241,9 +243,14 @@ def _report_refused_confirmation(draft: Reservation, card: SavedCard) -> None:
 
 
 def _limit_waiting_payments(user: User) -> None:
-    """Raise TooManyRequests if the account lets too many rooms wait for its bank already."""
-    waiting = Payment.objects.waiting().filter(reservation__user=user)
-    if waiting.count() >= settings.HELD_DRAFTS_MAX:
+    """Raise TooManyRequests if the account lets too many rooms wait for its bank already.
+
+    A payment that another checkout has just begun may wait soon, so it counts too.
+    """
+    begun = Payment.objects.filter(
+        state=PaymentState.STARTED, is_called_off=False, reservation__user=user
+    )
+    if begun.count() >= settings.HELD_DRAFTS_MAX:
         raise TooManyRequests(retry_after=60)
 
 
@@ -271,9 +278,11 @@ def _reprice(draft: Reservation, *, now: dt.datetime) -> bool:
 
 @in_transaction
 def _claim(
-    draft: Reservation, *, partner: Partner | None, now: dt.datetime
+    draft: Reservation, *, partner: Partner | None, may_wait: bool, now: dt.datetime
 ) -> tuple[Reservation, Payment | None]:
     """Claim everything that the booking needs, and create its payment if it costs something.
+
+    `may_wait` says whether the customer may have to confirm the payment at the bank.
 
     If another request has submitted the reservation meanwhile, return it unchanged. Raises
     ReservationNotOpen if another request has changed the total: the customer has not seen that; or
@@ -294,6 +303,9 @@ def _claim(
         return reservation, None
     # Begin only here, so that a double click is one attempt. `apply_authorization` ends it.
     CARD_DECLINED.begin(user.pk, now=now)
+    if may_wait:
+        # Only here, because the attempt's row makes other checkouts of the account wait.
+        _limit_waiting_payments(user)
     reservation.transition_to(
         Status.PROCESSING,
         by=user,

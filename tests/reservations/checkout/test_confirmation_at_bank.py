@@ -1,12 +1,14 @@
 """A payment that waits until the customer confirms it at the bank, and everything that ends it."""
 
+from contextlib import suppress
+
 import pytest
 import time_machine
 from django.core.management import call_command
 
 from payments.gateways import declines
 from payments.gateways.sandbox import SandboxGateway, confirm_payment, refuse_payment
-from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
+from payments.gateways.sandbox_models import SandboxCard, SandboxFault, SandboxPayment
 from payments.models import InvalidPaymentTransition, Payment
 from reservations.admin.actions.status_actions import CancelAction
 from reservations.admin.formatting import format_status
@@ -316,6 +318,21 @@ def test_account_holds_a_limited_number_of_rooms_for_its_bank(ada, settings):
         pay_with_saved_card(drafts[2])
 
     assert pay_with_saved_card(drafts[0]).status == Status.PROCESSING
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_checkouts_let_no_more_rooms_wait(ada, settings):
+    settings.HELD_DRAFTS_MAX = 2
+    drafts = [make_draft(ada, make_room()) for _ in range(4)]
+    SandboxFault.objects.create(operation="authorize", kind="slow", seconds=0.3, times=None)
+
+    def pay(draft):
+        with suppress(TooManyRequests):
+            pay_with_saved_card(draft)
+
+    run_concurrently([lambda draft=draft: pay(draft) for draft in drafts])
+
+    assert Payment.objects.waiting().count() == 2
 
 
 def test_abandoned_and_refused_confirmations_count_as_declines(drafted):
