@@ -57,7 +57,7 @@ def finish_erasures(*, now: dt.datetime) -> list[AccountErasure]:
     overdue = []
     for each in AccountErasure.objects.filter(finished_at=None).order_by("begun_at"):
         begun = _erase_again(each.pk, now=now)
-        if not _finish(begun, now=now) and begun.begun_at <= now - OVERDUE_AFTER:
+        if begun and not _finish(begun, now=now) and begun.begun_at <= now - OVERDUE_AFTER:
             overdue.append(begun)
     return overdue
 
@@ -88,9 +88,15 @@ def _erase(
 
 
 @in_transaction
-def _erase_again(user_id: int, *, now: dt.datetime) -> AccountErasure:
-    """Erase what requests that began before the erasure have written since."""
-    return erasure.erase(User.objects.lock(user_id), by=None, now=now)
+def _erase_again(user_id: int, *, now: dt.datetime) -> AccountErasure | None:
+    """Erase what requests that began before the erasure have written since.
+
+    Returns None if another process has finished the erasure meanwhile.
+    """
+    user = User.objects.lock(user_id)
+    if not AccountErasure.objects.filter(pk=user_id, finished_at=None).exists():
+        return None
+    return erasure.erase(user, by=None, now=now)
 
 
 def _finish(begun: AccountErasure, *, now: dt.datetime) -> bool:

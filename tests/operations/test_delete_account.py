@@ -278,6 +278,23 @@ def test_account_in_use_again_is_erased_again_with_its_picture_and_card(ada):
     assert AuditEntry.objects.filter(note="The account was erased.").count() == 2
 
 
+def test_erasure_that_another_machine_finishes_first_stays_finished(ada, monkeypatch):
+    account_erasure.erase_account(ada.pk, by=None, now=NOW)
+    erase_again = account_erasure._erase_again
+
+    def lose_the_race(user_id, *, now):
+        monkeypatch.undo()
+        account_erasure.finish_erasures(now=now)
+        return erase_again(user_id, now=now + HOUR)
+
+    monkeypatch.setattr(account_erasure, "_erase_again", lose_the_race)
+    account_erasure.finish_erasures(now=NOW + HOUR)
+
+    erasure = AccountErasure.objects.get()
+    assert (erasure.begun_at, erasure.finished_at) == (NOW, NOW + HOUR)
+    assert AuditEntry.objects.filter(note="The account was erased.").count() == 1
+
+
 def test_rows_of_a_former_owner_of_the_address_stay(client, ada, token):
     former = UserFactory()
     revocation = make_email_code(CodePurpose.REVOCATION, ada.email, former)
