@@ -106,6 +106,28 @@ def test_export_hides_codes_and_links_in_emails(client, ada, token):
     assert sorted(texts, key=str) == [*[None] * len(SECRET_KINDS), "text of confirmed"]
 
 
+def test_export_after_a_change_of_address_does_not_say_whether_the_address_is_taken(client):
+    UserFactory(email="taken@example.com")
+    exports = []
+    for email in ("taken@example.com", "free@example.com"):
+        token = issue_token(UserFactory())
+        body = {"Token": token, "NewEmailAddress": email, "Password": PASSWORD}
+        assert post(client, "/api/account/change-email", body).status_code == 200
+        exports.append(export(client, token)["Export"]["Emails"])
+
+    # The notice to the present address.
+    assert [len(each) for each in exports] == [1, 1]
+    for (email,) in exports:
+        del email["To"]
+    assert exports[0] == exports[1]
+    (message,) = OutboxMessage.objects.filter(to="free@example.com")
+    message.user.email = message.to
+    message.user.save()
+    assert message.to in [
+        each["To"] for each in account_export.build_export(message.user)["Emails"]
+    ]
+
+
 def test_export_answers_csv_and_jsonp(client, ada, token):
     rows = table(post_csv(client, f"{PATH}.csv", {"Token": token}))
     assert dict(zip(*rows, strict=True))["Export.Account.EmailAddress"] == ada.email
