@@ -108,7 +108,7 @@ def send_password_reset_code(
     else:
         heading = f"Reset your {service} password"
         paragraphs = [
-            f"Somebody, probably you, asked for a new password of the {service} account {email}."
+            f"Somebody, probably you, requested a new password of the {service} account {email}."
         ]
     if code is not None:
         if is_for_sign_up:

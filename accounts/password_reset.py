@@ -39,8 +39,7 @@ def send_code(
 ) -> None:
     """Write an e-mail with a code, if the account may use one.
 
-    The same rows are written otherwise, so that the requests of strangers cannot be told apart by
-    their time.
+    The same rows are written otherwise, so that the time of a request says nothing to strangers.
     """
     is_allowed = user is not None and _may_reset(user)
     code = email_codes.issue(

@@ -50,7 +50,7 @@ def show_return_page(request: HttpRequest, setup: UUID | None = None) -> HttpRes
 def sandbox_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponseBase]:
     """Decorates a page of the sandbox: 404 with another gateway, and its address stays secret."""
 
-    # Whoever knows the secret address may do everything here, so a token against forgery adds
+    # Anyone who knows the secret address may do everything here, so a token against forgery adds
     # nothing; without it, no cookie is needed.
     @wraps(view)
     @csrf_exempt

@@ -19,7 +19,7 @@ from roombook.personal_data import Expiry, clear_rows, delete_rows, register, se
 
 DAYS_PER_YEAR = 366
 AT_GATEWAY = "Deleted, once the gateway has deleted it too."
-FOR_BOOKS = "Stays, under the pseudonym, for the books."
+FOR_BOOKS = "Stays, under the pseudonym, for bookkeeping."
 EMPTY_ADDRESS = {
     name: None if SavedCard._meta.get_field(name).null else "" for name in ADDRESS_FIELDS
 }
@@ -72,7 +72,7 @@ register(
 register(
     Payment,
     "reservation reference card_brand card_last4 message",
-    purpose="What was paid, and how: for receipts, refunds and the books.",
+    purpose="What was paid, and how: for receipts, refunds and bookkeeping.",
     kept="For ever; the card and the gateway's reference for `BOOKS_YEARS`.",
     at_erasure=FOR_BOOKS,
     expiries=[

@@ -1,6 +1,6 @@
 """Payment setups: a card is saved without its number passing through this service (B21).
 
-The gateway collects the card. Whoever learns of its success first (the app, a webhook or
+The gateway collects the card. The first to learn of its success (the app, a webhook or
 reconcile_payments) saves the card, and the others find it saved. The row of the setup is locked
 together with its account, so that there is always one saved card, and each one that is replaced is
 deleted at its gateway.

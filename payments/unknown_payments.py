@@ -126,7 +126,7 @@ def store_unknown_payment(
 
 
 def store_if_held(gateway: Gateway, key: UUID, *, now: datetime) -> bool:
-    """Store a payment without money for us if the gateway, asked again, says that it holds some.
+    """Store a payment without money for us if the gateway still says that it holds some.
 
     It may have been voided after it was listed. Raises GatewayUnavailable or GatewayRefused.
     """

@@ -63,7 +63,7 @@ def send_link(user: User, build_url: Callable[[str], str], *, now: dt.datetime) 
         about=f"account {user.pk}",
         heading=f"Your data at {service}",
         paragraphs=[
-            f"You asked for everything that {service} stores about you. You can download it for 24"
+            f"You requested everything that {service} stores about you. You can download it for 24"
             " hours, until you change your password:",
             build_url(_get_signer().sign_object([user.pk, user.get_session_auth_hash()])),
             "If you did not ask for it, change your password.",

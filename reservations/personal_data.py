@@ -17,7 +17,7 @@ from roombook.personal_data import Expiry, clear_rows, delete_rows, register, se
 
 # The list whose files name accounts: reservations/resources.py.
 ALLOWANCES_SHEET = "allowances"
-UNDER_PSEUDONYM = "Stays, under the pseudonym, for the books."
+UNDER_PSEUDONYM = "Stays, under the pseudonym, for bookkeeping."
 NO_ATTENDEE = (("name", ""), ("email_address", ""), ("company_name", ""))
 
 
@@ -30,7 +30,7 @@ def _find_attendees(until: dt.datetime, *, is_booked: bool) -> QuerySet[Attendee
 register(
     Reservation,
     "user created_by start end hours_override_reason",
-    purpose="To book rooms, and for the books.",
+    purpose="To book rooms, and for bookkeeping.",
     kept="For ever.",
     at_erasure=f"Drafts are cancelled. {UNDER_PSEUDONYM}",
 )

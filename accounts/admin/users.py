@@ -316,7 +316,7 @@ class UserAdmin(
                 images.delete_after_commit(old.thumbnail)
         super().save_model(request, obj, form, *args, **kwargs)
         if "email" in form.changed_data:
-            # Whoever had a former address cannot take the account back.
+            # The reader of a former address cannot take the account back.
             obj.email_codes.all().delete()
 
     def log_change(self, request: HttpRequest, obj: Model, message: object) -> Any:

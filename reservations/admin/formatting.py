@@ -43,7 +43,7 @@ def format_time_zone(center: Center, at: dt.datetime) -> str:
 
 
 def format_status(reservation: Reservation, *, now: dt.datetime) -> str:
-    """The status, in more detail for a draft without a hold, and while the bank is asked."""
+    """The status, in more detail for a draft without a hold, and while the bank is needed."""
     if _is_expired_draft(reservation, now):
         return "Expired draft"
     if reservation.waiting_payment is not None:

@@ -31,7 +31,7 @@ MONEY_OPEN = (
     "A payment or refund of an earlier booking is not finished yet. Please try again later, or"
     " contact us."
 )
-# Staff who never finish an erasure are told after this time.
+# An erasure that is unfinished for this long is reported.
 OVERDUE_AFTER = dt.timedelta(days=1)
 
 

@@ -50,7 +50,7 @@ class DeleteAccount(Operation):
     """Erase the account: names, addresses, card, picture, e-mails and all devices.
 
     Drafts are cancelled. It is refused while a booking lies ahead, or while money is in doubt or
-    owed. Earlier bookings stay under a pseudonym, for the books. This cannot be undone.
+    owed. Earlier bookings stay under a pseudonym, for bookkeeping. This cannot be undone.
     """
 
     errors = (AccountInUse, TooManyRequests)

@@ -47,7 +47,7 @@ def test_erase_page_says_what_stays_and_erases_after_confirmation(
     assert url in admin_client.get(get_url("change", customer)).content.decode()
 
     page = admin_client.get(url).content.decode()
-    assert "Stays, under a pseudonym, for the books" in page
+    assert "Stays, under a pseudonym, for bookkeeping" in page
     assert User.objects.get(pk=customer.pk).email == customer.email
     done = admin_client.post(url, follow=True)
 

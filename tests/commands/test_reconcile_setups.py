@@ -44,7 +44,7 @@ def test_expired_setup_is_ended_at_the_gateway(secret):
     assert PaymentSetup.objects.get().state == "expired"
 
 
-def test_card_that_nobody_asked_for_is_saved(ada, secret):
+def test_card_whose_setup_no_app_completes_is_saved(ada, secret):
     confirm_setup(secret, card())
 
     reconcile(at=NOW + timedelta(hours=1))

@@ -199,7 +199,7 @@ class PatroniCluster:
                 cursor.execute("SELECT pg_is_in_recovery()")
                 return not cursor.fetchone()[0]
         except psycopg2.OperationalError:
-            # It is away, or ends at this moment.
+            # It is away, or ends now.
             return False
 
     def wait_for_members(self, *, synchronous: bool = True) -> None:

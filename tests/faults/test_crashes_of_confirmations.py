@@ -91,7 +91,7 @@ def test_cancellation_that_crashes_after_the_void_is_finished(
 
     retry_until_resolved(partial(customer.client.cancel, pk))
 
-    check_everything(service, "cancellation while the bank is asked crashes")
+    check_everything(service, "cancellation crashes while the payment waits")
     with service.database.open():
         payment = Payment.objects.get(reservation=pk)
         assert (payment.state, payment.reservation.status) == ("voided", "Cancelled")

@@ -234,7 +234,7 @@ def _must_be_ended(intent: stripe.PaymentIntent) -> bool:
     """Whether the customer could still pay with an intent of which we regard the payment as over.
 
     Without a customer who is present, an intent would wait for one. An intent that was declined
-    takes another card from whoever has its client secret, and that was given to the customer.
+    takes another card from anyone who has its client secret, and that was given to the customer.
     """
     if is_on_session(intent):
         return intent.status == "requires_payment_method" and not is_unused(intent)

@@ -125,7 +125,7 @@ class Command(RegularJob):
         self._print_summary(for_no_booking)
 
     def _end_payment_setups(self) -> None:
-        """End the payment setups whose time is over, or save the card that nobody asked for."""
+        """End the payment setups whose time is over, or save the card that no app has completed."""
         for setup in PaymentSetup.objects.open().filter(expires_at__lte=timezone.now()):
             if self.unanswered >= MAX_UNANSWERED:
                 return

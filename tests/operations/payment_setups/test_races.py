@@ -47,7 +47,7 @@ def test_concurrent_requests_with_one_key_create_one_setup(token):
     assert PaymentSetup.objects.count() == 1
 
 
-def test_completion_beside_the_end_of_the_setup_leaves_no_card_at_the_gateway(
+def test_completion_during_the_end_of_the_setup_leaves_no_card_at_the_gateway(
     create, enter, complete
 ):
     setup = create()

@@ -20,7 +20,7 @@ USING_BENEFITS = BOOKED_STATUSES | {Status.PROCESSING}
 
 
 def find_problems(bank: Bank) -> Iterator[str]:
-    """Everything that must never be seen, not even for a moment."""
+    """Everything that must never be seen, not even briefly."""
     reservations = list(Reservation.objects.prefetch_related("payments__refunds"))
     for reservation in reservations:
         for problem in _find_problems_of(reservation, bank):
