@@ -6,12 +6,16 @@ A test fails for a column of any table that is neither registered here nor known
 """
 
 import datetime as dt
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db import DatabaseError
 from django.db.models import Model, Q, QuerySet
+
+logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 1000
 
@@ -124,11 +128,19 @@ def erase_account_data(account: ErasedAccount) -> None:
             table.erase(account)
 
 
-def erase_expired_data(*, now: dt.datetime) -> dict[str, int]:
-    """Delete or clear all rows that have expired; return how many, by the name of their table."""
+def erase_expired_data(*, now: dt.datetime) -> tuple[dict[str, int], list[str]]:
+    """Delete or clear all rows that have expired; an error of one table does not stop the others.
+
+    Returns how many they were, by the name of their table, and the names of tables that failed.
+    """
     counts: dict[str, int] = {}
+    failed = []
     for table in _tables:
+        name = str(table.model._meta.verbose_name_plural)
         for expiry in table.expiries:
-            name = str(table.model._meta.verbose_name_plural)
-            counts[name] = counts.get(name, 0) + expiry.expire(now)
-    return counts
+            try:
+                counts[name] = counts.get(name, 0) + expiry.expire(now)
+            except DatabaseError:
+                logger.exception("Expired %s are left. erase_expired tries it again.", name)
+                failed.append(name)
+    return counts, failed

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
 
 from accounts.models import OutboxMessage, OutboxState
 from payments.gateways.sandbox_models import FaultKind, SandboxFault
@@ -108,6 +109,23 @@ def test_each_kind_of_data_is_erased_after_its_own_time(days, expired, capsys):
     # Webhooks have not published it yet.
     assert AuditEntry.objects.exclude(unpublished_event__isnull=True).count() == 1
     assert Attendee.objects.count() == 2
+
+
+def test_table_that_fails_does_not_stop_the_others():
+    make_old_data(days=36_000)
+
+    def time_out(execute, sql, *args):
+        if sql.startswith('SELECT "accounts_outboxmessage"'):
+            raise OperationalError("canceling statement due to statement timeout")
+        return execute(sql, *args)
+
+    with (
+        connection.execute_wrapper(time_out),
+        pytest.raises(CommandError, match=r"^Not finished: e-mails\. The log says why\.$"),
+    ):
+        call_command("erase_expired")
+
+    assert {kind for kind, count in count_kept().items() if count} == {"e-mails"}
 
 
 def test_zero_is_for_ever(settings):

@@ -9,16 +9,17 @@ from roombook.personal_data import erase_expired_data
 class Command(RegularJob):
     help = (
         "Delete personal data that is older than its setting, and finish the erasures of accounts;"
-        " run it every hour, exits with 1 if an erasure is unfinished for a day."
+        " run it every hour, exits with 1 if an erasure is unfinished for a day, or if"
+        " a table could not be cleared."
     )
 
     def handle(self, **options: object) -> None:
         now = timezone.now()
         overdue = account_erasure.finish_erasures(now=now)
-        counts = erase_expired_data(now=now)
+        counts, failed = erase_expired_data(now=now)
         erased = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         self.stdout.write(f"Erased: {erased or 'nothing'}.")
-        if overdue:
+        if unfinished := [*map(str, overdue), *failed]:
             raise CommandError(
-                f"Not finished: {', '.join(map(str, overdue))}. The log says why.", returncode=1
+                f"Not finished: {', '.join(unfinished)}. The log says why.", returncode=1
             )
