@@ -8,7 +8,7 @@ import time_machine
 from django.db import connection
 from django.urls import reverse
 
-from accounts.models import CalendarAddress
+from accounts.models import CalendarAddress, OutboxMessage
 from centers.geo import Coordinates
 from centers.models import Center, MeetingRoom
 from centers.search import filter_options
@@ -22,6 +22,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.backoffice.audit_log import build_entry
 from roombook.backoffice.models import AuditAction, AuditEntry
+from roombook.personal_data import erase_expired_data
 from tests import factories_centers as make
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.world import NOW, World
@@ -267,6 +268,19 @@ def test_history_in_an_export_uses_indexes(client, without_table_scans):
     # A filter would read the whole log until it has found enough.
     assert "Filter: (((content_type_id" not in plan, plan
     assert re.search(r"backoffice_auditentry_pkey .*\n *Index Cond: \(id = ", plan), plan
+
+
+@pytest.mark.postgres
+def test_expired_emails_are_found_by_an_index(without_table_scans):
+    fields = {"kind": "test", "state": "sent", "created_at": NOW, "sent_at": NOW}
+    sent = (OutboxMessage(to="a@b.example", **fields) for _ in range(3000))
+    OutboxMessage.objects.bulk_create(sent)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE accounts_outboxmessage")
+    found = get_plans(lambda: erase_expired_data(now=NOW))
+    (plan,) = [plan for sql, plan in found if "accounts_outboxmessage" in sql]
+
+    assert "outbox_message_by_time" in plan, plan
 
 
 # SQLite uses neither a partial index if the state is a parameter, nor an index on lower-case names

@@ -120,6 +120,8 @@ class OutboxMessage(models.Model):
                 condition=Q(state="waiting"),
                 name="outbox_message_due",
             ),
+            # erase_expired deletes the oldest.
+            models.Index(fields=["created_at"], name="outbox_message_by_time"),
             models.Index(fields=["about"], name="outbox_message_by_its_matter"),
             # Few messages have failed. They need attention.
             models.Index(
