@@ -24,6 +24,7 @@ from reservations.models import Allowance, PromoRedemption, Reservation
 from roombook.backoffice.models import AuditEntry
 from roombook.db.transactions import in_transaction
 from roombook.images import get_url
+from roombook.imports.resources import IMPORT_NOTE
 
 Fields = dict[str, Any]
 
@@ -141,6 +142,7 @@ def _describe_reservation(row: Reservation) -> Fields:
         "MeetingRoom": row.room.name,
         "Start": row.start,
         "End": row.end,
+        "OutsideOpeningHours": row.hours_override_reason,
         "NumberOfAttendees": row.number_of_attendees,
         "Currency": row.currency,
         "TotalCost": row.total_cost,
@@ -152,6 +154,10 @@ def _describe_reservation(row: Reservation) -> Fields:
         "LineItems": [
             {"Description": each.description, "Rate": each.rate, "Total": each.total}
             for each in row.line_items.all()
+        ],
+        "PriceAdjustments": [
+            {"Amount": each.amount, "Reason": each.reason, "At": each.at}
+            for each in row.price_adjustments.all()
         ],
         "Services": [
             {
@@ -178,7 +184,12 @@ def _describe_reservation(row: Reservation) -> Fields:
                 "CreatedAt": each.created_at,
                 "CapturedAt": each.captured_at,
                 "Refunds": [
-                    {"State": refund.state, "Amount": refund.amount, "CreatedAt": refund.created_at}
+                    {
+                        "State": refund.state,
+                        "Amount": refund.amount,
+                        "Reason": refund.reason,
+                        "CreatedAt": refund.created_at,
+                    }
                     for refund in each.refunds.all()
                 ],
             }
@@ -190,7 +201,11 @@ def _describe_reservation(row: Reservation) -> Fields:
 def _find_reservations(user: User) -> QuerySet[Reservation]:
     rows = Reservation.objects.for_user(user)
     return rows.select_related("room__center", "promo_code", "partner").prefetch_related(
-        "line_items", "chosen_services__service", "attendees", "payments__refunds"
+        "line_items",
+        "price_adjustments",
+        "chosen_services__service",
+        "attendees",
+        "payments__refunds",
     )
 
 
@@ -256,7 +271,8 @@ def _describe_entry(row: AuditEntry) -> Fields:
         "Action": row.get_action_display(),
         "Object": row.object_name,
         "Fields": sorted(row.changes),
-        "Note": row.note,
+        # The name of a file is for staff, and may say something about the customers in it.
+        "Note": "Imported." if row.note.startswith(IMPORT_NOTE) else row.note,
         "ByStaff": bool(row.actor_email),
     }
 

@@ -35,6 +35,8 @@ from roombook.spreadsheets import escape_formula
 
 # How similar a known column must be to be suggested for an unknown one.
 MIN_SIMILARITY = 0.8
+# Starts the note in the audit log, before the name of the file.
+IMPORT_NOTE = "Imported: "
 
 
 class SpreadsheetResource(CheckingResource[RowT]):
@@ -190,7 +192,7 @@ class SpreadsheetResource(CheckingResource[RowT]):
                     row.instance,
                     AuditAction.CREATE if row.is_new() else AuditAction.UPDATE,
                     changes=self._get_audit_changes(row),
-                    note=f"Imported: {file_name}, row {row.number}.",
+                    note=f"{IMPORT_NOTE}{file_name}, row {row.number}.",
                     **author,
                 )
                 for row in batch

@@ -11,6 +11,9 @@ from accounts.models import ApiToken, OutboxMessage, OutboxState
 from accounts.models.outbox_message import EXPORT_KIND, SECRET_KINDS
 from reservations import account_export
 from reservations.booking import account_erasure
+from roombook.backoffice.audit_log import build_entry
+from roombook.backoffice.models import AuditAction
+from roombook.imports.resources import IMPORT_NOTE
 from tests.erasure_traces import PERSONAL_VALUES, PICTURE, make_leaving_account
 from tests.factories_people import PASSWORD, UserFactory, issue_token
 from tests.factories_reservations import NOW, ReservationFactory
@@ -104,6 +107,25 @@ def test_export_hides_codes_and_links_in_emails(client, ada, token):
     texts = [each.get("Text") for each in export(client, token)["Export"]["Emails"]]
 
     assert sorted(texts, key=str) == [*[None] * len(SECRET_KINDS), "text of confirmed"]
+
+
+def test_export_has_the_reasons_of_staff_but_no_names_of_their_files(client, ada, token):
+    row = ReservationFactory(user=ada, status="Expired", hours_override_reason="An evening event.")
+    row.price_adjustments.create(amount=-5, reason="It was cold.", by=ada, at=NOW)
+    payment = row.payments.create(
+        gateway="sandbox", amount=9, currency="USD", lease_until=NOW, created_at=NOW
+    )
+    payment.refunds.create(amount=5, reason="The room was too small.", created_at=NOW)
+    build_entry(ada, AuditAction.UPDATE, note=f"{IMPORT_NOTE}debtors.csv, row 5.").save()
+
+    document = export(client, token)["Export"]
+
+    (booking,) = document["Reservations"]
+    assert booking["OutsideOpeningHours"] == "An evening event."
+    (adjustment,) = booking["PriceAdjustments"]
+    assert (adjustment["Amount"], adjustment["Reason"]) == (-5, "It was cold.")
+    assert booking["Payments"][0]["Refunds"][0]["Reason"] == "The room was too small."
+    assert [each["Note"] for each in document["History"] if "Note" in each] == ["Imported."]
 
 
 def test_export_after_a_change_of_address_does_not_say_whether_the_address_is_taken(client):
