@@ -23,7 +23,7 @@ from roombook.api.conformance import ConformanceChecker
 from roombook.api.fields import MAX_INT
 from roombook.api.openapi import render_csv
 from tests.contract import ALL_OPERATIONS, CONTRACT
-from tests.factories_people import PASSWORD
+from tests.factories_people import PASSWORD, UserFactory, issue_token
 from tests.faults.size import LONG
 from tests.world import CODE, END, NEW_EMAIL, START
 
@@ -94,7 +94,8 @@ def describe_world(world):
             # Each is optional, because gateways need different ones.
             schema["required"] = [name for name in fields if name in known]
     delete_account = document["components"]["schemas"]["DeleteAccountRequest"]["properties"]
-    delete_account["Token"] = {"enum": [world.unused_token]}
+    # Ada's account is in use, and so cannot be deleted.
+    delete_account["Token"] = {"enum": [issue_token(UserFactory())]}
     for path in document["paths"].values():
         content = path["post"]["requestBody"]["content"]
         # The columns of CSV are the fields of JSON.
