@@ -83,15 +83,12 @@ def confirm_email(
         InvalidRequest: names the wrong field; nothing was changed.
         TooManyRequests: too many failed attempts.
     """
+    attempts = SignInAttempts(email, network_address)
     found = email_codes.verify(
-        {CodePurpose.SIGN_UP, CodePurpose.EMAIL_CHANGE},
-        email=email,
-        code=code,
-        network_address=network_address,
-        now=now,
+        {CodePurpose.SIGN_UP, CodePurpose.EMAIL_CHANGE}, attempts, code=code, now=now
     )
     try:
-        return _confirm(found, SignInAttempts(email, network_address), now)
+        return _confirm(found, attempts, now)
     except IntegrityError:
         raise InvalidRequest({"email_address": EMAIL_TAKEN}) from None
 

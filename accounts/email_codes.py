@@ -53,12 +53,7 @@ def issue(
 
 
 def verify(
-    purposes: Collection[CodePurpose],
-    *,
-    email: str,
-    code: str,
-    network_address: str,
-    now: datetime,
+    purposes: Collection[CodePurpose], attempts: SignInAttempts, *, code: str, now: datetime
 ) -> EmailCode:
     """Return the row of the right code, which is not used up yet (`use`).
 
@@ -68,7 +63,6 @@ def verify(
         InvalidRequest: names the code.
         TooManyRequests: too many failed attempts.
     """
-    attempts = SignInAttempts(email, network_address)
     if CodePurpose.REVOCATION in purposes:
         revocation = _find_revocation(attempts.email, code, now)
         if revocation is not None:

@@ -7,6 +7,7 @@ account may be erased.
 
 from datetime import datetime, timedelta
 
+from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.hashers import make_password
 from django.contrib.sessions.models import Session
 
@@ -70,7 +71,7 @@ def pseudonymize(account: ErasedAccount) -> None:
 def delete_sessions(account: ErasedAccount) -> None:
     """Delete the back office's sessions of an account that was one of staff."""
     for session in Session.objects.iterator():
-        if session.get_decoded().get("_auth_user_id") == str(account.pk):
+        if session.get_decoded().get(SESSION_KEY) == str(account.pk):
             session.delete()
 
 

@@ -90,12 +90,9 @@ def reset_password(
         TooManyRequests: too many failed attempts.
     """
     require_same_passwords(new_password, confirm_new_password)
+    attempts = SignInAttempts(email, network_address)
     found = email_codes.verify(
-        {CodePurpose.PASSWORD_RESET, CodePurpose.REVOCATION},
-        email=email,
-        code=code,
-        network_address=network_address,
-        now=now,
+        {CodePurpose.PASSWORD_RESET, CodePurpose.REVOCATION}, attempts, code=code, now=now
     )
     assert found.user is not None
     if problem := find_password_problem(new_password, found.user):
@@ -103,7 +100,7 @@ def reset_password(
     # Hashed before rows are locked, because hashing takes long.
     new_hash = make_password(new_password)
     try:
-        _set_password(found, new_hash, SignInAttempts(email, network_address), now)
+        _set_password(found, new_hash, attempts, now)
     except IntegrityError:
         raise InvalidRequest({"email_address": EMAIL_TAKEN}) from None
 

@@ -24,18 +24,16 @@ from roombook.backoffice.models import AuditEntry
 from roombook.imports.models import RunningCheck
 from roombook.models import SavedResponse
 from roombook.personal_data import (
-    ErasedAccount,
+    DELETED,
     Expiry,
     FindRows,
     clear_rows,
     delete_rows,
+    find_by_user,
     register,
+    register_owned,
     setting_days,
 )
-
-
-def _by_user(account: ErasedAccount) -> Q:
-    return Q(user=account.pk)
 
 
 def _by_user_or_own_email(column: str) -> FindRows:
@@ -43,10 +41,9 @@ def _by_user_or_own_email(column: str) -> FindRows:
 
     Other accounts may have had the address before.
     """
-    return lambda account: _by_user(account) | Q(user=None, **{column: account.email})
+    return lambda account: find_by_user(account) | Q(user=None, **{column: account.email})
 
 
-DELETED = "Deleted."
 WITH_ACCOUNT = "As long as the account."
 
 register(
@@ -66,13 +63,11 @@ register(
     kept="For ever, without the picture.",
     at_erasure="Created; the name of the picture's file is deleted with the file.",
 )
-register(
+register_owned(
     ApiToken,
     "user digest created_at expires_at last_used_at",
     purpose="The devices that are signed in.",
     kept="Until it expires (`TOKEN_IDLE_DAYS`, `TOKEN_MAX_DAYS`); `prune_tokens` deletes it.",
-    at_erasure=DELETED,
-    erase=delete_rows(ApiToken, _by_user),
 )
 register(
     EmailCode,
@@ -82,21 +77,17 @@ register(
     at_erasure=DELETED,
     erase=delete_rows(EmailCode, _by_user_or_own_email("email")),
 )
-register(
+register_owned(
     CalendarAddress,
     "user salt digest",
     purpose="To find the calendar feed by its secret address.",
     kept=WITH_ACCOUNT,
-    at_erasure=DELETED,
-    erase=delete_rows(CalendarAddress, _by_user),
 )
-register(
+register_owned(
     KnownNetwork,
     "user digest last_sign_in_at",
     purpose="To keep an attacker from locking the owner out. A keyed hash of the network.",
     kept="90 days after the last sign-in; `prune_tokens` deletes it.",
-    at_erasure=DELETED,
-    erase=delete_rows(KnownNetwork, _by_user),
 )
 register(
     AttemptWindow,
@@ -125,13 +116,11 @@ register(
         )
     ],
 )
-register(
+register_owned(
     SavedResponse,
     "user content",
     purpose="To answer a repeated request (B23).",
     kept="24 hours; `prune_tokens` deletes it.",
-    at_erasure=DELETED,
-    erase=delete_rows(SavedResponse, _by_user),
 )
 register(
     AuditEntry,
@@ -154,30 +143,24 @@ register(
         )
     ],
 )
-register(
+register_owned(
     CenterRole,
     "user",
     purpose="The roles of staff at centers.",
     kept=WITH_ACCOUNT,
-    at_erasure=DELETED,
-    erase=delete_rows(CenterRole, _by_user),
 )
 for relation in (User.groups.through, User.user_permissions.through):
-    register(
+    register_owned(
         relation,
         "user",
         purpose="The roles and permissions of staff.",
         kept=WITH_ACCOUNT,
-        at_erasure=DELETED,
-        erase=delete_rows(relation, _by_user),
     )
-register(
+register_owned(
     RunningCheck,
     "user",
     purpose="Staff check one file at a time.",
     kept="Until the check ends.",
-    at_erasure=DELETED,
-    erase=delete_rows(RunningCheck, _by_user),
 )
 register(
     Session,
@@ -187,14 +170,12 @@ register(
     at_erasure=DELETED,
     erase=erasure.delete_sessions,
 )
-for device in (TOTPDevice, StaticDevice):
-    register(
+for device, columns in ((TOTPDevice, "user name key"), (StaticDevice, "user name")):
+    register_owned(
         device,
-        "user name" + (" key" if device is TOTPDevice else ""),
+        columns,
         purpose="The second factor of staff.",
         kept="Until two-step sign-in is turned off.",
-        at_erasure=DELETED,
-        erase=delete_rows(device, _by_user),
     )
 register(
     StaticToken,
@@ -203,11 +184,9 @@ register(
     kept="Until it is used, or replaced.",
     at_erasure="Deleted with the second factor.",
 )
-register(
+register_owned(
     LogEntry,
     "user object_id object_repr change_message",
     purpose="Django's own log of the back office, in which the service writes nothing.",
     kept="For ever.",
-    at_erasure=DELETED,
-    erase=delete_rows(LogEntry, _by_user),
 )

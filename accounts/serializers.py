@@ -1,6 +1,7 @@
-"""The contract's account types, as responses show them."""
+"""The contract's account types, as responses show them, and the field of a password."""
 
 from accounts.models import UserType
+from accounts.passwords import MAX_PASSWORD_LENGTH
 from roombook.api.address import AddressInfo
 from roombook.api.fields import (
     BooleanField,
@@ -11,6 +12,19 @@ from roombook.api.fields import (
     UrlField,
 )
 from roombook.api.serializers import ContractSerializer
+
+
+class PasswordField(TextField):
+    """A password: kept exactly as sent, spaces included."""
+
+    def __init__(self, help_text: str) -> None:
+        super().__init__(
+            required=True,
+            allow_blank=False,
+            trim=False,
+            max_length=MAX_PASSWORD_LENGTH,
+            help_text=help_text,
+        )
 
 
 class SavedPaymentInfo(ContractSerializer):

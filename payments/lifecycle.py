@@ -8,6 +8,7 @@ transaction, `authorize_payment` outside any, `apply_gateway_result` in its seco
 
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import TypeGuard
 from uuid import UUID
 
 from django.conf import settings
@@ -47,7 +48,7 @@ def get_payment_source(
     return parse_card(payment_info, now=now)
 
 
-def is_confirmable(source: Card | SavedCard) -> bool:
+def is_confirmable(source: Card | SavedCard | None) -> TypeGuard[SavedCard]:
     """Whether the customer can confirm a payment with this card at the bank (B21.3)."""
     return isinstance(source, SavedCard) and source.saved_by_setup
 

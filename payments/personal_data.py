@@ -1,7 +1,5 @@
 """The personal data of saved cards and payments (B22.10)."""
 
-from django.db.models import Q
-
 from payments.models import (
     Dispute,
     Payment,
@@ -15,7 +13,15 @@ from payments.models import (
     StripePayment,
 )
 from roombook.address import ADDRESS_FIELDS
-from roombook.personal_data import Expiry, clear_rows, delete_rows, register, setting_days
+from roombook.personal_data import (
+    DELETED,
+    Expiry,
+    clear_rows,
+    find_by_user,
+    register,
+    register_owned,
+    setting_days,
+)
 
 DAYS_PER_YEAR = 366
 AT_GATEWAY = "Deleted, once the gateway has deleted it too."
@@ -33,7 +39,7 @@ register(
     at_erasure=f"Holder and address are cleared. {AT_GATEWAY}",
     erase=clear_rows(
         SavedCard,
-        lambda account: Q(user=account.pk),
+        find_by_user,
         first_name="",
         last_name="",
         company_name="",
@@ -52,22 +58,20 @@ register(
     "reference customer brand last4",
     purpose="The cards that the sandbox stores, which is for tests.",
     kept="Until the customer removes or replaces it.",
-    at_erasure="Deleted.",
+    at_erasure=DELETED,
 )
-register(
+register_owned(
     PaymentSetup,
     "user key reference return_url message",
     purpose="To save a card that only the gateway sees.",
     kept="As long as the account.",
-    at_erasure="Deleted.",
-    erase=delete_rows(PaymentSetup, lambda account: Q(user=account.pk)),
 )
 register(
     SandboxSetup,
     "reference secret customer return_url card_reference exp_year exp_month",
     purpose="The payment setups of the sandbox, which is for tests.",
     kept="As long as the account.",
-    at_erasure="Deleted.",
+    at_erasure=DELETED,
 )
 register(
     Payment,
@@ -79,7 +83,7 @@ register(
         Expiry(
             setting_days("BOOKS_YEARS", days_per_unit=DAYS_PER_YEAR),
             lambda until: Payment.objects.filter(created_at__lt=until),
-            cleared=(("card_brand", ""), ("card_last4", ""), ("message", ""), ("reference", "")),
+            cleared={"card_brand": "", "card_last4": "", "message": "", "reference": ""},
         )
     ],
 )

@@ -17,10 +17,10 @@ from django.conf import settings
 
 from accounts.limits import CARD_DECLINED, RateLimit
 from accounts.models import User
-from accounts.validators import contains_card_number
 from payments import gateway_events, gateways, saved_cards
 from payments.gateways.base import GatewayCard, GatewaySetup
 from payments.models import PaymentSetup, PaymentSetupState, SavedCard
+from roombook.card_numbers import contains_card_number
 from roombook.db.transactions import in_transaction
 from roombook.errors import (
     CardDeclined,
@@ -184,7 +184,9 @@ def resolve_setup(
     if found.state == "succeeded" or setup.expires_at <= now:
         found = gateway.cancel_setup(setup.reference)
     if found.card:
-        _save_card(setup, found.card, keeps_newer_card=keeps_newer_card, now=now)
+        unused = _replace_saved_card(setup, found.card, keeps_newer_card=keeps_newer_card, now=now)
+        if unused:
+            saved_cards.delete_card_at_gateway(*unused)
     elif found.state == "expired":
         _end_setup(setup, PaymentSetupState.EXPIRED, found.message or EXPIRED)
     return found
@@ -228,27 +230,19 @@ def _end_setup(setup: PaymentSetup, state: PaymentSetupState, message: str) -> b
     )
 
 
-def _save_card(
-    setup: PaymentSetup, card: GatewayCard, *, keeps_newer_card: bool, now: datetime
-) -> None:
-    unused = _replace_saved_card(setup, card, keeps_newer_card=keeps_newer_card, now=now)
-    if unused:
-        saved_cards.delete_card_at_gateway(*unused)
-
-
 @in_transaction
 def _replace_saved_card(
     setup: PaymentSetup, card: GatewayCard, *, keeps_newer_card: bool, now: datetime
 ) -> tuple[str, str] | None:
     """Save the card, and return the gateway and the reference of the card that is now unused."""
     user = User.objects.lock(setup.user_id)
-    current = SavedCard.objects.filter(user=user).first()
+    newer_cards = SavedCard.objects.filter(user=user, created_at__gt=setup.created_at)
     problem = ""
     if card.brand is None:
         problem = KIND_NOT_ACCEPTED
     elif not user.is_active:
         problem = ACCOUNT_DISABLED
-    elif keeps_newer_card and current and current.created_at > setup.created_at:
+    elif keeps_newer_card and newer_cards.exists():
         problem = REPLACED
     state = PaymentSetupState.FAILED if problem else PaymentSetupState.SUCCEEDED
     if not _end_setup(setup, state, problem):
@@ -256,8 +250,9 @@ def _replace_saved_card(
         return None if user.is_active else (setup.gateway, card.reference)
     if problem:
         return setup.gateway, card.reference
-    saved_cards.replace_saved_card(build_saved_card(user, setup.gateway, card, now=now))
-    return (current.gateway, current.reference) if current else None
+    saved = build_saved_card(user, setup.gateway, card, now=now)
+    previous = saved_cards.replace_saved_card(saved)
+    return (previous.gateway, previous.reference) if previous else None
 
 
 def build_saved_card(user: User, gateway: str, card: GatewayCard, *, now: datetime) -> SavedCard:

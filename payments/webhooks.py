@@ -63,14 +63,13 @@ def text_response(text: str, status: int) -> HttpResponse:
 
 def process_event(event: "StripeEvent", *, now: datetime) -> None:
     """Run the handler of the event's type, once per event. Other types are ignored."""
-    handle = EVENT_HANDLERS.get(event.type)
-    is_known = handle is not None or event.type in SETUP_EVENTS
+    is_known = event.type in EVENT_HANDLERS or event.type in SETUP_EVENTS
     if not is_known or gateway_events.is_processed(event.reference):
         return
-    if handle is None:
+    if event.type in SETUP_EVENTS:
         handle_setup_change(event, now)
     elif payment := find_payment(event, now=now):
-        handle(event, payment, now)
+        EVENT_HANDLERS[event.type](event, payment, now)
     gateway_events.mark_processed(event.reference, event.type, now=now)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.contrib.contenttypes.models import ContentType
 from django.core.signing import BadSignature, TimestampSigner
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.crypto import constant_time_compare
 
 from accounts import emails
@@ -116,8 +116,6 @@ def _describe_account(user: User) -> Fields:
 
 
 def _describe_card(card: SavedCard) -> Fields:
-    address = {"Street1": card.street1, "Street2": card.street2, "Street3": card.street3}
-    place = {"City": card.city, "State": card.state, "PostalCode": card.postal_code}
     return _omit_empty(
         {
             "CardType": card.brand,
@@ -126,8 +124,12 @@ def _describe_card(card: SavedCard) -> Fields:
             "FirstName": card.first_name,
             "LastName": card.last_name,
             "CompanyName": card.company_name,
-            **address,
-            **place,
+            "Street1": card.street1,
+            "Street2": card.street2,
+            "Street3": card.street3,
+            "City": card.city,
+            "State": card.state,
+            "PostalCode": card.postal_code,
             "Country": card.country,
             "SavedAt": card.created_at,
         }
@@ -321,14 +323,9 @@ def _iterate_list(user: User, name: str) -> Iterator[Fields]:
     while batch := list(rows.filter(pk__gt=last)[:BATCH_SIZE]):
         for row in batch:
             yield _omit_empty(describe(row))
-        last = _get_id(batch[-1])
+        last = batch[-1].pk
         if len(batch) < BATCH_SIZE:
             return
-
-
-def _get_id(row: Model) -> int:
-    pk: int = row.pk
-    return pk
 
 
 def _omit_empty(value: Any) -> Any:

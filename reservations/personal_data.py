@@ -18,7 +18,7 @@ from roombook.personal_data import Expiry, clear_rows, delete_rows, register, se
 # The list whose files name accounts: reservations/resources.py.
 ALLOWANCES_SHEET = "allowances"
 UNDER_PSEUDONYM = "Stays, under the pseudonym, for bookkeeping."
-NO_ATTENDEE = (("name", ""), ("email_address", ""), ("company_name", ""))
+NO_ATTENDEE = {"name": "", "email_address": "", "company_name": ""}
 
 
 def _find_attendees(until: dt.datetime, *, is_booked: bool) -> QuerySet[Attendee]:
@@ -40,9 +40,7 @@ register(
     purpose="Who attends a meeting, for the staff of the center.",
     kept="`ATTENDEE_DAYS` after the meeting; `DRAFT_DAYS` if it was never booked.",
     at_erasure="Cleared in the account's own reservations, not in those of others.",
-    erase=clear_rows(
-        Attendee, lambda account: Q(reservation__user=account.pk), **dict(NO_ATTENDEE)
-    ),
+    erase=clear_rows(Attendee, lambda account: Q(reservation__user=account.pk), **NO_ATTENDEE),
     expiries=[
         Expiry(
             setting_days("ATTENDEE_DAYS"),

@@ -7,8 +7,8 @@ A test fails for a column of any table that is neither registered here nor known
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +18,7 @@ from django.db.models import Model, Q, QuerySet
 logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 1000
+DELETED = "Deleted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Expiry:
 
     get_period: Callable[[], dt.timedelta | None]
     find_rows: Callable[[dt.datetime], QuerySet[Any]]
-    cleared: tuple[tuple[str, object], ...] = ()
+    cleared: Mapping[str, object] = field(default_factory=dict)
 
     def expire(self, now: dt.datetime) -> int:
         """Delete or clear the expired rows, in batches; return how many they were."""
@@ -52,12 +53,12 @@ class Expiry:
         rows = self.find_rows(now - period)
         if self.cleared:
             # Not those that are empty already.
-            rows = rows.exclude(**dict(self.cleared))
+            rows = rows.exclude(**self.cleared)
         total = 0
         while batch := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH_SIZE]):
             chosen = rows.model._base_manager.filter(pk__in=batch)
             if self.cleared:
-                chosen.update(**dict(self.cleared))
+                chosen.update(**self.cleared)
             else:
                 chosen.delete()
             total += len(batch)
@@ -107,8 +108,24 @@ def register(
     _tables.append(PersonalTable(model, names, purpose, kept, at_erasure, erase, tuple(expiries)))
 
 
+def register_owned(model: type[Model], columns: str, *, purpose: str, kept: str) -> None:
+    """Register a table whose rows belong to their `user`; an erasure deletes them."""
+    register(
+        model,
+        columns,
+        purpose=purpose,
+        kept=kept,
+        at_erasure=DELETED,
+        erase=delete_rows(model, find_by_user),
+    )
+
+
 def get_tables() -> list[PersonalTable]:
     return list(_tables)
+
+
+def find_by_user(account: ErasedAccount) -> Q:
+    return Q(user=account.pk)
 
 
 def delete_rows(model: type[Model], find_rows: FindRows) -> EraseRows:

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 import unfold
-from django.db import connection
+from django.contrib.admin import ModelAdmin
+from django.contrib.auth.admin import UserAdmin
+from django.db import connection, transaction
 from django.db.models import query
 from django.forms import BaseModelForm
 from gunicorn import systemd
@@ -15,7 +17,7 @@ from prometheus_client import values
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
 
 from centers.models import MeetingRoom
-from tests.factories_people import UserFactory
+from tests.factories_people import SavedCardFactory, UserFactory
 
 WHAT_TO_DO = (
     "{what} is not what {module} expects. Read how the new version of the library does it, change"
@@ -81,6 +83,46 @@ def test_user_keeps_the_raw_password_until_save():
     user.save()
 
     assert user._password is None
+
+
+@pytest.mark.django_db
+def test_user_keeps_the_saved_card_in_its_cache():
+    user = SavedCardFactory().user
+    assert user.saved_card
+
+    assert "saved_card" in user._state.fields_cache, WHAT_TO_DO.format(
+        what="Model._state.fields_cache",
+        module="payments/saved_cards.py",
+        tests="tests/payments",
+    )
+
+
+@pytest.mark.django_db
+def test_transaction_around_a_test_case_is_marked():
+    what_to_do = WHAT_TO_DO.format(
+        what="Atomic._from_testcase",
+        module="payments/gateways/base.py",
+        tests="tests/payments",
+    )
+    [around_the_test] = connection.atomic_blocks
+    assert around_the_test._from_testcase, what_to_do
+    with transaction.atomic():
+        assert not connection.atomic_blocks[-1]._from_testcase, what_to_do
+
+
+def test_admin_loads_rows_by_a_method_that_can_lock_them():
+    loaded = inspect.signature(ModelAdmin.get_object)
+    password = inspect.signature(UserAdmin.user_change_password)
+    what_to_do = WHAT_TO_DO.format(
+        what="ModelAdmin.get_object or UserAdmin.user_change_password",
+        module="accounts/admin/users.py",
+        tests="tests/backoffice",
+    )
+
+    assert list(loaded.parameters) == ["self", "request", "object_id", "from_field"], what_to_do
+    assert "self.get_object" in inspect.getsource(ModelAdmin._changeform_view), what_to_do
+    assert "self.get_object" in inspect.getsource(UserAdmin.user_change_password), what_to_do
+    assert list(password.parameters)[:3] == ["self", "request", "id"], what_to_do
 
 
 def test_export_of_the_library_can_be_replaced_by_a_stream():

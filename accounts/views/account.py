@@ -7,26 +7,12 @@ from django.utils import timezone
 
 from accounts import profile, sign_in
 from accounts.models import ApiToken, CalendarAddress, User
-from accounts.passwords import MAX_PASSWORD_LENGTH
-from accounts.serializers import UserInfo
+from accounts.serializers import PasswordField, UserInfo
 from roombook.api.fields import BooleanField, TextField, UrlField
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer
 from roombook.errors import InvalidCredentials, TooManyRequests
 from roombook.middleware import get_client_address
-
-
-class PasswordField(TextField):
-    """A password: kept exactly as sent, spaces included."""
-
-    def __init__(self, help_text: str) -> None:
-        super().__init__(
-            required=True,
-            allow_blank=False,
-            trim=False,
-            max_length=MAX_PASSWORD_LENGTH,
-            help_text=help_text,
-        )
 
 
 class SignIn(Operation):

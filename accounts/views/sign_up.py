@@ -4,8 +4,8 @@ from django.utils import timezone
 
 from accounts import email_change, password_reset, sign_up
 from accounts.models import User
-from accounts.serializers import UserInfo
-from accounts.views.account import NEW_PASSWORD_HELP, PasswordField
+from accounts.serializers import PasswordField
+from accounts.views.account import NEW_PASSWORD_HELP, SignIn
 from roombook.api.fields import TextField
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer
@@ -80,9 +80,7 @@ class ConfirmEmail(Operation):
         EmailAddress = EmailAddressField("To which the code was sent.")
         Code = CodeField()
 
-    class Output(ContractSerializer):
-        UserInfo = UserInfo(help_text="The account that signed in.")
-        Token = TextField(help_text="As of Sign in. Keep it secret.")
+    Output = SignIn.Output
 
     def perform(self, user: None, *, email_address: str, code: str) -> dict[str, object]:
         user_info, token = email_change.confirm_email(

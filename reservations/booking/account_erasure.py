@@ -68,7 +68,7 @@ def find_obstacle(user: User) -> str:
         return STAFF
     if Reservation.objects.for_user(user).filter(status__in=HOLDING_STATUSES).exists():
         return BOOKINGS_AHEAD
-    return MONEY_OPEN if is_money_open(user) else ""
+    return MONEY_OPEN if _is_money_open(user) else ""
 
 
 @in_transaction
@@ -126,7 +126,7 @@ def _cancel_drafts(user: User, *, by: User | None, now: dt.datetime) -> None:
             )
 
 
-def is_money_open(user: User) -> bool:
+def _is_money_open(user: User) -> bool:
     """Return whether a payment is in doubt, or money is owed or contested."""
     payments = Payment.objects.filter(reservation__user=user)
     in_doubt = payments.filter(state__in=[PaymentState.STARTED, PaymentState.AUTHORIZED])

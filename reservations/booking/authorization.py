@@ -68,17 +68,8 @@ def apply_authorization(
     # If the meeting began before the outcome was known, the payment is voided and not captured.
     if payment.state in FUNDED_STATES and reservation.start > now:
         book(reservation, payment=payment, is_live_payment=payment.is_live, by=by, now=now)
-    elif _is_abandoned(payment, now):
-        bill.return_benefits(reservation, now=now)
-        # The customer had the room for long enough.
-        reservation.transition_to(Status.NEW, by=by, now=now)
     else:
-        bill.return_benefits(reservation, now=now)
-        # The hold is extended, so that the customer can try another card.
-        hold_until = now + dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE)
-        hold_until = min(hold_until, reservation.start)
-        reservation.transition_to(Status.NEW, by=by, now=now, hold_until=hold_until)
-        release_holds_for(reservation, now=now)
+        _return_to_draft(reservation, extends_hold=not _is_abandoned(payment, now), by=by, now=now)
     return reservation, payment
 
 
@@ -91,6 +82,24 @@ def _wait_for_customer(reservation: Reservation, payment: Payment) -> None:
         payment.action_until = min(lifecycle.get_action_deadline(payment), reservation.start)
         payment.lease_until = payment.action_until
         payment.save(update_fields=["action_until", "lease_until"])
+
+
+def _return_to_draft(
+    reservation: Reservation, *, extends_hold: bool, by: User | None, now: dt.datetime
+) -> None:
+    """Make the reservation a draft again, and return the promo use and the included hours.
+
+    The hold is extended, so that the customer can try another card, unless a customer who has not
+    confirmed the payment in time had the room for long enough.
+    """
+    bill.return_benefits(reservation, now=now)
+    if not extends_hold:
+        reservation.transition_to(Status.NEW, by=by, now=now)
+        return
+    hold_until = now + dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE)
+    hold_until = min(hold_until, reservation.start)
+    reservation.transition_to(Status.NEW, by=by, now=now, hold_until=hold_until)
+    release_holds_for(reservation, now=now)
 
 
 def _is_abandoned(payment: Payment, now: dt.datetime) -> bool:

@@ -123,10 +123,10 @@ def check_out(
         return draft
     partner = get_partner(partner_code, user=user, now=now)
     source = _get_payment_source(draft, payment_method, now)
-    if isinstance(source, SavedCard) and source.saved_by_setup:
+    if lifecycle.is_confirmable(source):
         _report_refused_confirmation(draft, source)
     _require_current_price(draft, now=now)
-    may_wait = source is not None and lifecycle.is_confirmable(source)
+    may_wait = lifecycle.is_confirmable(source)
     reservation, payment = wait_for_others(
         lambda: _claim(draft, partner=partner, may_wait=may_wait, now=now)
     )

@@ -6,7 +6,7 @@ from django.utils import timezone
 from accounts import sign_in
 from accounts.limits import EXPORT
 from accounts.models import User
-from accounts.passwords import MAX_PASSWORD_LENGTH
+from accounts.serializers import PasswordField
 from reservations import account_export
 from reservations.booking import account_erasure
 from roombook.api.fields import ObjectField, TextField
@@ -57,13 +57,7 @@ class DeleteAccount(Operation):
     example = {"Password": "quiet-harbour-42"}
 
     class Input(ContractSerializer):
-        Password = TextField(
-            required=True,
-            allow_blank=False,
-            trim=False,
-            max_length=MAX_PASSWORD_LENGTH,
-            help_text="The current password. A wrong one counts as a failed sign-in.",
-        )
+        Password = PasswordField("The current password. A wrong one counts as a failed sign-in.")
 
     def perform(self, user: User, *, password: str) -> None:
         now = timezone.now()

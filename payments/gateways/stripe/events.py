@@ -7,8 +7,8 @@ from uuid import UUID
 import stripe
 from django.conf import settings
 
-from payments.gateways.stripe.intents import get_payment_key
-from payments.gateways.stripe.setups import get_setup_key
+from payments.gateways.stripe.intents import PAYMENT_KEY_METADATA, get_own_key
+from payments.gateways.stripe.setups import SETUP_METADATA
 
 
 class InvalidSignature(Exception):
@@ -38,6 +38,7 @@ def parse_event(payload: bytes, signature: str | None) -> StripeEvent:
         )
         event = json.loads(payload)
         about = event["data"]["object"]
+        metadata = about.get("metadata") or {}
         is_intent = about["object"] == "payment_intent"
         return StripeEvent(
             reference=str(event["id"]),
@@ -45,8 +46,8 @@ def parse_event(payload: bytes, signature: str | None) -> StripeEvent:
             is_live=bool(event["livemode"]),
             object=str(about.get("id") or ""),
             intent=str((about["id"] if is_intent else about.get("payment_intent")) or ""),
-            key=get_payment_key(about.get("metadata") or {}),
-            setup=get_setup_key(about.get("metadata") or {}),
+            key=get_own_key(metadata, PAYMENT_KEY_METADATA),
+            setup=get_own_key(metadata, SETUP_METADATA),
             attempt=str(about.get("latest_attempt") or ""),
         )
     except (stripe.SignatureVerificationError, ValueError, LookupError, TypeError, AttributeError):

@@ -48,6 +48,7 @@ from payments.gateways.stripe.intents import (
     REFUND_KEY_METADATA,
     SITE_METADATA,
     VOIDED_REASON,
+    build_metadata,
     cancel_intent,
     confirm_intent,
     from_timestamp,
@@ -174,9 +175,7 @@ class StripeGateway(StripeSetupOperations):
 
         The returned row has no intent if another request voided the key in the meantime.
         """
-        metadata = {PAYMENT_KEY_METADATA: str(key)}
-        if settings.PUBLIC_URL:
-            metadata[SITE_METADATA] = settings.PUBLIC_URL
+        metadata = build_metadata(PAYMENT_KEY_METADATA, key)
         if on_session:
             metadata[ON_SESSION_METADATA] = "yes"
         params: PaymentIntentCreateParams = {

@@ -144,7 +144,7 @@ def list_relevant_intents(
         intents = create_client(is_live=is_live).v1.payment_intents
         page = call_stripe(lambda: intents.list(params))  # noqa: B023 (called at once)
         for intent in page.data:
-            key = get_payment_key(intent.metadata.to_dict())
+            key = get_own_key(intent.metadata.to_dict(), PAYMENT_KEY_METADATA)
             if key and (intent.status in {"requires_capture", "succeeded"} or is_waiting(intent)):
                 yield key, intent
         if not page.has_more:
@@ -287,11 +287,17 @@ def from_timestamp(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def get_payment_key(metadata: Mapping[str, str]) -> UUID | None:
-    """The key in the metadata of an intent, None if another deployment made the payment."""
+def build_metadata(name: str, key: UUID) -> dict[str, str]:
+    """The metadata of an object at Stripe that we create for one of our keys."""
+    site = {SITE_METADATA: settings.PUBLIC_URL} if settings.PUBLIC_URL else {}
+    return {name: str(key), **site}
+
+
+def get_own_key(metadata: Mapping[str, str], name: str) -> UUID | None:
+    """The key that `build_metadata` has stored, None if another deployment made the object."""
     if metadata.get(SITE_METADATA, settings.PUBLIC_URL) != settings.PUBLIC_URL:
         return None
-    return parse_uuid(metadata.get(PAYMENT_KEY_METADATA))
+    return parse_uuid(metadata.get(name))
 
 
 def parse_uuid(text: str | None) -> UUID | None:

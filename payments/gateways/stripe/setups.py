@@ -5,14 +5,12 @@ confirm. The one that succeeds first has the card, and the other one is ended.
 """
 
 import logging
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import stripe
-from django.conf import settings
 
 from payments.gateways.base import GatewayCard, GatewaySetup, GatewaySetupState
 from payments.gateways.stripe.cards import StripeCardOperations, unavailable_if_refused
@@ -24,9 +22,8 @@ from payments.gateways.stripe.client import (
 )
 from payments.gateways.stripe.intents import (
     CARD_BRANDS,
-    SITE_METADATA,
+    build_metadata,
     get_optional,
-    parse_uuid,
 )
 from payments.gateways.stripe.payment_methods import STRIPE_ADDRESS_NAMES
 
@@ -46,9 +43,7 @@ class StripeSetupOperations(StripeCardOperations):
         self, *, key: UUID, customer: str, return_url: str, expires_at: datetime
     ) -> GatewaySetup:
         api = create_client(is_live=self.is_live)
-        metadata = {SETUP_METADATA: str(key)}
-        if settings.PUBLIC_URL:
-            metadata[SITE_METADATA] = settings.PUBLIC_URL
+        metadata = build_metadata(SETUP_METADATA, key)
 
         def create_both(
             stripe_customer: str,
@@ -148,13 +143,12 @@ class StripeSetupOperations(StripeCardOperations):
             refusal = each.last_setup_error
             code, decline_code = (get_optional(refusal, n) for n in ("code", "decline_code"))
             message = get_decline_message(code, decline_code)
-        is_open = intent.status != "canceled" or session.status == "open"
-        state: GatewaySetupState = "open" if is_open else "expired"
+        state: GatewaySetupState = "failed" if message else "open"
         if cards:
             state = "succeeded"
-        elif is_open and message:
-            state = "failed"
-        is_open = is_open and not cards
+        elif intent.status == "canceled" and session.status != "open":
+            state = "expired"
+        is_open = state in {"open", "failed"}
         setup = GatewaySetup(
             state=state,
             reference=reference,
@@ -186,13 +180,6 @@ def to_gateway_card(intent: stripe.SetupIntent) -> GatewayCard:
         },
         has_cvv=bool(get_optional(get_optional(method.card, "checks"), "cvc_check")),
     )
-
-
-def get_setup_key(metadata: Mapping[str, str]) -> UUID | None:
-    """The key in the metadata of a setup, None if another deployment made it."""
-    if metadata.get(SITE_METADATA, settings.PUBLIC_URL) != settings.PUBLIC_URL:
-        return None
-    return parse_uuid(metadata.get(SETUP_METADATA))
 
 
 def split_setup_reference(reference: str) -> tuple[str, str]:
