@@ -18,7 +18,7 @@ from payments import gateways
 from payments.cards import Card, CardFields, parse_card
 from payments.gateway_results import record_gateway_result
 from payments.gateways.base import Gateway, GatewayPayment
-from payments.models import Payment, PaymentState, SavedCard
+from payments.models import Payment, PaymentPurpose, PaymentState, SavedCard
 from payments.refunds import record_refunds
 from payments.saved_cards import get_usable_saved_card
 from roombook.errors import InvalidRequest
@@ -77,15 +77,17 @@ def create_payment(
     gateway: Gateway,
     now: datetime,
     lease: timedelta,
+    purpose: PaymentPurpose = PaymentPurpose.BOOKING,
 ) -> Payment:
     """Create a payment in state started. Call it in the transaction that claims the room.
 
-    The database refuses a second open payment of a reservation
-    (`payment_one_open_per_reservation`).
+    The database refuses a second open payment for the booking (`payment_one_open_for_booking`), and
+    a second one for a change that is not captured yet (`payment_one_open_for_change`).
     """
     return Payment.objects.create(
         reservation_id=reservation_id,
         reservation_uid=reservation_uid,
+        purpose=purpose,
         amount=amount,
         currency=currency,
         gateway=gateway.name,

@@ -29,9 +29,10 @@ REVIEWED: dict[tuple[str, str], str] = dict.fromkeys(
         ("accounts", "0021_emails_are_found_by_their_time"),
         ("backoffice", "0004_unpublished_audit_entries_have_an_index"),
         ("payments", "0007_payments_have_an_index_by_spare_key"),
+        ("payments", "0009_payments_have_a_purpose"),
         ("reservations", "0013_webhook_events_have_an_index_by_former_center"),
     ],
-    "AddIndexWithoutLock, whose SQL cannot be shown in the transaction of a test",
+    "an index built without a lock, whose SQL cannot be shown in the transaction of a test",
 ) | {
     (
         "payments",

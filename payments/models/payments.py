@@ -35,7 +35,14 @@ class PaymentState(models.TextChoices):
     REFUNDED = "refunded"
 
 
-# A reservation has at most one payment in these states, so nobody is charged twice.
+class PaymentPurpose(models.TextChoices):
+    """What a payment pays for: the booking itself, or a later change that costs more (B27)."""
+
+    BOOKING = "booking"
+    CHANGE = "change"
+
+
+# A reservation is booked by at most one payment in these states, so nobody is charged twice.
 OPEN_PAYMENT_STATES = (PaymentState.STARTED, PaymentState.AUTHORIZED, PaymentState.CAPTURED)
 
 TRANSITIONS = {
@@ -110,6 +117,12 @@ class Payment(FormattedAmountMixin, models.Model):
     # attached to another reservation.
     reservation_uid = models.UUIDField(null=True, editable=False)
     key = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    purpose = models.CharField(
+        max_length=10,
+        choices=PaymentPurpose.choices,
+        default=PaymentPurpose.BOOKING,
+        db_default=PaymentPurpose.BOOKING,
+    )
     gateway = models.CharField(max_length=20)
     is_live = models.BooleanField("live", default=False)
     amount = MoneyField()
@@ -153,8 +166,14 @@ class Payment(FormattedAmountMixin, models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["reservation"],
-                condition=Q(state__in=["started", "authorized", "captured"]),
-                name="payment_one_open_per_reservation",
+                condition=Q(purpose="booking", state__in=["started", "authorized", "captured"]),
+                name="payment_one_open_for_booking",
+            ),
+            # Changes follow one another, so several of their payments can be captured.
+            models.UniqueConstraint(
+                fields=["reservation"],
+                condition=Q(purpose="change", state__in=["started", "authorized"]),
+                name="payment_one_open_for_change",
             ),
             models.CheckConstraint(condition=Q(amount__gt=0), name="payment_amount_is_above_zero"),
             models.CheckConstraint(

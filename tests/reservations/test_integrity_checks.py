@@ -188,7 +188,7 @@ def cursor(rows):
             for name in TRIGGERS:
                 cursor.execute(f"DROP TRIGGER {name}")
             cursor.execute("PRAGMA ignore_check_constraints = ON")
-        cursor.execute("DROP INDEX payment_one_open_per_reservation")
+        cursor.execute("DROP INDEX payment_one_open_for_booking")
         yield cursor
         if connection.vendor == "sqlite":
             cursor.execute("PRAGMA ignore_check_constraints = OFF")
