@@ -1,23 +1,31 @@
 """The private API of libraries that the product uses is still there (docs/private-api.md)."""
 
+import ast
 import inspect
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import unfold
 from django.contrib.admin import ModelAdmin
 from django.contrib.auth.admin import UserAdmin
+from django.core.files.base import ContentFile
+from django.core.handlers.wsgi import WSGIRequest
 from django.db import connection, transaction
 from django.db.models import query
 from django.forms import BaseModelForm
+from django.http import HttpRequest
 from gunicorn import systemd
 from gunicorn.arbiter import Arbiter
 from import_export.admin import ExportMixin
+from openpyxl import Workbook
 from prometheus_client import values
+from rest_framework.request import Request
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
 
 from centers.models import MeetingRoom
 from tests.factories_people import SavedCardFactory, UserFactory
+from tests.import_graph import PACKAGES, parse_product
 
 WHAT_TO_DO = (
     "{what} is not what {module} expects. Read how the new version of the library does it, change"
@@ -199,3 +207,109 @@ def test_master_of_gunicorn_is_as_its_configuration_expects():
     assert "environ['GUNICORN_PID'] =" in inspect.getsource(Arbiter.reexec), WHAT_TO_DO.format(
         what="GUNICORN_PID", **what_to_do
     )
+
+
+def test_requests_of_django_have_the_attributes_that_ours_replace():
+    what_to_do = WHAT_TO_DO.format(
+        what="HttpRequest", module="roombook/handler.py", tests="tests/api"
+    )
+
+    assert "self._set_content_type_params(environ)" in inspect.getsource(WSGIRequest), what_to_do
+    assert "self._stream.read" in inspect.getsource(HttpRequest.read), what_to_do
+
+
+def test_stored_files_are_marked_as_committed():
+    room = MeetingRoom(picture_thumbnail="rooms/one.png")
+    what_to_do = WHAT_TO_DO.format(
+        what="FieldFile._committed", module="roombook/images.py", tests="tests/test_media.py"
+    )
+
+    assert room.picture_thumbnail._committed, what_to_do
+    room.picture_thumbnail = ContentFile(b"", "two.png")
+    assert not room.picture_thumbnail._committed, what_to_do
+
+
+def test_request_of_rest_framework_loads_its_stream_as_ours_expects():
+    request = Request(HttpRequest())
+    what_to_do = WHAT_TO_DO.format(
+        what="rest_framework.request.Request", module="roombook/api/parsers.py", tests="tests/api"
+    )
+
+    assert isinstance(request._request, HttpRequest), what_to_do
+    assert "self._load_stream()" in inspect.getsource(Request.stream.fget), what_to_do
+    assert "return self._stream" in inspect.getsource(Request.stream.fget), what_to_do
+
+
+def test_sheet_that_is_not_saved_can_remove_its_file():
+    sheet = Workbook(write_only=True).create_sheet()
+    sheet.append(["one"])
+    sheet.close()
+
+    sheet._writer.cleanup()
+
+    assert not Path(sheet._writer.out).exists(), WHAT_TO_DO.format(
+        what="WriteOnlyWorksheet._writer",
+        module="roombook/backoffice/spreadsheets.py",
+        tests="tests/backoffice",
+    )
+
+
+# --- The list is complete ------------------------------------------------------------------------
+
+# These are documented, or methods of named tuples.
+DOCUMENTED = {"_meta", "_state", "_default_manager", "_base_manager"}
+DOCUMENTED |= {"_make", "_fields", "_asdict", "_replace"}
+
+
+def test_private_names_of_libraries_are_listed():
+    listed = Path("docs/private-api.md").read_text()
+    trees = parse_product()
+    own = {name for tree in trees.values() for name in find_private_definitions(tree)}
+    used = {
+        (module, name)
+        for module, tree in trees.items()
+        for name in find_private_uses(tree) - own - DOCUMENTED
+    }
+    overrides = {
+        (module, name) for module, tree in trees.items() for name in find_overrides(module, tree)
+    }
+
+    assert ("roombook.api.parsers", "_load_stream") in overrides
+    assert ("roombook.images", "_committed") in used
+    assert sorted(each for each in used | overrides if each[1] not in listed) == []
+
+
+def find_private_definitions(tree: ast.Module) -> set[str]:
+    """Return the private functions, methods and attributes that a module defines or sets."""
+    nodes = list(ast.walk(tree))
+    stored = (node for node in nodes if isinstance(node, ast.Attribute))
+    names = {node.attr for node in stored if isinstance(node.ctx, ast.Store)}
+    names |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    return {name for name in names if is_private(name)}
+
+
+def find_private_uses(tree: ast.Module) -> set[str]:
+    """Return the private attributes of other objects that a module uses."""
+    attributes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return {node.attr for node in attributes if is_private(node.attr) and not is_self(node)}
+
+
+def find_overrides(module: str, tree: ast.Module) -> set[str]:
+    """Return the private methods of libraries that the classes of a module override."""
+    found = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            functions = (each for each in node.body if isinstance(each, ast.FunctionDef))
+            names = {each.name for each in functions if is_private(each.name)}
+            bases = getattr(import_module(module), node.name).__mro__[1:] if names else ()
+            theirs = [base for base in bases if base.__module__.split(".")[0] not in PACKAGES]
+            found |= {name for name in names if any(name in vars(base) for base in theirs)}
+    return found
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def is_self(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
