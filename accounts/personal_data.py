@@ -50,7 +50,7 @@ register(
     User,
     "id password last_login is_superuser email first_name last_name company_name phone_number"
     " thumbnail search_text is_staff is_active date_joined second_factor_since"
-    " second_factor_changed_at",
+    " second_factor_changed_at credit_limit",
     purpose="To sign in, to book, and to reach the customer.",
     kept=WITH_ACCOUNT,
     at_erasure="Replaced by a pseudonym: the id, and when the account was created, stay.",

@@ -32,6 +32,8 @@ VIEW_CENTER = "centers.view_center"
 ADD_CLOSURE = "centers.add_closure"
 CHANGE_UNKNOWN_PAYMENT = "payments.change_unknownpayment"
 VIEW_UNKNOWN_PAYMENT = "payments.view_unknownpayment"
+TAKE_ON_ACCOUNT = "payments.take_on_account"
+MARK_RECEIVED = "payments.mark_received"
 CHANGE_REFUND, VIEW_REFUND = "payments.change_refund", "payments.view_refund"
 VIEW_WEBHOOK = "reservations.view_webhookendpoint"
 

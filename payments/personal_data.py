@@ -75,7 +75,7 @@ register(
 )
 register(
     Payment,
-    "reservation reference card_brand card_last4 message",
+    "reservation reference card_brand card_last4 message taken_by",
     purpose="What was paid, and how: for receipts, refunds and bookkeeping.",
     kept="For ever; the card and the gateway's reference for `BOOKS_YEARS`.",
     at_erasure=FOR_BOOKS,
@@ -116,7 +116,7 @@ register(
 )
 register(
     Refund,
-    "payment reason",
+    "payment reason reference",
     purpose="What was refunded, and why.",
     kept="For ever.",
     at_erasure=FOR_BOOKS,

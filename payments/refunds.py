@@ -35,6 +35,9 @@ UNCONFIRMED_STATES = frozenset({RefundState.STARTED, RefundState.REFUSED})
 def create_refund(payment: Payment, *, amount: Decimal, reason: str, now: datetime) -> Refund:
     """Create a refund that is due. Call it in the transaction that makes it due.
 
+    What the customer has not paid yet of a payment on account is credited at once: there is no
+    money to return (B26.5).
+
     Raises InvalidPaymentTransition beyond what is left of the captured amount. Refunds that are
     not executed yet count: the payment's row is locked.
     """
@@ -47,7 +50,14 @@ def create_refund(payment: Payment, *, amount: Decimal, reason: str, now: dateti
         raise InvalidPaymentTransition(
             f"Payment {locked.key}: no more can be refunded than was captured."
         )
-    return Refund.objects.create(payment=locked, amount=amount, reason=reason, created_at=now)
+    refund = Refund(payment=locked, amount=amount, reason=reason, created_at=now)
+    is_credit = locked.is_receivable
+    if is_credit:
+        refund.close(RefundState.DONE, now=now)
+    refund.save(force_insert=True)
+    if is_credit:
+        _update_refunded_state(locked, now)
+    return refund
 
 
 def get_refundable_amount(payment: Payment) -> Decimal:
@@ -123,6 +133,23 @@ def _is_for_a_booking(payment: Payment) -> bool:
     return payment.reservation.booked_at is not None and not paid_again.exists()
 
 
+@in_transaction
+def confirm_refund_by_hand(refund: Refund, reference: str, *, now: datetime) -> Refund:
+    """Record that staff have returned the money of a payment without a gateway (B26.5).
+
+    Raises InvalidPaymentTransition if the refund does not wait for that.
+    """
+    payment = lock_payment(refund.payment_id)
+    locked = Refund.objects.due_by_hand().filter(pk=refund.pk).first()
+    if locked is None:
+        raise InvalidPaymentTransition("This refund does not wait for a confirmation.")
+    locked.close(RefundState.DONE, now=now)
+    locked.reference = reference
+    locked.save(update_fields=["state", "done_at", "reference"])
+    _update_refunded_state(payment, now)
+    return locked
+
+
 # --- Refunds that the gateway reports ------------------------------------------------------------
 
 
@@ -195,7 +222,7 @@ def create_retry_refund(refund: Refund, *, now: datetime) -> Refund:
 
 
 @in_transaction
-def mark_refunded_manually(refund: Refund, *, reason: str, now: datetime) -> Refund:
+def mark_refunded_manually(refund: Refund, reason: str, *, now: datetime) -> Refund:
     """Record that staff returned the money of a refused refund in another way.
 
     Raises InvalidPaymentTransition as `create_retry_refund` does.

@@ -30,6 +30,7 @@ REVIEWED: dict[tuple[str, str], str] = dict.fromkeys(
         ("backoffice", "0004_unpublished_audit_entries_have_an_index"),
         ("payments", "0007_payments_have_an_index_by_spare_key"),
         ("payments", "0009_payments_have_a_purpose"),
+        ("payments", "0011_payments_have_an_index_of_receivables"),
         ("reservations", "0013_webhook_events_have_an_index_by_former_center"),
     ],
     "an index built without a lock, whose SQL cannot be shown in the transaction of a test",

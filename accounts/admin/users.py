@@ -91,7 +91,7 @@ class UserAdmin(
                 )
             },
         ),
-        ("Account", {"fields": ("card", ("last_login", "date_joined"))}),
+        ("Account", {"fields": ("credit_limit", "card", ("last_login", "date_joined"))}),
     )
     add_fieldsets = (
         (

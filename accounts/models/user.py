@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.sessions.backends.base import SessionBase
+from django.core.validators import MinValueValidator
 from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.functions import Lower
@@ -17,6 +18,7 @@ from accounts.indexes import TrigramIndex
 from accounts.models.search_text import SEARCHED_FIELDS, SearchTextField
 from accounts.validators import validate_email_without_card, validate_name, validate_phone_number
 from roombook import images
+from roombook.money import MoneyField
 
 NAME_NEEDED = "A name is needed."
 
@@ -70,6 +72,13 @@ class User(AbstractBaseUser, PermissionsMixin):
     )
     company_name = models.CharField(max_length=255, blank=True, validators=[validate_name])
     phone_number = models.CharField(max_length=50, blank=True, validators=[validate_phone_number])
+    credit_limit = MoneyField(
+        "limit on account",
+        default=0,
+        db_default=0,
+        validators=[MinValueValidator(0)],
+        help_text="How much the customer may owe for bookings on account. 0: none.",
+    )
     thumbnail = images.PictureField(
         upload_to=images.RandomName("accounts"), validators=[images.validate_image], blank=True
     )

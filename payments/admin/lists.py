@@ -193,8 +193,8 @@ class GatewayFilter(DropdownFilter):
     parameter_name = "gateway"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
-        return [(name, name.capitalize()) for name in gateways.GATEWAY_CLASSES]
+        return [*gateways.GATEWAY_LABELS.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        is_known = self.value() in gateways.GATEWAY_CLASSES
+        is_known = self.value() in gateways.GATEWAY_LABELS
         return queryset.filter(gateway=self.value()) if is_known else queryset

@@ -1,5 +1,6 @@
-"""The list and page of refunds, with the two actions on those that the gateway refused."""
+"""The list and page of refunds, with the actions on those that staff have to handle."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -46,6 +47,17 @@ class ManualRefundForm(forms.Form):
     )
 
 
+class RefundByHandForm(forms.Form):
+    """The proof that staff have returned the money."""
+
+    reason = forms.CharField(
+        max_length=200,
+        label="Reference",
+        help_text="The number of the receipt or of the terminal's slip.",
+        widget=UnfoldAdminTextInputWidget,
+    )
+
+
 class RefundPaginator(CappedPaginator):
     """Counts fewer rows than other lists: each row joins its payment and its reservation."""
 
@@ -55,7 +67,7 @@ class RefundPaginator(CappedPaginator):
 @admin.register(Refund)
 class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
     center_path = "payment__reservation__room__center"
-    # Rows are read-only for everybody; the change permission allows the two actions.
+    # Rows are read-only for everybody; the change permission allows the actions.
     action_permissions = {"resolve": roles.CHANGE_REFUND}
     list_display = (
         *("number", "payment", "reservation_link", "customer", "center", "formatted_amount"),
@@ -63,7 +75,7 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
     )
     fields = (
         *("payment", "reservation_link", "customer", "center", "formatted_amount", "state"),
-        *("reason", "again", "key", "created_at", "done_at"),
+        *("reason", "reference", "again", "key", "created_at", "done_at"),
     )
     readonly_fields = ("reservation_link", "customer", "center", "formatted_amount")
     export_columns = (
@@ -81,9 +93,9 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
     ordering = ("-created_at", "-pk")
     to_payment = "payment__"
     search_fields = ("key",)
-    actions = ("retry", "mark_refunded_manually")
+    actions = ("retry", "mark_refunded_manually", "confirm_by_hand")
     # Offers the actions on the refund's own page.
-    change_form_outer_before_template = "admin/payments/refund/refused.html"
+    change_form_outer_before_template = "admin/payments/refund/to_handle.html"
 
     @admin.display(description="created", ordering="created_at")
     def created(self, refund: Refund) -> str | None:
@@ -108,9 +120,11 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         refund = context["original"]
+        may_resolve = self.has_resolve_permission(request, refund)
         context |= {
-            "is_unhandled": self.has_resolve_permission(request, refund)
-            and refunds.get_unhandled().filter(pk=refund.pk).exists(),
+            "is_unhandled": may_resolve and refunds.get_unhandled().filter(pk=refund.pk).exists(),
+            "is_due_by_hand": may_resolve
+            and Refund.objects.due_by_hand().filter(pk=refund.pk).exists(),
             "checkbox_name": ACTION_CHECKBOX_NAME,
         }
         return super().render_change_form(request, context, *args, **kwargs)
@@ -147,13 +161,48 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
     def mark_refunded_manually(
         self, request: HttpRequest, queryset: QuerySet[Refund]
     ) -> HttpResponse | None:
-        form = ManualRefundForm(request.POST if "confirmed" in request.POST else None)
+        return self._resolve_manually(
+            request,
+            queryset,
+            ManualRefundForm,
+            refunds.mark_refunded_manually,
+            title="Mark as refunded manually",
+            text="The gateway refuses to refund these amounts. Confirm that the customers have"
+            " received them in another way.",
+        )
+
+    @admin.action(description="Confirm as returned by hand", permissions=["resolve"])
+    def confirm_by_hand(
+        self, request: HttpRequest, queryset: QuerySet[Refund]
+    ) -> HttpResponse | None:
+        return self._resolve_manually(
+            request,
+            queryset,
+            RefundByHandForm,
+            refunds.confirm_refund_by_hand,
+            title="Confirm as returned by hand",
+            text="These payments were taken without a gateway. Confirm that the customers have"
+            " received the money.",
+        )
+
+    def _resolve_manually(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Refund],
+        form_class: type[forms.Form],
+        resolve: Callable[..., Refund],
+        *,
+        title: str,
+        text: str,
+    ) -> HttpResponse | None:
+        """Ask how the money was returned, and then record that of each refund."""
+        form = form_class(request.POST if "confirmed" in request.POST else None)
         if not form.is_valid():
-            return self._manual_refund_page(request, queryset, form)
+            return self._manual_refund_page(request, queryset, form, title=title, text=text)
         reason = form.cleaned_data["reason"]
         for refund in queryset.order_by("pk"):
             try:
-                refunds.mark_refunded_manually(refund, reason=reason, now=timezone.now())
+                resolve(refund, reason, now=timezone.now())
             except InvalidPaymentTransition as error:
                 self.message_user(request, f"{refund}: {error}", messages.ERROR)
                 continue
@@ -162,13 +211,18 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
         return _return_to_page(request, queryset)
 
     def _manual_refund_page(
-        self, request: HttpRequest, queryset: QuerySet[Refund], form: forms.Form
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Refund],
+        form: forms.Form,
+        **texts: str,
     ) -> HttpResponse:
         rows = queryset.select_related("payment__reservation__user").order_by("pk")
         from_page = "from_page" in request.POST
         context = {
             **self.admin_site.each_context(request),
-            "title": "Mark as refunded manually",
+            **texts,
+            "action": request.POST["action"],
             "opts": self.opts,
             "rows": [
                 {

@@ -10,20 +10,18 @@ from payments.gateways.sandbox_models import (  # noqa: F401
 )
 from payments.gateways.stripe_models import StripeCustomer, StripePayment  # noqa: F401
 from payments.models.cards import PaymentSetup, PaymentSetupState, SavedCard
+from payments.models.gateway_reports import GatewayCheckpoint, GatewayEvent, UnknownPayment
 from payments.models.payments import (
     COMPLETED_REFUND_STATES,
     OPEN_PAYMENT_STATES,
     TRANSITIONS,
     Dispute,
-    GatewayCheckpoint,
-    GatewayEvent,
     InvalidPaymentTransition,
     Payment,
     PaymentPurpose,
     PaymentState,
     Refund,
     RefundState,
-    UnknownPayment,
 )
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Payments, their refunds and disputes, and what the gateway reports."""
+"""Payments, their refunds and disputes."""
 
 import uuid
 from collections.abc import Iterable
@@ -6,10 +6,12 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Self
 
+from django.conf import settings
 from django.contrib import admin
 from django.db import models
 from django.db.models import F, Q
 
+from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
 from roombook.money import MoneyField, format_amount
 
 
@@ -101,6 +103,10 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
     def captured(self) -> Self:
         return self.filter(state=PaymentState.CAPTURED)
 
+    def receivable(self) -> Self:
+        """Payments on account whose money has not come in yet (B26.4)."""
+        return self.captured().filter(gateway=ACCOUNT.name, received_at__isnull=True)
+
 
 class Payment(FormattedAmountMixin, models.Model):
     """One attempt to pay for a reservation.
@@ -159,10 +165,27 @@ class Payment(FormattedAmountMixin, models.Model):
     settled_at = models.DateTimeField(
         "closed at", null=True, blank=True, help_text="Declined, voided or fully refunded."
     )
+    # Only of payments that staff took without a gateway: at the desk, or on account (B26).
+    received_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the money came in. Empty: on account, still owed."
+    )
+    taken_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        # Nobody lists payments by it, and members of staff are not deleted.
+        db_index=False,
+    )
 
     objects = models.Manager.from_queryset(PaymentQuerySet)()
 
     class Meta:
+        permissions = [
+            ("take_on_account", "Take a payment on account"),
+            ("mark_received", "Mark a payment on account as received"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["reservation"],
@@ -208,6 +231,12 @@ class Payment(FormattedAmountMixin, models.Model):
             models.Index(
                 fields=["reservation", "id"], condition=Q(state="voided"), name="payment_void"
             ),
+            # The few payments that customers still owe.
+            models.Index(
+                fields=["reservation"],
+                condition=Q(gateway="account", state="captured", received_at__isnull=True),
+                name="payment_receivable",
+            ),
             # The list in the back office, and its search by the gateway's reference.
             models.Index(fields=["-created_at", "-id"], name="payment_by_time"),
             models.Index(
@@ -217,6 +246,17 @@ class Payment(FormattedAmountMixin, models.Model):
 
     def __str__(self) -> str:
         return f"{self.formatted_amount} ({self.state})"
+
+    @property
+    def is_manual(self) -> bool:
+        """Whether staff took the payment without a gateway, and refund it manually (B26)."""
+        return self.gateway in MANUAL_GATEWAYS
+
+    @property
+    def is_receivable(self) -> bool:
+        """Whether the customer has yet to pay this payment on account."""
+        is_captured = self.state == PaymentState.CAPTURED
+        return is_captured and self.gateway == ACCOUNT.name and self.received_at is None
 
     def transition_to(self, state: PaymentState, *, now: datetime) -> None:
         """Change the state and its time; does not save. The row must be locked.
@@ -252,6 +292,17 @@ class RefundState(models.TextChoices):
 COMPLETED_REFUND_STATES = (RefundState.DONE, RefundState.OUTSIDE)
 
 
+class RefundQuerySet(models.QuerySet["Refund"]):
+    def due(self) -> Self:
+        """Refunds that must still be made at a gateway."""
+        started = self.filter(state=RefundState.STARTED)
+        return started.exclude(payment__gateway__in=MANUAL_GATEWAYS)
+
+    def due_by_hand(self) -> Self:
+        """Refunds that wait until staff confirm that they have returned the money (B26.5)."""
+        return self.filter(state=RefundState.STARTED, payment__gateway__in=MANUAL_GATEWAYS)
+
+
 class Refund(models.Model):
     """A refund of a payment. The refunds of a payment never exceed its captured amount."""
 
@@ -262,6 +313,8 @@ class Refund(models.Model):
         max_length=10, choices=RefundState.choices, default=RefundState.STARTED
     )
     reason = models.CharField(max_length=255, blank=True)
+    # Only of payments without a gateway: the receipt or slip of the money that staff returned.
+    reference = models.CharField(max_length=255, blank=True, default="", db_default="")
     created_at = models.DateTimeField(editable=False)
     done_at = models.DateTimeField(null=True, blank=True)
     # One to one: a refused refund is retried once. If the retry is refused, the retry is retried.
@@ -274,6 +327,8 @@ class Refund(models.Model):
         related_name="retry",
         verbose_name="retry of",
     )
+
+    objects = models.Manager.from_queryset(RefundQuerySet)()
 
     class Meta:
         constraints = [
@@ -341,53 +396,3 @@ class Dispute(FormattedAmountMixin, models.Model):
     @property
     def status_words(self) -> str:
         return self.status.replace("_", " ").capitalize()
-
-
-class GatewayEvent(models.Model):
-    """An event that was processed. If the gateway repeats it, it is only acknowledged.
-
-    A refused attempt to save a card has a row too, because several events and the app report it.
-    """
-
-    reference = models.CharField(max_length=255, unique=True)
-    type = models.CharField(max_length=100)
-    received_at = models.DateTimeField(db_index=True, editable=False)
-
-    def __str__(self) -> str:
-        return f"{self.type} {self.reference}"
-
-
-class GatewayCheckpoint(models.Model):
-    """The time up to which the payments of a gateway were compared with ours.
-
-    A restored backup sets it back, so the next comparison covers everything that the backup lacks.
-    """
-
-    gateway = models.CharField(max_length=20, unique=True)
-    compared_until = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return f"{self.gateway} {self.compared_until}"
-
-
-class UnknownPayment(FormattedAmountMixin, models.Model):
-    """Money that the gateway holds under one of our keys, for no booking that we know.
-
-    The payment was made after the backup from which the database was restored.
-    """
-
-    gateway = models.CharField(max_length=20)
-    key = models.UUIDField(unique=True)
-    reference = models.CharField(max_length=255, blank=True)
-    description = models.CharField(max_length=255, blank=True)
-    # Authorized, or captured and not refunded. 0 until the gateway has answered.
-    amount = MoneyField(default=0)
-    currency = models.CharField(max_length=3, blank=True)
-    created_at = models.DateTimeField(null=True, help_text="When it was made at the gateway.")
-    found_at = models.DateTimeField(editable=False)
-    resolved_at = models.DateTimeField(null=True, db_index=True)
-    resolution = models.CharField(max_length=20, blank=True, help_text="voided, refunded, kept ...")
-
-    def __str__(self) -> str:
-        amount = self.formatted_amount if self.currency else "an unknown amount"
-        return f"{self.reference or self.key} at {self.gateway}, {amount}"

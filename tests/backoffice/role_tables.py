@@ -24,10 +24,13 @@ ACCOUNTANT = importlib.import_module(
     f"{MIGRATIONS}.0005_accountants_handle_unknown_payments"
 ).PERMISSIONS
 MANAGER = importlib.import_module(f"{MIGRATIONS}.0011_managers_set_up_webhooks").PERMISSIONS
+MANUAL_PAYMENTS = importlib.import_module(
+    "payments.migrations.0012_roles_take_payments_on_account"
+).PERMISSIONS
 MAY = {
     **ROLES,
-    "Accountant": ROLES["Accountant"].union(ACCOUNTANT),
-    "Manager": ROLES["Manager"].union(MANAGER),
+    "Accountant": ROLES["Accountant"].union(ACCOUNTANT, MANUAL_PAYMENTS["Accountant"]),
+    "Manager": ROLES["Manager"].union(MANAGER, MANUAL_PAYMENTS["Manager"]),
 }
 
 # Rows are those of a center; those that every role sees alike and only who may everywhere changes;
