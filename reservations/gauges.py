@@ -17,7 +17,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from accounts.models import OutboxMessage, OutboxState
-from payments.models import Payment, Refund, RefundState
+from payments.models import Payment, Refund
 from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
 from reservations.models import WebhookDelivery, WebhookEndpoint
 from reservations.models.history import get_unpublished
@@ -103,9 +103,7 @@ def _read_payments(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
         voids=Count("pk", filter=voids),
         voids_since=Min(due_since, filter=voids),
     )
-    refunds = Refund.objects.filter(state=RefundState.STARTED).aggregate(
-        count=Count("pk"), since=Min("created_at")
-    )
+    refunds = Refund.objects.due().aggregate(count=Count("pk"), since=Min("created_at"))
     rows = (
         ("capture", due["captures"], due["captures_since"]),
         ("void", due["voids"], due["voids_since"]),

@@ -11,6 +11,7 @@ from accounts import erasure
 from accounts.models import AccountErasure, User, UserType
 from accounts.sign_in import lock_verified
 from payments import saved_cards
+from payments.manual_payments import get_receivables
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.booking import alerts
 from reservations.booking.locks import lock_drafts, lock_reservation
@@ -134,6 +135,7 @@ def _is_money_open(user: User) -> bool:
     return (
         in_doubt.exists()
         or due.exists()
+        or get_receivables(user).exists()
         or alerts.get_orphaned(payments).exists()
         or alerts.get_open_disputes(payments).exists()
         or any(

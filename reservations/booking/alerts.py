@@ -12,7 +12,8 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from accounts.models import OutboxMessage, OutboxState
 from payments import refunds
-from payments.models import OPEN_PAYMENT_STATES, Dispute, Payment, PaymentState, RefundState
+from payments.gateways.manual import MANUAL_GATEWAYS
+from payments.models import OPEN_PAYMENT_STATES, Dispute, Payment, PaymentState, Refund, RefundState
 from reservations.booking.integrity.money import (
     captured_after_cancellation,
     refunded_amount,
@@ -115,6 +116,14 @@ def find_refused_refunds(payments: QuerySet[Payment]) -> PaymentAlerts:
     unhandled = payments.filter(refunds__in=refunds.get_unhandled())
     for payment in _iterate(unhandled.distinct()):
         yield payment, "the gateway refused a refund."
+
+
+def find_refunds_by_hand(payments: QuerySet[Payment]) -> PaymentAlerts:
+    """Find refunds of payments without a gateway that staff still have to make (B26.5)."""
+    due = payments.filter(refunds__in=Refund.objects.due_by_hand())
+    for payment in _iterate(due.distinct()):
+        way = MANUAL_GATEWAYS[payment.gateway].label.lower()
+        yield payment, f"return the money ({way}), and confirm it on the page of the refund."
 
 
 def _iterate(payments: QuerySet[Payment]) -> Iterator[Payment]:

@@ -22,7 +22,7 @@ from reservations.booking.price_changes import require_expected
 from reservations.models import Reservation
 from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
-from reservations.notifications.confirmation import describe_card
+from reservations.notifications.confirmation import describe_refund_target
 from reservations.pricing import bill
 from roombook import money
 from roombook.errors import ReservationNotOpen
@@ -220,7 +220,7 @@ def _describe_no_refund(payment: Payment | None) -> str:
 
 
 def _describe_refund(payment: Payment, amount: Decimal) -> str:
-    return f"{money.format_amount(amount)} is refunded to {describe_card(payment)}."
+    return f"{money.format_amount(amount)} is {describe_refund_target(payment)}."
 
 
 def _describe_too_late(reservation: Reservation) -> str:

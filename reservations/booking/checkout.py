@@ -23,7 +23,6 @@ from typing import ParamSpec
 
 from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
-from django.db.models import QuerySet
 
 from accounts.limits import CARD_DECLINED, PARTNER_CODE, wait_for_others
 from accounts.models import User
@@ -31,21 +30,16 @@ from payments import gateways, lifecycle, saved_cards
 from payments.cards import Card, CardFields
 from payments.gateways.base import GatewayUnavailable
 from payments.models import Payment, PaymentState, SavedCard
-from reservations import availability
-from reservations.booking import authorization, drafts, payment_recovery
-from reservations.booking.holds import release_holds_for
+from reservations.booking import authorization, claims, payment_recovery
 from reservations.booking.locks import lock_reservation
 from reservations.models import Partner, Reservation
 from reservations.models.codes import normalize_code
 from reservations.models.status import BOOKED_STATUSES, Status
-from reservations.pricing import bill
-from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import (
     CardDeclined,
     DomainError,
     InvalidRequest,
-    NotFound,
     ReservationNotOpen,
     ServiceUnavailable,
     TooManyRequests,
@@ -60,8 +54,6 @@ OUTCOME_UNKNOWN = (
 )
 # The outcome of a checkout, in the metrics, that waits until the customer confirms the payment.
 ACTION_REQUIRED = "ActionRequired"
-PRICE_HAS_CHANGED = "The price has changed. Please look at it again."
-EARLIER_PAYMENT = "An earlier payment of this reservation has not been returned yet."
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +106,18 @@ def check_out(
         NoSavedCard, InvalidRequest, NotFound, TooManyRequests: nothing was charged.
         ServiceUnavailable: the database connection was lost; calling again gives the outcome.
     """
-    draft = get_own_reservation(reservation_id, user)
+    draft = claims.get_own_reservation(reservation_id, user)
     if draft.status == Status.PROCESSING and payment_recovery.resolve_payments(
         reservation_id, user=user, now=now
     ):
-        draft = get_own_reservation(reservation_id, user)
-    if is_already_submitted(draft):
+        draft = claims.get_own_reservation(reservation_id, user)
+    if claims.is_already_submitted(draft):
         return draft
     partner = get_partner(partner_code, user=user, now=now)
     source = _get_payment_source(draft, payment_method, now)
     if lifecycle.is_confirmable(source):
         _report_refused_confirmation(draft, source)
-    _require_current_price(draft, now=now)
+    claims.require_current_price(draft, by=user, now=now)
     may_wait = lifecycle.is_confirmable(source)
     reservation, payment = wait_for_others(
         lambda: _claim(draft, partner=partner, may_wait=may_wait, now=now)
@@ -155,44 +147,17 @@ def dry_run(
     A declined card and a wrong partner code count as in a checkout, and an outdated price is
     updated.
     """
-    draft = get_own_reservation(reservation_id, user)
-    if is_already_submitted(draft):
+    draft = claims.get_own_reservation(reservation_id, user)
+    if claims.is_already_submitted(draft):
         return draft
     get_partner(partner_code, user=user, now=now)
     source = _get_payment_source(draft, payment_method, now)
-    _require_current_price(draft, now=now)
+    claims.require_current_price(draft, by=user, now=now)
     _consume_and_roll_back(draft, now=now)
     if source is not None:
         with CARD_DECLINED.count_failure(user.pk, CardDeclined, now=now):
             lifecycle.check_card(source)
-    return get_own_reservation(reservation_id, user)
-
-
-def is_already_submitted(reservation: Reservation) -> bool:
-    """Return whether an earlier checkout has succeeded or is in progress.
-
-    Raises ReservationNotOpen if the reservation is not a draft either.
-    """
-    if reservation.status in BOOKED_STATUSES or reservation.status == Status.PROCESSING:
-        return True
-    if not reservation.is_new:
-        raise ReservationNotOpen
-    return False
-
-
-def get_own_reservation(reservation_id: int, user: User) -> Reservation:
-    """Return the user's reservation with its room and center, or raise NotFound."""
-    reservation = own_reservation.first(user=user.pk, reservation=reservation_id)
-    if reservation is None:
-        raise NotFound
-    reservation.user = user
-    return reservation
-
-
-@compiled_query(keep_plan=True)
-def own_reservation() -> QuerySet[Reservation]:
-    rows = Reservation.objects.select_related("room__center")
-    return rows.filter(user=int_param("user"), pk=int_param("reservation"))
+    return claims.get_own_reservation(reservation_id, user)
 
 
 def get_partner(code: str, *, user: User, now: dt.datetime) -> Partner | None:
@@ -254,25 +219,6 @@ def _limit_waiting_payments(user: User) -> None:
         raise TooManyRequests(retry_after=60)
 
 
-def _require_current_price(draft: Reservation, *, now: dt.datetime) -> None:
-    """Update an outdated price. Raise ReservationNotOpen if the customer has not seen the total.
-
-    So a Checkout whose answer was lost can be repeated: the new total is charged only after another
-    response has shown it.
-    """
-    has_changed = drafts.has_outdated_price(draft, now=now) and _reprice(draft, now=now)
-    if has_changed or draft.has_unseen_price:
-        raise ReservationNotOpen(PRICE_HAS_CHANGED)
-
-
-@in_transaction
-def _reprice(draft: Reservation, *, now: dt.datetime) -> bool:
-    reservation = lock_reservation(draft.pk, room_id=draft.room_id)
-    if not reservation.is_new or reservation.start <= now:
-        return False
-    return drafts.reprice_if_outdated(reservation, by=draft.user, now=now)
-
-
 # --- The steps -----------------------------------------------------------------------------------
 
 
@@ -289,12 +235,9 @@ def _claim(
     if an earlier payment is still open.
     """
     user = draft.user
-    reservation = lock_reservation(draft.pk, room_id=draft.room_id)
-    if is_already_submitted(reservation):
+    reservation = claims.claim(draft, now=now)
+    if not reservation.is_new:
         return reservation, None
-    if reservation.total_cost != draft.total_cost:
-        raise ReservationNotOpen(PRICE_HAS_CHANGED)
-    _consume(reservation, now=now)
     gateway = gateways.get_current_gateway()
     if not reservation.total_cost:
         authorization.book(
@@ -326,29 +269,14 @@ def _claim(
         )
     except IntegrityError as error:
         # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.
-        raise ReservationNotOpen(EARLIER_PAYMENT) from error
+        raise ReservationNotOpen(claims.EARLIER_PAYMENT) from error
     return reservation, payment
-
-
-def _consume(reservation: Reservation, *, now: dt.datetime) -> None:
-    """Claim the slot, the promo code and the included hours, or raise.
-
-    The caller holds the lock.
-    """
-    if not reservation.is_new:
-        raise ReservationNotOpen
-    if reservation.start <= now:
-        raise ReservationNotOpen("This reservation's time has passed.")
-    user = reservation.user
-    release_holds_for(reservation, now=now)
-    availability.evaluate_reservation(reservation, now=now, for_user=user).raise_if_unavailable()
-    bill.consume_benefits(reservation, now=now)
 
 
 @in_transaction
 def _consume_and_roll_back(draft: Reservation, *, now: dt.datetime) -> None:
     """Run every check of `_claim` without changing a row."""
-    _consume(lock_reservation(draft.pk, room_id=draft.room_id), now=now)
+    claims.consume(lock_reservation(draft.pk, room_id=draft.room_id), now=now)
     transaction.set_rollback(True)
 
 

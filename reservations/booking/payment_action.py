@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from accounts.models import User
 from payments import gateways, lifecycle
-from reservations.booking.checkout import get_own_reservation
+from reservations.booking.claims import get_own_reservation
 from reservations.booking.payment_recovery import finish_checkout
 
 

@@ -19,7 +19,7 @@ from payments import lifecycle, refunds
 from payments.gateway_events import customer_acted
 from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
-from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund, RefundState
+from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund
 from reservations.booking import authorization
 from reservations.booking.integrity.money import captured_after_cancellation
 from reservations.models import Reservation
@@ -231,7 +231,7 @@ def payment_with_reservation() -> QuerySet[Payment]:
 
 @compiled_query(keep_plan=True)
 def pending_refunds() -> QuerySet[Refund]:
-    rows = Refund.objects.filter(payment=int_param("payment"), state=RefundState.STARTED)
+    rows = Refund.objects.due().filter(payment=int_param("payment"))
     return rows.select_related("payment").order_by("pk")
 
 

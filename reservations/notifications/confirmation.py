@@ -1,5 +1,6 @@
 """Builds the message of a checkout from stored data, so that a retry gets the same message."""
 
+from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models import Payment
 from reservations.models import Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
@@ -54,7 +55,9 @@ def describe_payment(
     """Describe the amount that was charged, and the refund after a price reduction."""
     if payment is None:
         return f"There {verb} nothing to pay."
-    text = f"{money.format_amount(payment.amount)} {verb} charged to {describe_card(payment)}"
+    manual = MANUAL_GATEWAYS.get(payment.gateway)
+    way = manual.charged if manual else f"charged to {describe_card(payment)}"
+    text = f"{money.format_amount(payment.amount)} {verb} {way}"
     if reservation.reduced_by:
         text += f", and {money.format_amount(reservation.reduced_by)} of it given back"
     return f"{text}."
@@ -63,10 +66,21 @@ def describe_payment(
 def describe_authorization(payment: Payment | None) -> str:
     if payment is None:
         return "There is nothing to pay."
+    if payment.is_manual:
+        charged = MANUAL_GATEWAYS[payment.gateway].charged
+        return (
+            f"{money.format_amount(payment.amount)} is {charged}, and returned if it is declined."
+        )
     return (
         f"{money.format_amount(payment.amount)} is reserved on {describe_card(payment)} and charged"
         " only when the center agrees."
     )
+
+
+def describe_refund_target(payment: Payment) -> str:
+    """Describe where a refund goes: `refunded to Visa ending 4242`."""
+    manual = MANUAL_GATEWAYS.get(payment.gateway)
+    return manual.refunded if manual else f"refunded to {describe_card(payment)}"
 
 
 def describe_card(payment: Payment) -> str:

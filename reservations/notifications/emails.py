@@ -29,6 +29,7 @@ from reservations.notifications.confirmation import (
     describe_booking,
     describe_card,
     describe_payment,
+    describe_refund_target,
 )
 from reservations.notifications.formatting import format_local_time, format_time_range
 from roombook import money
@@ -366,10 +367,8 @@ def _describe_refund(reservation: Reservation, refund: Decimal) -> str:
     payment = reservation.last_payment
     if payment is None or not refund:
         return "What you paid has already been refunded."
-    return (
-        f"{money.format_amount(refund)} is refunded to {describe_card(payment)}. Your bank may take"
-        " some days to show it."
-    )
+    text = f"{money.format_amount(refund)} is {describe_refund_target(payment)}."
+    return text if payment.is_manual else f"{text} Your bank may take some days to show it."
 
 
 def _describe_release(reservation: Reservation) -> str:
@@ -378,4 +377,6 @@ def _describe_release(reservation: Reservation) -> str:
     if payment is None:
         return "Nothing was charged."
     amount = money.format_amount(payment.amount)
+    if payment.is_manual:
+        return f"{amount} is {describe_refund_target(payment)}."
     return f"Nothing was charged. The hold of {amount} on {describe_card(payment)} is released."

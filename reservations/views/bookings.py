@@ -9,7 +9,7 @@ from accounts.models import User
 from payments.cards import CardFields
 from payments.serializers import EXAMPLE_CARD, AccountPaymentInfo
 from reservations import records
-from reservations.booking import cancellation, checkout, drafts, payment_action
+from reservations.booking import cancellation, checkout, claims, drafts, payment_action
 from reservations.booking.drafts import AttendeeInput
 from reservations.listing import MAX_PAGE_SIZE, ReservationPage, list_page
 from reservations.models.status import Status
@@ -283,7 +283,7 @@ class CancelReservation(Operation):
     ) -> dict[str, object]:
         now = timezone.now()
         if test_mode:
-            reservation = checkout.get_own_reservation(reservation_id, user)
+            reservation = claims.get_own_reservation(reservation_id, user)
             outcome = cancellation.preview(reservation, now=now)
         else:
             outcome = cancellation.cancel(reservation_id, user=user, now=now)

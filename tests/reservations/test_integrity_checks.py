@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 from django.db import connection
 
-from payments.models import Payment
-from reservations.booking import cancellation, checkout, integrity
+from payments.models import Payment, Refund
+from reservations.booking import cancellation, checkout, integrity, manual_checkout
 from reservations.models import AllowanceEntry, PromoRedemption
 from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE, TRIGGERS
-from tests.factories_people import UserFactory
+from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
     NOW,
@@ -96,6 +96,11 @@ CASES = {
         "UPDATE payments_refund SET state = 'started' WHERE id = {refund}",
         "refund {refund} of payment {refunded} is due for over an hour",
     ),
+    "refunds by hand forgotten": (
+        "UPDATE payments_refund SET created_at = '2027-01-01' WHERE id = {by_hand}",
+        "refund {by_hand} of payment {paid_in_cash} has not been returned by staff for over two"
+        " weeks",
+    ),
     "refunds off their promise": (
         "DELETE FROM payments_refund WHERE id = {refund}",
         "reservation {cancelled.pk} is Cancelled: 75.00 was promised, and less is refunded",
@@ -160,6 +165,11 @@ def rows(db):
     checkout.check_out(discounted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     plain, other, cancelled, draft = make_booking(), make_booking(), make_booking(), make_draft()
     cancellation.cancel(cancelled.pk, now=NOW)
+    in_cash = manual_checkout.take_manual_payment(
+        make_draft(), gateway="cash", by=AdministratorFactory(), now=NOW
+    )
+    cancellation.cancel(in_cash.pk, now=NOW)
+    by_hand = Refund.objects.get(payment__reservation=in_cash)
     assert get_problems() == []
     refunded = Payment.objects.get(reservation=cancelled)
     return SimpleNamespace(
@@ -171,6 +181,8 @@ def rows(db):
         payment=Payment.objects.get(reservation=plain).pk,
         refunded=refunded.pk,
         refund=refunded.refunds.get().pk,
+        by_hand=by_hand.pk,
+        paid_in_cash=by_hand.payment_id,
         redemption=PromoRedemption.objects.get(),
         entry=AllowanceEntry.objects.get(),
     )

@@ -9,7 +9,7 @@ from reservations.admin.actions.base import Action, ActionPreview, ActionRequest
 from reservations.booking import approval, authorization, cancellation, payment_recovery
 from reservations.models import Reservation
 from reservations.models.status import Status, can_transition
-from reservations.notifications.confirmation import describe_card
+from reservations.notifications.confirmation import describe_card, describe_refund_target
 from roombook import money
 
 
@@ -29,6 +29,8 @@ class ApproveAction(Action):
         )
         if payment is not None:
             charge = f"{money.format_amount(payment.amount)} from {describe_card(payment)}"
+            if payment.is_manual:
+                charge = "Nothing, it is paid already"
             preview.facts.append(("Charge", charge))
             if payment.authorized_until is not None:
                 until = formatting.format_datetime(reservation, payment.authorized_until)
@@ -63,6 +65,8 @@ class DeclineAction(Action):
         if payment is not None:
             amount = money.format_amount(payment.amount)
             released = f"{amount} on {describe_card(payment)}; nothing was charged"
+            if payment.is_manual:
+                released = f"{amount} is {describe_refund_target(payment)}, by you"
         return ActionPreview(
             facts=[
                 ("New status", Status.DECLINED.label),

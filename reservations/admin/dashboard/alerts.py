@@ -11,7 +11,7 @@ from accounts import roles
 from accounts.customer_access import get_customer_filter
 from accounts.models import OutboxMessage, User
 from payments import refunds
-from payments.models import Payment
+from payments.models import Payment, Refund
 from payments.unknown_payments import get_unresolved
 from reservations.admin.formatting import get_reservation_url
 from reservations.booking import alerts
@@ -83,6 +83,7 @@ def _find_payment_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAler
         alerts.find_unmet_refund_promises,
         alerts.find_unmet_reductions,
         alerts.find_refused_refunds,
+        alerts.find_refunds_by_hand,
         partial(alerts.find_unresolved_payments, now=now),
     ):
         for payment, problem in find(payments):
@@ -92,10 +93,12 @@ def _find_payment_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAler
 
 
 def _describe_payment(user: User, payment: Payment, problem: str) -> DashboardAlert:
-    """Lead to the refused refund if there is one: its page can retry it. Else to the booking."""
+    """Lead to the refund that staff have to handle, if there is one. Else to the booking."""
     refund = None
     if roles.has_permission(user, roles.VIEW_REFUND):
-        refund = refunds.get_unhandled().filter(payment=payment).order_by("pk").first()
+        unhandled = refunds.get_unhandled().filter(payment=payment).order_by("pk").first()
+        by_hand = Refund.objects.due_by_hand().filter(payment=payment).order_by("pk").first()
+        refund = unhandled or by_hand
     if refund:
         amount = f"Refund of {money.format_amount(refund.amount)}"
         url = reverse("admin:payments_refund_change", args=[refund.pk])

@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
+from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models import COMPLETED_REFUND_STATES, Payment, PaymentState, Refund, RefundState
 from reservations.booking.integrity.common import (
     OVERDUE_AFTER,
@@ -25,6 +26,8 @@ STARTED = frozenset({PaymentState.STARTED})
 AUTHORIZED = frozenset({PaymentState.AUTHORIZED})
 CAPTURED = frozenset({PaymentState.CAPTURED})
 NOTHING: frozenset[PaymentState] = frozenset()
+# Staff return money when the customer comes, or with the next bank transfers.
+BY_HAND_OVERDUE_AFTER = dt.timedelta(days=14)
 
 # By status of a reservation: the states in which its payments can stay, and those that are only
 # temporary, until a capture, void or refund is executed.
@@ -118,6 +121,9 @@ def payments_off_their_reservation(now: dt.datetime) -> Rows:
     for status, (permanent, temporary) in ALLOWED.items():
         allowed = Q(state__in=sorted(permanent)) | Q(_is_recent(now), state__in=sorted(temporary))
         wrong |= Q(reservation__status=status) & ~allowed
+    # A request can be paid at the desk, or on account, before it is approved (B26.3).
+    is_request = Q(reservation__status=Status.PENDING, state=PaymentState.CAPTURED)
+    wrong &= ~(is_request & Q(gateway__in=MANUAL_GATEWAYS))
     # A separate check finds full refunds that are overdue.
     is_refund_due = Q(state=PaymentState.CAPTURED, given__gte=F("amount") - ROUNDING_TOLERANCE)
     rows = Payment.objects.filter(wrong).annotate(given=refunded_amount()).exclude(is_refund_due)
@@ -216,7 +222,14 @@ def captured_though_refunded(now: dt.datetime) -> Rows:
 @CHECKS.add("refund {} of payment {} is due for over an hour")
 def refunds_forgotten(now: dt.datetime) -> Rows:
     """Find refunds that have been due for too long: reconcile_payments does not run."""
-    rows = Refund.objects.filter(state=RefundState.STARTED, created_at__lt=now - OVERDUE_AFTER)
+    rows = Refund.objects.due().filter(created_at__lt=now - OVERDUE_AFTER)
+    return rows.values_list("pk", "payment")
+
+
+@CHECKS.add("refund {} of payment {} has not been returned by staff for over two weeks")
+def refunds_by_hand_forgotten(now: dt.datetime) -> Rows:
+    """Find refunds of cash, terminal and account payments that no staff has confirmed (B26.5)."""
+    rows = Refund.objects.due_by_hand().filter(created_at__lt=now - BY_HAND_OVERDUE_AFTER)
     return rows.values_list("pk", "payment")
 
 

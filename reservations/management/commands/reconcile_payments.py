@@ -15,6 +15,7 @@ from payments.models import (
     Payment,
     PaymentSetup,
     PaymentState,
+    Refund,
     RefundState,
     UnknownPayment,
 )
@@ -115,7 +116,7 @@ class Command(RegularJob):
         # A refund that the gateway refused is not tried again, but reported below.
         orphaned = alerts.get_orphaned(payments).exclude(refunds__state=RefundState.REFUSED)
         self._process("without booking", orphaned, payment_recovery.fulfil_obligations)
-        refunds = payments.filter(refunds__state=RefundState.STARTED).distinct()
+        refunds = payments.filter(refunds__in=Refund.objects.due()).distinct()
         self._process("to refund", refunds, payment_recovery.fulfil_obligations)
         self._end_payment_setups()
         self._report_alerts(payments, now)

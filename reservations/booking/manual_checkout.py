@@ -1,0 +1,90 @@
+"""Staff book a draft that was paid without a gateway: in cash, at a terminal or on account (B26).
+
+No gateway is called, so that one transaction claims everything, records the payment and books the
+reservation: after a crash there is either all of it or nothing.
+"""
+
+import datetime as dt
+from decimal import Decimal
+
+from django.db import IntegrityError
+
+from accounts import roles
+from accounts.models import User
+from payments import gateways
+from payments.gateways.manual import ACCOUNT
+from payments.manual_payments import record_manual_payment, require_credit
+from payments.models import PaymentPurpose
+from reservations.booking import authorization, claims
+from reservations.models import Reservation
+from roombook.db.transactions import in_transaction
+from roombook.errors import InvalidRequest, ReservationNotOpen
+
+ALREADY_BOOKED = "This reservation is booked already. No payment was recorded."
+NOT_PERMITTED = "Your role does not allow bookings on account."
+
+
+def take_manual_payment(
+    draft: Reservation,
+    *,
+    gateway: str,
+    reference: str = "",
+    shown_total: Decimal | None = None,
+    by: User,
+    now: dt.datetime,
+) -> Reservation:
+    """Record that the customer of a draft has paid `shown_total` to staff, and book it.
+
+    A draft that costs nothing is booked without a payment.
+
+    Raises:
+        SlotUnavailable, PromoCodeInvalid, AllowanceExhausted, ReservationNotOpen, InvalidRequest:
+            nothing was recorded.
+    """
+    if draft.is_new:
+        claims.require_current_price(draft, shown_total=shown_total, by=by, now=now)
+    return _book(draft, gateway=gateway, reference=reference, by=by, now=now)
+
+
+@in_transaction
+def _book(
+    draft: Reservation, *, gateway: str, reference: str, by: User, now: dt.datetime
+) -> Reservation:
+    if gateway == ACCOUNT.name:
+        require_account_payment(draft, by=by)
+    reservation = claims.claim(draft, now=now)
+    if not reservation.is_new:
+        raise ReservationNotOpen(ALREADY_BOOKED)
+    if not reservation.total_cost:
+        is_live = gateways.get_current_gateway().is_live
+        authorization.book(reservation, is_live_payment=is_live, by=by, now=now)
+        return reservation
+    try:
+        payment = record_manual_payment(
+            reservation_id=reservation.pk,
+            reservation_uid=reservation.uid,
+            gateway=gateway,
+            amount=reservation.total_cost,
+            currency=reservation.currency,
+            reference=reference,
+            by=by,
+            purpose=PaymentPurpose.BOOKING,
+            now=now,
+        )
+    except IntegrityError as error:
+        # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.
+        raise ReservationNotOpen(claims.EARLIER_PAYMENT) from error
+    authorization.book(
+        reservation, payment=payment, is_live_payment=payment.is_live, by=by, now=now
+    )
+    return reservation
+
+
+def require_account_payment(reservation: Reservation, *, by: User) -> None:
+    """Raise InvalidRequest unless staff may charge the total to the customer's account (B26.4).
+
+    Call it first in the transaction: it locks the customer's account.
+    """
+    if not roles.has_permission(by, roles.TAKE_ON_ACCOUNT, reservation.room.center_id):
+        raise InvalidRequest({"gateway": NOT_PERMITTED})
+    require_credit(reservation.user, reservation.total_cost)

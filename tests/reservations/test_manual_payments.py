@@ -1,0 +1,192 @@
+"""Payments in cash, at a card terminal or on account: booked at once, refunded by hand (B26)."""
+
+from decimal import Decimal
+
+import pytest
+from django.core.management import call_command
+
+from payments import manual_payments, refunds
+from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund, RefundState
+from reservations.booking import alerts, approval, claims, integrity
+from reservations.booking.cancellation import cancel
+from reservations.booking.manual_checkout import (
+    ALREADY_BOOKED,
+    NOT_PERMITTED,
+    take_manual_payment,
+)
+from reservations.booking.price_adjustments import adjust_price
+from reservations.models.status import Status
+from reservations.notifications import confirmation
+from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
+from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    PromoCodeFactory,
+    get_current_status,
+    make_booking,
+    make_draft,
+    make_room,
+    update_promo_code,
+)
+
+pytestmark = pytest.mark.django_db
+
+LATER = NOW + 15 * 24 * HOUR
+
+
+@pytest.fixture
+def staff():
+    return AdministratorFactory()
+
+
+@pytest.fixture
+def customer():
+    return UserFactory(credit_limit=200)
+
+
+def take(draft, staff, gateway="terminal", **options):
+    return take_manual_payment(
+        draft,
+        gateway=gateway,
+        reference="Slip 17",
+        shown_total=draft.total_cost,
+        by=staff,
+        now=NOW,
+        **options,
+    )
+
+
+def has_no_problems(now=NOW):
+    return not list(integrity.find_problems(now=now))
+
+
+def get_alerts():
+    return [text for _, text in alerts.find_refunds_by_hand(Payment.objects.all())]
+
+
+def test_payment_at_the_desk_books_the_draft_with_its_benefits(staff, customer, mailoutbox):
+    draft = make_draft(customer)
+    promo = PromoCodeFactory(code="TEN")
+    draft = update_promo_code(draft.pk, "TEN", user=customer, now=NOW)
+
+    booked = take(draft, staff)
+
+    payment = Payment.objects.get()
+    assert booked.status == get_current_status(draft) == Status.CONFIRMED
+    assert (payment.state, payment.gateway, payment.reference) == (
+        "captured",
+        "terminal",
+        "Slip 17",
+    )
+    assert (payment.amount, payment.taken_by) == (draft.total_cost, staff)
+    assert payment.received_at == payment.captured_at == NOW
+    promo.refresh_from_db()
+    assert promo.uses == 1
+    assert "was paid at the card terminal" in confirmation.get_message(booked)
+    assert has_no_problems()
+    with pytest.raises(ReservationNotOpen, match=ALREADY_BOOKED):
+        take(draft, staff)
+
+
+def test_payment_is_refused_without_its_slot_or_price(staff, customer):
+    room = make_room()
+    draft = make_draft(customer, room)
+    with pytest.raises(ReservationNotOpen, match=claims.PRICE_HAS_CHANGED):
+        take_manual_payment(draft, gateway="cash", shown_total=Decimal(1), by=staff, now=NOW)
+    make_booking(room=room, now=NOW + 30 * HOUR)
+    with pytest.raises(SlotUnavailable):
+        take_manual_payment(draft, gateway="cash", by=staff, now=NOW + 30 * HOUR)
+
+    assert get_current_status(draft) == Status.NEW
+    assert not Payment.objects.filter(reservation=draft).exists()
+
+
+def test_free_draft_is_booked_without_a_payment(staff):
+    draft = make_draft()
+    adjust_price(draft.pk, amount=-draft.total_cost, reason="Guest", by=staff, now=NOW)
+    draft.refresh_from_db()
+
+    assert take(draft, staff, "cash").status == Status.CONFIRMED
+    assert not Payment.objects.exists()
+    assert has_no_problems()
+
+
+def test_refund_by_hand_is_due_until_staff_confirm_it(staff, customer):
+    booked = take(make_draft(customer), staff, "cash")
+    adjust_price(booked.pk, amount=Decimal(-5), reason="Noise", by=staff, now=NOW)
+    result = cancel(booked.pk, by=staff, now=NOW)
+    call_command("reconcile_payments")
+
+    refund, rest = Refund.objects.order_by("pk")
+    assert {refund.state, rest.state} == {RefundState.STARTED}
+    assert "refunded in cash" in result.message
+    assert len(get_alerts()) == 1
+    assert has_no_problems(NOW + 2 * HOUR)
+    overdue = [finding.check for finding in integrity.find_problems(now=LATER)]
+    assert overdue == ["refunds by hand forgotten"] * 2
+
+    refunds.confirm_refund_by_hand(refund, "Receipt 4", now=NOW)
+    done = refunds.confirm_refund_by_hand(rest, "Receipt 5", now=NOW)
+
+    assert (done.state, done.reference) == (RefundState.DONE, "Receipt 5")
+    assert Payment.objects.get().state == PaymentState.REFUNDED
+    assert not get_alerts()
+    assert has_no_problems(LATER)
+    with pytest.raises(InvalidPaymentTransition):
+        refunds.confirm_refund_by_hand(rest, "Receipt 6", now=NOW)
+
+
+@pytest.mark.parametrize("gateway", ["cash", "account"])
+def test_paid_request_that_is_declined_is_refunded(staff, customer, gateway):
+    request = take(make_draft(customer, make_room(is_live_inventory=False)), staff, gateway)
+    assert request.status == Status.PENDING
+    assert has_no_problems(NOW + 2 * HOUR)
+
+    approval.decline(request.pk, by=staff, now=NOW)
+
+    # What was never received is credited at once.
+    state = RefundState.STARTED if gateway == "cash" else RefundState.DONE
+    assert Refund.objects.get().state == state
+    assert has_no_problems(NOW + 2 * HOUR)
+
+
+def test_paid_request_that_is_approved_is_confirmed(staff, customer):
+    request = take(make_draft(customer, make_room(is_live_inventory=False)), staff, "cash")
+
+    assert approval.approve(request.pk, by=staff, now=NOW).status == Status.CONFIRMED
+    assert not Refund.objects.exists()
+    assert has_no_problems()
+
+
+# --- On account ----------------------------------------------------------------------------------
+
+
+def test_bookings_on_account_are_limited_to_what_the_customer_may_owe(staff, customer):
+    first = take(make_draft(customer), staff, "account")
+    second = take(make_draft(customer), staff, "account")
+    assert manual_payments.get_owed_amount(customer) == 150
+    third = make_draft(customer)
+    with pytest.raises(InvalidRequest) as refused:
+        take(third, staff, "account")
+    assert "owes $150.00 of at most $200.00" in refused.value.fields["gateway"]
+
+    manual_payments.mark_received(first.last_payment, now=NOW)
+    cancel(second.pk, by=staff, now=NOW)
+
+    assert manual_payments.get_owed_amount(customer) == 0
+    assert take(third, staff, "account").status == Status.CONFIRMED
+    assert manual_payments.get_owed_amount(customer) == 75
+    assert has_no_problems()
+    with pytest.raises(InvalidPaymentTransition):
+        manual_payments.mark_received(first.last_payment, now=NOW)
+
+
+def test_account_payment_is_refused_without_a_limit_or_the_permission(staff, customer):
+    with pytest.raises(InvalidRequest) as refused:
+        take(make_draft(), staff, "account")
+    assert refused.value.fields["gateway"] == manual_payments.NO_CREDIT
+    with pytest.raises(InvalidRequest) as refused:
+        take(make_draft(customer), StaffFactory(), "account")
+    assert refused.value.fields["gateway"] == NOT_PERMITTED
+    assert not Payment.objects.exists()
