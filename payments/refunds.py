@@ -19,6 +19,7 @@ from payments.models import (
     COMPLETED_REFUND_STATES,
     InvalidPaymentTransition,
     Payment,
+    PaymentPurpose,
     PaymentState,
     Refund,
     RefundState,
@@ -58,6 +59,18 @@ def create_refund(payment: Payment, *, amount: Decimal, reason: str, now: dateti
     if is_credit:
         _update_refunded_state(locked, now)
     return refund
+
+
+def create_refunds(
+    payments: Iterable[Payment], *, amount: Decimal, reason: str, now: datetime
+) -> Decimal:
+    """Spread a refund over the payments, in their order; return how much of it they can bear."""
+    left = amount
+    for payment in payments:
+        if part := min(left, get_refundable_amount(payment)):
+            create_refund(payment, amount=part, reason=reason, now=now)
+            left -= part
+    return amount - left
 
 
 def get_refundable_amount(payment: Payment) -> Decimal:
@@ -126,11 +139,16 @@ def _update_refunded_state(payment: Payment, now: datetime) -> None:
 def _is_for_a_booking(payment: Payment) -> bool:
     """Whether a payment whose refund the bank returned pays for its reservation again.
 
-    It stays refunded if the reservation was never booked, or was paid again: a reservation has one
-    open payment, and a draft can still be paid. `get_unhandled` finds its refund.
+    It stays refunded if the reservation was never booked, or was paid again: a booking has one open
+    payment, and a draft can still be paid. `get_unhandled` finds its refund.
     """
-    paid_again = Payment.objects.open().filter(reservation=payment.reservation_id)
-    return payment.reservation.booked_at is not None and not paid_again.exists()
+    if payment.reservation.booked_at is None:
+        return False
+    open_payments = Payment.objects.open().filter(reservation=payment.reservation_id)
+    return (
+        payment.purpose == PaymentPurpose.CHANGE
+        or not open_payments.filter(purpose=PaymentPurpose.BOOKING).exists()
+    )
 
 
 @in_transaction

@@ -179,6 +179,7 @@ def _describe_reservation(row: Reservation) -> Fields:
         ],
         "Payments": [
             {
+                "Purpose": each.purpose,
                 "State": each.state,
                 "Amount": each.amount,
                 "CardType": each.card_brand,

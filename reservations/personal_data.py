@@ -8,6 +8,7 @@ from reservations.models import (
     Allowance,
     AllowanceEntry,
     Attendee,
+    BookingChange,
     PriceAdjustment,
     PromoRedemption,
     Reservation,
@@ -53,6 +54,13 @@ register(
             NO_ATTENDEE,
         ),
     ],
+)
+register(
+    BookingChange,
+    "by attendees start end",
+    purpose="What a customer or staff asked for, until the payment for it is resolved.",
+    kept="For ever; the attendees until the payment is resolved.",
+    at_erasure=UNDER_PSEUDONYM,
 )
 register(
     PriceAdjustment,

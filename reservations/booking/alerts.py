@@ -13,7 +13,15 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from accounts.models import OutboxMessage, OutboxState
 from payments import refunds
 from payments.gateways.manual import MANUAL_GATEWAYS
-from payments.models import OPEN_PAYMENT_STATES, Dispute, Payment, PaymentState, Refund, RefundState
+from payments.models import (
+    OPEN_PAYMENT_STATES,
+    Dispute,
+    Payment,
+    PaymentPurpose,
+    PaymentState,
+    Refund,
+    RefundState,
+)
 from reservations.booking.integrity.money import (
     captured_after_cancellation,
     refunded_amount,
@@ -21,6 +29,7 @@ from reservations.booking.integrity.money import (
     unmet_refund_promises,
 )
 from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, NOT_BOOKED_STATUSES
+from reservations.models.changes import PAYS_FOR_NOTHING, pays_for_nothing
 from reservations.models.status import Status
 from roombook import dates, money
 
@@ -43,10 +52,14 @@ def find_lost_authorizations(payments: QuerySet[Payment]) -> PaymentAlerts:
         reservation__total_cost__gt=0,
     )
     other_payments = Payment.objects.filter(
-        reservation=OuterRef("reservation"), state__in=[*OPEN_PAYMENT_STATES, PaymentState.REFUNDED]
+        reservation=OuterRef("reservation"),
+        purpose=PaymentPurpose.BOOKING,
+        state__in=[*OPEN_PAYMENT_STATES, PaymentState.REFUNDED],
     )
     candidate_ids = list(candidates.order_by().values_list("pk", flat=True))
-    rows = Payment.objects.filter(~Exists(other_payments), pk__in=candidate_ids)
+    is_change = Q(purpose=PaymentPurpose.CHANGE)
+    rows = Payment.objects.filter(is_change | ~Exists(other_payments), pk__in=candidate_ids)
+    rows = rows.exclude(PAYS_FOR_NOTHING)
     for payment in _iterate(rows):
         yield (
             payment,
@@ -55,9 +68,10 @@ def find_lost_authorizations(payments: QuerySet[Payment]) -> PaymentAlerts:
 
 
 def get_orphaned(payments: QuerySet[Payment]) -> QuerySet[Payment]:
-    """Return payments captured for no booking that are not being refunded."""
+    """Return payments captured for no booking, or no change, that are not being refunded."""
     not_booked = Q(state=PaymentState.CAPTURED, reservation__status__in=sorted(NOT_BOOKED_STATUSES))
-    captured = payments.filter(not_booked | captured_after_cancellation())
+    not_changed = Q(PAYS_FOR_NOTHING, state=PaymentState.CAPTURED)
+    captured = payments.filter(not_booked | not_changed | captured_after_cancellation())
     return captured.annotate(given=refunded_amount()).filter(given__lt=F("amount"))
 
 
@@ -65,7 +79,9 @@ def find_captured_without_booking(payments: QuerySet[Payment]) -> PaymentAlerts:
     """Find payments captured for no booking. A cancelled booking can have a cancellation fee."""
     for payment in _iterate(get_orphaned(payments).exclude(refunds__state=RefundState.STARTED)):
         problem = f"it was captured, and the reservation is {payment.reservation.status}."
-        if payment.reservation.was_cancelled_late:
+        if pays_for_nothing(payment):
+            problem = "it was captured for a change that was not made."
+        elif payment.reservation.was_cancelled_late:
             problem = "it was captured after a late cancellation: refund it, or keep it as the fee."
         yield payment, problem
 

@@ -72,7 +72,7 @@ def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
 @fulfils_obligations
 def _approve(
     reservation_id: int, *, by: User | None, now: dt.datetime
-) -> tuple[Reservation, Payment | None]:
+) -> tuple[Reservation, list[Payment]]:
     reservation = _lock_request(reservation_id)
     payment = lock_open_payment(reservation)
     calendar_columns = reservation.advance_calendar(now)
@@ -81,22 +81,23 @@ def _approve(
         reservation.transition_to(Status.EXPIRED, by=by, now=now, **calendar_columns)
         bill.return_benefits(reservation, now=now)
         emails.send_authorization_expired(reservation, now=now)
-        return reservation, payment
+        return reservation, [payment] if payment else []
     availability.evaluate_reservation(reservation, now=now).raise_if_unavailable()
     reservation.transition_to(Status.CONFIRMED, by=by, now=now, **calendar_columns)
     emails.send_request_approved(reservation, now=now)
-    return reservation, payment
+    return reservation, [payment] if payment else []
 
 
 @fulfils_obligations
 def _end_request(
     reservation_id: int, status: Status, *, by: User | None, now: dt.datetime
-) -> tuple[Reservation, Payment | None]:
+) -> tuple[Reservation, list[Payment]]:
     reservation = _lock_request(reservation_id)
     reservation.transition_to(status, by=by, now=now, **reservation.advance_calendar(now))
     bill.return_benefits(reservation, now=now)
     SEND_ANSWER[status](reservation, now=now)
-    return reservation, lock_open_payment(reservation)
+    payment = lock_open_payment(reservation)
+    return reservation, [payment] if payment else []
 
 
 def _lock_request(reservation_id: int) -> Reservation:

@@ -126,7 +126,7 @@ def book(
     columns["is_live"] = is_instant and is_live_payment
     columns |= reservation.advance_calendar(now)
     if payment is not None:
-        reservation.last_payment = payment
+        reservation.paid_payments = [payment]
     status = Status.CONFIRMED if is_instant else Status.PENDING
     reservation.transition_to(status, by=by, now=now, **columns)
     send = emails.send_booking_confirmed if is_instant else emails.send_request_received

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -15,11 +16,12 @@ from reservations.booking.payment_recovery import (
     CaptureDue,
     CaptureRefused,
     fulfils_obligations,
-    get_open_payment,
-    lock_open_payment,
+    get_booked_payments,
+    lock_booked_payments,
 )
 from reservations.booking.price_changes import require_expected
 from reservations.models import Reservation
+from reservations.models.changes import get_paying
 from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
 from reservations.notifications.confirmation import describe_refund_target
@@ -105,36 +107,36 @@ def _cancel(
     expected_refund: Decimal | None = None,
     can_be_captured: bool = True,
     now: dt.datetime,
-) -> tuple[Cancellation, Payment | None]:
+) -> tuple[Cancellation, list[Payment]]:
     reservation = lock_reservation(reservation_id, owner=user)
     if reservation.status == Status.CANCELLED:
-        return _describe_cancelled(reservation), None
+        return _describe_cancelled(reservation), []
     _require_cancellable(reservation, now)
-    payment = lock_open_payment(reservation)
-    # Another process can have captured the payment although this one was refused.
-    is_capture_due = payment is not None and _is_capture_due(reservation, payment)
-    if is_capture_due and not can_be_captured:
-        # The payment is voided after this transaction, so there is no refund to be expected.
-        terms = _get_terms(reservation, None, now=now)
+    payments = lock_booked_payments(reservation)
+    captured = [each for each in payments if each.state == PaymentState.CAPTURED]
+    # Another process can have captured a payment although this one was refused.
+    due = [each for each in payments if _is_capture_due(reservation, each)]
+    if due and not can_be_captured:
+        # They are voided after this transaction, so there is less to be refunded than expected.
+        terms = _get_terms(reservation, captured, now=now)
     else:
-        terms = _get_terms(reservation, payment, now=now)
+        terms = _get_terms(reservation, payments, now=now)
         require_expected("refund", terms.refund, expected=expected_refund)
-        if payment is not None and is_capture_due:
-            raise CaptureDue(payment)
+        if due:
+            raise CaptureDue(due)
     # Another process can have captured the fee since `now`. What is captured later is no fee.
-    captured_at = payment.captured_at if payment is not None else None
+    captured_times = [each.captured_at for each in captured if each.captured_at is not None]
     # A draft that never was a booking is in no calendar, and its customer gets no e-mail.
     was_booked = reservation.booked_at is not None
     columns: TransitionColumns = {
-        "cancelled_at": max(now, captured_at or now),
+        "cancelled_at": max([now, *captured_times]),
         "refund_promised": terms.refund,
     }
     if was_booked:
         columns |= reservation.advance_calendar(now)
     reservation.transition_to(Status.CANCELLED, by=by, now=now, **columns)
     bill.return_benefits(reservation, now=now)
-    if payment is not None and terms.refund:
-        refunds.create_refund(payment, amount=terms.refund, reason="Cancelled", now=now)
+    refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
     if was_booked:
         emails.send_cancelled(
             reservation,
@@ -143,37 +145,35 @@ def _cancel(
             refund_text=terms.sentence,
             now=now,
         )
-    return Cancellation(reservation, terms.refund, CANCELLED + terms.sentence), payment
+    return Cancellation(reservation, terms.refund, CANCELLED + terms.sentence), payments
 
 
 def get_terms(reservation: Reservation, *, now: dt.datetime) -> CancellationTerms:
     """Return the refund and the fee of cancelling now."""
-    return _get_terms(reservation, get_open_payment(reservation), now=now)
+    return _get_terms(reservation, get_booked_payments(reservation), now=now)
 
 
 def _get_terms(
-    reservation: Reservation, payment: Payment | None, *, now: dt.datetime
+    reservation: Reservation, payments: Sequence[Payment], *, now: dt.datetime
 ) -> CancellationTerms:
     """Return the terms: a full refund until free cancellation ends, then no refund.
 
     A request or a draft costs nothing to cancel.
     """
-    paid = _get_paid_amount(reservation, payment)
-    if payment is None or not paid:
-        captured = _get_last_captured_payment(reservation)
+    paid = sum((_get_paid_amount(reservation, each) for each in payments), money.ZERO)
+    if not paid:
+        captured = _get_captured_payments(reservation)
         return CancellationTerms(money.ZERO, money.ZERO, _describe_no_refund(captured))
     is_free = now <= reservation.free_cancellation_until
     if reservation.status != Status.CONFIRMED or is_free:
-        return CancellationTerms(paid, money.ZERO, _describe_refund(payment, paid))
+        return CancellationTerms(paid, money.ZERO, _describe_refund(payments, paid))
     # The fee is at most the price: a refund that is due after a price reduction stays due.
     fee = min(paid, reservation.total_cost)
     return CancellationTerms(money.ZERO, fee, _describe_too_late(reservation))
 
 
-def _get_paid_amount(reservation: Reservation, payment: Payment | None) -> Decimal:
+def _get_paid_amount(reservation: Reservation, payment: Payment) -> Decimal:
     """Return the captured and not refunded amount; for a booking, a due capture counts too."""
-    if payment is None:
-        return money.ZERO
     if payment.state == PaymentState.CAPTURED or _is_capture_due(reservation, payment):
         return refunds.get_refundable_amount(payment)
     return money.ZERO
@@ -198,29 +198,32 @@ def _require_cancellable(reservation: Reservation, now: dt.datetime) -> None:
 def _describe_cancelled(reservation: Reservation) -> Cancellation:
     """Return the result of the earlier cancellation, from the stored data."""
     refund = reservation.refund_promised or money.ZERO
-    payment = _get_last_captured_payment(reservation)
-    if payment is not None and refund:
-        sentence = _describe_refund(payment, refund)
-    elif reservation.booked_at and payment and refunds.get_refundable_amount(payment):
+    payments = _get_captured_payments(reservation)
+    if payments and refund:
+        sentence = _describe_refund(payments, refund)
+    elif reservation.booked_at and any(map(refunds.get_refundable_amount, payments)):
         sentence = _describe_too_late(reservation)
     else:
-        sentence = _describe_no_refund(payment)
+        sentence = _describe_no_refund(payments)
     return Cancellation(reservation, refund, CANCELLED + sentence)
 
 
-def _get_last_captured_payment(reservation: Reservation) -> Payment | None:
-    return reservation.payments.filter(captured_at__isnull=False).order_by("pk").last()
+def _get_captured_payments(reservation: Reservation) -> list[Payment]:
+    """Return the payments for it that were captured, the latest first."""
+    captured = reservation.payments.filter(captured_at__isnull=False)
+    return get_paying(captured.order_by("-pk"))
 
 
-def _describe_no_refund(payment: Payment | None) -> str:
-    """Say why nothing is refunded; `payment` is the last one that was captured."""
-    if payment is None:
+def _describe_no_refund(payments: Sequence[Payment]) -> str:
+    """Say why nothing is refunded; the payments are those that were captured."""
+    if not payments:
         return NOTHING_CHARGED
-    return REFUND_RETURNED if refunds.get_refundable_amount(payment) else ALREADY_REFUNDED
+    has_returned_refund = any(map(refunds.get_refundable_amount, payments))
+    return REFUND_RETURNED if has_returned_refund else ALREADY_REFUNDED
 
 
-def _describe_refund(payment: Payment, amount: Decimal) -> str:
-    return f"{money.format_amount(amount)} is {describe_refund_target(payment)}."
+def _describe_refund(payments: Sequence[Payment], amount: Decimal) -> str:
+    return f"{money.format_amount(amount)} is {describe_refund_target(payments)}."
 
 
 def _describe_too_late(reservation: Reservation) -> str:

@@ -8,7 +8,7 @@ command `reconcile_payments`, which runs every minute. Repeated calls are safe.
 import datetime as dt
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ParamSpec, TypeVar
 
 from django.db.models import QuerySet
@@ -19,10 +19,17 @@ from payments import lifecycle, refunds
 from payments.gateway_events import customer_acted
 from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
-from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund
+from payments.models import (
+    InvalidPaymentTransition,
+    Payment,
+    PaymentPurpose,
+    PaymentState,
+    Refund,
+)
 from reservations.booking import authorization
 from reservations.booking.integrity.money import captured_after_cancellation
 from reservations.models import Reservation
+from reservations.models.changes import pays_for_nothing
 from reservations.models.status import Status
 from roombook.db.compiled_queries import compiled_query, datetime_param, int_param
 from roombook.db.transactions import in_transaction
@@ -105,13 +112,13 @@ def resolve_confirmed_payment(payment: Payment, now: dt.datetime, **kwargs: obje
 
 
 class CaptureDue(ServiceUnavailable):
-    """Raised by a change of a booking that is possible once its payment is captured."""
+    """Raised by a change of a booking that is possible once its payments are captured."""
 
     default_message = "The payment is not finished yet. Nothing was changed. Please try again."
 
-    def __init__(self, payment: Payment) -> None:
+    def __init__(self, payments: Sequence[Payment]) -> None:
         super().__init__()
-        self.payment = payment
+        self.payments = payments
 
 
 class CaptureRefused(ReservationNotOpen):
@@ -124,13 +131,13 @@ class CaptureRefused(ReservationNotOpen):
 
 
 def fulfils_obligations(
-    change: Callable[P, tuple[ResultT, Payment | None]],
+    change: Callable[P, tuple[ResultT, Iterable[Payment]]],
 ) -> Callable[P, ResultT]:
-    """Run the function in a transaction, and execute afterwards what became due for the payment.
+    """Run the function in a transaction, and execute afterwards what became due for the payments.
 
-    The function returns its result and the payment of the reservation. It raises CaptureDue, after
-    all its other checks, if it needs a captured payment: then the payment is captured, and the
-    function runs again. So a change that is refused never changes the payment.
+    The function returns its result and payments of the reservation. It raises CaptureDue, after all
+    its other checks, if it needs captured payments: then these are captured, and the function runs
+    again. So a change that is refused never changes a payment.
 
     Raises CaptureRefused if the gateway refuses the capture, and CaptureDue if it does not answer.
     """
@@ -140,11 +147,12 @@ def fulfils_obligations(
         now = kwargs["now"]
         assert isinstance(now, dt.datetime)
         try:
-            result, payment = commit_change(change, *args, **kwargs)
+            result, payments = commit_change(change, *args, **kwargs)
         except CaptureDue as error:
-            _capture(error.payment, now=now)
-            result, payment = commit_change(change, *args, **kwargs)
-        if payment is not None:
+            for payment in error.payments:
+                _capture(payment, now=now)
+            result, payments = commit_change(change, *args, **kwargs)
+        for payment in payments:
             try_fulfil_obligations(payment, payment.reservation.status, now=now)
         return result
 
@@ -197,15 +205,18 @@ def _fulfil_obligations(payment: Payment, status: str, *, now: dt.datetime) -> P
 
     A payment that was captured in the gateway's own dashboard, for no booking, is refunded.
     """
+    is_for_nothing = pays_for_nothing(payment)
     if payment.state == PaymentState.AUTHORIZED:
-        if status in CAPTURE_DUE_STATUSES:
+        if status in CAPTURE_DUE_STATUSES and not is_for_nothing:
             # Only a captured payment has refunds, so none can be due here.
             return lifecycle.capture_payment(payment, now=now)
-        if status in VOID_DUE_STATUSES:
+        if status in VOID_DUE_STATUSES or is_for_nothing:
             payment = lifecycle.void_payment(payment, now=now)
             if payment.state == PaymentState.CAPTURED:
                 _create_full_refund(payment, now=now)
-    elif payment.state == PaymentState.CAPTURED and _is_without_booking(payment, status):
+    elif payment.state == PaymentState.CAPTURED and (
+        is_for_nothing or _is_without_booking(payment, status)
+    ):
         _create_full_refund(payment, now=now)
     for refund in pending_refunds(payment=payment.pk):
         refunds.execute_refund(refund, now=now)
@@ -245,8 +256,9 @@ def _create_full_refund(payment: Payment, *, now: dt.datetime) -> None:
 
 
 def get_open_payment(reservation: Reservation) -> Payment | None:
-    """Return the reservation's payment that is started, authorized or captured, if any."""
-    payment: Payment | None = reservation.payments.open().first()
+    """Return the payment for the booking that is started, authorized or captured, if any."""
+    rows = reservation.payments.open().filter(purpose=PaymentPurpose.BOOKING)
+    payment: Payment | None = rows.first()
     return payment
 
 
@@ -255,5 +267,22 @@ def lock_open_payment(reservation: Reservation) -> Payment | None:
 
     The caller is in a transaction and holds the lock of the reservation.
     """
-    payment: Payment | None = reservation.payments.open().select_for_update().first()
+    rows = reservation.payments.open().filter(purpose=PaymentPurpose.BOOKING)
+    payment: Payment | None = rows.select_for_update().first()
     return payment
+
+
+def get_booked_payments(reservation: Reservation) -> list[Payment]:
+    """Return the payments for the booking and for its changes, the latest first.
+
+    They are authorized or captured. A payment of a change that was not applied is not among them.
+    """
+    rows = reservation.payments.open().exclude(state=PaymentState.STARTED)
+    return [each for each in rows.order_by("-pk") if not pays_for_nothing(each)]
+
+
+def lock_booked_payments(reservation: Reservation) -> list[Payment]:
+    """Return the same payments, locked as by `lock_open_payment`."""
+    rows = reservation.payments.open().exclude(state=PaymentState.STARTED)
+    locked = rows.order_by("-pk").select_for_update()
+    return [each for each in locked if not pays_for_nothing(each)]

@@ -71,7 +71,7 @@ def adjust_price(
     expected_total: Decimal | None = None,
     by: User,
     now: dt.datetime,
-) -> tuple[AdjustmentResult, Payment | None]:
+) -> tuple[AdjustmentResult, list[Payment]]:
     """Add to a price or reduce it. The reduction of a paid booking is refunded.
 
     `expected_old_total` and `expected_total` are the totals in the preview: if one of them has
@@ -83,9 +83,9 @@ def adjust_price(
     price_changes.require_expected("price", old_total, expected=expected_old_total)
     adjustment = _apply(reservation, amount=amount, reason=reason, by=by, now=now)
     price_changes.require_expected("price", reservation.total_cost, expected=expected_total)
-    refund, payment = money.ZERO, None
+    refund, payments = money.ZERO, list[Payment]()
     if not reservation.is_new:
-        refund, payment = price_changes.refund_reduction(
+        refund, payments = price_changes.refund_reduction(
             reservation, old_total=old_total, reason=f"Price adjusted: {reason}"[:255], now=now
         )
     changes = {
@@ -98,7 +98,7 @@ def adjust_price(
         if reservation.status == Status.CONFIRMED:
             reservation.save(update_fields=reservation.advance_calendar(now))
         emails.send_price_reduced(reservation, refund=refund, reason=reason, now=now)
-    return _build_result(reservation, old_total, refund), payment
+    return _build_result(reservation, old_total, refund), payments
 
 
 def _apply(

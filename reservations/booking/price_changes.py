@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from payments import refunds
 from payments.models import Payment, PaymentState
-from reservations.booking.payment_recovery import CaptureDue, lock_open_payment
+from reservations.booking.payment_recovery import CaptureDue, lock_booked_payments
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import money
@@ -54,24 +54,19 @@ def require_expected(label: str, amount: Decimal, *, expected: Decimal | None) -
 
 def refund_reduction(
     reservation: Reservation, *, old_total: Decimal, reason: str, now: dt.datetime
-) -> tuple[Decimal, Payment | None]:
-    """Record by how much the price of a booking was reduced, and create the refund.
+) -> tuple[Decimal, list[Payment]]:
+    """Record by how much the price of a booking was reduced, and create the refunds.
 
-    Returns the refund and its payment, for `fulfils_obligations`. The caller holds the lock of the
-    reservation, and has called `require_no_extra_charge` and made all other checks.
+    Returns the refunded amount and the payments, for `fulfils_obligations`. The caller holds the
+    lock of the reservation, and has called `require_no_extra_charge` and made all other checks.
     """
     reduction = old_total - reservation.total_cost
     if not reduction:
-        return money.ZERO, None
+        return money.ZERO, []
     reservation.reduced_by += reduction
     reservation.save(update_fields=["reduced_by"])
-    payment = lock_open_payment(reservation)
-    if payment is None:
-        # The whole payment has been refunded already.
-        return money.ZERO, None
-    if payment.state != PaymentState.CAPTURED:
-        raise CaptureDue(payment)
-    amount = min(reduction, refunds.get_refundable_amount(payment))
-    if amount:
-        refunds.create_refund(payment, amount=amount, reason=reason, now=now)
-    return amount, payment
+    payments = lock_booked_payments(reservation)
+    if due := [each for each in payments if each.state != PaymentState.CAPTURED]:
+        raise CaptureDue(due)
+    # Less than the reduction if the gateway's dashboard has refunded something already.
+    return refunds.create_refunds(payments, amount=reduction, reason=reason, now=now), payments

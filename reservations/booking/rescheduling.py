@@ -147,7 +147,7 @@ def reschedule(
     expected_total: Decimal | None = None,
     by: User,
     now: dt.datetime,
-) -> tuple[RescheduleResult, Payment | None]:
+) -> tuple[RescheduleResult, list[Payment]]:
     """Reschedule a reservation. Times without an offset are local to the new center.
 
     `waiver` is the reason for waiving the difference to a higher price. `expected_total` is the new
@@ -165,10 +165,10 @@ def reschedule(
     old_hold, old_override = reservation.hold_until, reservation.hours_override_reason
     result = _apply(_begin(reservation, new), waiver=waiver, by=by, now=now)
     price_changes.require_expected("price", result.new_total, expected=expected_total)
-    payment = None
+    payments: list[Payment] = []
     if not reservation.is_new:
         price_changes.require_no_extra_charge(reservation, old_total=result.old_total)
-        refund, payment = price_changes.refund_reduction(
+        refund, payments = price_changes.refund_reduction(
             reservation,
             old_total=result.old_total,
             reason="Moved to a cheaper room or time",
@@ -207,7 +207,7 @@ def reschedule(
             refund=result.refund,
             now=now,
         )
-    return result, payment
+    return result, payments
 
 
 def describe_room(room: MeetingRoom) -> str:

@@ -7,6 +7,7 @@ from reservations.models.bill import (
     LineItemType,
     PriceAdjustment,
 )
+from reservations.models.changes import BookingChange, ChangeState
 from reservations.models.codes import Partner, PromoCode, PromoRedemption
 from reservations.models.reservation import Reservation
 from reservations.models.webhooks import WebhookDelivery, WebhookEndpoint, WebhookEvent
@@ -17,6 +18,8 @@ __all__ = [
     "AllowanceEntry",
     "AllowanceUse",
     "Attendee",
+    "BookingChange",
+    "ChangeState",
     "ChosenService",
     "LineItem",
     "LineItemType",

@@ -14,6 +14,7 @@ from django.db.models import F, Q
 from centers.span import Span
 from payments.models import Payment, PaymentState
 from reservations.models import history
+from reservations.models.changes import get_paying
 from reservations.models.constraints import (
     NO_OVERLAP,
     NO_OVERLAP_BEFORE,
@@ -267,16 +268,16 @@ class Reservation(models.Model):
         return Span(self.start, self.end)
 
     @cached_property
-    def last_payment(self) -> Payment | None:
-        """Return the last payment that was authorized or captured, or refunded since.
+    def paid_payments(self) -> list[Payment]:
+        """Return the payments that were authorized or captured, or refunded since; latest first.
 
-        A booking that was free has none, although an earlier attempt to pay can have been charged
-        and refunded. Its amount and card never change. What authorizes a payment sets this, to save
-        a query.
+        The last one is for the booking, the others are for its changes. A booking that was free has
+        none, although an earlier attempt to pay can have been charged and refunded. Their amounts
+        and cards never change. What authorizes a payment sets this, to save a query.
         """
         if not self.total_cost + self.reduced_by:
-            return None
-        return last_paid_payment.first(reservation=self.pk)
+            return []
+        return get_paying(payments_with_money(reservation=self.pk))
 
     @cached_property
     def waiting_payment(self) -> Payment | None:
@@ -361,8 +362,8 @@ class Reservation(models.Model):
 
 
 @compiled_query(keep_plan=False)
-def last_paid_payment() -> "models.QuerySet[Payment]":
+def payments_with_money() -> "models.QuerySet[Payment]":
     paid = Payment.objects.filter(
         reservation=int_param("reservation"), state__in=sorted(PAID_STATES)
     )
-    return paid.order_by("-pk")[:1]
+    return paid.order_by("-pk")

@@ -1,5 +1,7 @@
 """Builds the message of a checkout from stored data, so that a retry gets the same message."""
 
+from collections.abc import Sequence
+
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models import Payment
 from reservations.models import Reservation
@@ -24,14 +26,14 @@ def get_message(reservation: Reservation) -> str:
             f"This was a test: {describe_booking(reservation)} can be booked for"
             f" {money.format_amount(reservation.total_cost)}. Nothing was booked or charged."
         )
-    payment = reservation.last_payment
+    payments = reservation.paid_payments
     if reservation.status == Status.PENDING:
         return (
             f"Your request for {describe_booking(reservation)} is with the center (reservation"
-            f" {reservation.pk}). {describe_authorization(payment)}"
+            f" {reservation.pk}). {describe_authorization(payments)}"
         )
     booked = f"You have booked {describe_booking(reservation)} (reservation {reservation.pk})."
-    return f"{booked} {describe_payment(reservation, payment)}"
+    return f"{booked} {describe_payments(reservation)}"
 
 
 def describe_booking(reservation: Reservation) -> str:
@@ -49,23 +51,25 @@ def describe_booking(reservation: Reservation) -> str:
     return f"{reservation.room.name} at {center.name}, {time}"
 
 
-def describe_payment(
-    reservation: Reservation, payment: Payment | None, *, verb: str = "was"
-) -> str:
-    """Describe the amount that was charged, and the refund after a price reduction."""
-    if payment is None:
+def describe_payments(reservation: Reservation, *, verb: str = "was") -> str:
+    """Describe the amounts that were charged, and the refund after a price reduction."""
+    if not reservation.paid_payments:
         return f"There {verb} nothing to pay."
-    manual = MANUAL_GATEWAYS.get(payment.gateway)
-    way = manual.charged if manual else f"charged to {describe_card(payment)}"
-    text = f"{money.format_amount(payment.amount)} {verb} {way}"
+    amounts = (
+        f"{money.format_amount(each.amount)} {verb} {_describe_charge(each)}"
+        for each in reversed(reservation.paid_payments)
+    )
+    text = ", and ".join(amounts)
     if reservation.reduced_by:
         text += f", and {money.format_amount(reservation.reduced_by)} of it given back"
     return f"{text}."
 
 
-def describe_authorization(payment: Payment | None) -> str:
-    if payment is None:
+def describe_authorization(payments: Sequence[Payment]) -> str:
+    """Describe the payment of a request, which is the only one."""
+    if not payments:
         return "There is nothing to pay."
+    [payment] = payments
     if payment.is_manual:
         charged = MANUAL_GATEWAYS[payment.gateway].charged
         return (
@@ -77,10 +81,23 @@ def describe_authorization(payment: Payment | None) -> str:
     )
 
 
-def describe_refund_target(payment: Payment) -> str:
-    """Describe where a refund goes: `refunded to Visa ending 4242`."""
+def _describe_charge(payment: Payment) -> str:
     manual = MANUAL_GATEWAYS.get(payment.gateway)
-    return manual.refunded if manual else f"refunded to {describe_card(payment)}"
+    return manual.charged if manual else f"charged to {describe_card(payment)}"
+
+
+def describe_refund_target(payments: Sequence[Payment]) -> str:
+    """Describe where a refund of the payments goes: `refunded to Visa ending 4242`."""
+    targets = []
+    for payment in payments:
+        manual = MANUAL_GATEWAYS.get(payment.gateway)
+        targets.append(manual.refunded if manual else f"refunded to {describe_card(payment)}")
+    return " and ".join(dict.fromkeys(targets))
+
+
+def describe_cards(payments: Sequence[Payment]) -> str:
+    """Describe the cards that paid, the first one first: `Visa ending 4242 and ...`."""
+    return " and ".join(dict.fromkeys(describe_card(each) for each in reversed(payments)))
 
 
 def describe_card(payment: Payment) -> str:

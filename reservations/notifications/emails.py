@@ -27,8 +27,8 @@ from reservations.notifications.calendar import MeetingStatus
 from reservations.notifications.confirmation import (
     describe_authorization,
     describe_booking,
-    describe_card,
-    describe_payment,
+    describe_cards,
+    describe_payments,
     describe_refund_target,
 )
 from reservations.notifications.formatting import format_local_time, format_time_range
@@ -92,7 +92,7 @@ def send_request_received(reservation: Reservation, *, now: dt.datetime) -> None
         [
             "The center has yet to agree to it. We will write to you as soon as it has"
             f" answered, within {settings.PENDING_HOURS} hours at most.",
-            describe_authorization(reservation.last_payment),
+            describe_authorization(reservation.paid_payments),
         ],
         terms="Until the center has answered, cancelling costs nothing. Once it has agreed, "
         + _decapitalize(_describe_cancellation(reservation, now)),
@@ -183,7 +183,7 @@ def send_cancelled(
         paragraphs.append(f"The fee for cancelling so late is {money.format_amount(fee)}.")
     elif refund:
         paragraphs.append("Your bank may take some days to show it.")
-    elif reservation.last_payment:
+    elif reservation.paid_payments:
         paragraphs.append(_describe_release(reservation))
     _enqueue(
         reservation, "cancelled", "Cancelled", "Your reservation is cancelled", paragraphs, now=now
@@ -360,23 +360,25 @@ def _decapitalize(sentence: str) -> str:
 
 
 def _describe_charge(reservation: Reservation) -> str:
-    return describe_payment(reservation, reservation.last_payment, verb="is")
+    return describe_payments(reservation, verb="is")
 
 
 def _describe_refund(reservation: Reservation, refund: Decimal) -> str:
-    payment = reservation.last_payment
-    if payment is None or not refund:
+    if not reservation.paid_payments or not refund:
         return "What you paid has already been refunded."
-    text = f"{money.format_amount(refund)} is {describe_refund_target(payment)}."
-    return text if payment.is_manual else f"{text} Your bank may take some days to show it."
+    payments = reservation.paid_payments
+    text = f"{money.format_amount(refund)} is {describe_refund_target(payments)}."
+    if all(each.is_manual for each in payments):
+        return text
+    return f"{text} Your bank may take some days to show it."
 
 
 def _describe_release(reservation: Reservation) -> str:
     """Describe that an authorized amount is released instead of captured."""
-    payment = reservation.last_payment
-    if payment is None:
+    payments = reservation.paid_payments
+    if not payments:
         return "Nothing was charged."
-    amount = money.format_amount(payment.amount)
-    if payment.is_manual:
-        return f"{amount} is {describe_refund_target(payment)}."
-    return f"Nothing was charged. The hold of {amount} on {describe_card(payment)} is released."
+    amount = money.format_amount(sum((each.amount for each in payments), money.ZERO))
+    if payments[0].is_manual:
+        return f"{amount} is {describe_refund_target(payments)}."
+    return f"Nothing was charged. The hold of {amount} on {describe_cards(payments)} is released."

@@ -9,7 +9,7 @@ from django.db import connection
 
 from payments.models import Payment, Refund
 from reservations.booking import cancellation, checkout, integrity, manual_checkout
-from reservations.models import AllowanceEntry, PromoRedemption
+from reservations.models import AllowanceEntry, BookingChange, PromoRedemption
 from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE, TRIGGERS
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
@@ -58,7 +58,12 @@ CASES = {
     ),
     "bookings without payment": (
         f"{PAYMENT} amount = amount + 1 WHERE id = {{payment}}",
-        "reservation {plain.pk} is Confirmed without a payment of its total",
+        "reservation {plain.pk} is Confirmed, its payments add up to 76.00, its price and"
+        " reductions to 75.00",
+    ),
+    "changes off their payment": (
+        "UPDATE reservations_bookingchange SET state = 'started', resolved_at = NULL",
+        "payment {change} is voided, and its change of reservation {plain.pk} is started",
     ),
     "reservations paid twice": (
         f"{PAYMENT} reservation_id = {{plain.pk}} WHERE reservation_id = {{other.pk}}",
@@ -170,6 +175,7 @@ def rows(db):
     )
     cancellation.cancel(in_cash.pk, now=NOW)
     by_hand = Refund.objects.get(payment__reservation=in_cash)
+    change = _create_abandoned_change(plain)
     assert get_problems() == []
     refunded = Payment.objects.get(reservation=cancelled)
     return SimpleNamespace(
@@ -178,13 +184,40 @@ def rows(db):
         cancelled=cancelled,
         draft=draft,
         discounted=discounted,
-        payment=Payment.objects.get(reservation=plain).pk,
+        payment=Payment.objects.get(reservation=plain, purpose="booking").pk,
+        change=change.payment_id,
         refunded=refunded.pk,
         refund=refunded.refunds.get().pk,
         by_hand=by_hand.pk,
         paid_in_cash=by_hand.payment_id,
         redemption=PromoRedemption.objects.get(),
         entry=AllowanceEntry.objects.get(),
+    )
+
+
+def _create_abandoned_change(booking):
+    payment = Payment.objects.create(
+        reservation=booking,
+        reservation_uid=booking.uid,
+        purpose="change",
+        state="voided",
+        gateway="sandbox",
+        amount=25,
+        currency=booking.currency,
+        lease_until=NOW,
+        created_at=NOW,
+    )
+    return BookingChange.objects.create(
+        payment=payment,
+        state="abandoned",
+        room_id=booking.room_id,
+        start=booking.start,
+        end=booking.end + HOUR,
+        old_total=booking.total_cost,
+        new_total=booking.total_cost + 25,
+        calendar_sequence=booking.calendar_sequence,
+        created_at=NOW,
+        resolved_at=NOW,
     )
 
 

@@ -171,7 +171,7 @@ def test_bookings_on_account_are_limited_to_what_the_customer_may_owe(staff, cus
         take(third, staff, "account")
     assert "owes $150.00 of at most $200.00" in refused.value.fields["gateway"]
 
-    manual_payments.mark_received(first.last_payment, now=NOW)
+    manual_payments.mark_received(first.paid_payments[0], now=NOW)
     cancel(second.pk, by=staff, now=NOW)
 
     assert manual_payments.get_owed_amount(customer) == 0
@@ -179,7 +179,7 @@ def test_bookings_on_account_are_limited_to_what_the_customer_may_owe(staff, cus
     assert manual_payments.get_owed_amount(customer) == 75
     assert has_no_problems()
     with pytest.raises(InvalidPaymentTransition):
-        manual_payments.mark_received(first.last_payment, now=NOW)
+        manual_payments.mark_received(first.paid_payments[0], now=NOW)
 
 
 def test_account_payment_is_refused_without_a_limit_or_the_permission(staff, customer):

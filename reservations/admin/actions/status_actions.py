@@ -66,7 +66,7 @@ class DeclineAction(Action):
             amount = money.format_amount(payment.amount)
             released = f"{amount} on {describe_card(payment)}; nothing was charged"
             if payment.is_manual:
-                released = f"{amount} is {describe_refund_target(payment)}, by you"
+                released = f"{amount} is {describe_refund_target([payment])}, by you"
         return ActionPreview(
             facts=[
                 ("New status", Status.DECLINED.label),

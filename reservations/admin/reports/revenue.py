@@ -51,7 +51,13 @@ from django.db.models import (
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, Greatest, Least
 
-from payments.models import COMPLETED_REFUND_STATES, Payment, PaymentState, Refund
+from payments.models import (
+    COMPLETED_REFUND_STATES,
+    Payment,
+    PaymentPurpose,
+    PaymentState,
+    Refund,
+)
 from reservations.admin.reports.aggregates import (
     ZERO,
     Breakdown,
@@ -200,12 +206,13 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 
 def _of_last_payment(rows: QuerySet[ModelT], payment: str, reservation: str) -> QuerySet[ModelT]:
-    """Limit rows to those of the last payment of their reservation that was authorized.
+    """Limit rows to those of the last payment for a booking that was authorized, and its changes'.
 
     An earlier one was refunded in full: it was captured at the gateway while its attempt failed.
     """
     later = Payment.objects.filter(
         Q(state=PaymentState.AUTHORIZED) | Q(captured_at__isnull=False),
+        purpose=PaymentPurpose.BOOKING,
         reservation=OuterRef(reservation),
         pk__gt=OuterRef(payment),
     )

@@ -7,7 +7,14 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from payments.gateways.manual import MANUAL_GATEWAYS
-from payments.models import COMPLETED_REFUND_STATES, Payment, PaymentState, Refund, RefundState
+from payments.models import (
+    COMPLETED_REFUND_STATES,
+    Payment,
+    PaymentPurpose,
+    PaymentState,
+    Refund,
+    RefundState,
+)
 from reservations.booking.integrity.common import (
     OVERDUE_AFTER,
     CheckList,
@@ -15,7 +22,8 @@ from reservations.booking.integrity.common import (
     approximately,
     sum_of_related,
 )
-from reservations.models import LineItem, Reservation
+from reservations.models import BookingChange, ChangeState, LineItem, Reservation
+from reservations.models.changes import PAYS_FOR_NOTHING
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook.money import ROUNDING_TOLERANCE
 
@@ -29,7 +37,8 @@ NOTHING: frozenset[PaymentState] = frozenset()
 # Staff return money when the customer comes, or with the next bank transfers.
 BY_HAND_OVERDUE_AFTER = dt.timedelta(days=14)
 
-# By status of a reservation: the states in which its payments can stay, and those that are only
+# By status of a reservation: the states in which payments for its booking, and for changes of it
+# that were applied, can stay, and those that are only
 # temporary, until a capture, void or refund is executed.
 ALLOWED: dict[Status, tuple[frozenset[PaymentState], frozenset[PaymentState]]] = {
     Status.NEW: (CLOSED, AUTHORIZED | CAPTURED),
@@ -77,6 +86,21 @@ def payments_not_fully_refunded() -> QuerySet[Payment]:
     return rows.filter(given__lt=F("amount") - ROUNDING_TOLERANCE)
 
 
+def paying_payments() -> QuerySet[Payment]:
+    """Return the payments that bookings rely on: the last one for a booking, and its changes'.
+
+    A payment that staff have refunded voluntarily counts as well. A payment for the booking before
+    the last one was an attempt that failed.
+    """
+    held = Q(state__in=[PaymentState.AUTHORIZED, PaymentState.CAPTURED])
+    refunded = Q(state=PaymentState.REFUNDED) & ~Q(reservation__status=Status.PENDING)
+    rows = Payment.objects.filter(held | refunded).exclude(PAYS_FOR_NOTHING)
+    later = rows.filter(
+        purpose=PaymentPurpose.BOOKING, reservation=OuterRef("reservation"), pk__gt=OuterRef("pk")
+    )
+    return rows.exclude(Exists(later))
+
+
 def unmet_refund_promises() -> QuerySet[Reservation]:
     """Return cancelled reservations with a promised refund that is larger than what was refunded.
 
@@ -120,37 +144,53 @@ def payments_off_their_reservation(now: dt.datetime) -> Rows:
     wrong = captured_after_cancellation() & ~_is_recent(now)
     for status, (permanent, temporary) in ALLOWED.items():
         allowed = Q(state__in=sorted(permanent)) | Q(_is_recent(now), state__in=sorted(temporary))
-        wrong |= Q(reservation__status=status) & ~allowed
+        wrong |= Q(reservation__status=status) & ~allowed & ~PAYS_FOR_NOTHING
     # A request can be paid at the desk, or on account, before it is approved (B26.3).
     is_request = Q(reservation__status=Status.PENDING, state=PaymentState.CAPTURED)
     wrong &= ~(is_request & Q(gateway__in=MANUAL_GATEWAYS))
+    wrong |= PAYS_FOR_NOTHING & Q(state__in=["authorized", "captured"]) & ~_is_recent(now)
     # A separate check finds full refunds that are overdue.
     is_refund_due = Q(state=PaymentState.CAPTURED, given__gte=F("amount") - ROUNDING_TOLERANCE)
     rows = Payment.objects.filter(wrong).annotate(given=refunded_amount()).exclude(is_refund_due)
     return rows.values_list("pk", "state", "reservation", "reservation__status")
 
 
-@CHECKS.add("reservation {} is {} without a payment of its total")
+@CHECKS.add(
+    "reservation {} is {}, its payments add up to {:.2f}, its price and reductions to {:.2f}"
+)
 def bookings_without_payment(now: dt.datetime) -> Rows:
-    """Find bookings with a price, but without a payment of that amount."""
-    paid = Payment.objects.filter(
-        # A payment that staff have refunded voluntarily counts as well.
-        Q(state__in=[PaymentState.AUTHORIZED, PaymentState.CAPTURED])
-        | Q(state=PaymentState.REFUNDED) & ~Q(reservation__status=Status.PENDING),
-        reservation=OuterRef("pk"),
-        amount__range=approximately(OuterRef("charged")),
+    """Find bookings whose payments do not add up to their price.
+
+    A reduction was charged before, and the difference refunded. So if
+    `reductions_off_their_refunds` finds nothing either, what was captured less what was refunded is
+    the price.
+    """
+    charged = sum_of_related(paying_payments(), "amount")
+    rows = Reservation.objects.filter(status__in=sorted(BOOKED_STATUSES)).annotate(
+        charged=charged, due=F("total_cost") + F("reduced_by")
     )
-    # A booking with a reduced price was charged the old price, and the difference was refunded.
-    rows = Reservation.objects.annotate(charged=F("total_cost") + F("reduced_by")).filter(
-        status__in=sorted(BOOKED_STATUSES), charged__gt=0
+    rows = rows.filter(due__gt=0).exclude(charged__range=approximately(F("due")))
+    return rows.values_list("pk", "status", "charged", "due")
+
+
+@CHECKS.add("payment {} is {}, and its change of reservation {} is {}")
+def changes_off_their_payment(now: dt.datetime) -> Rows:
+    """Find payments for changes in a state that contradicts that of the change."""
+    is_resolved = ~Q(payment__state=PaymentState.STARTED)
+    rows = BookingChange.objects.filter(
+        Q(is_resolved, state=ChangeState.STARTED)
+        | Q(payment__state__in=["started", "declined", "voided"], state=ChangeState.APPLIED)
+        | Q(payment__state=PaymentState.STARTED, state=ChangeState.ABANDONED)
     )
-    return rows.exclude(Exists(paid)).values_list("pk", "status")
+    return rows.values_list("payment", "payment__state", "payment__reservation", "state")
 
 
 @CHECKS.add("reservation {} has {} payments that were captured and not refunded")
 def reservations_paid_twice(now: dt.datetime) -> Rows:
-    """Find reservations that keep the money of several payments."""
-    kept = payments_not_fully_refunded().filter(captured_at__isnull=False)
+    """Find reservations that keep the money of several payments for their booking."""
+    kept = payments_not_fully_refunded().filter(
+        captured_at__isnull=False, purpose=PaymentPurpose.BOOKING
+    )
     rows = kept.values("reservation").annotate(count=Count("pk")).filter(count__gt=1).order_by()
     return rows.values_list("reservation", "count")
 

@@ -22,6 +22,7 @@ from payments.models import (
 from reservations.booking import alerts, authorization_renewal, payment_recovery
 from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
 from reservations.management.command_line import format_count, parse_datetime
+from reservations.models.changes import pays_for_nothing
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook import dates
 from roombook.jobs import RegularJob
@@ -180,7 +181,7 @@ class Command(RegularJob):
         """
         status = payment.reservation.status
         change = ""
-        if has_new_refund and status in BOOKED_STATUSES:
+        if has_new_refund and status in BOOKED_STATUSES and not pays_for_nothing(payment):
             is_part = payment.state != PaymentState.REFUNDED
             change = "refunded in part" if is_part else "refunded"
         elif payment.state == PaymentState.CAPTURED and status == Status.PENDING:

@@ -204,18 +204,19 @@ def apply_authorization(
     )
     log_status_change(cur, user, pk, ["Processing", status], now)
     [(center,)] = fetch_all(cur, "SELECT name FROM centers_center WHERE id = %s", (room.center_id,))
+    charged = SimpleNamespace(amount=amount, card_brand=brand, card_last4=last4)
     row = SimpleNamespace(
         pk=pk,
+        paid_payments=[charged],
         start=start,
         end=end,
         reduced_by=None,
         room=SimpleNamespace(name=room.name, center=SimpleNamespace(name=center, zone=room.zone)),
     )
     description = confirmation.describe_booking(row)
-    charged = SimpleNamespace(amount=amount, card_brand=brand, card_last4=last4)
     if status == "Confirmed":
         text = f"You have booked {description} (reservation {pk})."
-        text += f" {confirmation.describe_payment(row, charged)}"
+        text += f" {confirmation.describe_payments(row)}"
     else:
         text = f"Your request for {description} is with the center (reservation {pk})."
         text += f" {money.format_amount(amount)} is reserved on"

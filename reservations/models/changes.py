@@ -1,0 +1,93 @@
+"""Changes of bookings that cost more: what was asked for while their payment is under way (B27)."""
+
+from collections.abc import Iterable
+
+from django.conf import settings
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import models
+from django.db.models import Q
+
+from payments.models import Payment, PaymentPurpose
+from roombook.money import MoneyField
+
+
+class ChangeState(models.TextChoices):
+    STARTED = "started"
+    APPLIED = "applied"
+    # The payment failed, or the change was no longer possible. The booking is as it was.
+    ABANDONED = "abandoned"
+
+
+class BookingChange(models.Model):
+    """A change of a booking that costs more. It is applied when its difference is authorized.
+
+    If the process dies in between, whoever resolves the payment knows from this row what to do.
+    """
+
+    payment = models.OneToOneField(Payment, models.PROTECT, related_name="change")
+    state = models.CharField(
+        max_length=10, choices=ChangeState.choices, default=ChangeState.STARTED
+    )
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    is_by_staff = models.BooleanField("by staff", default=False)
+    room = models.ForeignKey("centers.MeetingRoom", models.PROTECT, related_name="+")
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    # The three are null if they stay as they are.
+    number_of_attendees = models.PositiveIntegerField(null=True, blank=True)
+    services = models.JSONField(encoder=DjangoJSONEncoder, null=True, blank=True)
+    # Cleared when the change is applied or abandoned.
+    attendees = models.JSONField(null=True, blank=True)
+    old_total = MoneyField()
+    new_total = MoneyField()
+    # Of the booking before the change: if it has another number now, it has changed meanwhile.
+    calendar_sequence = models.PositiveIntegerField()
+    message = models.CharField(
+        max_length=255, blank=True, help_text="Why the change was not applied."
+    )
+    created_at = models.DateTimeField(editable=False)
+    resolved_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=ChangeState.values), name="change_state_is_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(state="started", resolved_at__isnull=True)
+                | Q(~Q(state="started"), resolved_at__isnull=False, attendees__isnull=True),
+                name="change_resolved_has_its_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(new_total__gt=models.F("old_total")), name="change_costs_more"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Change of reservation {self.payment.reservation_id} ({self.state})"
+
+
+# Payments of changes that were not applied: they pay for nothing.
+PAYS_FOR_NOTHING = Q(purpose=PaymentPurpose.CHANGE) & ~Q(change__state=ChangeState.APPLIED)
+
+
+def pays_for_nothing(payment: Payment) -> bool:
+    """Return whether the payment is for a change that was not applied."""
+    return payment.purpose == PaymentPurpose.CHANGE and payment.change.state != ChangeState.APPLIED
+
+
+def get_paying(payments: Iterable[Payment]) -> list[Payment]:
+    """Return the last payment for a booking, and those for its changes that were applied.
+
+    `payments` are those of one reservation that were authorized, the latest first. A payment for
+    the booking before the last one was an attempt that failed, and was refunded.
+    """
+    paying = []
+    for payment in payments:
+        if not pays_for_nothing(payment):
+            paying.append(payment)
+        if payment.purpose == PaymentPurpose.BOOKING:
+            break
+    return paying
