@@ -153,6 +153,7 @@ def _describe_reservation(row: Reservation) -> Fields:
         "CreatedAt": row.created_at,
         "BookedAt": row.booked_at,
         "CancelledAt": row.cancelled_at,
+        "CheckedInAt": row.checked_in_at,
         "LineItems": [
             {"Description": each.description, "Rate": each.rate, "Total": each.total}
             for each in row.line_items.all()

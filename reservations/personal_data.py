@@ -30,7 +30,7 @@ def _find_attendees(until: dt.datetime, *, is_booked: bool) -> QuerySet[Attendee
 
 register(
     Reservation,
-    "user created_by start end hours_override_reason",
+    "user created_by start end checked_in_at hours_override_reason",
     purpose="To book rooms, and for bookkeeping.",
     kept="For ever.",
     at_erasure=f"Drafts are cancelled. {UNDER_PSEUDONYM}",

@@ -149,6 +149,8 @@ def _describe_terms(reservation: Reservation) -> Iterator[ReservationDetail]:
         yield describe("Free cancellation until", reservation.free_cancellation_until)
     if reservation.cancelled_at is not None:
         yield describe("Cancelled", reservation.cancelled_at)
+    if reservation.is_checked_in and reservation.checked_in_at is not None:
+        yield describe("Checked in", reservation.checked_in_at)
     if reservation.partner is not None:
         yield ReservationDetail("Partner", str(reservation.partner))
 
@@ -192,9 +194,10 @@ LABELS = {
     "allowances": "Included hours",
     "mail": "E-mail",
     "hours_override_reason": "Outside opening hours",
+    "checked_in_at": "Checked in",
 }
 AMOUNTS = frozenset({"refund_promised", "total_cost", "refund"})
-DATETIMES = frozenset({"start", "end", "hold_until"})
+DATETIMES = frozenset({"start", "end", "hold_until", "checked_in_at"})
 
 
 def _describe_history(reservation: Reservation) -> Iterator[ReservationHistoryEntry]:

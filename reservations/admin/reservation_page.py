@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from accounts import roles
 from reservations.admin import reservation_details
@@ -85,11 +86,13 @@ class ReservationPageMixin(ModelAdminBase):
             raise PermissionDenied
         if not action.is_available(reservation, now=now):
             status = format_status(reservation, now=now)
+            if reservation.is_checked_in:
+                status += ", checked in"
             text = (
                 f"{action.label} is not possible: {reservation} is {status}. Nothing was changed."
             )
             messages.error(request, text)
-            return redirect(get_reservation_url(reservation.pk))
+            return redirect(_get_next_url(request, reservation))
         form = action.form_class(
             request.POST if request.method == "POST" else None,
             reservation=reservation,
@@ -109,7 +112,7 @@ class ReservationPageMixin(ModelAdminBase):
             )
             if request.POST.get("confirmed"):
                 execute(request, action, action_request)
-                return redirect(get_reservation_url(reservation.pk))
+                return redirect(_get_next_url(request, reservation))
             preview = action.preview(action_request)
         return self._render_action(request, action, form, preview)
 
@@ -135,6 +138,13 @@ class ReservationPageMixin(ModelAdminBase):
         is_fragment = request.headers.get("X-Requested-With") == "fetch"
         template = "action_preview.html" if is_fragment else "action.html"
         return TemplateResponse(request, f"admin/reservations/{template}", context)
+
+
+def _get_next_url(request: HttpRequest, reservation: Reservation) -> str:
+    """The page that the action was taken on, if it names itself, else that of the reservation."""
+    url = request.POST.get("next", "")
+    is_ours = url_has_allowed_host_and_scheme(url, None, require_https=request.is_secure())
+    return url if is_ours else get_reservation_url(reservation.pk)
 
 
 def execute(request: HttpRequest, action: Action, action_request: ActionRequest) -> None:

@@ -116,6 +116,8 @@ def mark_no_show(reservation_id: int, *, by: User | None = None, now: dt.datetim
     reservation = lock_reservation(reservation_id)
     if reservation.status not in {Status.CONFIRMED, Status.COMPLETED} or reservation.start > now:
         raise ReservationNotOpen("Only a confirmed meeting that has begun can be a no-show.")
+    if reservation.is_checked_in:
+        raise ReservationNotOpen("The customer is checked in. Undo the check-in first.")
     reservation.transition_to(Status.NO_SHOW, by=by, now=now)
     return reservation
 

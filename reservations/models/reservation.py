@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from accounts.models import User
     from reservations.models.codes import Partner
 
+# A check-in before this is of another time: the booking has been rescheduled since.
+CHECK_IN_OPENS_BEFORE = dt.timedelta(hours=12)
 PAID_STATES = {PaymentState.AUTHORIZED, PaymentState.CAPTURED, PaymentState.REFUNDED}
 
 
@@ -138,6 +140,9 @@ class Reservation(models.Model):
     )
     booked_at = models.DateTimeField(null=True, blank=True)
     cancelled_at = models.DateTimeField(null=True, blank=True)
+    checked_in_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the customer arrived at the center."
+    )
     refund_promised = MoneyField(
         null=True,
         blank=True,
@@ -303,6 +308,12 @@ class Reservation(models.Model):
     def is_held_at(self, now: dt.datetime) -> bool:
         """Return whether it prevents other bookings of the room now; a draft's hold expires."""
         return self.holds_slot and (self.hold_until is None or self.hold_until > now)
+
+    @property
+    def is_checked_in(self) -> bool:
+        """Return whether the customer has arrived (B18.1)."""
+        at = self.checked_in_at
+        return at is not None and at >= self.start - CHECK_IN_OPENS_BEFORE
 
     @property
     def free_cancellation_until(self) -> dt.datetime:

@@ -24,7 +24,8 @@ class MenuGroup(TypedDict):
 # Title of a group -> its pages: title, icon, and the model whose list it is or the name of the URL.
 MENU = {
     "": [
-        ("Today", "today", "index"),
+        ("Dashboard", "dashboard", "index"),
+        ("Today", "today", "reservations_today"),
         ("Timeline", "view_timeline", "reservations_timeline"),
         ("Reservations", "event", "reservations.reservation"),
         ("New reservation", "add_circle", "reservations_reservation_add"),
@@ -60,6 +61,7 @@ MENU = {
 }
 # What a page needs that is not the list of a model.
 PERMISSIONS = {
+    "reservations_today": "reservations.view_reservation",
     "reservations_timeline": "reservations.view_reservation",
     "reservations_reservation_add": "reservations.add_reservation",
     "reservations_reports": "reservations.see_reports",

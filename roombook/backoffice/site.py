@@ -39,7 +39,7 @@ class AutocompleteView(AutocompleteJsonView):
 
 
 class BackofficeSite(UnfoldAdminSite):
-    index_title = "Today"
+    index_title = "Dashboard"
 
     def has_permission(self, request: HttpRequest) -> bool:
         """Staff whose second factor is pending may only enter a code or sign out."""

@@ -142,7 +142,9 @@ def test_reservation_page_offers_available_actions(office, clock):
         assert offered(office, ReservationFactory(status=status)) == []
     clock.move_to(START + HOUR)
     office.force_login(AdministratorFactory())  # a session ends with the working day
-    assert offered(office, confirmed) == ["adjust", "resend", "no-show"]
+    assert offered(office, confirmed) == ["check-in", "adjust", "resend", "no-show"]
+    confirm(office, confirmed, "check-in")
+    assert offered(office, confirmed) == ["undo-check-in", "adjust", "resend"]
 
 
 @pytest.mark.parametrize("name", list(ACTIONS))

@@ -35,7 +35,8 @@ RESERVATIONS = "reservations/reservation/"
 CONFIRMED = f"{RESERVATIONS}?status__exact=Confirmed"
 ROW = "#result_list a[href*='/change/']"
 PAGES: dict[str, tuple[str, ...]] = {
-    "today": ("",),
+    "dashboard": ("",),
+    "today": (f"{RESERVATIONS}today/",),
     "timeline": (f"{RESERVATIONS}timeline/",),
     "week": (f"{RESERVATIONS}timeline/", ".timeline-row a"),
     "reservations": (RESERVATIONS,),

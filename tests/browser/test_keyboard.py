@@ -57,7 +57,7 @@ def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
         press(page, page.get_by_role("link", name=f"{answer} reservation {request.pk}"))
         press(page, page.locator("#preview").get_by_role("button", name=answer, exact=True))
         expect(page.locator(".reservation-head")).to_contain_text(status)
-        press(page, page.get_by_role("link", name="Today"))
+        press(page, page.get_by_role("link", name="Dashboard"))
         page.wait_for_url(f"{live_server.url}/admin/")
 
     # Book a room on the timeline.

@@ -17,8 +17,10 @@ from reservations.admin.actions.edit_actions import (
 from reservations.admin.actions.status_actions import (
     ApproveAction,
     CancelAction,
+    CheckInAction,
     DeclineAction,
     MarkNoShowAction,
+    UndoCheckInAction,
     UndoNoShowAction,
 )
 from reservations.models import Reservation
@@ -29,6 +31,8 @@ ACTIONS: dict[str, Action] = {
     for action in (
         ApproveAction(),
         DeclineAction(),
+        CheckInAction(),
+        UndoCheckInAction(),
         RescheduleAction(),
         AdjustPriceAction(),
         ExtendHoldAction(),

@@ -55,6 +55,8 @@ class Action:
     title: ClassVar[str]
     confirm_label: ClassVar[str]
     is_dangerous: ClassVar[bool] = False
+    # Another action undoes it and no money moves, so it is done without a preview.
+    is_immediate: ClassVar[bool] = False
     permission: ClassVar[str] = roles.CHANGE_RESERVATION
     form_class: ClassVar[type[ActionForm]] = ActionForm
 

@@ -1,4 +1,4 @@
-"""Actions that change the status of a reservation: approve, decline, cancel, no-show."""
+"""Actions that change the status of a reservation: approve, decline, cancel, check in, no-show."""
 
 import datetime as dt
 
@@ -6,7 +6,13 @@ from payments.models import Payment
 from reservations import availability
 from reservations.admin import formatting
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, describe_email
-from reservations.booking import approval, authorization, cancellation, payment_recovery
+from reservations.booking import (
+    approval,
+    authorization,
+    cancellation,
+    check_in,
+    payment_recovery,
+)
 from reservations.models import Reservation
 from reservations.models.status import Status, can_transition
 from reservations.notifications.confirmation import describe_card, describe_refund_target
@@ -122,10 +128,11 @@ class CancelAction(Action):
 class MarkNoShowAction(Action):
     name, label, icon = "no-show", "No-show", "person_off"
     title, confirm_label = "Mark as no-show?", "Mark as no-show"
-    is_dangerous = True
+    is_dangerous = is_immediate = True
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
-        return can_transition(reservation.status, Status.NO_SHOW) and reservation.start <= now
+        is_open = can_transition(reservation.status, Status.NO_SHOW)
+        return is_open and reservation.start <= now and not reservation.is_checked_in
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         return _build_attendance_preview(Status.NO_SHOW)
@@ -138,6 +145,7 @@ class MarkNoShowAction(Action):
 class UndoNoShowAction(Action):
     name, label, icon = "undo-no-show", "Undo no-show", "person"
     title, confirm_label = "Did the customer come after all?", "Undo the no-show"
+    is_immediate = True
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         return reservation.status == Status.NO_SHOW
@@ -150,6 +158,39 @@ class UndoNoShowAction(Action):
     def execute(self, request: ActionRequest) -> str:
         approval.undo_no_show(request.reservation.pk, by=request.by, now=request.now)
         return "The no-show is undone."
+
+
+class CheckInAction(Action):
+    name, label, icon = "check-in", "Check in", "how_to_reg"
+    title, confirm_label = "Has the customer arrived?", "Check in"
+    is_immediate = True
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        return check_in.can_check_in(reservation, now=now)
+
+    def build_preview(self, request: ActionRequest) -> ActionPreview:
+        arrived = formatting.format_datetime(request.reservation, request.now)
+        return ActionPreview(facts=[("Checked in", arrived), ("E-mail to", "Nobody")])
+
+    def execute(self, request: ActionRequest) -> str:
+        check_in.check_in(request.reservation.pk, by=request.by, now=request.now)
+        return "Checked in."
+
+
+class UndoCheckInAction(Action):
+    name, label, icon = "undo-check-in", "Undo check-in", "undo"
+    title, confirm_label = "Has the customer not arrived?", "Undo the check-in"
+    is_immediate = True
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        return reservation.is_checked_in
+
+    def build_preview(self, request: ActionRequest) -> ActionPreview:
+        return ActionPreview(facts=[("Checked in", "No"), ("E-mail to", "Nobody")])
+
+    def execute(self, request: ActionRequest) -> str:
+        check_in.undo_check_in(request.reservation.pk, by=request.by, now=request.now)
+        return "The check-in is undone."
 
 
 def _build_attendance_preview(status: Status) -> ActionPreview:

@@ -21,89 +21,29 @@ from tests.factories_reservations import HOUR, make_pending_booking, make_room
 pytestmark = pytest.mark.django_db
 
 
-def shown(days):
-    return [[each.reservation.pk for each in day.arrivals] for day in days]
+# --- Meetings -----------------------------------------------------------------------------------
 
 
-# --- Arrivals -----------------------------------------------------------------------------------
-
-
-def test_arrivals_are_grouped_by_local_day():
+def test_meetings_of_today_and_tomorrow_are_counted_by_local_day(client):
     denver, auckland = make_room(), make_room(time_zone_id="Pacific/Auckland")
     # In Auckland it is the 16th, 04:00.
-    today = [
-        meeting(denver, dt.datetime(2027, 3, 15, 16, tzinfo=dt.UTC)),
-        meeting(auckland, dt.datetime(2027, 3, 15, 20, tzinfo=dt.UTC)),
-        meeting(denver, dt.datetime(2027, 3, 16, 5, 30, tzinfo=dt.UTC)),
-    ]
-    tomorrow = [
-        meeting(denver, dt.datetime(2027, 3, 16, 16, tzinfo=dt.UTC)),
-        meeting(auckland, dt.datetime(2027, 3, 16, 20, tzinfo=dt.UTC)),
-    ]
+    meeting(denver, dt.datetime(2027, 3, 15, 16, tzinfo=dt.UTC), checked_in_at=NOW)
+    meeting(auckland, dt.datetime(2027, 3, 15, 20, tzinfo=dt.UTC), status=Status.NO_SHOW)
     meeting(denver, dt.datetime(2027, 3, 15, 13, tzinfo=dt.UTC))  # over
+    meeting(auckland, dt.datetime(2027, 3, 16, 20, tzinfo=dt.UTC))
+    meeting(denver, dt.datetime(2027, 3, 15, 18, tzinfo=dt.UTC), status=Status.PENDING)
     meeting(denver, dt.datetime(2027, 3, 17, 16, tzinfo=dt.UTC))
-    meeting(auckland, dt.datetime(2027, 3, 17, 20, tzinfo=dt.UTC))
-
-    page = seen(AdministratorFactory())
-
-    assert shown(page.days) == [[each.pk for each in day] for day in (today, tomorrow)]
-    first, other, _ = page.days[0].arrivals
-    assert (first.day, first.time, first.zone) == ("Mon 2027-03-15", "10:00 - 11:00", "MDT")
-    assert (other.day, other.time, other.zone) == ("Tue 2027-03-16", "09:00 - 10:00", "NZDT")
-
-
-@pytest.mark.parametrize("status", sorted({*Status} - {Status.CONFIRMED, Status.COMPLETED}))
-def test_arrivals_include_bookings_only(status):
-    meeting(make_room(), NOW + HOUR, status=status)
-
-    expected = 1 if status == Status.NO_SHOW else 0
-    assert len(seen(AdministratorFactory()).days[0].arrivals) == expected
-
-
-def test_arrivals_single_time_zone_is_not_shown():
-    meeting(make_room(), NOW + HOUR)
-
-    assert seen(AdministratorFactory()).days[0].arrivals[0].zone == ""
-
-
-def test_arrivals_show_customer_name_but_no_email(client, staff):
-    """A Viewer sees the name, or an id if there is no name."""
-    room = make_room()
-    for names in (
-        {"first_name": "Ida", "last_name": "Lund"},
-        {"first_name": "", "last_name": "", "company_name": "Engines Ltd"},
-        {"first_name": "", "last_name": ""},
-    ):
-        customer = UserFactory(**names)
-        meeting(room, NOW + HOUR, user=customer, status=Status.COMPLETED)
-    client.force_login(staff("Viewer", room.center))
-
-    page = client.get("/admin/").content.decode()
-
-    assert "Ida Lund" in page
-    assert "Engines Ltd" in page
-    assert f"Customer {customer.pk}" in page
-    assert customer.email not in page
-
-
-def test_running_meeting_offers_to_book_overrun(client, staff):
-    room = make_room()
-    running = meeting(room, NOW - HOUR, hours=2)
-    meeting(room, NOW + 2 * HOUR)
-    meeting(room, NOW + DAY)
-    client.force_login(staff("Desk", room.center))
+    client.force_login(AdministratorFactory())
 
     page = client.get("/admin/")
-    links = [each.overrun_url for day in page.context["dashboard"].days for each in day.arrivals]
 
-    assert [bool(link) for link in links] == [True, False, False]
-    assert f"Book overrun of reservation {running.pk}" in page.text
-    form = client.get(links[0]).context["form"]
-    assert form.initial["room"] == room.pk
-    assert form.initial["start"] == running.end.astimezone(room.center.zone).replace(tzinfo=None)
-
-    client.force_login(staff("Viewer", room.center))
-    assert "Book overrun" not in client.get("/admin/").text
+    found = page.context["dashboard"].days
+    assert [(day.title, day.meetings, day.checked_in) for day in found] == [
+        ("Today", 3, 1),
+        ("Tomorrow", 1, 0),
+    ]
+    assert "Today: 3 meetings, 1 checked in" in page.text
+    assert f'href="{reverse("admin:reservations_today")}"' in page.text
 
 
 # --- Requests -----------------------------------------------------------------------------------
@@ -261,10 +201,8 @@ def test_dashboard_hides_other_centers(role, staff, client):
     answer = client.get("/admin/")
     page = answer.context["dashboard"]
 
-    assert len(page.requests) == len(page.days[0].arrivals) == 1
-    assert {
-        each.reservation.room.center.name for each in (*page.requests, *page.days[0].arrivals)
-    } == {"Glenarm"}
+    assert [each.reservation.room.center.name for each in page.requests] == ["Glenarm"]
+    assert page.days[0].meetings == 1
     text = re.sub(r"<[^>]+>", " ", answer.content.decode())
     assert "Elsewhere" not in text
     others = Reservation.objects.filter(room=there).values_list("pk", flat=True)

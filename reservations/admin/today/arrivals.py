@@ -1,0 +1,226 @@
+"""The meetings of a day at each center, most urgent first, and the services to prepare.
+
+The number of queries depends neither on the number of meetings nor on that of centers.
+"""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import groupby
+
+from django.db.models import Q
+from django.template.defaultfilters import pluralize
+
+from accounts import customer_access, roles
+from accounts.models import User
+from centers.models import Center
+from centers.span import Span, get_local_midnight
+from reservations.admin.actions import ACTIONS
+from reservations.admin.actions.base import Action
+from reservations.admin.formatting import format_customer, format_time_zone
+from reservations.admin.overruns import get_overrun_urls
+from reservations.admin.reports.periods import DAY, filter_by_local_span
+from reservations.booking.balances import get_unpaid_amounts
+from reservations.models import ChosenService, Reservation
+from reservations.models.status import Status
+from roombook import dates, money, places
+
+# More meetings are not loaded: staff of many centers choose one.
+MAX_ARRIVALS = 200
+# They are taken with one click: no money moves, and each can be undone.
+ROW_ACTIONS = ("check-in", "undo-check-in", "no-show", "undo-no-show")
+
+
+class Urgency(IntEnum):
+    """How soon staff have to do something about a meeting."""
+
+    LATE = 0
+    EXPECTED = 1
+    UNKNOWN = 2
+    HERE = 3
+    DONE = 4
+
+
+HEADINGS = {
+    Urgency.LATE: "Has begun, not checked in",
+    Urgency.EXPECTED: "Expected",
+    Urgency.UNKNOWN: "Over, not checked in",
+    Urgency.HERE: "Here",
+    Urgency.DONE: "Done",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A meeting of the day, in the local time of its center.
+
+    What the user may not see is empty: the address of the customer's page, the phone number and
+    the amount that is not paid.
+    """
+
+    reservation: Reservation
+    urgency: Urgency
+    time: str
+    customer: str
+    customer_id: int | None
+    phone: str
+    unpaid: str
+    services: list[str]
+    checked_in: str
+    actions: list[Action]
+    overrun_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalGroup:
+    """The meetings of one urgency, in the order of their start."""
+
+    heading: str
+    arrivals: list[Arrival]
+
+
+@dataclass(frozen=True, slots=True)
+class CenterDay:
+    """A day at a center. `preparations` are the meetings with services that are not over."""
+
+    center: Center
+    day: str
+    zone_name: str
+    groups: list[ArrivalGroup]
+    preparations: list[Arrival]
+
+
+@dataclass(frozen=True, slots=True)
+class DayMeetings:
+    centers: list[CenterDay]
+    has_more: bool
+
+
+def find_time_zones(user: User, center: Center | None) -> list[str]:
+    """The time zones of the centers whose reservations the user may see, or of that center."""
+    if center is not None:
+        return [center.time_zone_id]
+    centers = Center.objects.filter(roles.get_center_filter(user, roles.VIEW_RESERVATION, ""))
+    zones = centers.order_by("time_zone_id").values_list("time_zone_id", flat=True)
+    return list(zones.distinct())
+
+
+def filter_by_day(zones: Sequence[str], get_day: Callable[[dt.tzinfo], dt.date]) -> Q:
+    """Reservations that start on the local day of their center, which `get_day` returns."""
+
+    def get_day_span(name: str) -> Span:
+        zone = places.get_time_zone(name)
+        day = get_day(zone)
+        return Span(get_local_midnight(day, zone), get_local_midnight(day + DAY, zone))
+
+    return filter_by_local_span(zones, get_day_span)
+
+
+def load_day(
+    user: User, center: Center | None, day: dt.date | None, *, now: dt.datetime
+) -> DayMeetings:
+    """Load a day of all centers that the user may see, or of one; None is today at each center."""
+    zones = find_time_zones(user, center)
+    condition = filter_by_day(zones, lambda zone: day or now.astimezone(zone).date())
+    if center is not None:
+        condition &= Q(room__center=center)
+    rows = (
+        Reservation.objects.occupying_time(now)
+        .filter(condition, roles.get_center_filter(user, roles.VIEW_RESERVATION))
+        .select_related("room__center", "user")
+        .prefetch_related("chosen_services__service")
+        .order_by("start", "pk")
+    )
+    found = list(rows[: MAX_ARRIVALS + 1])
+    arrivals = list(_describe_arrivals(found[:MAX_ARRIVALS], user, now))
+    by_center = defaultdict(list)
+    # A stable sort: within an urgency, they stay in the order of their start.
+    for arrival in sorted(arrivals, key=lambda each: each.urgency):
+        by_center[arrival.reservation.room.center_id].append(arrival)
+    centers = [_describe_center(each, now) for each in by_center.values()]
+    return DayMeetings(centers, len(found) > MAX_ARRIVALS)
+
+
+def _describe_center(arrivals: list[Arrival], now: dt.datetime) -> CenterDay:
+    center = arrivals[0].reservation.room.center
+    by_start = sorted(arrivals, key=lambda each: (each.reservation.start, each.reservation.pk))
+    start = by_start[0].reservation.start
+    return CenterDay(
+        center=center,
+        day=dates.format_day(start.astimezone(center.zone)),
+        zone_name=format_time_zone(center, start),
+        groups=[
+            ArrivalGroup(HEADINGS[urgency], list(group))
+            for urgency, group in groupby(arrivals, lambda each: each.urgency)
+        ],
+        preparations=[
+            each
+            for each in by_start
+            if each.services
+            and each.reservation.end > now
+            and each.reservation.status != Status.NO_SHOW
+        ],
+    )
+
+
+def _describe_arrivals(rows: list[Reservation], user: User, now: dt.datetime) -> Iterator[Arrival]:
+    overrun_urls = get_overrun_urls(rows, user, now=now)
+    payable = [
+        row.pk for row in rows if roles.has_permission(user, roles.VIEW_PAYMENT, row.room.center_id)
+    ]
+    unpaid = get_unpaid_amounts(Reservation.objects.filter(pk__in=payable))
+    customers = User.objects.filter(customer_access.get_account_filter(user))
+    visible = set(
+        customers.filter(pk__in={row.user_id for row in rows}).values_list("pk", flat=True)
+    )
+    for row in rows:
+        center = row.room.center
+        can_see_customer = row.user_id in visible and roles.has_permission(
+            user, roles.VIEW_USER, center.pk
+        )
+        arrived = row.checked_in_at if row.is_checked_in else None
+        yield Arrival(
+            reservation=row,
+            urgency=_get_urgency(row, now),
+            time=dates.format_hours(row.start, row.end, center.zone),
+            customer=format_customer(row),
+            customer_id=row.user_id if can_see_customer else None,
+            phone=row.user.phone_number if can_see_customer else "",
+            unpaid=money.format_amount(unpaid[row.pk]) if row.pk in unpaid else "",
+            services=[_describe_service(each) for each in row.chosen_services.all()],
+            checked_in=f"{arrived.astimezone(center.zone):%H:%M}" if arrived else "",
+            actions=list(_find_actions(row, user, now)),
+            overrun_url=overrun_urls.get(row.pk, ""),
+        )
+
+
+def _get_urgency(row: Reservation, now: dt.datetime) -> Urgency:
+    is_over = row.end <= now
+    if row.status == Status.NO_SHOW or (is_over and row.is_checked_in):
+        return Urgency.DONE
+    if is_over:
+        return Urgency.UNKNOWN
+    if row.is_checked_in:
+        return Urgency.HERE
+    return Urgency.LATE if row.start <= now else Urgency.EXPECTED
+
+
+def _find_actions(row: Reservation, user: User, now: dt.datetime) -> Iterator[Action]:
+    """A no-show only once the meeting is over: before, it would release the room to others."""
+    for name in ROW_ACTIONS:
+        action = ACTIONS[name]
+        if name == "no-show" and row.end > now:
+            continue
+        if action.is_available(row, now=now) and action.is_permitted(user, row):
+            yield action
+
+
+def _describe_service(service: ChosenService) -> str:
+    parts = [service.service.name]
+    if service.quantity is not None:
+        parts.append(f"{service.quantity} piece{pluralize(service.quantity)}")
+    if service.duration_hours is not None:
+        parts.append(f"{service.duration_hours.normalize():f} h")
+    return ", ".join(parts)

@@ -1,0 +1,83 @@
+"""The page "Today": who comes, what to prepare, and the day sheet to print (B18.1)."""
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib.admin import AdminSite
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+
+from accounts import roles
+from accounts.admin.center_scope import get_shared_time_zone
+from centers.models import Center
+from reservations.admin.forms import YEARS, CenterSearchField
+from reservations.admin.reports.periods import DAY
+from reservations.admin.today.arrivals import load_day
+from roombook import dates
+from roombook.backoffice.widgets import DateTextInput
+
+# The key in the session of the center that was chosen last; None is all centers.
+LAST_CENTER = "last_center"
+
+
+class DayFilterForm(forms.Form):
+    """Selects a center, or all, and a day."""
+
+    center = CenterSearchField()
+    date = forms.DateField(required=False, widget=DateTextInput)
+
+    def __init__(self, data: Mapping[str, object], centers: QuerySet[Center]) -> None:
+        super().__init__(data, auto_id="today-%s")
+        field: Any = self.fields["center"]
+        field.queryset, field.required, field.label = centers, False, "Center (empty: all)"
+
+    def clean_date(self) -> dt.date | None:
+        day: dt.date | None = self.cleaned_data["date"]
+        if day is not None and day.year not in YEARS:
+            raise forms.ValidationError(f"Choose a day from {YEARS[0]} to {YEARS[-1]}.")
+        return day
+
+
+class TodayPage:
+    """The page on an admin site."""
+
+    def __init__(self, site: AdminSite) -> None:
+        self.site = site
+
+    def urls(self) -> list[URLPattern]:
+        return [path("today/", self.site.admin_view(self.show), name="reservations_today")]
+
+    def show(self, request: HttpRequest) -> HttpResponse:
+        """The meetings of a day. Without parameters today, at the center that was chosen last."""
+        user = roles.require_permission(request, roles.VIEW_RESERVATION)
+        centers = Center.objects.filter(roles.get_center_filter(user, roles.VIEW_RESERVATION, ""))
+        now = timezone.now()
+        last = centers.filter(pk=request.session.get(LAST_CENTER) or 0).first()
+        form = DayFilterForm({"center": last and last.pk, **request.GET.dict()}, centers)
+        form.full_clean()
+        center: Center | None = form.cleaned_data.get("center")
+        day: dt.date | None = form.cleaned_data.get("date")
+        if "center" in request.GET and "center" not in form.errors:
+            request.session[LAST_CENTER] = center and center.pk
+        zone = center.zone if center else get_shared_time_zone(request, roles.VIEW_RESERVATION)
+        today = now.astimezone(zone).date()
+        shown = day or today
+        context = {
+            **self.site.each_context(request),
+            "title": "Today" if shown == today else dates.format_day(shown),
+            "form": form,
+            "media": form.media,
+            "center": center,
+            "meetings": load_day(user, center, day, now=now),
+            "day_links": [
+                ("Previous day", "chevron_left", shown - DAY),
+                ("Today", "", None),
+                ("Next day", "chevron_right", shown + DAY),
+            ],
+        }
+        return TemplateResponse(request, "admin/reservations/today.html", context)

@@ -1,0 +1,6 @@
+/* <button data-print> prints the page. */
+"use strict";
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-print]")) window.print();
+});

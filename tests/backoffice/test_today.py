@@ -1,0 +1,327 @@
+"""The page "Today": the meetings of a day, and what staff do about them (B18.1)."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+import time_machine
+from django.urls import reverse
+
+from payments.models import PaymentState, Refund, RefundState
+from reservations.models import ChosenService
+from reservations.models.status import Status
+from tests import factories_centers as make
+from tests.backoffice.counting import queries_of
+from tests.backoffice.dashboard.helpers import DAY, NOW, meeting, paid
+from tests.backoffice.many import many
+from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reservation_pages import action_url
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import HOUR, make_room
+
+pytestmark = pytest.mark.django_db
+
+PAGE = reverse("admin:reservations_today")
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel(NOW, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def room():
+    return make_room()
+
+
+@pytest.fixture
+def desk(client, staff, room):
+    client.force_login(staff("Desk", room.center))
+    return client
+
+
+def listed(page):
+    """The reservations by the heading of their group, of all centers in turn."""
+    return [
+        (group.heading, [each.reservation.pk for each in group.arrivals])
+        for center in page.context["meetings"].centers
+        for group in center.groups
+    ]
+
+
+def arrivals(page):
+    return [
+        each
+        for center in page.context["meetings"].centers
+        for group in center.groups
+        for each in group.arrivals
+    ]
+
+
+# --- What is listed ------------------------------------------------------------------------------
+
+
+def test_meetings_are_listed_by_urgency_then_start(desk, room):
+    def add(hours, **fields):
+        return meeting(room, NOW + hours * HOUR, **fields).pk
+
+    done = add(-3, status=Status.COMPLETED, checked_in_at=NOW - 3 * HOUR)
+    unknown = add(-2, status=Status.COMPLETED)
+    missed = add(-1, status=Status.NO_SHOW)
+    late = add(0, turnaround_minutes=0)
+    second = add(2, status=Status.PENDING)
+    first = add(1, status=Status.NEW, holds_slot=True, hold_until=NOW + HOUR)
+    here = meeting(make_room_at(room.center), NOW, checked_in_at=NOW - HOUR).pk
+    add(3, status=Status.CANCELLED)
+    add(4, status=Status.NEW, hold_until=NOW)
+
+    assert listed(desk.get(PAGE)) == [
+        ("Has begun, not checked in", [late]),
+        ("Expected", [first, second]),
+        ("Over, not checked in", [unknown]),
+        ("Here", [here]),
+        ("Done", [done, missed]),
+    ]
+
+
+def make_room_at(center):
+    return make.MeetingRoomFactory(center=center, name="Second")
+
+
+def test_day_is_the_local_day_of_each_center(client):
+    denver, auckland = make_room(), make_room(time_zone_id="Pacific/Auckland")
+    # In Auckland it is the 16th, 04:00.
+    meeting(denver, dt.datetime(2027, 3, 16, 5, 30, tzinfo=dt.UTC))
+    meeting(auckland, dt.datetime(2027, 3, 15, 20, tzinfo=dt.UTC))
+    meeting(denver, dt.datetime(2027, 3, 14, 16, tzinfo=dt.UTC))
+    meeting(auckland, dt.datetime(2027, 3, 16, 20, tzinfo=dt.UTC))
+    client.force_login(AdministratorFactory())
+
+    page = client.get(PAGE)
+
+    found = {
+        each.center.pk: (each.day, each.zone_name) for each in page.context["meetings"].centers
+    }
+    assert found == {
+        denver.center_id: ("Mon 2027-03-15", "Mountain Time (MDT)"),
+        auckland.center_id: ("Tue 2027-03-16", "New Zealand Time (NZDT)"),
+    }
+    assert [each.time for each in arrivals(page)] == [
+        "09:00 - 10:00",
+        "23:30 - Tue 2027-03-16 00:30",
+    ]
+    tomorrow = client.get(PAGE, {"center": auckland.center_id, "date": "2027-03-17"})
+    assert len(arrivals(tomorrow)) == 1
+    assert "Wed 2027-03-17" in words(tomorrow)
+
+
+def test_chosen_center_is_remembered_until_all_are_chosen(client, staff):
+    here, there = make_room(), make_room()
+    for each in (here, there):
+        meeting(each, NOW + HOUR)
+    client.force_login(staff("Desk", here.center, there.center))
+
+    assert len(arrivals(client.get(PAGE))) == 2
+    client.get(PAGE, {"center": there.center_id})
+    assert [each.reservation.room for each in arrivals(client.get(PAGE))] == [there]
+    assert len(arrivals(client.get(PAGE, {"center": ""}))) == 2
+    assert len(arrivals(client.get(PAGE))) == 2
+
+
+def test_remembered_center_of_a_role_that_ended_is_ignored(client, staff, room):
+    user = staff("Desk", room.center, make_room().center)
+    client.force_login(user)
+    client.get(PAGE, {"center": room.center_id})
+    user.center_roles.filter(center=room.center).delete()
+
+    page = client.get(PAGE)
+
+    assert page.context["center"] is None
+    assert "Select a valid choice" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ({"date": "tomorrow"}, "Enter a valid date."),
+        ({"date": "9999-12-31"}, "Choose a day from 2000 to 2100."),
+        ({"center": "x"}, "Select a valid choice."),
+        ({"center": "99999999999999999999"}, "Select a valid choice."),
+    ],
+)
+def test_invalid_filter_shows_an_error_and_today(desk, room, query, error):
+    meeting(room, NOW + HOUR)
+
+    page = desk.get(PAGE, query)
+
+    assert error in words(page)
+    assert len(arrivals(page)) == 1
+
+
+def test_center_of_others_cannot_be_chosen(desk):
+    other = meeting(make_room(), NOW + HOUR)
+
+    page = desk.get(PAGE, {"center": other.room.center_id})
+
+    assert arrivals(page) == []
+    assert "Select a valid choice." in words(page)
+
+
+def test_day_without_meetings_says_what_to_do(desk, room):
+    page = desk.get(PAGE, {"center": room.center_id})
+
+    assert f"No meetings at {room.center.name} on this day." in words(page)
+    timeline = reverse("admin:reservations_timeline")
+    assert f'href="{timeline}?center={room.center_id}"' in page.text
+
+
+# --- What a meeting shows ------------------------------------------------------------------------
+
+
+def test_meeting_shows_phone_services_and_what_is_not_paid(desk, room):
+    ada = UserFactory(first_name="Ada", phone_number="+1 (720) 555-0111", company_name="Engines")
+    booking = meeting(room, NOW + HOUR, user=ada, number_of_attendees=6)
+    payment = paid(booking)
+    Refund.objects.create(
+        payment=payment, amount=Decimal(30), state=RefundState.REFUSED, created_at=NOW
+    )
+    coffee = make.ServiceFactory(center=room.center, name="Coffee")
+    beamer = make.ServiceFactory(center=room.center, name="Beamer")
+    ChosenService.objects.create(reservation=booking, service=coffee, quantity=8)
+    ChosenService.objects.create(reservation=booking, service=beamer, duration_hours=Decimal(2))
+    draft = meeting(room, NOW + 3 * HOUR, status=Status.NEW, holds_slot=True, hold_until=NOW + HOUR)
+    request = meeting(room, NOW + 5 * HOUR, status=Status.PENDING)
+    paid(request, PaymentState.AUTHORIZED, authorized_until=NOW + DAY)
+
+    page = desk.get(PAGE)
+
+    first, second, third = arrivals(page)
+    assert (first.services, first.unpaid) == (["Coffee, 8 pieces", "Beamer, 2 h"], "")
+    assert (second.reservation, second.unpaid, third.unpaid) == (draft, "$75.00", "")
+    [center] = page.context["meetings"].centers
+    assert [each.reservation for each in center.preparations] == [booking]
+    assert 'href="tel:+1(720)555-0111"' in page.text
+    assert "To prepare" in words(page)
+    Refund.objects.update(state=RefundState.DONE, done_at=NOW)
+    assert arrivals(desk.get(PAGE))[0].unpaid == "$30.00"
+
+
+def test_viewer_sees_no_phone_payment_or_button(client, staff, room):
+    ada = UserFactory(phone_number="+1 720 555 0111")
+    meeting(room, NOW, user=ada)
+    client.force_login(staff("Viewer", room.center))
+
+    page = client.get(PAGE)
+
+    [arrival] = arrivals(page)
+    assert (arrival.phone, arrival.customer_id, arrival.unpaid, arrival.actions) == (
+        "",
+        None,
+        "",
+        [],
+    )
+    assert "555" not in page.text
+
+
+def test_customer_with_only_a_draft_has_no_phone_or_link(desk, room):
+    """Anybody can make a draft for an account whose address they know."""
+    draft = meeting(
+        room,
+        NOW + HOUR,
+        user=UserFactory(phone_number="+1 720 555 0111"),
+        status=Status.NEW,
+        holds_slot=True,
+        hold_until=NOW + HOUR,
+        booked_at=None,
+    )
+
+    [arrival] = arrivals(desk.get(PAGE))
+
+    assert (arrival.reservation, arrival.phone, arrival.customer_id) == (draft, "", None)
+
+
+def test_running_meeting_offers_to_book_overrun(desk, room):
+    meeting(room, NOW - HOUR, hours=2)
+    meeting(room, NOW + 3 * HOUR)
+
+    assert [bool(each.overrun_url) for each in arrivals(desk.get(PAGE))] == [True, False]
+
+
+# --- One click each ------------------------------------------------------------------------------
+
+
+def act(client, reservation, name, page=PAGE):
+    return client.post(
+        action_url(reservation, name), {"confirmed": "yes", "next": f"{page}#reservation-1"}
+    )
+
+
+def test_check_in_and_no_show_return_to_the_page_and_can_be_undone(desk, room):
+    late = meeting(room, NOW - HOUR, hours=2)
+    over = meeting(room, NOW - 3 * HOUR, status=Status.COMPLETED)
+
+    def offered():
+        return {
+            each.reservation.pk: [action.name for action in each.actions]
+            for each in arrivals(desk.get(PAGE))
+        }
+
+    before = offered()
+    assert before == {late.pk: ["check-in"], over.pk: ["check-in", "no-show"]}
+    done = act(desk, late, "check-in")
+    assert done.url == f"{PAGE}#reservation-1"
+    assert messages_of(done) == [("success", f"{late}: Checked in.")]
+    assert act(desk, over, "no-show").status_code == 302
+    assert offered() == {late.pk: ["undo-check-in"], over.pk: ["undo-no-show"]}
+    assert "Checked in 09:00" in words(desk.get(PAGE))
+    twice = act(desk, late, "check-in")
+    assert messages_of(twice)[-1][1] == (
+        f"Check in is not possible: {late} is Confirmed, checked in. Nothing was changed."
+    )
+    act(desk, late, "undo-check-in")
+    act(desk, over, "undo-no-show")
+    assert offered() == before
+
+
+def test_next_page_on_another_host_is_ignored(desk, room):
+    late = meeting(room, NOW)
+
+    for number, page in enumerate(
+        ("https://evil.example/", "//evil.example", "javascript:alert()")
+    ):
+        response = act(desk, late, "check-in" if number % 2 == 0 else "undo-check-in", page)
+        assert response.url == reverse("admin:reservations_reservation_change", args=[late.pk])
+
+
+# --- Limits --------------------------------------------------------------------------------------
+
+
+def test_query_count_does_not_grow_with_meetings_or_centers(client, staff):
+    client.force_login(staff("Desk"))
+
+    def fill(count):
+        room = make_room()
+        service = make.ServiceFactory(center=room.center)
+        for status in (Status.CONFIRMED, Status.NO_SHOW, Status.PENDING):
+            rows = many(room, UserFactory(), count, start=NOW + (len(status)) * HOUR, status=status)
+            ChosenService.objects.bulk_create(
+                ChosenService(reservation=row, service=service, quantity=1) for row in rows
+            )
+
+    fill(2)
+    few = queries_of(client, PAGE)
+    fill(20)
+
+    assert queries_of(client, PAGE) == few < 25
+
+
+def test_more_meetings_than_are_listed_ask_for_a_center(client, staff, room, monkeypatch):
+    monkeypatch.setattr("reservations.admin.today.arrivals.MAX_ARRIVALS", 3)
+    many(room, UserFactory(), 4, start=NOW)
+    client.force_login(staff("Desk"))
+
+    page = client.get(PAGE)
+
+    assert len(arrivals(page)) == 3
+    assert "Choose a center to see all of its meetings." in words(page)

@@ -1,0 +1,116 @@
+"""Task 7: the morning at a center, in a browser: who comes, what to prepare, print, check in."""
+
+import datetime as dt
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from accounts.models import User
+from centers.models import Service
+from reservations.demo.accounts import DEMO
+from reservations.models import ChosenService, Reservation
+from reservations.models.status import Status
+from tests.browser import chromium
+from tests.browser.clicks import Clicks
+from tests.browser.day import room
+from tests.factories_reservations import ReservationFactory
+
+MINUTE = dt.timedelta(minutes=1)
+COUNT_PRINTS = "window.prints = 0; window.print = () => { window.prints += 1; };"
+
+
+@pytest.fixture
+def meetings(demo) -> list:
+    """A meeting that has begun, and one that is over, in rooms that are free of demo data."""
+    now = timezone.now().replace(second=0, microsecond=0)
+    Reservation.objects.filter(start__gt=now - dt.timedelta(days=2)).update(
+        status=Status.CANCELLED, holds_slot=False, hold_until=None
+    )
+    begins = [now - 3 * MINUTE, now - 2 * MINUTE]
+    return [
+        ReservationFactory(
+            room=room(name),
+            user=User.objects.get(email=DEMO),
+            start=start,
+            end=start + minutes * MINUTE,
+            status=status,
+            booked_at=now - dt.timedelta(days=1),
+        )
+        for name, start, minutes, status in zip(
+            ("Boardroom", "Aspen"),
+            begins,
+            (1000, 1),
+            (Status.CONFIRMED, Status.COMPLETED),
+            strict=True,
+        )
+    ]
+
+
+def test_morning_takes_one_click_each_to_print_check_in_and_mark_no_show(desk, meetings):
+    late, over = meetings
+    service = Service.objects.filter(center=late.room.center).first()
+    ChosenService.objects.create(reservation=late, service=service, quantity=8)
+    page = desk("desk")
+    page.add_init_script(COUNT_PRINTS)
+    clicks = Clicks(page)
+    # The day on which both began, even if this test runs at midnight.
+    day = late.start.astimezone(late.room.center.zone).date()
+    page.goto(f"{page.url}reservations/reservation/today/?date={day}")
+
+    expect(page.locator(".today-preparations")).to_contain_text(f"{service.name}, 8 pieces")
+    row = page.locator(f"#reservation-{late.pk}")
+    expect(row.locator(".today-phone")).to_have_attribute("href", "tel:+13035550142")
+
+    page.get_by_role("button", name="Print").click()
+    page.wait_for_function("window.prints === 1")
+    assert clicks.count == 1
+
+    page.get_by_role("button", name=f"Check in reservation {late.pk}", exact=True).click()
+    expect(row).to_contain_text("Checked in")
+    assert clicks.count == 2
+    page.get_by_role("button", name=f"No-show reservation {over.pk}").click()
+    gone = page.locator(f"#reservation-{over.pk}")
+    expect(gone).to_contain_text("No-show")
+    assert clicks.count == 3
+    found = dict(Reservation.objects.values_list("pk", "status"))
+    assert (found[late.pk], found[over.pk]) == (Status.CONFIRMED, Status.NO_SHOW)
+
+    # Both are undone by keyboard, without confirmation.
+    for each, name in ((late, "Undo check-in"), (over, "Undo no-show")):
+        page.get_by_role("button", name=f"{name} reservation {each.pk}").focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name=f"{name} reservation {each.pk}")).to_have_count(0)
+    late.refresh_from_db()
+    assert late.checked_in_at is None
+
+    page.set_viewport_size(chromium.PHONE)
+    page.wait_for_function("document.documentElement.scrollWidth <= window.innerWidth")
+    button = page.get_by_role("button", name=f"Check in reservation {late.pk}", exact=True)
+    button.click()
+    expect(row).to_contain_text("Checked in")
+
+
+def test_printed_day_sheet_has_one_page_for_each_center_and_no_navigation(desk, meetings):
+    late, _ = meetings
+    other = room("Boardroom").center.rooms.model.objects.exclude(center=late.room.center).first()
+    ReservationFactory(
+        room=other, start=late.start, end=late.end, status=Status.CONFIRMED, booked_at=late.start
+    )
+    page = desk("staff")
+    page.goto(f"{page.url.rstrip('/')}{reverse('admin:reservations_today')[6:]}")
+    sections = page.locator(".today-center")
+    expect(sections).to_have_count(2)
+
+    page.emulate_media(media="print")
+
+    for name in ("Print", "Show", "Check in"):
+        expect(page.get_by_role("button", name=name)).to_have_count(0)
+    visible = page.locator("nav, aside, #nav-sidebar, .today-actions").filter(visible=True)
+    expect(visible).to_have_count(0)
+    expect(sections.first).to_be_visible()
+    breaks = sections.evaluate_all("all => all.map(each => getComputedStyle(each).breakBefore)")
+    assert breaks == ["auto", "page"]
+    pages = page.pdf().count(b"/Type /Page\n")
+    assert pages == 2
