@@ -37,12 +37,18 @@ from roombook.backoffice.widgets import AutocompleteFilter
 
 
 class ManualRefundForm(forms.Form):
-    """How staff returned the money."""
+    """How staff returned the money, and what proves it."""
 
-    reason = forms.CharField(
-        max_length=200,
+    method = forms.CharField(
+        max_length=100,
         label="How the money was returned",
         help_text="Bank transfer, cash, ...",
+        widget=UnfoldAdminTextInputWidget,
+    )
+    reference = forms.CharField(
+        max_length=100,
+        label="Reference",
+        help_text="What proves it: the number of the transfer or of the signed receipt.",
         widget=UnfoldAdminTextInputWidget,
     )
 
@@ -199,7 +205,7 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
         form = form_class(request.POST if "confirmed" in request.POST else None)
         if not form.is_valid():
             return self._manual_refund_page(request, queryset, form, title=title, text=text)
-        reason = form.cleaned_data["reason"]
+        reason = ", ".join(form.cleaned_data.values())
         for refund in queryset.order_by("pk"):
             try:
                 resolve(refund, reason, now=timezone.now())

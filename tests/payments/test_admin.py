@@ -97,6 +97,9 @@ def run_action(client, action, refund, **fields):
     return client.post(reverse(REFUNDS), fields, follow=True).content.decode()
 
 
+IN_CASH = {"confirmed": "yes", "method": "Cash", "reference": "receipt 17"}
+
+
 def get_states():
     return list(Refund.objects.order_by("pk").values_list("state", flat=True))
 
@@ -105,9 +108,7 @@ def test_refused_refund_can_be_retried_once(client, refused):
     assert "20.00 of payment" in (page := run_action(client, "retry", refused))
     assert "refunded." in page
     assert "already retried" in run_action(client, "retry", refused)
-    assert "already retried" in run_action(
-        client, "mark_refunded_manually", refused, confirmed="yes", reason="Cash"
-    )
+    assert "already retried" in run_action(client, "mark_refunded_manually", refused, **IN_CASH)
 
     assert get_states() == ["refused", "done"]
     assert SandboxPayment.objects.get().refunded == 20
@@ -142,22 +143,21 @@ def test_retry_without_gateway_answer_stays_started(client, refused):
 
 def test_refused_refund_can_be_marked_as_refunded_manually(client, refused, captured):  # noqa: F811
     assert "How the money was returned" in run_action(client, "mark_refunded_manually", refused)
-    # The reason is required.
-    assert "This field is required" in run_action(
-        client, "mark_refunded_manually", refused, confirmed="yes", reason=" "
-    )
+    for missing in ("method", "reference"):
+        form = IN_CASH | {missing: " "}
+        assert "This field is required" in run_action(
+            client, "mark_refunded_manually", refused, **form
+        )
     assert get_states() == ["refused"]
 
-    run_action(
-        client, "mark_refunded_manually", refused, confirmed="yes", reason="Bank transfer 17"
-    )
+    run_action(client, "mark_refunded_manually", refused, **IN_CASH)
 
     refund = Refund.objects.get()
-    assert (refund.state, refund.reason) == ("outside", "Bank transfer 17 (Rain)")
+    assert (refund.state, refund.reason) == ("outside", "Cash, receipt 17 (Rain)")
     assert refund.done_at is not None
     assert refunds.get_refundable_amount(captured) == 30
     assert SandboxPayment.objects.get().refunded == 0
-    assert get_logged_note() == "Refunded manually: Bank transfer 17"
+    assert get_logged_note() == "Refunded manually: Cash, receipt 17"
     assert "not refused" in run_action(client, "retry", refused)
 
 
@@ -165,7 +165,7 @@ def test_payment_becomes_refunded_when_the_rest_is_refunded_manually(client, ref
     rest = refunds.create_refund(captured, amount=Decimal("30.00"), reason="", now=NOW)
     refunds.execute_refund(rest, now=NOW)
 
-    run_action(client, "mark_refunded_manually", refused, confirmed="yes", reason="Cash")
+    run_action(client, "mark_refunded_manually", refused, **IN_CASH)
 
     captured.refresh_from_db()
     assert captured.state == "refunded"
@@ -175,7 +175,7 @@ def test_amount_refunded_elsewhere_cannot_be_refunded_manually(client, refused, 
     refunds.create_refund(captured, amount=Decimal("45.00"), reason="", now=NOW)
 
     assert "Other refunds have already returned" in run_action(
-        client, "mark_refunded_manually", refused, confirmed="yes", reason="Cash"
+        client, "mark_refunded_manually", refused, **IN_CASH
     )
     assert get_states() == ["refused", "started"]
 
@@ -199,8 +199,7 @@ def test_page_of_a_refused_refund_offers_both_actions(client, refused):
         client,
         "mark_refunded_manually",
         refused,
-        confirmed="yes",
-        reason="Cash",
+        **IN_CASH,
         from_page="yes",
     )
     # Back on the refund's page, which offers nothing any more.
@@ -249,7 +248,7 @@ def test_refund_actions_need_the_change_permission(client, refused, action):
     viewer.user_permissions.add(Permission.objects.get(codename="view_refund"))
     client.force_login(viewer)
 
-    run_action(client, action, refused, confirmed="yes", reason="Cash")
+    run_action(client, action, refused, **IN_CASH)
 
     assert get_states() == ["refused"]
 
