@@ -362,4 +362,4 @@ def test_report_query_count_is_constant(boss, name):
     few = queries_of(boss, address(name))
     many(room, user, 180, start=NOW + 24 * HOUR, **fields)
 
-    assert queries_of(boss, address(name)) == few < 20
+    assert queries_of(boss, address(name)) == few < 25

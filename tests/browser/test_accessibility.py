@@ -9,7 +9,7 @@ from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import expect
 
 from accounts.models import User
-from payments.models import Dispute, Payment, Refund, UnknownPayment
+from payments.models import Dispute, Payment, UnknownPayment
 from reservations.webhooks.events import create_test_event
 from tests.backoffice.second_factor_helpers import RECOVERY_CODES, TURN_OFF, compute_code
 from tests.browser import accessibility, chromium
@@ -54,29 +54,6 @@ def test_open_widgets_have_no_violations(desk, live_server):
     page.locator("#search-input-command").press_sequentially("room")
     page.locator("#command-results-list").wait_for()
     assert accessibility.scan(page) == []
-
-
-def test_refused_refund_is_handled_from_its_page_without_violations(desk, live_server):
-    payment = Payment.objects.filter(state="captured").latest("pk")
-    refund = Refund.objects.create(
-        payment=payment,
-        amount=1,
-        state="refused",
-        reason="Rain",
-        created_at=payment.created_at,
-    )
-    page = desk("staff")
-
-    page.goto(f"{live_server.url}/admin/payments/refund/{refund.pk}/change/")
-    assert accessibility.scan(page) == []
-    page.get_by_role("button", name="Mark as refunded manually").click()
-    page.get_by_label("How the money was returned").fill("Cash")
-    assert accessibility.scan(page) == []
-    page.get_by_role("button", name="Mark as refunded manually").click()
-
-    page.wait_for_url(f"**/admin/payments/refund/{refund.pk}/change/")
-    refund.refresh_from_db()
-    assert (refund.state, refund.reason) == ("outside", "Cash (Rain)")
 
 
 def test_pages_of_administrators_have_no_violations(desk, live_server):

@@ -28,6 +28,7 @@ class MonthComparison:
     change: str
     is_up: bool
     chart: Chart
+    previous_month: ReportPeriod
     note: str = ""
 
 
@@ -97,6 +98,7 @@ def _compare_months(centers: frozenset[int] | None, today: dt.date) -> MonthComp
                 for period, amount in ((current, now), (previous, before))
             ],
         ),
+        previous_month=ReportPeriod.from_month(first),
         note=f"{dates.format_month(first)} has only {days} days." if days < today.day else "",
     )
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.generic import RedirectView
 
 from accounts import roles
-from reservations.admin.reports import discounts, outcomes, revenue, utilization
+from reservations.admin.reports import discounts, month_end, outcomes, revenue, utilization
 from reservations.admin.reports.filters import ReportFilters
 from reservations.admin.reports.report import Report
 from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
@@ -24,6 +24,7 @@ from roombook.db.replica import reads_from_replica
 # By the end of the URL: the title, and the function that builds the report.
 REPORTS: dict[str, tuple[str, Callable[[ReportSelection], Report]]] = {
     "revenue": ("Revenue", revenue.build_report),
+    "month-end": ("Month's end", month_end.build_report),
     "utilization": ("Utilization", utilization.build_report),
     "cancellations": ("Cancellations and no-shows", outcomes.build_report),
     "discounts": ("Discounts", discounts.build_report),

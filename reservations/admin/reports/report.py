@@ -44,6 +44,9 @@ def build_center_table(
     breakdown: Breakdown[SumsT],
     metrics: Sequence[ReportColumn],
     get_size: Callable[[SumsT], float | Decimal],
+    *,
+    key: str = "center",
+    title: str = "By center",
 ) -> ReportTable:
     """A row for each center, the largest first, or a note if there are too many centers."""
     note = ""
@@ -51,7 +54,7 @@ def build_center_table(
         note = f"These are more than {MAX_CENTERS:,} centers: choose some to see a line of each."
     by_size = sort_by_size(breakdown.by_center or {}, get_size)
     return build_table(
-        *("center", "By center", [ReportColumn("Center")], metrics),
+        *(key, title, [ReportColumn("Center")], metrics),
         [([breakdown.center_names[center]], sums) for center, sums in by_size],
         breakdown.total,
         note=note,

@@ -19,9 +19,9 @@ center: when the service is given, not when it is paid. A future month shows wha
 
 Money that is only authorized (Pending) is no revenue, nor is money of an earlier attempt to pay for
 the same reservation, or for a draft that was never booked: only the last payment of a booking
-counts. A price reduction, and the refund that was promised at a cancellation, count also if the
-gateway refused to refund them: the customer is owed that money. Any other refund that was refused
-does not count: the money is still here, and staff have to resolve it.
+counts, with the payments for its changes. A price reduction, and the refund that was promised at a
+cancellation, count also if the gateway refused to refund them: the customer is owed that money. Any
+other refund that was refused does not count: the money is still here, and staff have to resolve it.
 
 **Source.** Every reservation has exactly one: its partner, else its promo code, else none
 ("Direct"). So the sums by center, by month and by source have the same total.
@@ -81,6 +81,7 @@ from reservations.admin.reports.selection import ReportGroup, ReportSelection
 from reservations.admin.reports.tables import COUNT, MONEY, ReportColumn, build_table
 from reservations.booking.integrity.money import effective_refunds
 from reservations.models import LineItem, LineItemType, Reservation
+from reservations.models.changes import PAYS_FOR_NOTHING
 from reservations.models.status import REVENUE_STATUSES, Status
 from roombook import money
 
@@ -183,15 +184,28 @@ def measure_revenue(
     selection: ReportSelection,
 ) -> tuple[Breakdown[RevenueSums], dict[RevenueSource, RevenueSums]]:
     """The revenue of the selection, and the same by source. Raises ReportTooLarge."""
-    groups = [
-        group
-        for rows, sums in _get_queries(selection)
-        for group in selection.fetch_sums(rows, sums, keys=SOURCE_KEYS)
-    ]
+    groups = _fetch_groups(selection, SOURCE_KEYS)
     by_source = add_up(
         (RevenueSource.from_group(group), RevenueSums.from_row(group)) for group in groups
     )
     return break_down(selection, groups, RevenueSums), by_source
+
+
+def measure_reservations(
+    selection: ReportSelection,
+) -> tuple[Breakdown[RevenueSums], dict[int, RevenueSums]]:
+    """The revenue of the selection, and of each of its reservations. Raises ReportTooLarge."""
+    groups = _fetch_groups(selection, {"reservation": F("pk")})
+    by_reservation = add_up((group["reservation"], RevenueSums.from_row(group)) for group in groups)
+    return break_down(selection, groups, RevenueSums), by_reservation
+
+
+def _fetch_groups(selection: ReportSelection, keys: Mapping[str, F]) -> list[ReportGroup]:
+    return [
+        group
+        for rows, sums in _get_queries(selection)
+        for group in selection.fetch_sums(rows, sums, keys=keys)
+    ]
 
 
 def sum_revenue(selection: ReportSelection) -> RevenueSums:
@@ -205,10 +219,12 @@ def sum_revenue(selection: ReportSelection) -> RevenueSums:
 ModelT = TypeVar("ModelT", bound=Model)
 
 
-def _of_last_payment(rows: QuerySet[ModelT], payment: str, reservation: str) -> QuerySet[ModelT]:
-    """Limit rows to those of the last payment for a booking that was authorized, and its changes'.
+def is_superseded(payment: str, reservation: str) -> Q:
+    """The condition that a payment pays for nothing.
 
-    An earlier one was refunded in full: it was captured at the gateway while its attempt failed.
+    A later payment for the same booking was authorized, and this one was captured at the gateway
+    while its attempt failed; or the change that it was for was not applied. So it is refunded in
+    full. The paths lead to the payment and to its reservation.
     """
     later = Payment.objects.filter(
         Q(state=PaymentState.AUTHORIZED) | Q(captured_at__isnull=False),
@@ -216,13 +232,19 @@ def _of_last_payment(rows: QuerySet[ModelT], payment: str, reservation: str) -> 
         reservation=OuterRef(reservation),
         pk__gt=OuterRef(payment),
     )
-    return rows.exclude(Exists(later))
+    not_applied = Payment.objects.filter(PAYS_FOR_NOTHING, pk=OuterRef(payment))
+    return Q(Exists(later)) | Q(Exists(not_applied))
 
 
-CAPTURED_PAYMENTS = _of_last_payment(
+def _of_paying(rows: QuerySet[ModelT], payment: str, reservation: str) -> QuerySet[ModelT]:
+    """Limit rows to those of the last payment for the booking, and of payments for its changes."""
+    return rows.exclude(is_superseded(payment, reservation))
+
+
+CAPTURED_PAYMENTS = _of_paying(
     Payment.objects.filter(captured_at__isnull=False), "pk", "reservation"
 )
-REFUNDS = _of_last_payment(effective_refunds(), "payment", "payment__reservation")
+REFUNDS = _of_paying(effective_refunds(), "payment", "payment__reservation")
 COMPLETED_REFUNDS = REFUNDS.filter(state__in=COMPLETED_REFUND_STATES)
 
 

@@ -31,6 +31,8 @@ class ColumnFormat:
 
     render: Callable[[Any], str]
     number_format: str = "General"
+    # How exported files show a date.
+    date_format: str = "%Y-%m"
 
     @property
     def is_number(self) -> bool:
@@ -40,6 +42,14 @@ class ColumnFormat:
         if value is None:
             return "-"
         return value if isinstance(value, str) else self.render(value)
+
+    def to_cell(self, value: ReportValue) -> CellValue:
+        """The value for exported files."""
+        if value is None or isinstance(value, int | float | Decimal):
+            return value
+        if isinstance(value, dt.date):
+            value = value.strftime(self.date_format)
+        return escape_formula(value)
 
 
 def format_percent(share: float) -> str:
@@ -54,6 +64,7 @@ SHARE = ColumnFormat(format_percent, "0.0%")
 HOURS = ColumnFormat("{:,.1f}".format, "#,##0.00")
 COUNT = ColumnFormat("{:,}".format, "#,##0")
 MONTH = ColumnFormat(dates.format_month)
+DAY = ColumnFormat(dates.format_day, date_format="%Y-%m-%d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +108,15 @@ class ReportTable:
             for column, value in zip(self.columns, row, strict=True)
         ]
 
+    def get_cells(self, row: Sequence[ReportValue]) -> list[CellValue]:
+        """The values of a row for exported files.
+
+        Numbers stay numbers; text that a spreadsheet would execute is escaped.
+        """
+        return [
+            column.format.to_cell(value) for column, value in zip(self.columns, row, strict=True)
+        ]
+
     @property
     def rows_and_total(self) -> list[Sequence[ReportValue]]:
         return [*self.rows, *([] if self.total is None else [self.total])]
@@ -137,23 +157,16 @@ def build_table(
 
 def render_csv(table: ReportTable) -> Iterator[str]:
     """Yield the lines of a CSV file: plain numbers, and text that no spreadsheet executes."""
-    rows = ([_to_csv(value) for value in row] for row in table.rows_and_total)
+    rows = ([_to_csv(value) for value in table.get_cells(row)] for row in table.rows_and_total)
     return iterate_csv([escape_formula(column.name) for column in table.columns], rows)
 
 
-def _to_csv(value: ReportValue) -> str:
+def _to_csv(value: CellValue) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
         return f"{value:.4f}"
-    return str(_to_cell(value))
-
-
-def _to_cell(value: ReportValue) -> CellValue:
-    """Numbers stay numbers; text that a spreadsheet would execute is escaped."""
-    if value is None or isinstance(value, int | float | Decimal):
-        return value
-    return escape_formula(f"{value:%Y-%m}" if isinstance(value, dt.date) else value)
+    return str(value)
 
 
 def render_workbook(
@@ -176,6 +189,6 @@ def _build_sheet(table: ReportTable) -> Sheet:
             )
             for column in table.columns
         ],
-        [[_to_cell(value) for value in row] for row in table.rows],
-        [_to_cell(value) for value in table.total or ()],
+        [table.get_cells(row) for row in table.rows],
+        table.get_cells(table.total) if table.total else (),
     )

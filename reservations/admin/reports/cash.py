@@ -1,0 +1,189 @@
+"""Movements of money: payments, refunds and lost disputes, by the day on which they happened.
+
+This is the cash basis of accounting: a payment counts on the day on which it was captured (on
+account: received), a refund on the day on which it was returned, and a dispute on the day on which
+it was lost. A refund of what is not received is no money: it reduces what is to be received. Days
+are local days of the center. Amounts are in the deployment's currency; those in another are left
+out, as in the revenue report.
+"""
+
+import datetime as dt
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import Case, F, Model, Q, QuerySet, Value, When
+
+from centers.span import Span
+from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
+from payments.models import Dispute, Payment, PaymentState, Refund, RefundState
+from reservations.admin.reports.aggregates import ZERO, SummableMixin
+from reservations.admin.reports.revenue import is_superseded
+from reservations.admin.reports.selection import MAX_GROUPS, ReportSelection, fetch_at_most
+from reservations.booking.integrity.money import effective_refunds
+from roombook import places
+
+MANUAL_REFUND = "manual"
+WAYS_OF_PAYMENT = {
+    "sandbox": "Card (sandbox)",
+    "stripe": "Card (Stripe)",
+    **{gateway.name: gateway.label for gateway in MANUAL_GATEWAYS.values()},
+    MANUAL_REFUND: "Refunded manually",
+}
+TOO_MANY = "These are too many payments for one report. Choose fewer days, or some centers."
+# Stripe's word, which the sandbox uses too.
+LOST = "lost"
+
+
+class MovementKind(StrEnum):
+    PAYMENT = "payment"
+    # A refund of a payment on account that the customer had not paid yet.
+    CREDIT = "credit"
+    REFUND = "refund"
+    DISPUTE = "dispute"
+
+
+class Movement(NamedTuple):
+    """Money that came in or, if the amount is negative, went out.
+
+    ``at`` is None if that has not happened yet: a capture or a refund is due, or a payment on
+    account is not received. ``is_superseded`` means that another payment paid for the reservation.
+    """
+
+    kind: MovementKind
+    pk: int
+    reservation: int
+    center: int
+    time_zone_id: str
+    start: dt.datetime
+    way: str
+    is_superseded: bool
+    amount: Decimal
+    at: dt.datetime | None
+
+    @property
+    def day(self) -> dt.date:
+        """The local day of the center on which the money moved."""
+        assert self.at is not None
+        return self.at.astimezone(places.get_time_zone(self.time_zone_id)).date()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CashSums(SummableMixin):
+    """The sums of some movements."""
+
+    payments: int = 0
+    received: Decimal = ZERO
+    refunded: Decimal = ZERO
+    disputed: Decimal = ZERO
+
+    @property
+    def net(self) -> Decimal:
+        return self.received - self.refunded - self.disputed
+
+    @classmethod
+    def from_movement(cls, movement: Movement) -> "CashSums":
+        if movement.kind == MovementKind.PAYMENT:
+            return cls(payments=1, received=movement.amount)
+        if movement.kind == MovementKind.CREDIT:
+            return cls(received=movement.amount)
+        if movement.kind == MovementKind.REFUND:
+            return cls(refunded=-movement.amount)
+        return cls(disputed=-movement.amount)
+
+
+def fetch_movements(selection: ReportSelection) -> list[Movement]:
+    """The movements of the period, and all those of meetings that start in it.
+
+    Raises ReportTooLarge.
+    """
+    return [
+        *_fetch(selection, _get_payments(), "", "captured_at", "received_at"),
+        *_fetch(selection, _get_refunds(), "payment__", "done_at", "payment__received_at"),
+        *_fetch(selection, _get_lost_disputes(), "payment__", "closed_at"),
+    ]
+
+
+def _get_payments() -> QuerySet[Payment]:
+    """What was captured, and what is authorized: its capture may be due."""
+    at = Case(When(gateway=ACCOUNT.name, then=F("received_at")), default=F("captured_at"))
+    return Payment.objects.filter(
+        Q(state=PaymentState.AUTHORIZED) | Q(captured_at__isnull=False)
+    ).annotate(kind=Value(MovementKind.PAYMENT), way=F("gateway"), at=at)
+
+
+def _get_refunds() -> QuerySet[Refund]:
+    """What was returned, and what is to be returned."""
+    is_credit = Q(payment__gateway=ACCOUNT.name, state=RefundState.DONE) & (
+        Q(payment__received_at=None) | Q(done_at__lte=F("payment__received_at"))
+    )
+    is_manual = Q(state=RefundState.OUTSIDE)
+    return effective_refunds().annotate(
+        kind=Case(
+            When(is_credit, then=Value(MovementKind.CREDIT)), default=Value(MovementKind.REFUND)
+        ),
+        way=Case(When(is_manual, then=Value(MANUAL_REFUND)), default=F("payment__gateway")),
+        at=Case(When(is_credit, then=F("payment__received_at")), default=F("done_at")),
+    )
+
+
+def _get_lost_disputes() -> QuerySet[Dispute]:
+    return Dispute.objects.filter(status=LOST, closed_at__isnull=False).annotate(
+        kind=Value(MovementKind.DISPUTE),
+        way=F("payment__gateway"),
+        at=F("closed_at"),
+    )
+
+
+def _fetch(
+    selection: ReportSelection, rows: QuerySet[Model], payment: str, *times: str
+) -> list[Movement]:
+    """Read rows as movements.
+
+    ``payment`` is the path from a row to its payment. ``times`` are the columns that ``at`` is
+    taken from, which have indexes.
+    """
+    span = selection.period.widest_span()
+    path = f"{payment}reservation__"
+    rows = (
+        rows.filter(
+            selection.filter_rooms(f"{path}room__"), **{f"{payment}currency": settings.CURRENCY}
+        )
+        .annotate(superseded=is_superseded(f"{payment}pk", f"{payment}reservation"))
+        .order_by()
+    )
+    columns = (
+        *("kind", "pk", f"{path}pk", f"{path}room__center_id"),
+        *(f"{path}room__center__time_zone_id", f"{path}start"),
+        *("way", "superseded", "amount", "at"),
+    )
+    of_meetings = rows.filter(selection.filter_reservations(path)).values_list(*columns)
+    of_period = rows.filter(
+        reduce(or_, (Q(**{f"{time}__gte": span.start, f"{time}__lt": span.end}) for time in times))
+    ).values_list(*columns)
+    found = fetch_at_most(MAX_GROUPS, of_meetings.union(of_period), TOO_MANY)
+    return [
+        Movement._make((kind, *row, amount if kind == MovementKind.PAYMENT else -amount, at))
+        for kind, *row, amount, at in found
+    ]
+
+
+def select_movements_of_period(
+    movements: Iterable[Movement], selection: ReportSelection
+) -> Iterator[Movement]:
+    """The movements on the days of the period."""
+    spans = get_spans(selection)
+    for movement in movements:
+        span = spans[movement.time_zone_id]
+        if movement.at is not None and span.start <= movement.at < span.end:
+            yield movement
+
+
+def get_spans(selection: ReportSelection) -> dict[str, Span]:
+    """The period in each time zone of the selected centers."""
+    return {zone: selection.period.span(zone) for zone in selection.zones}

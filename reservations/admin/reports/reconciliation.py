@@ -1,0 +1,160 @@
+"""Explains the difference between the revenue of a period and its cash, line by line (B18).
+
+Revenue belongs to the period in which a meeting starts, and cash to the one in which money moves.
+Every movement of money belongs to one line. What no line explains is the difference between the
+revenue of a reservation and its payments, which must be 0 for each reservation: anything else is
+an error in the data, and is reported with the reservation.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+
+from django.db.models import Q
+
+from payments.gateways.manual import ACCOUNT
+from reservations.admin.reports.aggregates import ZERO
+from reservations.admin.reports.cash import Movement, MovementKind, get_spans
+from reservations.admin.reports.revenue import RevenueSums
+from reservations.admin.reports.selection import ReportSelection
+from reservations.models import Reservation
+from reservations.models.status import Status
+
+
+class DifferenceLine(StrEnum):
+    """Why cash is more or less than revenue, in the order of the table."""
+
+    PAID_BEFORE = "Meetings of the period: paid before it"
+    PAID_AFTER = "Meetings of the period: paid after it"
+    REFUNDED_BEFORE = "Meetings of the period: refunded before it"
+    REFUNDED_AFTER = "Meetings of the period: refunded after it"
+    RECEIVABLE = "Meetings of the period: on account, not received yet"
+    NOT_CAPTURED = "Meetings of the period: payment authorized, not captured yet"
+    REFUND_DUE = "Meetings of the period: refund due, not executed yet"
+    REFUND_OWED = "Meetings of the period: refund owed, which the gateway refused"
+    FAILED_ATTEMPT = "Meetings of the period: kept of a failed attempt to pay"
+    PAID_FOR_EARLIER = "Earlier meetings: paid in the period"
+    REFUNDED_FOR_EARLIER = "Earlier meetings: refunded in the period"
+    PAID_FOR_LATER = "Later meetings: paid in the period"
+    REFUNDED_FOR_LATER = "Later meetings: refunded in the period"
+    PAID_WITHOUT_BOOKING = "Reservations without revenue: paid in the period"
+    REFUNDED_WITHOUT_BOOKING = "Reservations without revenue: refunded in the period"
+    DISPUTES = "Disputes lost in the period"
+
+
+# The line of refunds that belongs to a line of payments.
+REFUND_LINES = {
+    DifferenceLine.PAID_BEFORE: DifferenceLine.REFUNDED_BEFORE,
+    DifferenceLine.PAID_AFTER: DifferenceLine.REFUNDED_AFTER,
+    DifferenceLine.NOT_CAPTURED: DifferenceLine.REFUND_DUE,
+    DifferenceLine.PAID_FOR_EARLIER: DifferenceLine.REFUNDED_FOR_EARLIER,
+    DifferenceLine.PAID_FOR_LATER: DifferenceLine.REFUNDED_FOR_LATER,
+    DifferenceLine.PAID_WITHOUT_BOOKING: DifferenceLine.REFUNDED_WITHOUT_BOOKING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """What explains cash - revenue.
+
+    ``lines`` has the amount of each reservation of a line, ``unexplained`` that of each
+    reservation whose payments do not agree with its revenue.
+    """
+
+    lines: Mapping[DifferenceLine, Mapping[int, Decimal]]
+    unexplained: Mapping[int, Decimal]
+
+    def get_amount(self, line: DifferenceLine) -> Decimal:
+        return sum(self.lines[line].values(), ZERO)
+
+    @property
+    def explained(self) -> Decimal:
+        return sum(map(self.get_amount, self.lines), ZERO)
+
+
+def reconcile(
+    selection: ReportSelection,
+    movements: Iterable[Movement],
+    revenue_by_reservation: Mapping[int, RevenueSums],
+) -> Reconciliation:
+    """Attribute each movement to a line, and compare each reservation with its payments."""
+    lines: dict[DifferenceLine, dict[int, Decimal]] = {
+        line: defaultdict(lambda: ZERO) for line in DifferenceLine
+    }
+    captured, returned, paid = (defaultdict[int, Decimal](lambda: ZERO) for _ in range(3))
+    classify = MovementClassifier(selection, revenue_by_reservation)
+    for movement in movements:
+        reservation, amount = movement.reservation, movement.amount
+        for line, part in classify(movement):
+            lines[line][reservation] += part
+        if movement.kind == MovementKind.DISPUTE or movement.is_superseded:
+            continue
+        paid[reservation] += amount
+        if movement.kind != MovementKind.PAYMENT:
+            returned[reservation] -= amount
+        elif movement.at is not None or movement.way == ACCOUNT.name:
+            captured[reservation] += amount
+    for reservation, promised in _fetch_promises(selection):
+        owed = min(captured[reservation], promised) - returned[reservation]
+        if reservation in revenue_by_reservation and owed > 0:
+            lines[DifferenceLine.REFUND_OWED][reservation] = owed
+    owed_by_reservation = lines[DifferenceLine.REFUND_OWED]
+    unexplained = {
+        reservation: paid[reservation] - sums.revenue - owed_by_reservation.get(reservation, ZERO)
+        for reservation, sums in revenue_by_reservation.items()
+    }
+    return Reconciliation(lines, {key: value for key, value in unexplained.items() if value})
+
+
+class MovementClassifier:
+    """Finds the lines of a movement, and what it adds to each of them."""
+
+    def __init__(self, selection: ReportSelection, counted: Mapping[int, object]) -> None:
+        self.spans = get_spans(selection)
+        self.counted = counted
+
+    def __call__(self, movement: Movement) -> Iterator[tuple[DifferenceLine, Decimal]]:
+        span = self.spans[movement.time_zone_id]
+        amount, at = movement.amount, movement.at
+        is_in_period = at is not None and span.start <= at < span.end
+        if movement.kind == MovementKind.DISPUTE:
+            if is_in_period:
+                yield DifferenceLine.DISPUTES, amount
+            return
+        line = None
+        is_revenue = movement.reservation in self.counted
+        if is_revenue:
+            if movement.is_superseded:
+                yield DifferenceLine.FAILED_ATTEMPT, amount
+            if at is None:
+                is_owed = movement.way == ACCOUNT.name and movement.kind != MovementKind.REFUND
+                line = DifferenceLine.RECEIVABLE if is_owed else DifferenceLine.NOT_CAPTURED
+            elif not is_in_period:
+                is_before = at < span.start
+                line = DifferenceLine.PAID_BEFORE if is_before else DifferenceLine.PAID_AFTER
+            # The revenue is in the period, and the money is not.
+            amount = -amount
+        elif is_in_period:
+            if movement.start < span.start:
+                line = DifferenceLine.PAID_FOR_EARLIER
+            elif movement.start >= span.end:
+                line = DifferenceLine.PAID_FOR_LATER
+            else:
+                line = DifferenceLine.PAID_WITHOUT_BOOKING
+        if line is not None:
+            is_refund = movement.kind == MovementKind.REFUND
+            yield REFUND_LINES[line] if is_refund else line, amount
+
+
+def _fetch_promises(selection: ReportSelection) -> Iterator[tuple[int, Decimal]]:
+    """What customers must get back of the meetings of the period, whatever the gateway says."""
+    rows = Reservation.objects.filter(
+        Q(reduced_by__gt=0) | Q(status=Status.CANCELLED, refund_promised__gt=0),
+        selection.filter_reservations(),
+    )
+    columns = ("pk", "status", "reduced_by", "refund_promised")
+    for pk, status, reduced_by, refund_promised in rows.order_by().values_list(*columns):
+        is_cancelled = status == Status.CANCELLED
+        yield pk, reduced_by + ((refund_promised or ZERO) if is_cancelled else ZERO)
