@@ -20,7 +20,7 @@ from accounts.models import CalendarAddress, OutboxMessage, User
 from accounts.models.outbox_message import EMAIL_CHANGE_KIND, EXPORT_KIND
 from centers.models import Favorite
 from payments.models import SavedCard
-from reservations.models import Allowance, PromoRedemption, Reservation
+from reservations.models import Allowance, PromoRedemption, RefundOverride, Reservation
 from roombook.backoffice.models import AuditEntry
 from roombook.db.transactions import in_transaction
 from roombook.images import get_url
@@ -162,6 +162,7 @@ def _describe_reservation(row: Reservation) -> Fields:
             {"Amount": each.amount, "Reason": each.reason, "At": each.at}
             for each in row.price_adjustments.all()
         ],
+        "RefundOverride": _describe_override(row),
         "Services": [
             {
                 "ServiceName": each.service.name,
@@ -202,9 +203,18 @@ def _describe_reservation(row: Reservation) -> Fields:
     }
 
 
+def _describe_override(row: Reservation) -> Fields | None:
+    override: RefundOverride | None = getattr(row, "refund_override", None)
+    if override is None:
+        return None
+    return {"Refund": override.refund, "Reason": override.reason, "At": override.at}
+
+
 def _find_reservations(user: User) -> QuerySet[Reservation]:
     rows = Reservation.objects.for_user(user)
-    return rows.select_related("room__center", "promo_code", "partner").prefetch_related(
+    return rows.select_related(
+        "room__center", "promo_code", "partner", "refund_override"
+    ).prefetch_related(
         "line_items",
         "price_adjustments",
         "chosen_services__service",

@@ -11,6 +11,7 @@ from reservations.models import (
     BookingChange,
     PriceAdjustment,
     PromoRedemption,
+    RefundOverride,
     Reservation,
 )
 from roombook.imports.models import MAX_AGE, Upload
@@ -66,6 +67,13 @@ register(
     PriceAdjustment,
     "reason by",
     purpose="Why staff changed a price, and who did.",
+    kept="For ever.",
+    at_erasure=UNDER_PSEUDONYM,
+)
+register(
+    RefundOverride,
+    "reason by",
+    purpose="Why staff refunded another amount than the policy's, and who did.",
     kept="For ever.",
     at_erasure=UNDER_PSEUDONYM,
 )

@@ -32,6 +32,7 @@ def _restore_roles(sender, **_):
             apps, None
         )
         import_module(f"{migrations}.0011_managers_set_up_webhooks").extend_role(apps, None)
+        import_module(f"{migrations}.0018_managers_override_refunds").extend_role(apps, None)
         # Creating them was logged, and a test may reset the ids of the log.
         apps.get_model("backoffice", "AuditEntry").objects.all().delete()
 

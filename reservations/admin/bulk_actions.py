@@ -92,7 +92,8 @@ def _execute(request: HttpRequest, action: Action, reservation: Reservation, sta
 def _build_preview(action: Action, reservation: Reservation, staff: User) -> ActionPreview:
     if refusal := _get_refusal(action, reservation, staff):
         return ActionPreview(problems=[refusal])
-    return action.preview(ActionRequest(reservation, by=staff, now=timezone.now()))
+    request = ActionRequest(reservation, by=staff, now=timezone.now(), has_email=False)
+    return action.preview(request)
 
 
 def _get_refusal(action: Action, reservation: Reservation, staff: User) -> str:

@@ -25,7 +25,7 @@ from reservations.admin.formatting import (
     render_status_badge,
 )
 from reservations.admin.overruns import get_overrun_urls
-from reservations.models import Reservation, history
+from reservations.models import RefundOverride, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails
 from roombook import money
@@ -149,10 +149,22 @@ def _describe_terms(reservation: Reservation) -> Iterator[ReservationDetail]:
         yield describe("Free cancellation until", reservation.free_cancellation_until)
     if reservation.cancelled_at is not None:
         yield describe("Cancelled", reservation.cancelled_at)
+        yield from _describe_refund_override(reservation)
     if reservation.is_checked_in and reservation.checked_in_at is not None:
         yield describe("Checked in", reservation.checked_in_at)
     if reservation.partner is not None:
         yield ReservationDetail("Partner", str(reservation.partner))
+
+
+def _describe_refund_override(reservation: Reservation) -> Iterator[ReservationDetail]:
+    overrides = RefundOverride.objects.filter(reservation=reservation).select_related("by")
+    for override in overrides:
+        given = money.format_amount(override.refund)
+        policy = money.format_amount(override.policy_refund)
+        by = override.by.get_full_name() or override.by.email
+        yield ReservationDetail(
+            "Refund by decision", f"{given} instead of {policy}, by {by}: {override.reason}"
+        )
 
 
 def _get_creator(reservation: Reservation) -> str:
@@ -188,6 +200,7 @@ LABELS = {
     "hold_until": "Held until",
     "total_cost": "Total",
     "refund": "Refund",
+    "refund_override": "Refund instead of the policy's",
     "waived": "Waived",
     "adjustment": "Adjustment",
     "promo_code": "Promo code",

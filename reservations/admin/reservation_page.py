@@ -172,10 +172,15 @@ def parse_expected_amount(request: HttpRequest, name: str) -> Decimal | None:
 
 
 def _get_cleaned_data(form: ActionForm) -> dict[str, Any] | None:
-    """The data of the form, or None if they are incomplete or invalid."""
-    if not form.fields:
-        return {}
-    return form.cleaned_data if form.is_bound and form.is_valid() else None
+    """The data of the form, or None if they are incomplete or invalid.
+
+    A form that requires nothing is complete at once, so the page can show a preview.
+    """
+    if not form.is_bound:
+        if any(field.required for field in form.fields.values()):
+            return None
+        form = type(form)({}, reservation=form.reservation, user=form.user, now=form.now)
+    return form.cleaned_data if form.is_valid() else None
 
 
 def _get_submitted_values(form: ActionForm) -> list[tuple[str, str]]:

@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Iterator
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q
 
-from accounts.models import User
+from accounts.models import OutboxMessage, User
 from payments import lifecycle
 from payments.models import Payment
 from reservations import availability
@@ -24,12 +25,6 @@ from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen, SlotUnavailable
 
 logger = logging.getLogger(__name__)
-
-SEND_ANSWER = {
-    Status.DECLINED: emails.send_request_declined,
-    Status.EXPIRED: emails.send_request_expired,
-}
-
 
 # --- Requests ------------------------------------------------------------------------------------
 
@@ -52,9 +47,31 @@ def approve(reservation_id: int, *, by: User | None = None, now: dt.datetime) ->
     return reservation
 
 
-def decline(reservation_id: int, *, by: User | None = None, now: dt.datetime) -> Reservation:
-    """Decline a request, return its promo use and hours, and void its authorization."""
-    return _end_request(reservation_id, Status.DECLINED, by=by, now=now)
+@fulfils_obligations
+def decline(
+    reservation_id: int, *, by: User | None = None, message: str = "", now: dt.datetime
+) -> tuple[Reservation, list[Payment]]:
+    """Decline a request, return its promo use and hours, and void its authorization.
+
+    The `message` of staff is added to the e-mail.
+    """
+    reservation = _lock_request(reservation_id)
+    _end_request(reservation, Status.DECLINED, by=by, now=now)
+    emails.send_request_declined(reservation, message=message, now=now)
+    return reservation, _lock_open_payments(reservation)
+
+
+@in_transaction
+def preview_decline_email(
+    reservation_id: int, *, by: User, message: str = "", now: dt.datetime
+) -> OutboxMessage | None:
+    """Decline the request, roll that back, and return the e-mail that was written."""
+    reservation = _lock_request(reservation_id)
+    _end_request(reservation, Status.DECLINED, by=by, now=now)
+    emails.send_request_declined(reservation, message=message, now=now)
+    email = emails.get_last_email(reservation)
+    transaction.set_rollback(True)
+    return email
 
 
 def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
@@ -89,15 +106,23 @@ def _approve(
 
 
 @fulfils_obligations
-def _end_request(
-    reservation_id: int, status: Status, *, by: User | None, now: dt.datetime
-) -> tuple[Reservation, list[Payment]]:
+def _expire(reservation_id: int, *, now: dt.datetime) -> tuple[Reservation, list[Payment]]:
     reservation = _lock_request(reservation_id)
+    _end_request(reservation, Status.EXPIRED, by=None, now=now)
+    emails.send_request_expired(reservation, now=now)
+    return reservation, _lock_open_payments(reservation)
+
+
+def _end_request(
+    reservation: Reservation, status: Status, *, by: User | None, now: dt.datetime
+) -> None:
     reservation.transition_to(status, by=by, now=now, **reservation.advance_calendar(now))
     bill.return_benefits(reservation, now=now)
-    SEND_ANSWER[status](reservation, now=now)
+
+
+def _lock_open_payments(reservation: Reservation) -> list[Payment]:
     payment = lock_open_payment(reservation)
-    return reservation, [payment] if payment else []
+    return [payment] if payment else []
 
 
 def _lock_request(reservation_id: int) -> Reservation:
@@ -223,6 +248,6 @@ def _close(
 
 def _expire_request(reservation_id: int, now: dt.datetime) -> Reservation | None:
     try:
-        return _end_request(reservation_id, Status.EXPIRED, by=None, now=now)
+        return _expire(reservation_id, now=now)
     except ReservationNotOpen:
         return None

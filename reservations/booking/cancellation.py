@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from accounts.models import User
+from django.db import transaction
+
+from accounts.models import OutboxMessage, User
 from payments import refunds
 from payments.models import Payment, PaymentState
 from reservations.booking import payment_recovery
@@ -20,6 +22,11 @@ from reservations.booking.payment_recovery import (
     lock_booked_payments,
 )
 from reservations.booking.price_changes import require_expected
+from reservations.booking.refund_decisions import (
+    RefundDecision,
+    record_override,
+    validate_decision,
+)
 from reservations.models import Reservation
 from reservations.models.changes import get_paying
 from reservations.models.status import Status, can_transition
@@ -27,12 +34,14 @@ from reservations.notifications import emails
 from reservations.notifications.confirmation import describe_refund_target
 from reservations.pricing import bill
 from roombook import money
+from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen
 
 if TYPE_CHECKING:
     from reservations.models.reservation import TransitionColumns
 
 NOTHING_CHARGED = "nothing was charged."
+NOTHING_REFUNDED = "nothing is refunded."
 ALREADY_REFUNDED = "what was charged has been paid back already."
 REFUND_RETURNED = (
     "what was charged was refunded, but the bank returned it. We will refund it again."
@@ -42,11 +51,18 @@ CANCELLED = "The reservation is cancelled: "
 
 @dataclass(frozen=True, slots=True)
 class CancellationTerms:
-    """The refund and the fee of a cancellation, and a sentence that describes them."""
+    """The refund and the fee of a cancellation, and a sentence that describes them.
+
+    `left` is what remains of the charged amount: staff may refund at most that. `decision` is the
+    decision of staff that replaces the policy, if any, and `policy_refund` what the policy gives.
+    """
 
     refund: Decimal
     fee: Decimal
     sentence: str
+    left: Decimal = money.ZERO
+    decision: RefundDecision | None = None
+    policy_refund: Decimal = money.ZERO
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +88,65 @@ def cancel(
     *,
     user: User | None = None,
     by: User | None = None,
+    decision: RefundDecision | None = None,
+    message: str = "",
     expected_refund: Decimal | None = None,
     now: dt.datetime,
 ) -> Cancellation:
     """Cancel a reservation and refund it by its policy. A second call returns the same result.
 
     `user` is the customer who cancels their own reservation; `by` is the member of staff who
-    cancels any reservation. `expected_refund` is the refund in the preview: if it has changed since
-    then, nothing is done.
+    cancels any reservation: with a `decision` they refund another amount than the policy's, and
+    their `message` is added to the e-mail. `expected_refund` is the refund in the preview: if it
+    has changed since then, nothing is done.
 
     If the gateway refuses to charge the authorized amount, nothing is charged, and it is voided. A
     payment that the customer has not confirmed at the bank is voided first.
 
     Raises:
         ReservationNotOpen: it is too late to cancel.
+        InvalidRequest: the decision is not allowed.
         ServiceUnavailable: the payment is not resolved yet, and the gateway does not answer.
     """
     payment_recovery.resolve_payments(reservation_id, user=user, calls_off=True, now=now)
     run = functools.partial(
-        _cancel, reservation_id, user=user, by=by or user, expected_refund=expected_refund, now=now
+        _cancel,
+        reservation_id,
+        user=user,
+        by=by or user,
+        decision=decision,
+        message=message,
+        expected_refund=expected_refund,
+        now=now,
     )
     try:
         return run()
     except CaptureRefused:
         return run(can_be_captured=False)
+
+
+@in_transaction
+def preview_email(
+    reservation_id: int,
+    *,
+    by: User,
+    decision: RefundDecision | None = None,
+    message: str = "",
+    now: dt.datetime,
+) -> OutboxMessage | None:
+    """Cancel the reservation, roll that back, and return the e-mail that was written, if any.
+
+    Raises the same errors as `cancel`, except those of the gateway.
+    """
+    reservation = lock_reservation(reservation_id)
+    if reservation.booked_at is None or reservation.status == Status.CANCELLED:
+        return None
+    _require_cancellable(reservation, now)
+    terms = _decide_terms(reservation, lock_booked_payments(reservation), decision, by=by, now=now)
+    _end(reservation, terms, message=message, by=by, at=now, now=now)
+    email = emails.get_last_email(reservation)
+    transaction.set_rollback(True)
+    return email
 
 
 @fulfils_obligations
@@ -104,6 +155,8 @@ def _cancel(
     *,
     user: User | None,
     by: User | None,
+    decision: RefundDecision | None,
+    message: str,
     expected_refund: Decimal | None = None,
     can_be_captured: bool = True,
     now: dt.datetime,
@@ -120,37 +173,62 @@ def _cancel(
         # They are voided after this transaction, so there is less to be refunded than expected.
         terms = _get_terms(reservation, captured, now=now)
     else:
-        terms = _get_terms(reservation, payments, now=now)
+        terms = _decide_terms(reservation, payments, decision, by=by, now=now)
         require_expected("refund", terms.refund, expected=expected_refund)
         if due:
             raise CaptureDue(due)
     # Another process can have captured the fee since `now`. What is captured later is no fee.
     captured_times = [each.captured_at for each in captured if each.captured_at is not None]
+    _end(reservation, terms, message=message, by=by, at=max([now, *captured_times]), now=now)
+    refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
+    return Cancellation(reservation, terms.refund, CANCELLED + terms.sentence), payments
+
+
+def _end(
+    reservation: Reservation,
+    terms: CancellationTerms,
+    *,
+    message: str,
+    by: User | None,
+    at: dt.datetime,
+    now: dt.datetime,
+) -> None:
+    """Store the cancellation, return the benefits, and write to the customer of a booking."""
     # A draft that never was a booking is in no calendar, and its customer gets no e-mail.
     was_booked = reservation.booked_at is not None
-    columns: TransitionColumns = {
-        "cancelled_at": max([now, *captured_times]),
-        "refund_promised": terms.refund,
-    }
+    columns: TransitionColumns = {"cancelled_at": at, "refund_promised": terms.refund}
     if was_booked:
         columns |= reservation.advance_calendar(now)
-    reservation.transition_to(Status.CANCELLED, by=by, now=now, **columns)
+    changes = {}
+    if terms.decision is not None and by is not None:
+        record_override(
+            reservation, terms.decision, policy_refund=terms.policy_refund, by=by, now=now
+        )
+        given = f"{money.format_amount(terms.refund)}: {terms.decision.reason}"
+        changes["refund_override"] = (money.format_amount(terms.policy_refund), given)
+    reservation.transition_to(Status.CANCELLED, by=by, now=now, changes=changes, **columns)
     bill.return_benefits(reservation, now=now)
-    refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
     if was_booked:
         emails.send_cancelled(
             reservation,
             refund=terms.refund,
             fee=terms.fee,
             refund_text=terms.sentence,
+            message=message,
             now=now,
         )
-    return Cancellation(reservation, terms.refund, CANCELLED + terms.sentence), payments
 
 
-def get_terms(reservation: Reservation, *, now: dt.datetime) -> CancellationTerms:
-    """Return the refund and the fee of cancelling now."""
-    return _get_terms(reservation, get_booked_payments(reservation), now=now)
+def get_terms(
+    reservation: Reservation,
+    *,
+    decision: RefundDecision | None = None,
+    by: User | None = None,
+    now: dt.datetime,
+) -> CancellationTerms:
+    """Return the refund and the fee of cancelling now. Raises InvalidRequest as `cancel` does."""
+    payments = get_booked_payments(reservation)
+    return _decide_terms(reservation, payments, decision, by=by, now=now)
 
 
 def _get_terms(
@@ -166,10 +244,29 @@ def _get_terms(
         return CancellationTerms(money.ZERO, money.ZERO, _describe_no_refund(captured))
     is_free = now <= reservation.free_cancellation_until
     if reservation.status != Status.CONFIRMED or is_free:
-        return CancellationTerms(paid, money.ZERO, _describe_refund(payments, paid))
+        return CancellationTerms(paid, money.ZERO, _describe_refund(payments, paid), left=paid)
     # The fee is at most the price: a refund that is due after a price reduction stays due.
     fee = min(paid, reservation.total_cost)
-    return CancellationTerms(money.ZERO, fee, _describe_too_late(reservation))
+    return CancellationTerms(money.ZERO, fee, _describe_too_late(reservation), left=paid)
+
+
+def _decide_terms(
+    reservation: Reservation,
+    payments: Sequence[Payment],
+    decision: RefundDecision | None,
+    *,
+    by: User | None,
+    now: dt.datetime,
+) -> CancellationTerms:
+    """Return the terms of the policy, or those that staff have decided. Raises InvalidRequest."""
+    terms = _get_terms(reservation, payments, now=now)
+    if decision is None or decision.amount == terms.refund:
+        return terms
+    validate_decision(decision, left=terms.left, center=reservation.room.center, by=by)
+    refund = decision.amount
+    sentence = _describe_refund(payments, refund) if refund else NOTHING_REFUNDED
+    fee = min(terms.left - refund, reservation.total_cost)
+    return CancellationTerms(refund, fee, sentence, terms.left, decision, terms.refund)
 
 
 def _get_paid_amount(reservation: Reservation, payment: Payment) -> Decimal:
@@ -202,7 +299,9 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
     if payments and refund:
         sentence = _describe_refund(payments, refund)
     elif reservation.booked_at and any(map(refunds.get_refundable_amount, payments)):
-        sentence = _describe_too_late(reservation)
+        sentence = NOTHING_REFUNDED
+        if reservation.was_cancelled_late:
+            sentence = _describe_too_late(reservation)
     else:
         sentence = _describe_no_refund(payments)
     return Cancellation(reservation, refund, CANCELLED + sentence)

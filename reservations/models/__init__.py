@@ -6,6 +6,7 @@ from reservations.models.bill import (
     LineItem,
     LineItemType,
     PriceAdjustment,
+    RefundOverride,
 )
 from reservations.models.changes import BookingChange, ChangeState
 from reservations.models.codes import Partner, PromoCode, PromoRedemption
@@ -27,6 +28,7 @@ __all__ = [
     "PriceAdjustment",
     "PromoCode",
     "PromoRedemption",
+    "RefundOverride",
     "Reservation",
     "WebhookDelivery",
     "WebhookEndpoint",

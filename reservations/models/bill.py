@@ -2,7 +2,7 @@
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from roombook.money import MoneyField
 
@@ -131,3 +131,32 @@ class PriceAdjustment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.amount}: {self.reason}"
+
+
+class RefundOverride(models.Model):
+    """Another refund than the policy's, which staff have chosen for a cancellation."""
+
+    reservation = models.OneToOneField(
+        "reservations.Reservation", models.CASCADE, related_name="refund_override"
+    )
+    policy_refund = MoneyField(help_text="What the policy gave at that time.")
+    refund = MoneyField(help_text="What was promised instead.")
+    reason = models.CharField(max_length=255)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="refund_override_is_not_negative",
+                condition=Q(refund__gte=0, policy_refund__gte=0),
+            ),
+            models.CheckConstraint(
+                name="refund_override_differs_from_the_policy",
+                condition=~Q(refund=F("policy_refund")),
+            ),
+            models.CheckConstraint(name="refund_override_has_a_reason", condition=~Q(reason="")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.refund} instead of {self.policy_refund}: {self.reason}"

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import uuid
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -171,6 +172,7 @@ class Reservation(models.Model):
         permissions = [
             ("adjust_price", "Can change the price of a reservation"),
             ("override_opening_hours", "Can book outside the opening hours"),
+            ("override_refund", "Can refund another amount than the policy's"),
             ("see_reports", "Can see reports"),
         ]
         constraints = [
@@ -344,13 +346,14 @@ class Reservation(models.Model):
         by: "User | None",
         now: dt.datetime,
         hold_until: dt.datetime | None = None,
+        changes: Mapping[str, tuple[object, object]] | None = None,
         **columns: Unpack[TransitionColumns],
     ) -> None:
         """Change the status and the hold that goes with it, save, and record the change.
 
         No other code sets the status. `by` is the user who caused it, or None for an automatic
-        change or a command. `columns` are saved in the same UPDATE. The caller holds
-        the row's lock.
+        change or a command. `columns` are saved in the same UPDATE, and other `changes` are
+        recorded in the same entry of the history. The caller holds the row's lock.
 
         Raises InvalidStatusTransition, which is a defect in the calling code.
         """
@@ -365,11 +368,12 @@ class Reservation(models.Model):
         for name, value in columns.items():
             setattr(self, name, value)
         self.save(update_fields=["status", "holds_slot", "hold_until", *columns])
-        changes = {
+        recorded = {
             "status": (old, status),
             "refund_promised": (None, columns.get("refund_promised")),
+            **(changes or {}),
         }
-        history.record_changes(self, changes, by=by, now=now)
+        history.record_changes(self, recorded, by=by, now=now)
 
 
 @compiled_query(keep_plan=False)

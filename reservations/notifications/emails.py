@@ -38,6 +38,8 @@ from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
 P = ParamSpec("P")
 Send = Callable[Concatenate[Reservation, P], None]
 REMINDER = "reminder"
+# Characters that staff can write to a customer.
+MAX_MESSAGE_LENGTH = 1_000
 
 
 def get_subject_key(reservation: Reservation) -> str:
@@ -117,7 +119,8 @@ def send_request_approved(reservation: Reservation, *, now: dt.datetime) -> None
 
 
 @_suppress_errors
-def send_request_declined(reservation: Reservation, *, now: dt.datetime) -> None:
+def send_request_declined(reservation: Reservation, *, message: str = "", now: dt.datetime) -> None:
+    """Send that the center has declined, with a `message` from staff."""
     _enqueue(
         reservation,
         "declined",
@@ -125,6 +128,7 @@ def send_request_declined(reservation: Reservation, *, now: dt.datetime) -> None
         "The center could not take your request",
         [
             "We are sorry: the center has declined your request, and the room is not booked.",
+            *_split_message(message),
             _describe_release(reservation),
         ],
         now=now,
@@ -174,16 +178,20 @@ def send_cancelled(
     refund: Decimal,
     fee: Decimal,
     refund_text: str,
+    message: str = "",
     now: dt.datetime,
 ) -> None:
-    """Send the cancellation. `refund_text` is the sentence of the cancellation terms."""
+    """Send the cancellation, with a `message` from staff.
+
+    `refund_text` is the sentence of the cancellation terms.
+    """
     withdraw_reminder(reservation)
-    paragraphs = [f"The reservation is cancelled: {refund_text}"]
+    paragraphs = [*_split_message(message), f"The reservation is cancelled: {refund_text}"]
     if fee:
-        paragraphs.append(f"The fee for cancelling so late is {money.format_amount(fee)}.")
-    elif refund:
+        paragraphs.append(f"The fee for the cancellation is {money.format_amount(fee)}.")
+    if refund:
         paragraphs.append("Your bank may take some days to show it.")
-    elif reservation.paid_payments:
+    elif not fee and reservation.paid_payments:
         paragraphs.append(_describe_release(reservation))
     _enqueue(
         reservation, "cancelled", "Cancelled", "Your reservation is cancelled", paragraphs, now=now
@@ -315,6 +323,13 @@ def _enqueue(
         **render_email("reservation", context),
         **invitation,
     )
+
+
+def _split_message(message: str) -> list[str]:
+    """Return the paragraphs of what staff write to the customer: plain text, line by line."""
+    lines = [collapse_whitespace(line) for line in message[:MAX_MESSAGE_LENGTH].splitlines()]
+    paragraphs = [line for line in lines if line]
+    return ["The center writes:", *paragraphs] if paragraphs else []
 
 
 def _get_lines(reservation: Reservation) -> list[dict[str, str]]:

@@ -23,7 +23,10 @@ ROLES = importlib.import_module(f"{MIGRATIONS}.0002_roles").ROLES
 ACCOUNTANT = importlib.import_module(
     f"{MIGRATIONS}.0005_accountants_handle_unknown_payments"
 ).PERMISSIONS
-MANAGER = importlib.import_module(f"{MIGRATIONS}.0011_managers_set_up_webhooks").PERMISSIONS
+MANAGER = [
+    *importlib.import_module(f"{MIGRATIONS}.0011_managers_set_up_webhooks").PERMISSIONS,
+    *importlib.import_module(f"{MIGRATIONS}.0018_managers_override_refunds").PERMISSIONS,
+]
 MANUAL_PAYMENTS = importlib.import_module(
     "payments.migrations.0012_roles_take_payments_on_account"
 ).PERMISSIONS

@@ -11,6 +11,7 @@ from accounts.models import ApiToken, OutboxMessage, OutboxState
 from accounts.models.outbox_message import EXPORT_KIND, SECRET_KINDS
 from reservations import account_export
 from reservations.booking import account_erasure
+from reservations.models import RefundOverride
 from roombook.backoffice.audit_log import build_entry
 from roombook.backoffice.models import AuditAction
 from roombook.imports.resources import IMPORT_NOTE
@@ -112,6 +113,9 @@ def test_export_hides_codes_and_links_in_emails(client, ada, token):
 def test_export_has_the_reasons_of_staff_but_no_names_of_their_files(client, ada, token):
     row = ReservationFactory(user=ada, status="Expired", hours_override_reason="An evening event.")
     row.price_adjustments.create(amount=-5, reason="It was cold.", by=ada, at=NOW)
+    RefundOverride.objects.create(
+        reservation=row, policy_refund=0, refund=5, reason="No heating.", by=ada, at=NOW
+    )
     payment = row.payments.create(
         gateway="sandbox", amount=9, currency="USD", lease_until=NOW, created_at=NOW
     )
@@ -124,6 +128,7 @@ def test_export_has_the_reasons_of_staff_but_no_names_of_their_files(client, ada
     assert booking["OutsideOpeningHours"] == "An evening event."
     (adjustment,) = booking["PriceAdjustments"]
     assert (adjustment["Amount"], adjustment["Reason"]) == (-5, "It was cold.")
+    assert booking["RefundOverride"]["Reason"] == "No heating."
     assert booking["Payments"][0]["Refunds"][0]["Reason"] == "The room was too small."
     assert [each["Note"] for each in document["History"] if "Note" in each] == ["Imported."]
 

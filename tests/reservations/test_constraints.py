@@ -12,7 +12,7 @@ from centers.span import Span
 from reservations import apps, availability
 from reservations.availability import Availability
 from reservations.booking.checkout import check_out
-from reservations.models import PriceAdjustment, Reservation, constraints
+from reservations.models import PriceAdjustment, RefundOverride, Reservation, constraints
 from reservations.models.status import Status
 from roombook.errors import SlotUnavailable
 from tests.factories_centers import MeetingRoomFactory
@@ -288,6 +288,26 @@ def test_invalid_allowance_and_entries_are_refused_by_the_database():
         plan.entries.create(hours=0, reason="nothing", at=NOW)
     with refused("allowance_entry_period_is_a_month"):
         plan.entries.create(hours=1, period=START.date(), reason="no month", at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("name", "policy", "refund", "reason"),
+    [
+        ("refund_override_is_not_negative", 0, -1, "x"),
+        ("refund_override_differs_from_the_policy", 5, 5, "x"),
+        ("refund_override_has_a_reason", 0, 5, ""),
+    ],
+)
+def test_refund_override_invalid_is_refused(held, name, policy, refund, reason):
+    with refused(name):
+        RefundOverride.objects.create(
+            reservation=held,
+            policy_refund=policy,
+            refund=refund,
+            reason=reason,
+            by=held.user,
+            at=NOW,
+        )
 
 
 def test_price_adjustment_without_amount_or_reason_is_refused(held):

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from accounts import roles
-from accounts.models import User
+from accounts.models import OutboxMessage, User
 from reservations.admin.actions.forms import ActionForm
 from reservations.admin.bill_comparison import BillComparison
 from reservations.models import Reservation
@@ -19,7 +19,8 @@ class ActionRequest:
     """What a member of staff asks for.
 
     ``data`` is the cleaned data of the action's form. ``expected_amount`` (the new total or the
-    refund) and ``expected_old_total`` are the amounts that the preview showed, if any.
+    refund) and ``expected_old_total`` are the amounts that the preview showed, if any. A preview
+    has the e-mail unless ``has_email`` is false: to write it takes a transaction.
     """
 
     reservation: Reservation
@@ -28,12 +29,14 @@ class ActionRequest:
     data: Mapping[str, Any] = field(default_factory=dict)
     expected_amount: Decimal | None = None
     expected_old_total: Decimal | None = None
+    has_email: bool = True
 
 
 @dataclass(slots=True)
 class ActionPreview:
     """What an action would do, in words, or in ``problems`` why it is not possible.
 
+    ``email`` is the e-mail as it would go to the customer; it is not stored.
     The expected amounts come back with the confirmation, so that the action fails if they changed.
     """
 
@@ -41,6 +44,7 @@ class ActionPreview:
     bill: BillComparison | None = None
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    email: OutboxMessage | None = None
     expected_amount: Decimal | None = None
     expected_old_total: Decimal | None = None
 

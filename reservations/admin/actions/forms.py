@@ -5,16 +5,18 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
-from unfold.widgets import UnfoldAdminTextInputWidget
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from accounts import roles
 from accounts.models import User
 from centers.hours import NonexistentLocalTime, localize
 from centers.models import MeetingRoom
 from reservations.admin.forms import MAX_ADJUSTMENT, LocalTimeField, build_search_box
-from reservations.booking import hold_extension, rescheduling
+from reservations.booking import cancellation, hold_extension, rescheduling
 from reservations.booking.price_adjustments import ADJUST_PRICE
-from reservations.models import PriceAdjustment, Reservation
+from reservations.booking.refund_decisions import RefundDecision, get_override_refusal
+from reservations.models import PriceAdjustment, RefundOverride, Reservation
+from reservations.notifications.emails import MAX_MESSAGE_LENGTH
 from roombook import dates, money
 
 
@@ -141,3 +143,54 @@ class HoldExtensionForm(ActionForm):
             raise forms.ValidationError(
                 "This local time does not exist: the clocks go forward."
             ) from None
+
+
+class MessageForm(ActionForm):
+    """A message to the customer, which is added to the e-mail."""
+
+    message = forms.CharField(
+        label="Message to the customer",
+        max_length=MAX_MESSAGE_LENGTH,
+        required=False,
+        widget=UnfoldAdminTextareaWidget({"rows": 4}),
+        help_text="Plain text, for the e-mail. Leave empty to send it without.",
+    )
+
+
+class CancellationForm(MessageForm):
+    """Another refund than the policy's, for those who may override it, and a message."""
+
+    refund = forms.DecimalField(
+        max_digits=10,
+        decimal_places=2,
+        required=False,
+        widget=UnfoldAdminTextInputWidget({"inputmode": "decimal", "autocomplete": "off"}),
+    )
+    reason = forms.CharField(
+        label="Reason for this refund",
+        max_length=RefundOverride._meta.get_field("reason").max_length,
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="For the history and the reports. The customer does not see it.",
+    )
+    field_order = ("refund", "reason", "message")
+
+    def prepare(self) -> None:
+        terms = cancellation.get_terms(self.reservation, now=self.now)
+        if self.reservation.booked_at is None:
+            del self.fields["message"]
+        center = self.reservation.room.center
+        if not terms.left or get_override_refusal(self.user, center):
+            del self.fields["refund"], self.fields["reason"]
+            return
+        self.fields["refund"].help_text = (
+            f"By the policy {money.format_amount(terms.refund)}, which is refunded if this is"
+            f" empty. At most {money.format_amount(terms.left)}. Another amount needs a reason."
+        )
+
+    def clean(self) -> dict[str, Any]:
+        """Add the decision about the refund to the data, if there is one."""
+        data = {**(super().clean() or {}), "decision": None}
+        if data.get("refund") is not None:
+            data["decision"] = RefundDecision(data["refund"], data.get("reason", ""))
+        return data

@@ -6,6 +6,7 @@ from payments.models import Payment
 from reservations import availability
 from reservations.admin import formatting
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, describe_email
+from reservations.admin.actions.forms import CancellationForm, MessageForm
 from reservations.booking import (
     approval,
     authorization,
@@ -60,6 +61,7 @@ class DeclineAction(Action):
     name, label, icon = "decline", "Decline", "block"
     title, confirm_label = "Decline this request?", "Decline"
     is_dangerous = True
+    form_class = MessageForm
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         return reservation.status == Status.PENDING
@@ -73,17 +75,24 @@ class DeclineAction(Action):
             released = f"{amount} on {describe_card(payment)}; nothing was charged"
             if payment.is_manual:
                 released = f"{amount} is {describe_refund_target([payment])}, by you"
+        message, email = request.data.get("message", ""), None
+        if request.has_email:
+            email = approval.preview_decline_email(
+                reservation.pk, by=request.by, message=message, now=request.now
+            )
         return ActionPreview(
             facts=[
                 ("New status", Status.DECLINED.label),
                 ("Released", released),
                 *_describe_returned_benefits(reservation),
                 describe_email(reservation),
-            ]
+            ],
+            email=email,
         )
 
     def execute(self, request: ActionRequest) -> str:
-        approval.decline(request.reservation.pk, by=request.by, now=request.now)
+        message = request.data.get("message", "")
+        approval.decline(request.reservation.pk, by=request.by, message=message, now=request.now)
         return "Declined."
 
 
@@ -91,6 +100,7 @@ class CancelAction(Action):
     name, label, icon = "cancel", "Cancel", "cancel"
     title, confirm_label = "Cancel this reservation?", "Cancel the reservation"
     is_dangerous = True
+    form_class = CancellationForm
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         has_begun = not reservation.is_new and reservation.start <= now
@@ -101,24 +111,42 @@ class CancelAction(Action):
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         reservation = request.reservation
         outcome = cancellation.preview(reservation, now=request.now)
-        terms = cancellation.get_terms(reservation, now=request.now)
-        facts = [
-            ("New status", Status.CANCELLED.label),
-            ("Refund", money.format_amount(terms.refund)),
-            ("Fee", money.format_amount(terms.fee)),
-        ]
+        decision, by = request.data.get("decision"), request.by
+        terms = cancellation.get_terms(reservation, decision=decision, by=by, now=request.now)
+        preview = ActionPreview(
+            facts=[
+                ("New status", Status.CANCELLED.label),
+                ("Refund", money.format_amount(terms.refund)),
+                ("Fee", money.format_amount(terms.fee)),
+            ],
+            expected_amount=terms.refund,
+        )
+        if terms.decision is None:
+            preview.notes.append(outcome.message)
+        else:
+            preview.facts.append(("By the policy", money.format_amount(terms.policy_refund)))
         if reservation.booked_at is not None:
             free_until = reservation.free_cancellation_until
-            facts += [
+            preview.facts += [
                 ("Free until", formatting.format_datetime(reservation, free_until)),
                 *_describe_returned_benefits(reservation),
                 describe_email(reservation),
             ]
-        return ActionPreview(facts=facts, notes=[outcome.message], expected_amount=terms.refund)
+            if request.has_email:
+                preview.email = cancellation.preview_email(
+                    reservation.pk,
+                    by=by,
+                    decision=decision,
+                    message=request.data.get("message", ""),
+                    now=request.now,
+                )
+        return preview
 
     def execute(self, request: ActionRequest) -> str:
         return cancellation.cancel(
             request.reservation.pk,
+            decision=request.data.get("decision"),
+            message=request.data.get("message", ""),
             expected_refund=request.expected_amount,
             by=request.by,
             now=request.now,

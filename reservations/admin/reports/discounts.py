@@ -24,6 +24,7 @@ from reservations.admin.reports.aggregates import (
     break_down,
     to_decimal,
 )
+from reservations.admin.reports.refund_overrides import build_refund_override_table
 from reservations.admin.reports.report import (
     Report,
     ReportFigure,
@@ -125,11 +126,13 @@ def build_report(selection: ReportSelection) -> Report:
             ),
             build_center_table(breakdown, COLUMNS, attrgetter("total")),
             build_month_table(breakdown, COLUMNS),
+            build_refund_override_table(selection),
         ],
         description=(
             "What was taken off the bills of Confirmed, Completed and No-show reservations that"
             f" start in the period, in {settings.CURRENCY}, before tax. An adjustment that adds to"
-            " a price is subtracted."
+            " a price is subtracted. Refunds by decision are those of cancelled reservations for"
+            " which staff did not follow the policy."
         ),
     )
 

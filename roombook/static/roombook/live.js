@@ -31,6 +31,8 @@ document.addEventListener("DOMContentLoaded", () => {
     };
 
     const soon = () => {
+      // What the preview's own buttons would confirm is out of date.
+      for (const button of into.querySelectorAll("button[type=submit]")) button.disabled = true;
       clearTimeout(timer);
       timer = setTimeout(show, 250);
     };

@@ -154,7 +154,7 @@ def test_late_cancellation_email_has_the_fee():
 
     text = get_email(reservation, "cancelled").text
     assert "less than 24 hours before its start, so nothing is refunded." in text
-    assert "The fee for cancelling so late is $75.00." in text
+    assert "The fee for the cancellation is $75.00." in text
 
 
 def test_cancelled_request_email_has_no_refund():

@@ -1,0 +1,164 @@
+"""Cancellations whose refund staff decide, and messages to the customer (B18)."""
+
+import re
+from decimal import Decimal
+
+import pytest
+
+from accounts.models import OutboxMessage
+from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
+from payments.models import Payment, Refund
+from reservations.booking import approval, cancellation, integrity
+from reservations.booking.refund_decisions import RefundDecision
+from reservations.models import RefundOverride, history
+from reservations.models.status import Status
+from roombook.errors import InvalidRequest, ReservationNotOpen
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    START,
+    get_current_status,
+    make_booking,
+    make_draft,
+    make_pending_booking,
+)
+
+pytestmark = pytest.mark.django_db
+
+LATE = START - HOUR
+MESSAGE = "The heating is broken.\r\n\r\nSubject: <b>Sorry</b> & see you\x07soon."
+
+
+def decide(amount, reason="We cannot host."):
+    return RefundDecision(Decimal(amount), reason)
+
+
+def get_last_email():
+    return OutboxMessage.objects.order_by("pk").last()
+
+
+@pytest.mark.parametrize(
+    ("now", "amount", "fee", "sentence"),
+    [
+        (LATE, "75.00", "", "$75.00 is refunded to Visa ending 4242."),
+        (LATE, "20.00", "$55.00", "$20.00 is refunded to Visa ending 4242."),
+        (NOW, "0.00", "$75.00", "nothing is refunded."),
+    ],
+)
+def test_cancel_with_decision_refunds_its_amount_once(now, amount, fee, sentence):
+    booking, manager = make_booking(), AdministratorFactory()
+    policy = cancellation.get_terms(booking, now=now).refund
+
+    outcomes = [
+        cancellation.cancel(booking.pk, by=manager, decision=decide(amount), now=now)
+        for _ in range(2)
+    ]
+
+    assert {each.message for each in outcomes} == {f"The reservation is cancelled: {sentence}"}
+    assert SandboxPayment.objects.get().refunded == Decimal(amount)
+    assert [each.amount for each in Refund.objects.all()] == [Decimal(amount)][: amount != "0.00"]
+    override = RefundOverride.objects.get()
+    assert (override.refund, override.policy_refund, override.by) == (
+        Decimal(amount),
+        policy,
+        manager,
+    )
+    changes = history.get_changes(booking)[0].changes
+    assert changes["status"] == ["Confirmed", "Cancelled"]
+    assert changes["refund_override"] == [f"${policy:.2f}", f"${amount}: We cannot host."]
+    email = get_last_email()
+    assert sentence in email.text
+    assert (f"The fee for the cancellation is {fee}." in email.text) == bool(fee)
+    # The reason is for staff.
+    assert "We cannot host." not in email.text
+    assert not list(integrity.find_problems(now=now + 2 * HOUR))
+
+
+def test_cancel_with_decision_captures_what_is_only_authorized():
+    SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
+    booking = make_booking()
+    assert Payment.objects.get().state == "authorized"
+
+    cancellation.cancel(booking.pk, by=AdministratorFactory(), decision=decide(20), now=LATE)
+
+    assert (SandboxPayment.objects.get().state, SandboxPayment.objects.get().refunded) == (
+        "captured",
+        20,
+    )
+
+
+@pytest.mark.parametrize(
+    ("decision", "name", "text"),
+    [
+        (decide("75.01"), "refund", "Between 0 and $75.00 can be refunded."),
+        (decide("-0.01"), "refund", "Between 0 and $75.00 can be refunded."),
+        (decide("1.001"), "refund", "The amount has too many decimal places."),
+        (decide("75", "  "), "reason", "A refund that the policy does not give needs a reason."),
+    ],
+)
+def test_cancel_with_invalid_decision_is_refused(decision, name, text):
+    booking = make_booking()
+    with pytest.raises(InvalidRequest) as error:
+        cancellation.cancel(booking.pk, by=AdministratorFactory(), decision=decision, now=LATE)
+    assert error.value.fields == {name: text}
+    assert get_current_status(booking) == Status.CONFIRMED
+
+
+def test_cancel_with_decision_without_permission_is_refused():
+    booking = make_booking()
+    for by in (UserFactory(is_staff=True), None):
+        with pytest.raises(InvalidRequest) as error:
+            cancellation.cancel(booking.pk, by=by, decision=decide(75), now=LATE)
+        assert "Only who may override refunds at" in error.value.fields["refund"]
+    # The policy's own refund needs no permission, and leaves no override.
+    cancellation.cancel(booking.pk, by=by, decision=decide(0, ""), now=LATE)
+    assert not RefundOverride.objects.exists()
+
+
+def test_cancel_with_decision_other_than_previewed_is_refused():
+    booking, manager = make_booking(), AdministratorFactory()
+    with pytest.raises(ReservationNotOpen, match="has changed"):
+        cancellation.cancel(
+            booking.pk, by=manager, decision=decide(20), expected_refund=Decimal(30), now=LATE
+        )
+    assert not RefundOverride.objects.exists()
+
+
+def test_cancel_previews_the_email_that_it_sends():
+    booking, manager = make_booking(), AdministratorFactory()
+    arguments = {"by": manager, "decision": decide(20), "message": MESSAGE, "now": LATE}
+    written = OutboxMessage.objects.count()
+
+    preview = cancellation.preview_email(booking.pk, **arguments)
+    assert OutboxMessage.objects.count() == written
+    assert get_current_status(booking) == Status.CONFIRMED
+    assert not RefundOverride.objects.exists()
+    cancellation.cancel(booking.pk, **arguments)
+
+    assert_sent_as_previewed(preview)
+    assert cancellation.preview_email(booking.pk, **arguments) is None
+    assert cancellation.preview_email(make_draft().pk, by=manager, now=NOW) is None
+
+
+def test_decline_previews_the_email_that_it_sends():
+    request, manager = make_pending_booking(), AdministratorFactory()
+
+    preview = approval.preview_decline_email(request.pk, by=manager, message=MESSAGE, now=NOW)
+    assert get_current_status(request) == Status.PENDING
+    approval.decline(request.pk, by=manager, message=MESSAGE, now=NOW)
+
+    assert get_current_status(request) == Status.DECLINED
+    assert_sent_as_previewed(preview)
+
+
+def assert_sent_as_previewed(preview):
+    email = get_last_email()
+    assert (email.subject, email.text, email.html) == (preview.subject, preview.text, preview.html)
+    assert (
+        "The center writes:\n\nThe heating is broken.\n\nSubject: <b>Sorry</b> & see you soon.\n"
+    ) in email.text
+    assert "Subject: &lt;b&gt;Sorry&lt;/b&gt; &amp; see you soon." in email.html
+    headers = email.as_email.message()
+    assert len(headers.get_all("Subject")) == 1
+    assert not re.search(r"[\r\n]|Sorry", email.subject)
