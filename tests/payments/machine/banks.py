@@ -1,15 +1,21 @@
 """What customers and their banks do at a gateway, and what money has moved there."""
 
+import dataclasses
+import datetime as dt
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
+from unittest.mock import patch
 from uuid import UUID
 
-from payments import gateway_events, gateways
-from payments.gateways import sandbox
-from payments.gateways.sandbox_models import SandboxPayment
-from payments.models import Payment, SavedCard
+from payments import gateway_events, gateways, setups
+from payments.gateways import sandbox, sandbox_setups
+from payments.gateways.base import GatewayPayment
+from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxSetup
+from payments.models import Payment, PaymentSetup, SavedCard
 from tests.factories_people import SandboxCardFactory, SavedCardFactory
+from tests.payments.gateway_helpers import card
 from tests.payments.machine.world import Customer
 
 # The outcomes of a payment with a card that a setup has saved.
@@ -19,6 +25,17 @@ CARDS = {
     "asks, then declines": "action_then_declined",
     "declines": "declined_when_charged",
 }
+# The numbers that customers enter for a setup.
+NUMBERS = {
+    "good": "4242424242424242",
+    "asks": "4000002760003184",
+    "asks, then declines": "4000008400001629",
+    "declines": "4000000000000341",
+    "refused": "4000000000000002",
+}
+# Authorizations end this long after the payment was begun. So a renewal (B16.10) is due after half
+# an hour, and again after each one. Here, nothing happens to those that were not renewed.
+AUTHORIZATION_LIFE = dt.timedelta(hours=24, minutes=30)
 
 
 @dataclass(frozen=True)
@@ -53,8 +70,29 @@ class Bank(Protocol):
     def get_keys(self) -> set[UUID]:
         """The keys of all payments with money, authorized or captured."""
 
-    def send_event(self, payment: Payment, now: object) -> None:
-        """Report a change of the payment, whether there was one or not."""
+    def send_event(self, payment: Payment, now: dt.datetime) -> None:
+        """Report a change of the payment twice, whether there was one or not."""
+
+    def repeat_events(self, now: dt.datetime) -> None:
+        """Send the latest events again, with the same ids."""
+
+    def limit_authorizations(self) -> AbstractContextManager[object]:
+        """Let authorizations end after AUTHORIZATION_LIFE."""
+
+    # --- Payment setups --------------------------------------------------------------------------
+
+    def enter_card(self, setup: PaymentSetup, kind: str) -> None:
+        """The customer enters a card of that kind, if the setup is open."""
+
+    def refuse_setup(self, setup: PaymentSetup) -> None:
+        """The customer does not confirm the card at the bank."""
+
+    def send_setup_event(self, setup: PaymentSetup, now: dt.datetime) -> None: ...
+
+    def get_setup_state(self, setup: PaymentSetup) -> str:
+        """The state as GatewaySetup has it, but succeeded even if the card was deleted since."""
+
+    def has_card(self, reference: str) -> bool: ...
 
 
 class SandboxBank:
@@ -87,6 +125,50 @@ class SandboxBank:
         rows = SandboxPayment.objects.filter(state__in=["authorized", "captured"])
         return set(rows.values_list("key", flat=True))
 
-    def send_event(self, payment: Payment, now: object) -> None:
+    def send_event(self, payment: Payment, now: dt.datetime) -> None:
+        # The sandbox has no webhook: this is what one does.
         assert gateways.get_current_gateway().name == "sandbox"
-        gateway_events.refresh(payment, now=now)
+        for _ in range(2):
+            gateway_events.refresh(payment, now=now)
+            payment.refresh_from_db()
+
+    def repeat_events(self, now: dt.datetime) -> None:
+        for payment in Payment.objects.order_by("-pk")[:2]:
+            self.send_event(payment, now)
+
+    def limit_authorizations(self) -> AbstractContextManager[object]:
+        original = sandbox.to_gateway_payment
+
+        def to_gateway_payment(payment: SandboxPayment) -> GatewayPayment:
+            result = original(payment)
+            if result.state != "authorized" or payment.created_at is None:
+                return result
+            until = payment.created_at + AUTHORIZATION_LIFE
+            return dataclasses.replace(result, authorized_until=until)
+
+        return patch.object(sandbox, "to_gateway_payment", to_gateway_payment)
+
+    # --- Payment setups --------------------------------------------------------------------------
+
+    def enter_card(self, setup: PaymentSetup, kind: str) -> None:
+        if secret := self._get_setup_secret(setup):
+            sandbox_setups.confirm_setup(secret, card(NUMBERS[kind]))
+
+    def refuse_setup(self, setup: PaymentSetup) -> None:
+        if secret := self._get_setup_secret(setup):
+            sandbox_setups.refuse_setup(secret)
+
+    def _get_setup_secret(self, setup: PaymentSetup) -> str:
+        rows = SandboxSetup.objects.filter(key=setup.key)
+        return rows.values_list("secret", flat=True).first() or ""
+
+    def send_setup_event(self, setup: PaymentSetup, now: dt.datetime) -> None:
+        for _ in range(2):
+            setups.resolve_setup(setup, now=now)
+            setup.refresh_from_db()
+
+    def get_setup_state(self, setup: PaymentSetup) -> str:
+        return SandboxSetup.objects.get(key=setup.key).state
+
+    def has_card(self, reference: str) -> bool:
+        return SandboxCard.objects.filter(reference=reference).exists()

@@ -4,13 +4,15 @@ import datetime as dt
 from collections.abc import Iterator
 from decimal import Decimal
 
+from django.conf import settings
 from django.db.models import Sum
 
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.booking import integrity
 from reservations.models import AllowanceEntry, PromoCode, Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
-from tests.payments.machine.banks import Bank, Money
+from roombook.backoffice.models import AuditEntry
+from tests.payments.machine.banks import Bank
 
 MINUTE = dt.timedelta(minutes=1)
 # PAYMENT_ACTION_MINUTES.
@@ -44,6 +46,10 @@ def _find_problems_of(reservation: Reservation, bank: Bank) -> Iterator[str]:
     if any(each.captures > 1 for each in money) or sum(each.captures for each in money) > 1:
         yield f"captured more than once: {money}"
     kept = sum((each.kept for each in money), Decimal(0))
+    for payment in payments:
+        spare = bank.get_money(payment.spare_key) if payment.spare_key else None
+        if spare and spare.captures:
+            yield f"captured under the spare key: {spare}"
     # The gateway may have executed a refund that we still call due.
     due = sum((each.amount for each in _get_due_refunds(payments)), Decimal(0))
     price = reservation.total_cost
@@ -58,7 +64,7 @@ def _find_problems_of(reservation: Reservation, bank: Bank) -> Iterator[str]:
         if reservation.booked_at is None or reservation.booked_at >= reservation.start:
             yield "was booked after its start"
     elif reservation.status == Status.CANCELLED:
-        fee = _get_fee(money, reservation)
+        fee = _calculate_fee(reservation)
         if fee not in {kept, kept - due}:
             yield f"{kept} charged, {due} to be refunded, and the fee is {fee}"
     elif 0 not in {kept, kept - due}:
@@ -74,9 +80,29 @@ def _get_due_refunds(payments: list[Payment]) -> list[Refund]:
     ]
 
 
-def _get_fee(money: list[Money], reservation: Reservation) -> Decimal:
-    captured = sum((each.amount for each in money if each.captures), Decimal(0))
-    return captured - (reservation.refund_promised or 0)
+def _calculate_fee(reservation: Reservation) -> Decimal:
+    """The fee of a cancelled reservation by its policy (B15.4), whatever was promised."""
+    at, booked_at = reservation.cancelled_at, reservation.booked_at
+    if at is None or booked_at is None or not _was_confirmed(reservation):
+        return Decimal(0)
+    notice = dt.timedelta(hours=reservation.cancellation_notice_hours)
+    grace = reservation.cancellation_grace_minutes * MINUTE
+    is_free = at <= reservation.start - notice or at <= min(booked_at + grace, reservation.start)
+    return Decimal(0) if is_free else reservation.total_cost
+
+
+def _was_confirmed(reservation: Reservation) -> bool:
+    """Whether it was Confirmed until it was cancelled, by its history."""
+    entries = AuditEntry.objects.filter(object_id=reservation.pk)
+    changes = entries.order_by("-pk").values_list("changes", flat=True)
+    return [Status.CONFIRMED, Status.CANCELLED] in (each.get("status") for each in changes)
+
+
+def is_overdue(reservation: Reservation, now: dt.datetime) -> bool:
+    """Whether a request may have expired: it has begun, or was not answered in time."""
+    patience = dt.timedelta(hours=settings.PENDING_HOURS)
+    booked_at = reservation.booked_at
+    return reservation.start <= now or (booked_at is not None and booked_at + patience <= now)
 
 
 def find_late_holds(now: dt.datetime) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Planted defects: each breaks one rule of docs/checkout.md, and the machine has to find it."""
 
 import dataclasses
+import datetime as dt
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -8,20 +9,53 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
-from django.db.models import F
+from django.db.models import F, Q
+from hypothesis import strategies as st
 
-from payments import gateway_events, gateways, lifecycle, refunds
-from payments.gateways.base import GatewayPayment, GatewayUnavailable
+from payments import gateway_events, gateways, lifecycle, refunds, saved_cards, setups
+from payments.gateways.base import GatewayPayment, GatewaySetup, GatewayUnavailable
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
-from payments.models import Payment, PaymentState
-from reservations.booking import authorization, payment_recovery
-from reservations.models import PromoCode
+from payments.models import Payment, PaymentSetup, PaymentState, RefundState, SavedCard
+from reservations.booking import (
+    approval,
+    authorization,
+    authorization_renewal,
+    cancellation,
+    payment_recovery,
+)
+from reservations.models import PromoCode, Reservation
 from reservations.models.status import Status
 from reservations.pricing import bill
+from roombook.errors import ReservationNotOpen
+from tests.payments.machine.beginnings import DIRECTED, Beginning, any_beginning
 
 Defect: TypeAlias = Callable[[], AbstractContextManager[Any]]
 DEFECTS: dict[str, Defect] = {}
+# The beginnings (of beginnings.py) that lead to defects which other examples rarely reach.
+DIRECTIONS = {
+    "book_after_the_start_of_the_meeting": "nobody asks until the meeting",
+    "cancel_although_it_is_refused": "a booking is cancelled after its start",
+    "charge_no_cancellation_fee": "a booking is cancelled late",
+    "close_requests_too_early": "a request is expired too early",
+    "delete_the_new_card": "a setup completes twice",
+    "end_a_setup_only_here": "a setup is never finished",
+    "end_a_setup_twice": "a setup completes twice",
+    "exchange_the_keys_of_a_declined_renewal": "a renewal is declined",
+    "exchange_the_keys_of_an_answered_request": "a request is answered during its renewal",
+    "hold_longer_with_each_checkout": "the first Checkout dies, and a later one waits",
+    "keep_the_former_card": "a setup completes twice",
+    "let_an_old_setup_replace_a_newer_card": "an old setup ends after a newer card was saved",
+    "refund_under_a_new_key": "a cancellation dies while it refunds",
+    "take_a_missing_refund_for_done": "the gateway is silent during a cancellation",
+    "void_no_spare_authorization": "a renewal dies",
+    "void_without_calling_off": "the customer confirms what is called off",
+}
+
+
+def get_beginning(name: str) -> st.SearchStrategy[Beginning]:
+    """How the examples begin that are to find the defect."""
+    return DIRECTED[DIRECTIONS[name]] if name in DIRECTIONS else any_beginning
 
 
 def plant(owner: Any, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -117,6 +151,25 @@ def wait_for_ever(original, payment, result, **kwargs):
     return original(payment, result, **kwargs) if result is None else False
 
 
+@plant(lifecycle, "_mark_called_off")
+def void_without_calling_off(original, payment):
+    return True
+
+
+@plant(authorization, "_wait_for_customer")
+def hold_longer_with_each_checkout(original, reservation, payment):
+    until = dt.datetime.now(dt.UTC) + dt.timedelta(minutes=15)
+    payment.action_until = payment.lease_until = until
+    payment.save(update_fields=["action_until", "lease_until"])
+
+
+@plant(authorization, "apply_authorization")
+def book_after_the_start_of_the_meeting(original, payment, result, *, now, **kwargs):
+    if result.state == "authorized":
+        now = min(now, payment.reservation.start - dt.timedelta(seconds=1))
+    return original(payment, result, now=now, **kwargs)
+
+
 @plant(gateway_events, "refresh")
 def trust_the_webhook_without_asking(original, payment, *, now):
     if payment.state != PaymentState.STARTED or payment.action_until is None:
@@ -182,3 +235,91 @@ def count_the_promo_code_twice(original, reservation, **kwargs):
 @plant(refunds, "create_refund")
 def cancel_without_a_refund(original, payment, **kwargs):
     pass
+
+
+@plant(refunds, "execute_refund")
+def refund_under_a_new_key(original, refund, *, now):
+    refund.key = uuid.uuid4()
+    return original(refund, now=now)
+
+
+@plant(refunds, "execute_refund")
+def take_a_missing_refund_for_done(original, refund, *, now):
+    try:
+        return original(refund, now=now)
+    except GatewayUnavailable:
+        return refunds._close_refund(refund, RefundState.DONE, now)
+
+
+@plant(cancellation, "_get_terms")
+def charge_no_cancellation_fee(original, reservation, payment, *, now):
+    return original(reservation, payment, now=min(now, reservation.free_cancellation_until))
+
+
+# --- Bookings that their customers know of --------------------------------------------------------
+
+
+@plant(cancellation, "_cancel")
+def cancel_although_it_is_refused(original, reservation_id, **kwargs):
+    try:
+        return original(reservation_id, **kwargs)
+    except ReservationNotOpen:
+        booked = Reservation.objects.filter(pk=reservation_id, status=Status.CONFIRMED)
+        booked.update(status=Status.CANCELLED, cancelled_at=kwargs["now"], refund_promised=0)
+        raise
+
+
+@plant(approval, "_find")
+def close_requests_too_early(original, condition, *, status):
+    is_request = status == Status.PENDING
+    return original(condition | Q(pk__gt=0) if is_request else condition, status=status)
+
+
+# --- Renewals of authorizations -------------------------------------------------------------------
+
+
+@plant(authorization_renewal, "_void_spare")
+def void_no_spare_authorization(original, payment, **kwargs):
+    Payment.objects.filter(pk=payment.pk).update(is_spare_due=False)
+    return payment
+
+
+@plant(authorization_renewal, "_exchange_keys")
+def exchange_the_keys_of_a_declined_renewal(original, payment, key, result, *, now):
+    return original(payment, key, dataclasses.replace(result, state="authorized"), now=now)
+
+
+@plant(authorization_renewal, "_exchange_keys")
+def exchange_the_keys_of_an_answered_request(original, payment, key, result, *, now):
+    Payment.objects.filter(pk=payment.pk).update(spare_key=F("key"), key=key)
+
+
+# --- Payment setups -------------------------------------------------------------------------------
+
+
+@plant(SandboxGateway, "cancel_setup")
+def end_a_setup_only_here(original, self, reference):
+    found = self.find_setup(reference)
+    return found if found.card else GatewaySetup("expired", reference)
+
+
+@plant(setups, "_replace_saved_card")
+def delete_the_new_card(original, setup, card, **kwargs):
+    original(setup, card, **kwargs)
+    return setup.gateway, card.reference
+
+
+@plant(setups, "resolve_setup")
+def let_an_old_setup_replace_a_newer_card(original, setup, *, now, keeps_newer_card=False):
+    return original(setup, now=now)
+
+
+@plant(setups, "_end_setup")
+def end_a_setup_twice(original, setup, state, message):
+    PaymentSetup.objects.filter(pk=setup.pk).update(state=state, message=message)
+    return True
+
+
+@plant(saved_cards, "replace_saved_card")
+def keep_the_former_card(original, saved):
+    return original(saved) if not SavedCard.objects.filter(user=saved.user).exists() else None

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 import time_machine
 from django.db import transaction
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.factories_reservations import NOW
 from tests.payments.machine.banks import Bank, SandboxBank
+from tests.payments.machine.beginnings import Beginning, any_beginning
 from tests.payments.machine.machine import CheckoutMachine
 from tests.payments.machine.world import World
 
@@ -26,7 +28,12 @@ def no_logs() -> Iterator[None]:
 
 
 def run_machine(
-    examples: int, *, bank: Bank | None = None, steps: int = 20, is_repeatable: bool = True
+    examples: int,
+    *,
+    bank: Bank | None = None,
+    beginning: st.SearchStrategy[Beginning] = any_beginning,
+    steps: int = 20,
+    is_repeatable: bool = True,
 ) -> dict[str, int]:
     """Run that many examples, and return counts. Raises what the machine has found.
 
@@ -34,6 +41,7 @@ def run_machine(
     """
     phases = [Phase.generate]
     CheckoutMachine.bank = bank or SandboxBank()
+    CheckoutMachine.beginnings = beginning
     CheckoutMachine.counts = {}
     with no_logs(), transaction.atomic():
         # As the block around a test case.

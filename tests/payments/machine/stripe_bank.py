@@ -1,9 +1,12 @@
 """The same customers and banks at the stand-in for Stripe, through its real SDK."""
 
+import datetime as dt
 import json
 import time
+from contextlib import AbstractContextManager
 from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
 import stripe
@@ -11,19 +14,21 @@ from django.test import Client
 
 from payments import gateways
 from payments.gateways.stripe.gateway import StripeGateway
-from payments.models import Payment, SavedCard
+from payments.models import Payment, PaymentSetup, SavedCard
 from tests.factories_people import SavedCardFactory
 from tests.payments.gateway_helpers import card
-from tests.payments.machine.banks import Money
+from tests.payments.machine.banks import AUTHORIZATION_LIFE, Money
 from tests.payments.machine.world import Customer
 from tests.payments.webhooks.helpers import PATH, SECRET
-from tests.stripe_server import StripeServer
+from tests.stripe_server import StripeServer, operations
+from tests.stripe_server.setups import OPEN_STATUSES
 
 NUMBERS = {
     "good": "4242424242424242",
     "asks": "4000002760003184",
     "asks, then declines": "4000002760003184",
     "declines": "4000000000000341",
+    "refused": "4000000000000002",
 }
 STATES = {
     "requires_action": "action_required",
@@ -40,12 +45,14 @@ class StripeBank:
     def __init__(self, server: StripeServer) -> None:
         self.server = server
         self.declining: set[str] = set()
+        self.sent: list[str] = []
 
     def reset(self) -> None:
         """Forget everything, as the database does after each example."""
         for values in (self.server.test.objects, self.server.test.outcomes):
             values.clear()
         self.server.requests.clear()
+        self.sent.clear()
 
     def save_card(self, customer: Customer, kind: str) -> None:
         SavedCard.objects.filter(user=customer.user).delete()
@@ -104,17 +111,60 @@ class StripeBank:
             if each["status"] in {"requires_capture", "succeeded"}
         }
 
-    def send_event(self, payment: Payment, now: object) -> None:
+    def send_event(self, payment: Payment, now: dt.datetime) -> None:
         for intent in self._get_intents(payment.key):
-            event = self.server.event("payment_intent.amount_capturable_updated", intent)
-            body = json.dumps(event)
-            signature = stripe.WebhookSignature.generate_signature_header(
-                body, SECRET, int(time.time())
-            )
-            response = Client().post(
-                PATH,
-                data=body,
-                content_type="application/json",
-                headers={"Stripe-Signature": signature},
-            )
-            assert response.status_code in {200, 503}, response.content
+            self._send("payment_intent.amount_capturable_updated", intent)
+
+    def _send(self, kind: str, subject: dict[str, Any]) -> None:
+        self.sent.append(json.dumps(self.server.event(kind, subject)))
+        for _ in range(2):
+            self._deliver(self.sent[-1])
+
+    def _deliver(self, body: str) -> None:
+        signature = stripe.WebhookSignature.generate_signature_header(
+            body, SECRET, int(time.time())
+        )
+        response = Client().post(
+            PATH,
+            data=body,
+            content_type="application/json",
+            headers={"Stripe-Signature": signature},
+        )
+        assert response.status_code in {200, 503}, response.content
+
+    def repeat_events(self, now: dt.datetime) -> None:
+        for body in self.sent[-3:]:
+            self._deliver(body)
+
+    def limit_authorizations(self) -> AbstractContextManager[object]:
+        return patch.object(operations, "WEEK_SECONDS", int(AUTHORIZATION_LIFE.total_seconds()))
+
+    # --- Payment setups --------------------------------------------------------------------------
+
+    def _get_setup_intent(self, setup: PaymentSetup) -> dict[str, Any] | None:
+        found = self.server.test.objects.get(setup.reference.partition("/")[0])
+        return found if found and found["status"] in OPEN_STATUSES else None
+
+    def enter_card(self, setup: PaymentSetup, kind: str) -> None:
+        if intent := self._get_setup_intent(setup):
+            self.server.confirm_setup(intent, NUMBERS[kind])
+
+    def refuse_setup(self, setup: PaymentSetup) -> None:
+        if intent := self._get_setup_intent(setup):
+            self.server.fail_setup(intent)
+
+    def send_setup_event(self, setup: PaymentSetup, now: dt.datetime) -> None:
+        found = self.server.test.objects.get(setup.reference.partition("/")[0])
+        if found and found["status"] == "succeeded":
+            self._send("setup_intent.succeeded", found)
+        elif found and found["last_setup_error"]:
+            self._send("setup_intent.setup_failed", found)
+
+    def get_setup_state(self, setup: PaymentSetup) -> str:
+        intent = self.server.test.objects.get(setup.reference.partition("/")[0], {})
+        states = {"succeeded": "succeeded", "canceled": "expired"}
+        return states.get(intent.get("status"), "open")
+
+    def has_card(self, reference: str) -> bool:
+        method = self.server.test.objects.get(reference.rpartition("/")[2])
+        return method is not None and method["customer"] is not None
