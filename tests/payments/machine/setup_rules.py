@@ -104,6 +104,7 @@ class SetupRules(MachineBase):
     @precondition(lambda self: any(self.setups))
     @rule(number=customers, kind=st.sampled_from(ENTERED), fault=faults, completes=st.booleans())
     def enter_card(self, number: int, kind: str, fault: Fault | None, completes: bool) -> None:
+        number = number if self.setups[number] else 1 - number
         self.act("enter_card", *self.get_own(number), kind=kind)
         if completes:
             self.run(fault, "complete_setup", *self.get_own(number))
