@@ -46,7 +46,7 @@ def with_fault(
         steps = [undisturbed(before)] if before else []
         steps.append((name, Fault(kind, place, meanwhile)))
         steps += [undisturbed(after)] if after else []
-        return Beginning(tuple(steps), **fields)  # type: ignore[arg-type]
+        return Beginning(tuple(steps), **fields)
 
     return places.map(build)
 
