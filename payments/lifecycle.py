@@ -98,9 +98,11 @@ def create_payment(
 
 
 def authorize_payment(
-    payment: Payment, source: Card | SavedCard, *, description: str
+    payment: Payment, source: Card | SavedCard, *, description: str, on_session: bool
 ) -> GatewayPayment:
-    """Authorize the amount at the gateway. The answer can be action_required (`is_confirmable`).
+    """Authorize the amount at the gateway.
+
+    With `on_session`, for a card that `is_confirmable`, the answer can be action_required.
 
     Raises GatewayUnavailable if the outcome is unknown.
     """
@@ -110,7 +112,7 @@ def authorize_payment(
         currency=payment.currency,
         source=to_gateway_source(source),
         description=description,
-        on_session=is_confirmable(source),
+        on_session=on_session,
     )
 
 

@@ -74,17 +74,22 @@ def require_credit(user: User, amount: Decimal) -> None:
 
     Call it before the locks of the room and the reservation (see booking/locks.py).
     """
-    limit = User.objects.lock(user.pk).credit_limit
-    if not limit:
-        raise InvalidRequest({"gateway": NO_CREDIT})
+    refusal = get_credit_refusal(User.objects.lock(user.pk), amount)
+    if refusal:
+        raise InvalidRequest({"gateway": refusal})
+
+
+def get_credit_refusal(user: User, amount: Decimal) -> str:
+    """Say why the customer cannot owe this amount too; empty if they can."""
+    if not user.credit_limit:
+        return NO_CREDIT
     owed = get_owed_amount(user)
-    if owed + amount > limit:
-        raise InvalidRequest(
-            {
-                "gateway": f"This customer owes {money.format_amount(owed)} of at most"
-                f" {money.format_amount(limit)}. Choose another way of payment."
-            }
-        )
+    if owed + amount <= user.credit_limit:
+        return ""
+    return (
+        f"This customer owes {money.format_amount(owed)} of at most"
+        f" {money.format_amount(user.credit_limit)}. Choose another way of payment."
+    )
 
 
 @in_transaction

@@ -206,6 +206,7 @@ LABELS = {
     "promo_code": "Promo code",
     "allowances": "Included hours",
     "mail": "E-mail",
+    "saved_card_consent": "The customer agreed to charge",
     "hours_override_reason": "Outside opening hours",
     "checked_in_at": "Checked in",
 }

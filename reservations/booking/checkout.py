@@ -19,6 +19,7 @@ import datetime as dt
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import ParamSpec
 
 from django.conf import settings
@@ -58,11 +59,17 @@ ACTION_REQUIRED = "ActionRequired"
 
 @dataclass(frozen=True, slots=True)
 class PaymentMethod:
-    """How the customer wants to pay. It is validated only if there is something to pay."""
+    """How the customer wants to pay. It is validated only if there is something to pay.
+
+    `one_time_card` is a card that the gateway stores, and that is not the account's saved card.
+    Without `is_customer_present`, nobody can confirm the payment at the bank.
+    """
 
     use_saved_card: bool = False
     card: CardFields | None = None
     save_card: bool = False
+    one_time_card: SavedCard | None = None
+    is_customer_present: bool = True
 
 
 def _reports_outcome(function: Callable[P, Reservation]) -> Callable[P, Reservation]:
@@ -94,9 +101,14 @@ def check_out(
     user: User,
     payment_method: PaymentMethod,
     partner_code: str = "",
+    shown_total: Decimal | None = None,
+    by: User | None = None,
     now: dt.datetime,
 ) -> Reservation:
     """Pay for a draft and book it. Safe to call again after any failure.
+
+    `by` is the member of staff who does it for the customer `user` (B26), and `shown_total` the
+    total that a page of this service has just shown.
 
     Returns the reservation with status Confirmed, Pending or Processing: the payment is not
     resolved yet, or the customer has to confirm it at the bank (`Reservation.waiting_payment`).
@@ -115,16 +127,17 @@ def check_out(
         return draft
     partner = get_partner(partner_code, user=user, now=now)
     source = _get_payment_source(draft, payment_method, now)
-    if lifecycle.is_confirmable(source):
+    if payment_method.is_customer_present and lifecycle.is_confirmable(source):
         _report_refused_confirmation(draft, source)
-    claims.require_current_price(draft, by=user, now=now)
-    may_wait = lifecycle.is_confirmable(source)
+    actor = by or user
+    claims.require_current_price(draft, shown_total=shown_total, by=actor, now=now)
+    may_wait = payment_method.is_customer_present and lifecycle.is_confirmable(source)
     reservation, payment = wait_for_others(
-        lambda: _claim(draft, partner=partner, may_wait=may_wait, now=now)
+        lambda: _claim(draft, partner=partner, may_wait=may_wait, by=actor, now=now)
     )
     if payment is None or source is None:
         return reservation
-    reservation = _pay(reservation, payment, source, now=now)
+    reservation = _pay(reservation, payment, source, may_wait=may_wait, by=actor, now=now)
     if (
         payment_method.save_card
         and isinstance(source, Card)
@@ -183,6 +196,8 @@ def _get_payment_source(
     """Return the card to charge, or None if there is nothing to pay."""
     if not reservation.total_cost:
         return None
+    if payment_method.one_time_card:
+        return payment_method.one_time_card
     return lifecycle.get_payment_source(
         reservation.user,
         use_saved=payment_method.use_saved_card,
@@ -224,7 +239,7 @@ def _limit_waiting_payments(user: User) -> None:
 
 @in_transaction
 def _claim(
-    draft: Reservation, *, partner: Partner | None, may_wait: bool, now: dt.datetime
+    draft: Reservation, *, partner: Partner | None, may_wait: bool, by: User, now: dt.datetime
 ) -> tuple[Reservation, Payment | None]:
     """Claim everything that the booking needs, and create its payment if it costs something.
 
@@ -241,7 +256,7 @@ def _claim(
     gateway = gateways.get_current_gateway()
     if not reservation.total_cost:
         authorization.book(
-            reservation, is_live_payment=gateway.is_live, by=user, partner=partner, now=now
+            reservation, is_live_payment=gateway.is_live, by=by, partner=partner, now=now
         )
         return reservation, None
     # Begin only here, so that a double click is one attempt. `apply_authorization` ends it.
@@ -251,7 +266,7 @@ def _claim(
         _limit_waiting_payments(user)
     reservation.transition_to(
         Status.PROCESSING,
-        by=user,
+        by=by,
         now=now,
         # Also if it is None: a declined attempt may have stored a partner.
         partner=partner,
@@ -281,19 +296,28 @@ def _consume_and_roll_back(draft: Reservation, *, now: dt.datetime) -> None:
 
 
 def _pay(
-    reservation: Reservation, payment: Payment, source: Card | SavedCard, *, now: dt.datetime
+    reservation: Reservation,
+    payment: Payment,
+    source: Card | SavedCard,
+    *,
+    may_wait: bool,
+    by: User,
+    now: dt.datetime,
 ) -> Reservation:
     """Authorize, apply the authorization, capture."""
     try:
         result = lifecycle.authorize_payment(
-            payment, source, description=f"Reservation {payment.reservation_id}"
+            payment,
+            source,
+            description=f"Reservation {payment.reservation_id}",
+            on_session=may_wait,
         )
     except GatewayUnavailable:
         # The outcome is unknown, so the slot stays held until the payment is resolved.
         rows = Reservation.objects.select_related("room__center")
         return _require_submitted(rows.get(pk=payment.reservation_id))
     reservation, payment = authorization.apply_authorization(
-        payment, result, room_id=reservation.room_id, by=reservation.user, now=now
+        payment, result, room_id=reservation.room_id, by=by, now=now
     )
     if payment.state == PaymentState.DECLINED:
         raise CardDeclined(payment.message)

@@ -128,7 +128,7 @@ def test_history_names_who_approved(office):
 
 
 def test_reservation_page_offers_available_actions(office, clock):
-    assert offered(office, make_draft()) == ["move", "adjust", "hold", "cancel"]
+    assert offered(office, make_draft()) == ["take-payment", "move", "adjust", "hold", "cancel"]
     assert offered(office, make_pending_booking()) == [
         "approve",
         "decline",

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from payments.models import Payment, Refund, RefundState
 from reservations.booking.cancellation import cancel
-from reservations.booking.manual_checkout import take_manual_payment
+from reservations.booking.taking_payment import take_manual_payment
 from roombook.backoffice.models import AuditEntry
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
 from tests.factories_reservations import NOW, make_draft

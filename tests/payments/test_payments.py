@@ -72,7 +72,9 @@ def card(ada, **fields):
 
 
 def authorized(payment, ada):
-    outcome = lifecycle.authorize_payment(payment, card(ada), description="Reservation 1")
+    outcome = lifecycle.authorize_payment(
+        payment, card(ada), description="Reservation 1", on_session=False
+    )
     return record_gateway_result(payment, outcome, now=NOW + MINUTE)
 
 
@@ -117,7 +119,7 @@ def test_second_open_payment_of_a_reservation_is_refused_by_the_database(start, 
 def test_second_payment_is_possible_after_a_decline(start, ada):
     first = start()
     outcome = lifecycle.authorize_payment(
-        first, card(ada, credit_card_number="4000000000009995"), description=""
+        first, card(ada, credit_card_number="4000000000009995"), description="", on_session=False
     )
     first = record_gateway_result(first, outcome, now=NOW)
 
@@ -128,7 +130,7 @@ def test_second_payment_is_possible_after_a_decline(start, ada):
 
 def test_repeated_or_outdated_gateway_result_changes_nothing(start, ada):
     payment = start()
-    held = lifecycle.authorize_payment(payment, card(ada), description="")
+    held = lifecycle.authorize_payment(payment, card(ada), description="", on_session=False)
     payment = record_gateway_result(payment, held, now=NOW)
     assert record_gateway_result(payment, held, now=NOW + MINUTE).authorized_at == NOW
 
@@ -155,7 +157,7 @@ def test_fetch_gateway_status_finds_an_authorization_without_answer(start, ada):
     payment = start()
     SandboxFault.objects.create(operation="authorize", kind="timeout_after", times=1)
     with pytest.raises(GatewayUnavailable):
-        lifecycle.authorize_payment(payment, card(ada), description="")
+        lifecycle.authorize_payment(payment, card(ada), description="", on_session=False)
 
     assert list(Payment.objects.stale(NOW)) == []
     assert list(Payment.objects.stale(NOW + MINUTE)) == [payment]
@@ -166,12 +168,15 @@ def test_fetch_gateway_status_voids_an_unknown_key(start, ada):
     payment = start()
     SandboxFault.objects.create(operation="authorize", kind="timeout_before", times=1)
     with pytest.raises(GatewayUnavailable):
-        lifecycle.authorize_payment(payment, card(ada), description="")
+        lifecycle.authorize_payment(payment, card(ada), description="", on_session=False)
 
     status = lifecycle.fetch_gateway_status(payment, now=NOW)
     assert record_gateway_result(payment, status, now=NOW).state == "voided"
     # The delayed worker is too late.
-    assert lifecycle.authorize_payment(payment, card(ada), description="").state == "voided"
+    assert (
+        lifecycle.authorize_payment(payment, card(ada), description="", on_session=False).state
+        == "voided"
+    )
 
 
 def test_capture_of_expired_authorization_becomes_voided(start, ada):
@@ -310,7 +315,9 @@ def test_expired_or_foreign_saved_card_raises_no_saved_card(ada):
 
 def test_authorize_with_the_saved_card(start, ada):
     payment = start()
-    outcome = lifecycle.authorize_payment(payment, SavedCardFactory(user=ada), description="")
+    outcome = lifecycle.authorize_payment(
+        payment, SavedCardFactory(user=ada), description="", on_session=False
+    )
     assert outcome.state == "authorized"
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from payments.models import Payment, Refund
-from reservations.booking import cancellation, checkout, integrity, manual_checkout
+from reservations.booking import cancellation, checkout, integrity, taking_payment
 from reservations.models import AllowanceEntry, BookingChange, PromoRedemption
 from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE, TRIGGERS
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -170,7 +170,7 @@ def rows(db):
     checkout.check_out(discounted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     plain, other, cancelled, draft = make_booking(), make_booking(), make_booking(), make_draft()
     cancellation.cancel(cancelled.pk, now=NOW)
-    in_cash = manual_checkout.take_manual_payment(
+    in_cash = taking_payment.take_manual_payment(
         make_draft(), gateway="cash", by=AdministratorFactory(), now=NOW
     )
     cancellation.cancel(in_cash.pk, now=NOW)

@@ -9,12 +9,12 @@ from payments import manual_payments, refunds
 from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund, RefundState
 from reservations.booking import alerts, approval, claims, integrity
 from reservations.booking.cancellation import cancel
-from reservations.booking.manual_checkout import (
+from reservations.booking.price_adjustments import adjust_price
+from reservations.booking.taking_payment import (
     ALREADY_BOOKED,
     NOT_PERMITTED,
     take_manual_payment,
 )
-from reservations.booking.price_adjustments import adjust_price
 from reservations.models.status import Status
 from reservations.notifications import confirmation
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable

@@ -23,6 +23,7 @@ from reservations.admin.actions.status_actions import (
     UndoCheckInAction,
     UndoNoShowAction,
 )
+from reservations.admin.actions.take_payment import TakePaymentAction
 from reservations.models import Reservation
 
 # By name, in the order in which a page offers them.
@@ -33,6 +34,7 @@ ACTIONS: dict[str, Action] = {
         DeclineAction(),
         CheckInAction(),
         UndoCheckInAction(),
+        TakePaymentAction(),
         RescheduleAction(),
         AdjustPriceAction(),
         ExtendHoldAction(),

@@ -58,6 +58,7 @@ class Action:
     # The heading of the page, and the label of its button.
     title: ClassVar[str]
     confirm_label: ClassVar[str]
+    is_primary: ClassVar[bool] = False
     is_dangerous: ClassVar[bool] = False
     # Another action undoes it and no money moves, so it is done without a preview.
     is_immediate: ClassVar[bool] = False

@@ -23,6 +23,7 @@ from roombook import money
 class ApproveAction(Action):
     name, label, icon = "approve", "Approve", "check_circle"
     title, confirm_label = "Approve this request?", "Approve"
+    is_primary = True
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         return reservation.status == Status.PENDING

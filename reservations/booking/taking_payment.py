@@ -1,7 +1,8 @@
-"""Staff book a draft that was paid without a gateway: in cash, at a terminal or on account (B26).
+"""Staff take the payment of a draft, and book it (B26).
 
-No gateway is called, so that one transaction claims everything, records the payment and books the
-reservation: after a crash there is either all of it or nothing.
+In cash, at a terminal or on account, no gateway is called. So one transaction claims everything,
+records the payment and books the reservation: after a crash there is either all of it or nothing.
+The saved card is charged by a checkout.
 """
 
 import datetime as dt
@@ -11,12 +12,13 @@ from django.db import IntegrityError
 
 from accounts import roles
 from accounts.models import User
-from payments import gateways
+from payments import gateways, saved_cards
 from payments.gateways.manual import ACCOUNT
 from payments.manual_payments import record_manual_payment, require_credit
 from payments.models import PaymentPurpose
-from reservations.booking import authorization, claims
-from reservations.models import Reservation
+from reservations.booking import authorization, checkout, claims
+from reservations.booking.locks import lock_reservation
+from reservations.models import Reservation, history
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
@@ -44,6 +46,37 @@ def take_manual_payment(
     if draft.is_new:
         claims.require_current_price(draft, shown_total=shown_total, by=by, now=now)
     return _book(draft, gateway=gateway, reference=reference, by=by, now=now)
+
+
+def charge_saved_card(
+    draft: Reservation, *, shown_total: Decimal | None, by: User, now: dt.datetime
+) -> Reservation:
+    """Charge the customer's saved card, to which they have agreed, and book the draft (B26.6).
+
+    The consent is recorded first. The customer is not there to confirm the payment at the bank, so
+    the card is declined if the bank asks for that.
+
+    Raises the errors of `check_out`.
+    """
+    _record_consent(draft, by=by, now=now)
+    return checkout.check_out(
+        draft.pk,
+        user=draft.user,
+        payment_method=checkout.PaymentMethod(use_saved_card=True, is_customer_present=False),
+        shown_total=shown_total,
+        by=by,
+        now=now,
+    )
+
+
+@in_transaction
+def _record_consent(draft: Reservation, *, by: User, now: dt.datetime) -> None:
+    reservation = lock_reservation(draft.pk, room_id=draft.room_id)
+    if not reservation.is_new:
+        raise ReservationNotOpen(ALREADY_BOOKED)
+    card = saved_cards.get_usable_saved_card(draft.user, now=now)
+    consent = f"{card.brand} ending {card.last4}"
+    history.record_changes(reservation, {"saved_card_consent": (None, consent)}, by=by, now=now)
 
 
 @in_transaction
