@@ -57,40 +57,45 @@ class ReservationHistoryEntry:
     changes: list[tuple[str, str, str]]
 
 
-def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -> dict[str, object]:
-    """The template context; ``reservation`` has its relations loaded."""
-    center = reservation.room.center
-
-    def is_permitted(permission: str) -> bool:
-        return roles.has_permission(user, permission, center.pk)
-
-    can_see_customer = is_permitted(roles.VIEW_USER)
-    can_see_payments = is_permitted(roles.VIEW_PAYMENT)
-    payments = []
-    if can_see_payments:
-        rows = reservation.payments.prefetch_related("refunds", "disputes").order_by("pk")
-        payments = list(rows[:MAX_ROWS])
+def build_summary_context(
+    reservation: Reservation, user: "User", *, now: dt.datetime
+) -> dict[str, object]:
+    """The template context of what is most important; ``reservation`` has its relations loaded."""
+    can_see_customer = roles.has_permission(user, roles.VIEW_USER, reservation.room.center_id)
     services = reservation.chosen_services.select_related("service").order_by("service__position")
-    subject_key = emails.get_subject_key(reservation)
     return {
         "reservation": reservation,
-        "zone": center.zone,
-        "zone_name": format_time_zone(center, reservation.start),
         "status": render_status_badge(reservation, now=now),
-        "place_and_time": format_place_and_time(reservation),
         "actions": get_available_actions(user, reservation, now=now),
         "overrun_url": get_overrun_urls([reservation], user, now=now).get(reservation.pk, ""),
         "booking": list(
             _describe_booking(reservation, user, now, can_see_customer=can_see_customer)
         ),
+        "total": money.format_amount(reservation.total_cost),
+        "services": list(services),
+        "can_see_customer": can_see_customer,
+    }
+
+
+def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -> dict[str, object]:
+    """The template context; ``reservation`` has its relations loaded."""
+    center = reservation.room.center
+    can_see_payments = roles.has_permission(user, roles.VIEW_PAYMENT, center.pk)
+    payments = []
+    if can_see_payments:
+        rows = reservation.payments.prefetch_related("refunds", "disputes").order_by("pk")
+        payments = list(rows[:MAX_ROWS])
+    subject_key = emails.get_subject_key(reservation)
+    return {
+        **build_summary_context(reservation, user, now=now),
+        "zone": center.zone,
+        "zone_name": format_time_zone(center, reservation.start),
+        "place_and_time": format_place_and_time(reservation),
         "terms": list(_describe_terms(reservation)),
         "lines": list(reservation.line_items.order_by("position")),
-        "total": money.format_amount(reservation.total_cost),
         "reduced_by": money.format_amount(reservation.reduced_by) if reservation.reduced_by else "",
-        "services": list(services),
         "discounts": list(_describe_discounts(reservation)),
-        "can_see_customer": can_see_customer,
-        "can_see_attendees": is_permitted(roles.VIEW_ATTENDEE),
+        "can_see_attendees": roles.has_permission(user, roles.VIEW_ATTENDEE, center.pk),
         "attendees": list(reservation.attendees.order_by("-is_creator", "pk")[:MAX_ROWS]),
         "can_see_payments": can_see_payments,
         "payments": payments,

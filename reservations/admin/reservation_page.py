@@ -25,7 +25,7 @@ from reservations.admin.formatting import (
     render_status_badge,
 )
 from reservations.models import Reservation
-from roombook.backoffice.model_admin import redirect_not_found
+from roombook.backoffice.model_admin import is_fragment_request, redirect_not_found
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.errors import DomainError
 from roombook.ids import parse_id
@@ -57,7 +57,10 @@ class ReservationPageMixin(ModelAdminBase):
         form_url: str = "",
         extra_context: dict[str, object] | None = None,
     ) -> HttpResponse:
-        """Show the reservation. There is no form: each action has a page of its own."""
+        """Show the reservation, or a summary of it beside the timeline.
+
+        There is no form: each action has a page of its own.
+        """
         reservation = self._get_reservation(request, object_id)
         if reservation is None:
             return redirect_not_found(request)
@@ -65,13 +68,17 @@ class ReservationPageMixin(ModelAdminBase):
             raise PermissionDenied
         if request.method not in {"GET", "HEAD"}:
             return HttpResponseNotAllowed(["GET", "HEAD"])
-        staff = roles.get_staff(request)
+        staff, now = roles.get_staff(request), timezone.now()
+        if is_fragment_request(request):
+            context = reservation_details.build_summary_context(reservation, staff, now=now)
+            template = "admin/reservations/reservation_summary.html"
+            return TemplateResponse(request, template, context)
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "original": reservation,
             "title": str(reservation),
-            **reservation_details.build_context(reservation, staff, now=timezone.now()),
+            **reservation_details.build_context(reservation, staff, now=now),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/reservations/reservation.html", context)
@@ -135,8 +142,7 @@ class ReservationPageMixin(ModelAdminBase):
             "submitted": _get_submitted_values(form),
             "back_url": get_reservation_url(reservation.pk),
         }
-        is_fragment = request.headers.get("X-Requested-With") == "fetch"
-        template = "action_preview.html" if is_fragment else "action.html"
+        template = "action_preview.html" if is_fragment_request(request) else "action.html"
         return TemplateResponse(request, f"admin/reservations/{template}", context)
 
 

@@ -42,7 +42,7 @@ from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.pricing import bill, promo_codes
 from reservations.pricing.quote import Quote, QuoteLine
-from roombook import money
+from roombook import dates, money
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
@@ -60,6 +60,10 @@ class RoomSlot:
     @property
     def span(self) -> Span:
         return Span(self.start, self.end)
+
+    @property
+    def key(self) -> str:
+        return build_slot_key(self.room.pk, self.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,11 @@ def can_reschedule(reservation: Reservation, *, now: dt.datetime) -> bool:
     return reservation.status in RESCHEDULABLE_STATUSES and reservation.start > now
 
 
+def build_slot_key(room_id: int, span: Span) -> str:
+    """Return what identifies a room and a time, so that a stale page is noticed."""
+    return f"{room_id}/{span.start.timestamp():.0f}/{span.end.timestamp():.0f}"
+
+
 def get_waiver_refusal(user: User, *rooms: MeetingRoom) -> str:
     """Return why the user cannot waive the difference between these rooms; empty if they can."""
     for room in rooms:
@@ -108,6 +117,7 @@ def preview(
     start: dt.datetime,
     end: dt.datetime,
     waiver: str = "",
+    expected_slot: str = "",
     by: User,
     now: dt.datetime,
 ) -> RescheduleResult:
@@ -117,6 +127,7 @@ def preview(
     """
     lock_drafts_of_customer(reservation_id, now=now)
     reservation, room = lock_for_rescheduling(reservation_id, room_id)
+    _require_slot(reservation, expected_slot)
     new = _validate(reservation, room, start, end, now)
     result = _begin(reservation, new)
     evaluation = _evaluate(reservation, new, now)
@@ -144,6 +155,7 @@ def reschedule(
     start: dt.datetime,
     end: dt.datetime,
     waiver: str = "",
+    expected_slot: str = "",
     expected_total: Decimal | None = None,
     by: User,
     now: dt.datetime,
@@ -151,7 +163,8 @@ def reschedule(
     """Reschedule a reservation. Times without an offset are local to the new center.
 
     `waiver` is the reason for waiving the difference to a higher price. `expected_total` is the new
-    total in the preview: if it has changed since then, nothing is done.
+    total in the preview, and `expected_slot` the key of the room and time that the user saw: if one
+    has changed since then, nothing is done.
 
     Raises:
         SlotUnavailable, ReservationNotOpen, InvalidRequest, NotFound, PromoCodeInvalid,
@@ -160,6 +173,7 @@ def reschedule(
     """
     lock_drafts_of_customer(reservation_id, now=now)
     reservation, room = lock_for_rescheduling(reservation_id, room_id)
+    _require_slot(reservation, expected_slot)
     new = _validate(reservation, room, start, end, now)
     _evaluate(reservation, new, now).raise_if_unavailable()
     old_hold, old_override = reservation.hold_until, reservation.hours_override_reason
@@ -215,6 +229,16 @@ def describe_room(room: MeetingRoom) -> str:
 
 
 # --- Validation ----------------------------------------------------------------------------------
+
+
+def _require_slot(reservation: Reservation, expected_slot: str) -> None:
+    """Raise ReservationNotOpen if the reservation has moved since the user saw it."""
+    if expected_slot not in {"", build_slot_key(reservation.room_id, reservation.span)}:
+        room = reservation.room
+        time = dates.format_span(reservation.start, reservation.end, room.center.zone)
+        raise ReservationNotOpen(
+            f"It was moved meanwhile, to {describe_room(room)}, {time}. Nothing was changed."
+        )
 
 
 def _validate(

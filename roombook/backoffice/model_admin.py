@@ -187,6 +187,11 @@ def render_in_time_zone(
     return response
 
 
+def is_fragment_request(request: HttpRequest) -> bool:
+    """Whether a script of the back office asks for a part of a page."""
+    return request.headers.get("X-Requested-With") == "fetch"
+
+
 def redirect_not_found(request: HttpRequest) -> HttpResponse:
     """Return the response for a row that does not exist, or that the user may not view."""
     messages.warning(request, "Not found.")

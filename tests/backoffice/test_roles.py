@@ -138,7 +138,7 @@ def test_custom_pages_require_their_permission(actor, rows, world):
                 method, query = actor.client.post, {"center": center.pk, "room": room.pk}
             elif name == "reservations_draft_customers":
                 query = {"term": "foreign"}
-            elif name in ("reservations_timeline", "centers_rate_choices"):
+            elif name.startswith(("reservations_timeline", "centers_rate_choices")):
                 query = {"center": center.pk}
             elif name == "reservations_room_week":
                 query = {"room": room.pk}

@@ -45,7 +45,8 @@ def bookings_of(answer):
     return [
         (row.title, item)
         for row in answer.context["timeline"].rows
-        for item in row.items
+        for track in row.tracks
+        for item in track.items
         if hasattr(item, "status")
     ]
 
@@ -54,7 +55,8 @@ def free_slots_of(answer):
     return [
         item
         for row in answer.context["timeline"].rows
-        for item in row.items
+        for track in row.tracks
+        for item in track.items
         if not hasattr(item, "status")
     ]
 
@@ -74,7 +76,7 @@ def test_day_timeline_shows_bookings(office, room):
     assert (bar.name, bar.time, bar.status) == ("Ada Lovelace", "09:00-12:00", "Confirmed")
     # Open 8 to 18, shown 7 to 19: 09:00 is two of twelve hours from the left.
     assert bar.style == f"left:{100 * 2 / 12:.4f}%;width:25.0000%;--lane:0"
-    label = f"Confirmed: Ada Lovelace 09:00-12:00, Boardroom, reservation {booking.pk}"
+    label = f"Ada Lovelace 09:00-12:00 Confirmed, Boardroom, reservation {booking.pk}"
     page = reverse("admin:reservations_reservation_change", args=[booking.pk])
     assert f'href="{page}"' in answer.text
     assert f'aria-label="{label}"' in answer.text
@@ -104,7 +106,9 @@ def test_day_timeline_shows_draft_until_hold_expires(office, room, clock):
     made = make_draft(room=room)
     answer = office.get(DAY, day_of(room))
     [(_, bar)] = bookings_of(answer)
-    assert bar.label.startswith("Draft, held until Mon 2027-03-01 09:15 MST: Ada Lovelace")
+    assert bar.label.startswith(
+        "Ada Lovelace 09:00-12:00 Draft, held until Mon 2027-03-01 09:15 MST, "
+    )
     clock.move_to(made.hold_until)
     assert bookings_of(office.get(DAY, day_of(room))) == []
 
@@ -143,7 +147,7 @@ def test_day_timeline_marks_closures_hours_and_turnaround(office, room):
     Closure.objects.create(
         center=room.center, room=other, starts_at=START, ends_at=START + HOUR, reason="Paint"
     )
-    marks = row_of(office.get(DAY, day_of(room)), "Boardroom").marks
+    marks = row_of(office.get(DAY, day_of(room)), "Boardroom").tracks[0].marks
     assert [mark.kind for mark in marks] == [
         *("closed", "closed", "closure", "turnaround", "turnaround")
     ]
@@ -184,7 +188,7 @@ def test_week_timeline_day_with_clock_change_has_own_ticks(office, room):
     answer = office.get(WEEK, {"room": room.pk, "date": "2027-03-14", "hours": "all"})
     rows = answer.context["timeline"].rows
     assert [row.title for row in rows[-2:]] == ["Sat 2027-03-13", "Sun 2027-03-14"]
-    assert [len(row.ticks) for row in rows] == [0, 0, 0, 0, 0, 0, 23]
+    assert [len(row.tracks[0].ticks) for row in rows] == [0, 0, 0, 0, 0, 0, 23]
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Apia", "Asia/Kolkata", "Pacific/Honolulu"])

@@ -38,6 +38,7 @@ class ActionPreview:
 
     ``email`` is the e-mail as it would go to the customer; it is not stored.
     The expected amounts come back with the confirmation, so that the action fails if they changed.
+    If the action moves no money and can be undone, ``undo`` is what to submit for that.
     """
 
     facts: list[tuple[str, str]] = field(default_factory=list)
@@ -47,6 +48,7 @@ class ActionPreview:
     email: OutboxMessage | None = None
     expected_amount: Decimal | None = None
     expected_old_total: Decimal | None = None
+    undo: dict[str, str] = field(default_factory=dict)
 
 
 class Action:

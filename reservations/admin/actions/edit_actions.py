@@ -61,6 +61,8 @@ class RescheduleAction(Action):
                 ("Free cancellation until", free_until),
                 describe_email(reservation, "with the new time"),
             ]
+        if not result.problems and not result.difference and not result.waived:
+            preview.undo = _build_undo(reservation, old, new)
         return preview
 
     def execute(self, request: ActionRequest) -> str:
@@ -80,6 +82,28 @@ def _get_target(data: Mapping[str, Any]) -> dict[str, Any]:
         "start": data["start"],
         "end": data["end"],
         "waiver": data.get("waiver", ""),
+        "expected_slot": data["expected_slot"],
+    }
+
+
+def _build_undo(
+    reservation: Reservation, old: rescheduling.RoomSlot, new: rescheduling.RoomSlot
+) -> dict[str, str]:
+    """What has to be submitted to move the reservation back, if that would restore it exactly.
+
+    An override of the opening hours would be lost, and a local time that occurs twice is the first.
+    """
+    start, end = (at.astimezone(old.room.center.zone) for at in (old.start, old.end))
+    if reservation.hours_override_reason or start.fold or end.fold:
+        return {}
+    return {
+        "room": str(old.room.pk),
+        "start_0": f"{start:%Y-%m-%d}",
+        "start_1": f"{start:%H:%M}",
+        "end_0": f"{end:%Y-%m-%d}",
+        "end_1": f"{end:%H:%M}",
+        "expected_slot": new.key,
+        "expected_amount": str(reservation.total_cost),
     }
 
 

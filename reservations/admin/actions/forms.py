@@ -59,6 +59,7 @@ class RescheduleForm(ActionForm):
         widget=UnfoldAdminTextInputWidget,
         help_text="The reason, which the bill shows. Leave empty to waive nothing.",
     )
+    expected_slot = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def prepare(self) -> None:
         row = self.reservation
@@ -67,6 +68,7 @@ class RescheduleForm(ActionForm):
             "room": row.room_id,
             "start": row.start.astimezone(zone).replace(tzinfo=None),
             "end": row.end.astimezone(zone).replace(tzinfo=None),
+            "expected_slot": rescheduling.build_slot_key(row.room_id, row.span),
             **self.initial,
         }
         # The page would name a refused room, so rooms of other centers are no choice.

@@ -21,6 +21,7 @@ class TimelineOptions:
     now: dt.datetime
     whole_day: bool
     can_add: bool
+    can_change: bool
     can_override_hours: bool
 
 
@@ -43,14 +44,14 @@ def find_free_slots(
     options: TimelineOptions,
 ) -> Iterator[TimelineFreeSlot]:
     """The free slots of a room; outside opening hours only if the user can override them."""
-    if not options.can_add or not _is_bookable(axis, room, options.now):
+    page = get_new_reservation_url(axis, room, options)
+    if not page:
         return
     if axis.span.start < options.now:
         taken = [*taken, Span(axis.span.start, options.now)]
     closed_spans = find_gaps(axis.span, open_spans)
     if room.center.is_after_hours_support_enabled:
         open_spans, closed_spans = [axis.span], []
-    page = reverse("admin:reservations_reservation_add")
     for is_closed, unavailable in ((False, closed_spans), (True, open_spans)):
         if is_closed and not options.can_override_hours:
             continue
@@ -63,12 +64,19 @@ def find_free_slots(
             time = geometry.format_span(slot.proposed, axis)
             label = f"New draft: {room.name}, {dates.format_day(axis.day)}, {time}"
             yield TimelineFreeSlot(
-                href=f"{page}?room={room.pk}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
+                href=f"{page}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
                 style=axis.format_style(slot.piece),
                 label=f"{label} (outside opening hours)" if is_closed else label,
                 is_closed=is_closed,
                 start=slot.piece.start,
             )
+
+
+def get_new_reservation_url(axis: TimelineAxis, room: MeetingRoom, options: TimelineOptions) -> str:
+    """The page of a new reservation of the room; "" if the user can make none on that day."""
+    if not options.can_add or not _is_bookable(axis, room, options.now):
+        return ""
+    return f"{reverse('admin:reservations_reservation_add')}?room={room.pk}"
 
 
 def _is_bookable(axis: TimelineAxis, room: MeetingRoom, now: dt.datetime) -> bool:

@@ -16,7 +16,7 @@ from centers.span import Span, get_local_midnight
 from roombook import dates
 
 HOURS_PER_DAY = 24
-HOUR = timedelta(hours=1)
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 # No offset has had a finer resolution since 1972.
 QUARTER = timedelta(minutes=15)
 # The hours that are shown on a day without opening hours and bookings.
@@ -63,6 +63,15 @@ class TimelineAxis:
             for at in _get_full_hours(self.span, self.zone)
         ]
 
+    def get_clock(self) -> list[tuple[int, str]]:
+        """The local time at the start of the axis, and each time that the clock changes.
+
+        As pairs of minutes since the start of the axis and the local time at that point. It is ""
+        during the second occurrence of a repeated hour: a local time without an offset means the
+        first one.
+        """
+        return _get_clock(self.span, self.zone)
+
     def split_at_hours(self, span: Span) -> Iterator[Span]:
         """The parts of a span between full hours."""
         hours = _get_full_hours(self.span, self.zone)
@@ -76,6 +85,19 @@ def _get_full_hours(span: Span, zone: tzinfo) -> tuple[datetime, ...]:
     count = -(-span.duration // QUARTER)
     quarters = (span.start + number * QUARTER for number in range(count))
     return tuple(at for at in quarters if not at.astimezone(zone).minute)
+
+
+@lru_cache(maxsize=64)
+def _get_clock(span: Span, zone: tzinfo) -> list[tuple[int, str]]:
+    clock, former = [], None
+    for at in _get_quarters(span.start, span.end):
+        local = at.astimezone(zone)
+        state = (local.utcoffset(), local.fold)
+        if state != former:
+            text = "" if local.fold else f"{local:%Y-%m-%dT%H:%M}"
+            clock.append(((at - span.start) // MINUTE, text))
+        former = state
+    return clock
 
 
 def build_axis(

@@ -1,4 +1,4 @@
-"""The pages of the timeline: a day of a center, and a week of a room."""
+"""The pages of the timeline: a day or a week of a center, and a week of a room."""
 
 import datetime as dt
 from typing import Any
@@ -7,25 +7,35 @@ from django import forms
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.cache import get_conditional_response
 
 from accounts import roles
 from centers.models import Center, MeetingRoom
 from reservations.admin.formatting import format_time_zone
 from reservations.admin.forms import YEARS, CenterSearchField
-from reservations.admin.timeline import timeline_view
+from reservations.admin.timeline import geometry
 from reservations.admin.timeline.free_slots import TimelineOptions
-from reservations.admin.timeline.timeline_view import STATUS_SIGNS
+from reservations.admin.timeline.timeline_view import (
+    CenterDayTimeline,
+    CenterWeekTimeline,
+    RoomWeekTimeline,
+)
+from reservations.admin.timeline.tracks import STATUS_SIGNS
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from roombook import dates
+from roombook.backoffice.model_admin import is_fragment_request
 from roombook.backoffice.widgets import INPUT_CLASSES, DateTextInput
 from roombook.ids import parse_id
 
 # One of these permissions is enough.
 VIEW_PERMISSIONS = (roles.VIEW_RESERVATION, roles.CHANGE_RESERVATION)
+# In the session: the center that the user has seen last.
+LAST_CENTER = "timeline_center"
 DAY, WEEK = dt.timedelta(days=1), dt.timedelta(days=7)
 
 LEGEND = [(status.value, sign, status.label) for status, sign in STATUS_SIGNS.items()]
@@ -41,73 +51,82 @@ class TimelinePages:
         view = self.site.admin_view
         return [
             path("timeline/", view(self.show_day), name="reservations_timeline"),
-            path("timeline/week/", view(self.show_week), name="reservations_room_week"),
+            path(
+                "timeline/center/", view(self.show_center_week), name="reservations_timeline_week"
+            ),
+            path("timeline/week/", view(self.show_room_week), name="reservations_room_week"),
         ]
 
-    def show_day(self, request: HttpRequest) -> HttpResponse:
-        """The rooms of a center on a day. Without parameters the first center, today."""
+    def show_day(self, request: HttpRequest) -> HttpResponseBase:
+        """The rooms of a center on a day. Without parameters the last center, today."""
         roles.require_permission(request, *VIEW_PERMISSIONS)
         center = _get_center(request)
         if center is None:
-            return self._render(request, "Timeline")
+            return self._render(request, None, {"title": "Timeline"})
         options = _get_options(request, center)
-        today = options.now.astimezone(center.zone).date()
-        day = _get_day(request, today)
-        timeline = timeline_view.build_day_timeline(center, day, options)
-        no_rows = "This center has no active rooms."
-        if timeline is None:
-            no_rows = "This day does not exist in the time zone of the center."
-        return self._render(
-            request,
-            f"{center.name}, {dates.format_day(day)}",
-            CenterDayForm(_get_visible_centers(request), center, day),
-            **_describe_day(center, day, options),
-            timeline=timeline,
-            day_links=[
-                ("Previous day", "chevron_left", day - DAY),
-                ("Today", "", today),
-                ("Next day", "chevron_right", day + DAY),
-            ],
-            heading="Room",
-            no_rows=no_rows,
-        )
+        day = _get_day(request, options.now.astimezone(center.zone).date())
+        axis = geometry.build_axis(day, center.zone)
+        context = {
+            "title": f"{center.name}, {dates.format_day(day)}",
+            "form": CenterDayForm(_get_visible_centers(request), center, day),
+            **_describe_page(center, day, options, "day"),
+        }
+        timeline = CenterDayTimeline(center, axis, options) if axis else None
+        return self._render(request, timeline, context)
 
-    def show_week(self, request: HttpRequest) -> HttpResponse:
+    def show_center_week(self, request: HttpRequest) -> HttpResponseBase:
+        """The rooms of a center on the days of a week, from Monday on."""
+        roles.require_permission(request, *VIEW_PERMISSIONS)
+        center = _get_center(request)
+        if center is None:
+            return self._render(request, None, {"title": "Timeline"})
+        options = _get_options(request, center)
+        day = _get_day(request, options.now.astimezone(center.zone).date())
+        context = {
+            "title": _format_week(center.name, day),
+            "form": CenterWeekForm(_get_visible_centers(request), center, day),
+            **_describe_page(center, day, options, "center-week"),
+        }
+        return self._render(request, CenterWeekTimeline(center, _get_monday(day), options), context)
+
+    def show_room_week(self, request: HttpRequest) -> HttpResponseBase:
         """A room on the days of a week, from Monday on."""
         room = _get_room(request)
-        center = room.center
-        options = _get_options(request, center)
-        today = options.now.astimezone(center.zone).date()
-        day = _get_day(request, today)
-        monday = day - day.weekday() * DAY
-        return self._render(
-            request,
-            f"{room.name}, {dates.format_day(monday)} - {dates.format_day(monday + 6 * DAY)}",
-            RoomWeekForm(center.rooms.order_by("name", "pk"), room, day),
-            **_describe_day(center, day, options),
-            timeline=timeline_view.build_week_timeline(room, monday, options),
-            day_links=[
-                ("Previous week", "chevron_left", day - WEEK),
-                ("This week", "", today),
-                ("Next week", "chevron_right", day + WEEK),
-            ],
-            heading="Day",
-            is_week=True,
-        )
+        options = _get_options(request, room.center)
+        day = _get_day(request, options.now.astimezone(room.center.zone).date())
+        context = {
+            "title": _format_week(room.name, day),
+            "form": RoomWeekForm(room.center.rooms.order_by("name", "pk"), room, day),
+            "room": room,
+            **_describe_page(room.center, day, options, "room-week"),
+        }
+        return self._render(request, RoomWeekTimeline(room, _get_monday(day), options), context)
 
     def _render(
         self,
         request: HttpRequest,
-        title: str,
-        form: forms.Form | None = None,
-        **context: object,
-    ) -> HttpResponse:
+        timeline: CenterDayTimeline | CenterWeekTimeline | RoomWeekTimeline | None,
+        context: dict[str, Any],
+    ) -> HttpResponseBase:
+        """The page. Its script gets the rows only, or 304 if it shows the same already."""
+        is_fragment = is_fragment_request(request)
+        etag = timeline.data.compute_etag() if timeline else None
+        if is_fragment and (unchanged := get_conditional_response(request, etag)):
+            return unchanged
+        context |= {
+            "timeline": timeline.build() if timeline else None,
+            "etag": etag,
+            # A page that only asks for news must not take the messages of another one.
+            "has_messages": is_fragment and "If-None-Match" not in request.headers,
+        }
+        if is_fragment:
+            template = "admin/reservations/timeline_rows.html"
+            headers = {"ETag": etag} if etag else None
+            return TemplateResponse(request, template, context, headers=headers)
         context = {
             **self.site.each_context(request),
-            "title": title,
-            "content_title": title,
-            "form": form,
-            "media": form.media if form else "",
+            "content_title": context["title"],
+            "media": context["form"].media if "form" in context else "",
             "legend": LEGEND,
             **context,
         }
@@ -124,6 +143,12 @@ class CenterDayForm(forms.Form):
         super().__init__(initial={"center": center.pk, "date": day}, auto_id="timeline-%s")
         field: Any = self.fields["center"]
         field.queryset = centers
+
+
+class CenterWeekForm(CenterDayForm):
+    """Selects the center and the week."""
+
+    date = forms.DateField(label="Week of", widget=DateTextInput)
 
 
 class RoomWeekForm(forms.Form):
@@ -150,12 +175,16 @@ def _get_visible_centers(request: HttpRequest) -> QuerySet[Center]:
 
 
 def _get_center(request: HttpRequest) -> Center | None:
+    """The center of the query; without one the last that the user has seen, or the first."""
     centers = _get_visible_centers(request).prefetch_related("opening_hours", "rooms")
     if not request.GET.get("center"):
-        return centers.order_by("rank", "name_folded", "pk").first()
+        last = centers.filter(pk=request.session.get(LAST_CENTER, 0)).first()
+        return last or centers.order_by("rank", "name_folded", "pk").first()
     center = centers.filter(pk=parse_id(request.GET["center"]) or 0).first()
     if center is None:
         raise Http404("Not found.")
+    if request.session.get(LAST_CENTER) != center.pk:
+        request.session[LAST_CENTER] = center.pk
     return center
 
 
@@ -190,13 +219,41 @@ def _get_options(request: HttpRequest, center: Center) -> TimelineOptions:
     return TimelineOptions(
         now=timezone.now(),
         whole_day=request.GET.get("hours") == "all",
+        can_change=roles.has_permission(user, roles.CHANGE_RESERVATION, center.pk),
         can_add=roles.has_permission(user, roles.ADD_RESERVATION, center.pk),
         can_override_hours=roles.has_permission(user, OVERRIDE_OPENING_HOURS, center.pk),
     )
 
 
-def _describe_day(center: Center, day: dt.date, options: TimelineOptions) -> dict[str, object]:
+def _get_monday(day: dt.date) -> dt.date:
+    return day - day.weekday() * DAY
+
+
+def _format_week(name: str, day: dt.date) -> str:
+    monday = _get_monday(day)
+    return f"{name}, {dates.format_day(monday)} - {dates.format_day(monday + 6 * DAY)}"
+
+
+def _describe_page(
+    center: Center, day: dt.date, options: TimelineOptions, view: str
+) -> dict[str, object]:
+    """The context of a page; ``view`` is day, center-week or room-week."""
     noon = dt.datetime.combine(day, dt.time(12), tzinfo=center.zone)
-    zone_name = format_time_zone(center, noon)
-    whole_day = options.whole_day
-    return {"center": center, "day": day, "zone_name": zone_name, "whole_day": whole_day}
+    unit, step, this = ("day", DAY, "Today") if view == "day" else ("week", WEEK, "This week")
+    no_rows = "This center has no active rooms."
+    if view == "day" and geometry.build_axis(day, center.zone) is None:
+        no_rows = "This day does not exist in the time zone of the center."
+    return {
+        "center": center,
+        "day": day,
+        "zone_name": format_time_zone(center, noon),
+        "whole_day": options.whole_day,
+        "view": view,
+        "heading": "Day" if view == "room-week" else "Room",
+        "no_rows": no_rows,
+        "day_links": [
+            (f"Previous {unit}", "chevron_left", day - step),
+            (this, "", options.now.astimezone(center.zone).date()),
+            (f"Next {unit}", "chevron_right", day + step),
+        ],
+    }

@@ -1,0 +1,289 @@
+"""The timeline for its scripts: the week of a center, moving, the panel, and asking for changes."""
+
+import datetime as dt
+import json
+import re
+
+import pytest
+from django.urls import reverse
+
+from centers.models import Closure, MeetingRoom
+from reservations.models import Reservation
+from reservations.models.status import Status
+from tests.backoffice.counting import queries_of
+from tests.backoffice.many import many
+from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reservation_pages import action_url, reservation_url
+from tests.factories_centers import MeetingRoomFactory
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    ReservationFactory,
+    make_booking,
+    make_room,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
+
+DAY = reverse("admin:reservations_timeline")
+CENTER_WEEK = reverse("admin:reservations_timeline_week")
+ROOM_WEEK = reverse("admin:reservations_room_week")
+WEDNESDAY = "2027-03-03"
+SCRIPT = {"X-Requested-With": "fetch"}
+
+
+@pytest.fixture
+def room():
+    return make_room()
+
+
+def bars_of(response):
+    return [
+        (row.title, number, item)
+        for row in response.context["timeline"].rows
+        for number, track in enumerate(row.tracks)
+        for item in track.items
+    ]
+
+
+def move(booking, by):
+    booking.start += by
+    booking.end += by
+    booking.save()
+
+
+# The week of a center
+
+
+def test_center_week_shows_bookings_by_room_and_day(office, room):
+    other = MeetingRoomFactory(center=room.center, name="Annex")
+    ReservationFactory(room=room)
+    ReservationFactory(room=other, start=START + 48 * HOUR, end=START + 50 * HOUR)
+
+    page = office.get(CENTER_WEEK, {"center": room.center_id, "date": WEDNESDAY})
+
+    assert [(title, day) for title, day, _ in bars_of(page)] == [("Annex", 4), ("Boardroom", 2)]
+    columns = page.context["timeline"].columns
+    assert (len(columns), columns[0].title) == (7, "Mon 2027-03-01")
+    assert columns[0].is_today
+    assert page.context["title"].endswith("Mon 2027-03-01 - Sun 2027-03-07")
+
+
+def test_center_week_query_count_is_constant(office, room):
+    address = f"{CENTER_WEEK}?center={room.center_id}&date={WEDNESDAY}"
+    few = queries_of(office, address)
+    for number in range(10):
+        other = MeetingRoomFactory(center=room.center, name=f"Room {number}", rate=room.rate)
+        many(other, UserFactory(), 20, start=START)
+    assert queries_of(office, address) == few
+
+
+def test_center_week_without_a_skipped_day_has_six_columns(office):
+    room = make_room(time_zone_id="Pacific/Apia")
+    page = office.get(CENTER_WEEK, {"center": room.center_id, "date": "2011-12-30"})
+    assert len(page.context["timeline"].columns) == 6
+
+
+# The last center
+
+
+def test_timeline_without_center_shows_the_last_center(client, staff, room):
+    second = make_room().center
+    client.force_login(staff("Desk"))
+    client.get(CENTER_WEEK, {"center": second.pk})
+    assert client.get(DAY).context["center"] == second
+    # Once the role there is gone, the center is not shown.
+    client.force_login(staff("Desk", room.center))
+    session = client.session
+    session["timeline_center"] = second.pk
+    session.save()
+    assert client.get(DAY).context["center"] == room.center
+
+
+# Asking for changes
+
+
+@pytest.mark.parametrize("address", [DAY, CENTER_WEEK, ROOM_WEEK])
+def test_unchanged_timeline_is_answered_with_304(office, clock, room, address):
+    query = {"center": room.center_id, "room": room.pk, "date": WEDNESDAY}
+    booking = ReservationFactory(room=room, user=UserFactory(first_name="Ada"))
+    etag = re.search('data-etag="(.+?)"', office.get(address, query).text)[1].replace("&quot;", '"')
+
+    def ask(etag=etag):
+        return office.get(address, query, headers={**SCRIPT, "If-None-Match": etag})
+
+    unchanged = ask()
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+    # A proxy that compresses makes the ETag weak.
+    assert ask(f"W/{etag}").status_code == 304
+    clock.move_to(NOW + MINUTE)
+    assert ask().status_code == 304
+
+    changes = (
+        lambda: move(booking, HOUR),
+        lambda: Reservation.objects.update(status=Status.PENDING),
+        lambda: type(booking.user).objects.filter(pk=booking.user_id).update(first_name="Bo"),
+        lambda: MeetingRoom.objects.filter(pk=room.pk).update(is_blocked=True),
+        lambda: room.center.opening_hours.update(opens=dt.time(6)),
+        lambda: Closure.objects.create(
+            center=room.center, starts_at=START, ends_at=START + HOUR, reason="Drill"
+        ),
+        lambda: clock.move_to(NOW + 10 * MINUTE),
+    )
+    for number, change in enumerate(changes):
+        change()
+        answer = ask(etag)
+        assert answer.status_code == 200, number
+        assert "<html" not in answer.text
+        etag = answer["ETag"]
+        assert ask(etag).status_code == 304, number
+
+
+def test_timeline_is_not_rendered_if_unchanged(office, room, django_assert_max_num_queries):
+    many(room, UserFactory(), 50, start=START)
+    query = {"center": room.center_id, "date": WEDNESDAY}
+    etag = office.get(DAY, query, headers=SCRIPT)["ETag"]
+    with django_assert_max_num_queries(10):
+        answer = office.get(DAY, query, headers={**SCRIPT, "If-None-Match": etag})
+    assert answer.templates == []
+
+
+def test_asking_for_changes_takes_no_messages_of_other_pages(office):
+    booking = make_booking()
+    query = {"center": booking.room.center_id, "date": WEDNESDAY}
+    office.post(action_url(booking, "cancel"), {"confirmed": "yes"})
+
+    polled = office.get(DAY, query, headers={**SCRIPT, "If-None-Match": '"old"'})
+    refreshed = office.get(DAY, query, headers=SCRIPT)
+
+    assert "data-level" not in polled.text
+    assert 'data-level="success"' in refreshed.text
+
+
+# Moving
+
+
+def test_only_bookings_that_can_be_rescheduled_can_be_moved(client, staff, clock, room):
+    ReservationFactory(room=room)
+    ReservationFactory(room=room, start=START - 20 * HOUR, end=START - HOUR)
+    client.force_login(staff("Desk", room.center))
+    query = {"center": room.center_id, "date": WEDNESDAY}
+
+    def movable():
+        return [
+            bar.move_url for _, _, bar in bars_of(client.get(DAY, query)) if hasattr(bar, "name")
+        ]
+
+    # The other one begins on the day before, so that only its end is here.
+    assert [bool(url) for url in movable()] == [False, True]
+    clock.move_to(START)
+    client.force_login(staff("Desk", room.center))
+    assert not any(movable())
+    clock.move_to(NOW)
+    client.force_login(staff("Viewer", room.center))
+    assert not any(movable())
+
+
+def test_track_describes_its_axis_for_scripts(office, room):
+    page = office.get(DAY, {"center": room.center_id, "date": "2027-11-07", "hours": "all"})
+    [track] = page.context["timeline"].rows[0].tracks
+    assert (track.minutes, track.slot_minutes, track.room_id) == (25 * 60, 15, room.pk)
+    assert json.loads(track.clock) == [
+        *([0, "2027-11-07T00:00"], [120, ""], [180, "2027-11-07T02:00"])
+    ]
+
+
+def get_drop(booking, start, *, hours=3, **more):
+    local = start - 7 * HOUR  # Denver, in winter
+    end = local + hours * HOUR
+    return {
+        "room": booking.room_id,
+        "start_0": f"{local:%Y-%m-%d}",
+        "start_1": f"{local:%H:%M}",
+        "end_0": f"{end:%Y-%m-%d}",
+        "end_1": f"{end:%H:%M}",
+        **more,
+    }
+
+
+def find_slot_key(office, booking):
+    query = {"center": booking.room.center_id, "date": WEDNESDAY}
+    [key] = [bar.slot_key for _, _, bar in bars_of(office.get(DAY, query)) if hasattr(bar, "name")]
+    return key
+
+
+def test_move_at_the_same_price_is_undone_unless_it_moved_again(office):
+    booking = make_booking()
+    address = action_url(booking, "move")
+    key = find_slot_key(office, booking)
+    drop = get_drop(booking, START + HOUR, expected_slot=key)
+
+    preview = office.post(address, drop, headers=SCRIPT)
+    assert "data-can-be-undone" in preview.text
+    undo = {**preview.context["preview"].undo, "confirmed": "yes"}
+    assert undo["expected_slot"] != key
+    office.post(address, {**drop, "confirmed": "yes", "expected_amount": "75.00"})
+    booking.refresh_from_db()
+    assert booking.start == START + HOUR
+
+    office.post(address, undo)
+    booking.refresh_from_db()
+    assert (booking.start, booking.total_cost) == (START, 75)
+    # It is where it was, so the undo of the former move is stale.
+    again = office.post(address, undo)
+    assert "It was moved meanwhile, to Boardroom" in messages_of(again)[-1][1]
+
+
+def test_move_of_a_stale_page_is_refused(office):
+    booking = make_booking()
+    key = find_slot_key(office, booking)
+    move(booking, 2 * HOUR)
+    drop = get_drop(booking, START + HOUR, expected_slot=key)
+
+    preview = office.post(action_url(booking, "move"), drop, headers=SCRIPT)
+    forced = office.post(action_url(booking, "move"), {**drop, "confirmed": "yes"})
+
+    text = "It was moved meanwhile, to Boardroom at Glenarm, Wed 2027-03-03 11:00 - 14:00."
+    assert text in words(preview)
+    assert text in messages_of(forced)[0][1]
+    assert Reservation.objects.get().start == START + 2 * HOUR
+
+
+def test_move_at_another_price_has_to_be_confirmed(office):
+    booking = make_booking()
+    drop = get_drop(booking, START, hours=2)
+    preview = office.post(action_url(booking, "move"), drop, headers=SCRIPT)
+    assert "data-can-be-undone" not in preview.text
+    assert 'name="confirmed"' in preview.text
+
+
+# The panel
+
+
+def test_panel_shows_a_summary_with_actions(office):
+    booking = make_booking()
+    booking.user.phone_number = "+1 303 555 0100"
+    booking.user.save()
+    panel = office.get(reservation_url(booking), headers=SCRIPT)
+    text = words(panel)
+    assert "<html" not in panel.text
+    for shown in ("Ada Lovelace", "+1 303 555 0100", "Confirmed", "$75.00", "Open the reservation"):
+        assert shown in text
+    assert action_url(booking, "move") in panel.text
+
+
+def test_panel_shows_viewers_no_personal_data(client, staff):
+    booking = make_booking()
+    booking.user.phone_number = "+1 303 555 0100"
+    booking.user.save()
+    client.force_login(staff("Viewer", booking.room.center))
+    panel = client.get(reservation_url(booking), headers=SCRIPT)
+    assert "Ada Lovelace" in panel.text
+    assert "555" not in panel.text
+    assert booking.user.email not in panel.text
+    assert "/step/" not in panel.text
+    client.force_login(staff("Manager", make_room().center))
+    assert client.get(reservation_url(booking), headers=SCRIPT).status_code == 302

@@ -1,0 +1,213 @@
+"""Task: move a booking by dragging it to another room or time, or by keyboard."""
+
+import datetime as dt
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Locator, Page, expect
+
+from accounts.models import User
+from reservations.booking import approval, rescheduling
+from reservations.demo.accounts import STAFF
+from reservations.models import Reservation
+from tests.browser import accessibility, chromium
+from tests.browser.clicks import Clicks
+from tests.browser.day import open_day, request_for, room
+
+TIMELINE = "/admin/reservations/reservation/timeline/"
+HOUR = dt.timedelta(hours=1)
+
+
+def get_bar(page: Page, reservation: Reservation) -> Locator:
+    return page.locator(f".timeline-booking[href$='/reservation/{reservation.pk}/change/']")
+
+
+def get_track(page: Page, name: str) -> Locator:
+    return page.locator(f".timeline-row[aria-label='{name}'] .timeline-track")
+
+
+def get_x(track: Locator, hour: float) -> float:
+    """Where a local hour is on the screen."""
+    box, first = track.bounding_box(), track.get_attribute("data-clock")
+    assert box is not None
+    assert first is not None
+    begins = int(first.split("T")[1][:2])
+    hours = int(track.get_attribute("data-minutes") or 0) / 60
+    return box["x"] + box["width"] * (hour - begins) / hours
+
+
+def drag(page: Page, start: tuple[str, float], end: tuple[str, float]) -> None:
+    """Drag from one room and local hour to another."""
+    places = []
+    for name, hour in (start, end):
+        track = get_track(page, name)
+        box = track.bounding_box()
+        assert box is not None
+        places.append((get_x(track, hour), box["y"] + box["height"] / 2))
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    page.mouse.move(*places[1], steps=4)
+    page.mouse.up()
+
+
+def get_place(reservation: Reservation) -> tuple[str, int, float]:
+    """The room, the local hour of the start, and the hours."""
+    now = Reservation.objects.select_related("room__center").get(pk=reservation.pk)
+    local = now.start.astimezone(now.room.center.zone)
+    return now.room.name, local.hour, (now.end - now.start) / HOUR
+
+
+@pytest.fixture
+def booking(demo: None) -> Reservation:
+    """A booking of the boardroom from 9 to 11, on a day with a request from 15 to 17."""
+    boardroom = room("Boardroom")
+    day = open_day(boardroom)
+    request_for(boardroom, day, 15)
+    request = request_for(boardroom, day, 9)
+    return approval.approve(request.pk, by=User.objects.get(email=STAFF), now=timezone.now())
+
+
+def open_timeline(page: Page, host: str, booking: Reservation) -> None:
+    day = booking.start.astimezone(booking.room.center.zone).date()
+    page.goto(f"{host}{TIMELINE}?date={day}")
+    expect(get_bar(page, booking)).to_be_visible()
+
+
+def test_booking_is_moved_by_one_drag_and_one_click(desk, live_server, booking):
+    page = desk("desk")
+    clicks = Clicks(page)
+    open_timeline(page, live_server.url, booking)
+    notice, panel = page.locator("#timeline-notice"), page.locator("#timeline-panel")
+
+    # The price stays the same: saved at once, and undone with a click.
+    drag(page, ("Boardroom", 10), ("Boardroom", 12))
+    expect(notice).to_contain_text("Rescheduled to Boardroom")
+    assert get_place(booking) == ("Boardroom", 11, 2)
+    assert clicks.count == 1
+    expect(get_bar(page, booking)).to_contain_text("11:00-13:00")
+    page.get_by_role("button", name="Undo").click()
+    expect(notice).to_contain_text("09:00 - 11:00")
+    assert get_place(booking) == ("Boardroom", 9, 2)
+
+    # A conflict is named, and moves nothing.
+    drag(page, ("Boardroom", 10), ("Boardroom", 15))
+    expect(panel).to_contain_text("Not possible")
+    assert accessibility.scan(page) == []
+    panel.get_by_role("button", name="Close").click()
+    expect(panel).to_be_hidden()
+    assert get_place(booking) == ("Boardroom", 9, 2)
+
+    # A cheaper room, and a shorter meeting: one click confirms that money moves.
+    clicks.count = 0
+    drag(page, ("Boardroom", 10), ("Aspen", 13))
+    expect(panel).to_contain_text("Refund")
+    assert get_place(booking) == ("Boardroom", 9, 2)
+    panel.get_by_role("button", name="Reschedule").click()
+    expect(notice).to_contain_text("will be refunded")
+    assert clicks.count == 2
+    assert get_place(booking) == ("Aspen", 12, 2)
+    expect(page.get_by_role("button", name="Undo")).to_have_count(0)
+    drag(page, ("Aspen", 13.98), ("Aspen", 13))
+    expect(get_bar(page, booking)).to_contain_text("12:00-13:00")
+    assert get_place(booking) == ("Aspen", 12, 1)
+
+    # Free time that is selected is filled in.
+    drag(page, ("Aspen", 15), ("Aspen", 17.5))
+    page.wait_for_url("**/reservation/add/**")
+    expect(page.locator("[name=start_1]")).to_have_value("15:00")
+    expect(page.locator("[name=end_1]")).to_have_value("17:30")
+
+
+def test_stale_timeline_moves_nothing_and_refreshes(desk, live_server, booking):
+    page = desk("desk")
+    open_timeline(page, live_server.url, booking)
+    get_bar(page, booking).click()
+    panel = page.locator("#timeline-panel")
+    expect(panel).to_contain_text(f"Reservation {booking.pk}")
+    panel.get_by_role("button", name="Close").click()
+    expect(get_bar(page, booking)).to_be_focused()
+
+    move_elsewhere(booking)
+    drag(page, ("Boardroom", 10), ("Boardroom", 12))
+    expect(panel).to_contain_text("It was moved meanwhile")
+    expect(get_bar(page, booking)).to_contain_text("12:00-14:00")
+    assert get_place(booking) == ("Boardroom", 12, 2)
+
+    # The page asks for changes, and the open panel and the focus stay.
+    get_bar(page, booking).click()
+    expect(panel).to_contain_text(f"Reservation {booking.pk}")
+    get_bar(page, booking).focus()
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    move_elsewhere(booking, back=True)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(get_bar(page, booking)).to_contain_text("09:00-11:00")
+    expect(get_bar(page, booking)).to_be_focused()
+    expect(panel).to_be_visible()
+
+
+def move_elsewhere(booking: Reservation, *, back: bool = False) -> None:
+    """Move the booking by three hours in another window."""
+    by = 0 if back else 3
+    start, end = booking.start + by * HOUR, booking.end + by * HOUR
+    now = booking.created_at + dt.timedelta(minutes=1)
+    rescheduling.reschedule(
+        booking.pk, room_id=booking.room_id, start=start, end=end, by=booking.user, now=now
+    )
+
+
+def test_booking_is_moved_by_keyboard(desk, live_server, booking):
+    page = desk("desk")
+    open_timeline(page, live_server.url, booking)
+    live = page.locator("#timeline-live")
+    get_bar(page, booking).focus()
+
+    page.keyboard.press("m")
+    expect(live).to_contain_text("Boardroom")
+    page.keyboard.press("ArrowRight")
+    expect(live).to_contain_text("09:15 - 11:15")
+    page.keyboard.press("Escape")
+    expect(live).to_have_text("Not moved.")
+
+    page.keyboard.press("m")
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator("#timeline-notice")).to_contain_text("Rescheduled to Boardroom")
+    expect(get_bar(page, booking)).to_be_focused()
+    assert get_place(booking) == ("Boardroom", 10, 2)
+
+    # To another room, where the price has to be confirmed.
+    page.keyboard.press("m")
+    for _ in range(page.locator(".timeline-row").count()):
+        if (live.text_content() or "").startswith("Aspen"):
+            break
+        page.keyboard.press("ArrowUp")
+    page.keyboard.press("Shift+ArrowLeft")
+    page.keyboard.press("Enter")
+    button = page.locator("#timeline-panel").get_by_role("button", name="Reschedule")
+    expect(button).to_be_visible()
+    for _ in range(3):
+        page.keyboard.press("Tab")
+        if button.evaluate("each => each === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    expect(page.locator("#timeline-notice")).to_contain_text("will be refunded")
+    assert get_place(booking) == ("Aspen", 10, 1.75)
+
+
+def test_phone_opens_the_panel_instead_of_dragging(desk, live_server, booking):
+    page = desk("desk", size=chromium.PHONE)
+    open_timeline(page, live_server.url, booking)
+    get_bar(page, booking).click()
+    panel = page.locator("#timeline-panel")
+    expect(panel).to_contain_text("Customer")
+    expect(panel).to_be_in_viewport()
+    assert accessibility.scan(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    panel.get_by_role("link", name="Reschedule").click()
+    page.wait_for_url("**/step/move/")
+
+    # The week of the center fits, too.
+    page.goto(f"{live_server.url}{TIMELINE}center/")
+    expect(page.locator(".timeline--center-week")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
