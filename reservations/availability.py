@@ -80,13 +80,15 @@ def evaluate(
     excluding: Reservation | None = None,
     turnaround_minutes: int | None = None,
     ignore_opening_hours: bool = False,
+    has_begun: bool = False,
 ) -> Availability:
     """Check everything that can prevent a booking of the room for the span.
 
     `for_user`: this customer's own drafts are not conflicts. `excluding`: the reservation that is
     checked out, approved or rescheduled. `turnaround_minutes`: by default that of the room now.
     `ignore_opening_hours`: a manager has allowed this booking
-    outside the opening hours; every other rule still applies.
+    outside the opening hours; every other rule still applies. `has_begun`: the meeting is running,
+    and is to be extended.
     """
     params: ConflictParams = {
         "room": room.pk,
@@ -103,7 +105,7 @@ def evaluate(
     rules = get_booking_rules(room)
     reasons = [
         *_check_state(room),
-        *_check_window(room, rules, span, now),
+        *([] if has_begun else _check_window(room, rules, span, now)),
         *_check_shape(room, rules, span),
     ]
     if is_outside_opening_hours and not ignore_opening_hours:

@@ -54,7 +54,7 @@ def apply_authorization(
         # Another process is voiding this payment. It stays unresolved until it is voided.
         return reservation, payment
     if was_unresolved and is_waiting:
-        _wait_for_customer(reservation, payment)
+        wait_for_customer(reservation, payment)
         return reservation, payment
     apply_gateway_result(payment, result, now=now)
     if was_unresolved:
@@ -73,7 +73,7 @@ def apply_authorization(
     return reservation, payment
 
 
-def _wait_for_customer(reservation: Reservation, payment: Payment) -> None:
+def wait_for_customer(reservation: Reservation, payment: Payment) -> None:
     """Hold the room until the customer has confirmed the payment at the bank (B21.3).
 
     The time is counted from the Checkout, and ends with the start of the meeting.

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from accounts.models import User
 from payments import gateways, lifecycle
+from payments.models import Payment
 from reservations.booking.claims import get_own_reservation
 from reservations.booking.payment_recovery import finish_checkout
 
@@ -33,7 +34,8 @@ def get_payment_action(
     Raises NotFound, or GatewayUnavailable if the gateway does not answer.
     """
     reservation = get_own_reservation(reservation_id, user)
-    payment = reservation.waiting_payment
+    # Also of a change of the booking (B27).
+    payment = Payment.objects.waiting().filter(reservation=reservation.pk).first()
     if payment is None or payment.action_until is None:
         return reservation.status, None
     result = lifecycle.fetch_gateway_status(payment, now=now)

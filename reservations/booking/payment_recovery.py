@@ -26,7 +26,7 @@ from payments.models import (
     PaymentState,
     Refund,
 )
-from reservations.booking import authorization
+from reservations.booking import authorization, change_authorization
 from reservations.booking.integrity.money import captured_after_cancellation
 from reservations.models import Reservation
 from reservations.models.changes import pays_for_nothing
@@ -80,7 +80,7 @@ def resolvable_payments() -> QuerySet[Payment]:
 
 
 def resolve_payment(payment: Payment, *, calls_off: bool = False, now: dt.datetime) -> Payment:
-    """Fetch the status of an unresolved payment from the gateway, and finish its checkout.
+    """Fetch the status of an unresolved payment from the gateway, and apply it.
 
     A payment that still waits for its customer is not changed.
     """
@@ -93,7 +93,12 @@ def finish_checkout(payment: Payment, result: GatewayPayment, *, now: dt.datetim
     if result.state == "action_required" and payment.action_until is not None:
         # It still waits for its customer, and there is no need to lock the room.
         return payment
-    reservation, payment = authorization.apply_authorization(payment, result, now=now)
+    if payment.purpose == PaymentPurpose.CHANGE:
+        reservation, payment = change_authorization.apply_change_authorization(
+            payment, result, now=now
+        )
+    else:
+        reservation, payment = authorization.apply_authorization(payment, result, now=now)
     payment = lifecycle.record_reported_refunds(payment, result, now=now)
     try_fulfil_obligations(payment, reservation.status, now=now)
     return payment

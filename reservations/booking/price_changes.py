@@ -1,11 +1,11 @@
-"""Price changes of paid bookings, and the refunds that they cause (B15.4).
+"""Price changes of paid bookings, and the refunds that they cause (B15.4, B27).
 
-The card is charged once and never again: the customer agreed to one price. So the price of a
-booking can stay the same or be reduced, but never increase. The reduction is added to `reduced_by`
-in the same transaction that creates the refund. The gateway is called afterwards. If the worker
-dies in between, `reconcile_payments` executes the refund. At any time
+The price of a booking rises only if its customer pays the difference: that is a payment of its own
+(rescheduling.py, changes.py). A reduction is added to `reduced_by` in the same transaction that
+creates the refunds. The gateway is called afterwards. If the worker dies in between,
+`reconcile_payments` executes the refunds. At any time
 
-    amount charged = total cost + reduced by
+    amounts charged = total cost + reduced by
 
 `verify_integrity` checks this.
 """
@@ -21,9 +21,10 @@ from reservations.models.status import Status
 from roombook import money
 from roombook.errors import ReservationNotOpen
 
-MORE_EXPENSIVE = (
-    "It would cost {} more. The card is not charged again: choose what costs no more, or waive the"
-    " difference."
+MORE_EXPENSIVE = "It costs {} more. Choose how the customer pays that, or waive it."
+MORE_EXPENSIVE_REQUEST = (
+    "It would cost {} more, and a request's money is taken as it was reserved. Approve it first,"
+    " or waive the difference."
 )
 CHEAPER_REQUEST = (
     "It would cost {} less, and a request's money is taken as it was reserved. Approve it first:"
@@ -31,11 +32,24 @@ CHEAPER_REQUEST = (
 )
 
 
+class ExtraCharge(ReservationNotOpen):
+    """A booking would cost more, and the difference is neither paid nor waived."""
+
+    def __init__(self, difference: Decimal) -> None:
+        super().__init__(MORE_EXPENSIVE.format(money.format_amount(difference)))
+        self.difference = difference
+
+
 def require_no_extra_charge(reservation: Reservation, *, old_total: Decimal) -> None:
-    """Raise ReservationNotOpen if the card that paid cannot cover the new price of a booking."""
+    """Raise ReservationNotOpen if what was paid cannot cover the new price of a booking.
+
+    Raises its subclass ExtraCharge if the customer can pay the difference.
+    """
     difference = reservation.total_cost - old_total
+    if difference > 0 and reservation.status == Status.PENDING:
+        raise ReservationNotOpen(MORE_EXPENSIVE_REQUEST.format(money.format_amount(difference)))
     if difference > 0:
-        raise ReservationNotOpen(MORE_EXPENSIVE.format(money.format_amount(difference)))
+        raise ExtraCharge(difference)
     if difference < 0 and reservation.status == Status.PENDING:
         raise ReservationNotOpen(CHEAPER_REQUEST.format(money.format_amount(-difference)))
 

@@ -84,7 +84,7 @@ def _book(
     draft: Reservation, *, gateway: str, reference: str, by: User, now: dt.datetime
 ) -> Reservation:
     if gateway == ACCOUNT.name:
-        require_account_payment(draft, by=by)
+        require_account_payment(draft, draft.total_cost, by=by)
     reservation = claims.claim(draft, now=now)
     if not reservation.is_new:
         raise ReservationNotOpen(ALREADY_BOOKED)
@@ -113,11 +113,11 @@ def _book(
     return reservation
 
 
-def require_account_payment(reservation: Reservation, *, by: User) -> None:
-    """Raise InvalidRequest unless staff may charge the total to the customer's account (B26.4).
+def require_account_payment(reservation: Reservation, amount: Decimal, *, by: User) -> None:
+    """Raise InvalidRequest unless staff may charge the amount to the customer's account (B26.4).
 
     Call it first in the transaction: it locks the customer's account.
     """
     if not roles.has_permission(by, roles.TAKE_ON_ACCOUNT, reservation.room.center_id):
         raise InvalidRequest({"gateway": NOT_PERMITTED})
-    require_credit(reservation.user, reservation.total_cost)
+    require_credit(reservation.user, amount)

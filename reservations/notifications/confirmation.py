@@ -56,7 +56,7 @@ def describe_payments(reservation: Reservation, *, verb: str = "was") -> str:
     if not reservation.paid_payments:
         return f"There {verb} nothing to pay."
     amounts = (
-        f"{money.format_amount(each.amount)} {verb} {_describe_charge(each)}"
+        f"{money.format_amount(each.amount)} {verb} {describe_charge(each)}"
         for each in reversed(reservation.paid_payments)
     )
     text = ", and ".join(amounts)
@@ -81,7 +81,8 @@ def describe_authorization(payments: Sequence[Payment]) -> str:
     )
 
 
-def _describe_charge(payment: Payment) -> str:
+def describe_charge(payment: Payment) -> str:
+    """Describe how a payment was made: `charged to Visa ending 4242`."""
     manual = MANUAL_GATEWAYS.get(payment.gateway)
     return manual.charged if manual else f"charged to {describe_card(payment)}"
 
@@ -95,9 +96,16 @@ def describe_refund_target(payments: Sequence[Payment]) -> str:
     return " and ".join(dict.fromkeys(targets))
 
 
-def describe_cards(payments: Sequence[Payment]) -> str:
-    """Describe the cards that paid, the first one first: `Visa ending 4242 and ...`."""
-    return " and ".join(dict.fromkeys(describe_card(each) for each in reversed(payments)))
+def describe_release(reservation: Reservation) -> str:
+    """Describe that authorized amounts are released instead of captured."""
+    payments = reservation.paid_payments
+    if not payments:
+        return "Nothing was charged."
+    amount = money.format_amount(sum((each.amount for each in payments), money.ZERO))
+    if payments[0].is_manual:
+        return f"{amount} is {describe_refund_target(payments)}."
+    cards = " and ".join(dict.fromkeys(map(describe_card, payments)))
+    return f"Nothing was charged. The hold of {amount} on {cards} is released."
 
 
 def describe_card(payment: Payment) -> str:

@@ -27,9 +27,10 @@ from reservations.notifications.calendar import MeetingStatus
 from reservations.notifications.confirmation import (
     describe_authorization,
     describe_booking,
-    describe_cards,
+    describe_charge,
     describe_payments,
     describe_refund_target,
+    describe_release,
 )
 from reservations.notifications.formatting import format_local_time, format_time_range
 from roombook import money
@@ -129,7 +130,7 @@ def send_request_declined(reservation: Reservation, *, message: str = "", now: d
         [
             "We are sorry: the center has declined your request, and the room is not booked.",
             *_split_message(message),
-            _describe_release(reservation),
+            describe_release(reservation),
         ],
         now=now,
     )
@@ -145,7 +146,7 @@ def send_request_expired(reservation: Reservation, *, now: dt.datetime) -> None:
         [
             "We are sorry: the center did not answer your request in time. It has ended, and"
             " the room is not booked.",
-            _describe_release(reservation),
+            describe_release(reservation),
         ],
         now=now,
     )
@@ -162,7 +163,7 @@ def send_authorization_expired(reservation: Reservation, *, now: dt.datetime) ->
         [
             "We are sorry: your bank no longer reserves the money for your request, so it has"
             " ended, and the room is not booked. Please book again.",
-            _describe_release(reservation),
+            describe_release(reservation),
         ],
         now=now,
     )
@@ -192,7 +193,7 @@ def send_cancelled(
     if refund:
         paragraphs.append("Your bank may take some days to show it.")
     elif not fee and reservation.paid_payments:
-        paragraphs.append(_describe_release(reservation))
+        paragraphs.append(describe_release(reservation))
     _enqueue(
         reservation, "cancelled", "Cancelled", "Your reservation is cancelled", paragraphs, now=now
     )
@@ -206,21 +207,28 @@ def send_rescheduled(
     old_start: dt.datetime,
     old_end: dt.datetime,
     refund: Decimal,
+    charge: Decimal,
     now: dt.datetime,
 ) -> None:
-    """Send the new room and time, with a calendar file that updates the customer's calendar."""
+    """Send the new details, with a calendar file that updates the customer's calendar."""
     withdraw_reminder(reservation)
     center = old_room.center
     old_time = format_time_range(center, old_start, old_end)
+    price = "Nothing more is to be paid."
+    if refund:
+        price = _describe_refund(reservation, refund)
+    elif charge:
+        [latest, *_] = reservation.paid_payments
+        price = f"{money.format_amount(charge)} more is {describe_charge(latest)}."
     _enqueue(
         reservation,
         "moved",
-        "Moved",
-        "Your reservation has moved",
+        "Changed",
+        "Your reservation has changed",
         [
             f"It was {collapse_whitespace(old_room.name)} at {collapse_whitespace(center.name)},"
             f" {old_time}. The new details are below, and in the file for your calendar.",
-            _describe_refund(reservation, refund) if refund else "Nothing more is to be paid.",
+            price,
         ],
         terms=_describe_cancellation(reservation, now),
         now=now,
@@ -386,14 +394,3 @@ def _describe_refund(reservation: Reservation, refund: Decimal) -> str:
     if all(each.is_manual for each in payments):
         return text
     return f"{text} Your bank may take some days to show it."
-
-
-def _describe_release(reservation: Reservation) -> str:
-    """Describe that an authorized amount is released instead of captured."""
-    payments = reservation.paid_payments
-    if not payments:
-        return "Nothing was charged."
-    amount = money.format_amount(sum((each.amount for each in payments), money.ZERO))
-    if payments[0].is_manual:
-        return f"{amount} is {describe_refund_target(payments)}."
-    return f"Nothing was charged. The hold of {amount} on {describe_cards(payments)} is released."

@@ -11,6 +11,8 @@ from reservations.admin.actions.base import Action, ActionPreview, ActionRequest
 from reservations.admin.actions.forms import HoldExtensionForm, PriceAdjustmentForm, RescheduleForm
 from reservations.admin.bill_comparison import compare_bills
 from reservations.booking import hold_extension, price_adjustments, reminders, rescheduling
+from reservations.booking.change_request import RoomSlot
+from reservations.booking.change_steps import describe_room
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.models import Reservation
 from reservations.notifications import emails
@@ -86,9 +88,7 @@ def _get_target(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _build_undo(
-    reservation: Reservation, old: rescheduling.RoomSlot, new: rescheduling.RoomSlot
-) -> dict[str, str]:
+def _build_undo(reservation: Reservation, old: RoomSlot, new: RoomSlot) -> dict[str, str]:
     """What has to be submitted to move the reservation back, if that would restore it exactly.
 
     An override of the opening hours would be lost, and a local time that occurs twice is the first.
@@ -107,9 +107,9 @@ def _build_undo(
     }
 
 
-def _describe_slot(slot: rescheduling.RoomSlot) -> str:
+def _describe_slot(slot: RoomSlot) -> str:
     time = dates.format_span(slot.start, slot.end, slot.room.center.zone)
-    return f"{rescheduling.describe_room(slot.room)}, {time}"
+    return f"{describe_room(slot.room)}, {time}"
 
 
 class AdjustPriceAction(Action):

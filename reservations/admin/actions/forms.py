@@ -13,6 +13,7 @@ from centers.hours import NonexistentLocalTime, localize
 from centers.models import MeetingRoom
 from reservations.admin.forms import MAX_ADJUSTMENT, LocalTimeField, build_search_box
 from reservations.booking import cancellation, hold_extension, rescheduling
+from reservations.booking.change_request import build_slot_key
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.booking.refund_decisions import RefundDecision, get_override_refusal
 from reservations.models import PriceAdjustment, RefundOverride, Reservation
@@ -68,7 +69,7 @@ class RescheduleForm(ActionForm):
             "room": row.room_id,
             "start": row.start.astimezone(zone).replace(tzinfo=None),
             "end": row.end.astimezone(zone).replace(tzinfo=None),
-            "expected_slot": rescheduling.build_slot_key(row.room_id, row.span),
+            "expected_slot": build_slot_key(row.room_id, row.span),
             **self.initial,
         }
         # The page would name a refused room, so rooms of other centers are no choice.

@@ -21,6 +21,7 @@ from reservations.admin.timeline.free_slots import (
 from reservations.admin.timeline.geometry import TimelineAxis, TimelineTick
 from reservations.admin.timeline.timeline_data import TimelineData
 from reservations.booking import rescheduling
+from reservations.booking.change_request import build_slot_key
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates
@@ -171,7 +172,7 @@ def _build_booking(
         move_url=_get_move_url(booking.pk) if can_move else "",
         first=(booking.start - axis.span.start) // geometry.MINUTE,
         last=(booking.end - axis.span.start) // geometry.MINUTE,
-        slot_key=rescheduling.build_slot_key(room.pk, booking.span),
+        slot_key=build_slot_key(room.pk, booking.span),
     )
 
 

@@ -1,0 +1,129 @@
+"""The second transaction of a change that costs more: applies the gateway's answer (B27).
+
+changes.py calls it, and so does payment_recovery if the worker that began the change has died.
+"""
+
+import copy
+import datetime as dt
+from dataclasses import replace
+from decimal import Decimal
+
+from django.db import transaction
+
+from accounts.limits import CARD_DECLINED
+from centers.models import MeetingRoom
+from payments.gateway_results import apply_gateway_result, lock_payment
+from payments.gateways.base import GatewayPayment
+from payments.models import Payment, PaymentState
+from reservations.booking import change_steps
+from reservations.booking.authorization import FUNDED_STATES, wait_for_customer
+from reservations.booking.change_request import ChangeRequest
+from reservations.booking.locks import lock_for_rescheduling
+from reservations.models import BookingChange, ChangeState, Reservation
+from reservations.models.status import Status
+from reservations.notifications.confirmation import describe_card
+from roombook.db.transactions import in_transaction
+from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen
+
+CHANGED_MEANWHILE = "The reservation has changed meanwhile. Please look at it again."
+NOT_PAID = "The payment was called off."
+
+
+@in_transaction
+def apply_change_authorization(
+    payment: Payment, result: GatewayPayment, *, now: dt.datetime
+) -> tuple[Reservation, Payment]:
+    """Record the gateway's answer, and apply the change of the booking or abandon it.
+
+    Repeated and concurrent calls are safe: only the call that resolves the payment applies the
+    change. It is abandoned if it is no longer possible, at the same price, for the booking as it
+    was: then the authorization is for nothing, and is voided (`pays_for_nothing`).
+    """
+    change = BookingChange.objects.get(payment=payment.pk)
+    reservation, room = lock_for_rescheduling(payment.reservation_id, change.room_id)
+    payment = lock_payment(payment.pk)
+    is_waiting = result.state == "action_required"
+    was_unresolved = payment.state == PaymentState.STARTED
+    if was_unresolved and payment.is_called_off and (is_waiting or result.state == "authorized"):
+        # Another process is voiding this payment. It stays unresolved until it is voided.
+        return reservation, payment
+    if was_unresolved and is_waiting:
+        wait_for_customer(reservation, payment)
+        return reservation, payment
+    apply_gateway_result(payment, result, now=now)
+    if not was_unresolved:
+        return reservation, payment
+    if not change.is_by_staff:
+        CARD_DECLINED.finish(
+            reservation.user_id,
+            has_failed=payment.state == PaymentState.DECLINED,
+            begun_at=payment.created_at,
+            now=now,
+        )
+    if payment.state not in FUNDED_STATES:
+        _resolve(change, ChangeState.ABANDONED, message=payment.message or NOT_PAID, now=now)
+        return reservation, payment
+    former = copy.copy(reservation)
+    try:
+        with transaction.atomic():
+            _apply(change, reservation, room, payment, now=now)
+    except DomainError as error:
+        message = " ".join(error.fields.values()) if isinstance(error, InvalidRequest) else ""
+        _resolve(change, ChangeState.ABANDONED, message=message or error.message, now=now)
+        return former, payment
+    return reservation, payment
+
+
+def _apply(
+    change: BookingChange,
+    reservation: Reservation,
+    room: MeetingRoom,
+    payment: Payment,
+    *,
+    now: dt.datetime,
+) -> None:
+    """Apply the change, or raise DomainError if it is not what the customer agreed to."""
+    is_unchanged = reservation.calendar_sequence == change.calendar_sequence
+    if reservation.status != Status.CONFIRMED or not is_unchanged:
+        raise ReservationNotOpen(CHANGED_MEANWHILE)
+    request = read_request(change)
+    former = copy.copy(reservation)
+    result = change_steps.begin(reservation, room, request, is_by_staff=change.is_by_staff, now=now)
+    change_steps.evaluate(result, now=now).raise_if_unavailable()
+    result = change_steps.apply(result, request, by=change.by, now=now)
+    if (result.old_total, result.new_total) != (change.old_total, change.new_total):
+        raise ReservationNotOpen(CHANGED_MEANWHILE)
+    _resolve(change, ChangeState.APPLIED, now=now)
+    result = replace(result, charge=payment.amount)
+    way = f"({describe_card(payment)})"
+    change_steps.record(result, former=former, way=way, by=change.by, now=now)
+
+
+def _resolve(
+    change: BookingChange, state: ChangeState, *, message: str = "", now: dt.datetime
+) -> None:
+    change.state = state
+    change.message = message[:255]
+    change.resolved_at = now
+    change.attendees = None
+    change.save(update_fields=["state", "message", "resolved_at", "attendees"])
+
+
+def read_request(change: BookingChange) -> ChangeRequest:
+    """Return what was asked for, from its row."""
+    services = change.services
+    if services is not None:
+        services = [{**each, "duration_hours": _read_hours(each)} for each in services]
+    return ChangeRequest(
+        change.room_id,
+        change.start,
+        change.end,
+        services,
+        change.number_of_attendees,
+        change.attendees,
+    )
+
+
+def _read_hours(service: dict[str, str]) -> Decimal | None:
+    hours = service.get("duration_hours")
+    return None if hours is None else Decimal(hours)

@@ -1,0 +1,80 @@
+"""What a change of a reservation asks for, and what it results in."""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from centers.models import MeetingRoom
+from centers.span import Span
+from reservations.booking.drafts import AttendeeInput
+from reservations.models import LineItem, Reservation
+from reservations.pricing.quote import QuoteLine, ServiceSelection
+from reservations.pricing.services import ServiceInput
+from roombook import money
+
+
+@dataclass(frozen=True, slots=True)
+class RoomSlot:
+    """A room and a time span."""
+
+    room: MeetingRoom
+    start: dt.datetime
+    end: dt.datetime
+
+    @property
+    def span(self) -> Span:
+        return Span(self.start, self.end)
+
+    @property
+    def key(self) -> str:
+        return build_slot_key(self.room.pk, self.span)
+
+
+def build_slot_key(room_id: int, span: Span) -> str:
+    """Return what identifies a room and a time, so that a stale page is noticed."""
+    return f"{room_id}/{span.start.timestamp():.0f}/{span.end.timestamp():.0f}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRequest:
+    """What a reservation should be. Times without an offset are local to the center of the room.
+
+    The last three are None if they stay as they are.
+    """
+
+    room_id: int
+    start: dt.datetime
+    end: dt.datetime
+    services: Sequence[ServiceInput] | None = None
+    number_of_attendees: int | None = None
+    attendees: Sequence[AttendeeInput] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeResult:
+    """The result of a change or of its preview. `reservation` has the new values.
+
+    `charge` is what was charged for a higher price. `problems` are messages for staff that say why
+    it is not possible. `can_be_waived`: the only problem is the price, and the difference can
+    be paid, or waived by a user with the permission.
+    """
+
+    reservation: Reservation
+    old: RoomSlot
+    new: RoomSlot
+    old_lines: tuple[LineItem, ...]
+    old_total: Decimal
+    new_total: Decimal
+    new_lines: tuple[QuoteLine, ...] = ()
+    # The services that are selected; None if they stay as they are.
+    selections: tuple[ServiceSelection, ...] | None = None
+    waived: Decimal = money.ZERO
+    refund: Decimal = money.ZERO
+    charge: Decimal = money.ZERO
+    problems: tuple[str, ...] = ()
+    can_be_waived: bool = False
+
+    @property
+    def difference(self) -> Decimal:
+        return self.new_total - self.old_total

@@ -1,0 +1,313 @@
+"""Changes of confirmed bookings: time, room, services and attendees, as one operation (B27).
+
+If the booking becomes cheaper, or costs the same, one transaction changes it (rescheduling.py). If
+it becomes more expensive, a card pays the difference, and the gateway is never called inside a
+transaction:
+
+1. `_begin`: lock both rooms and the reservation, check and price the change, roll that back, and
+   create a Payment with a lease and a BookingChange with what was asked for.
+2. The gateway authorizes the difference. The booking is as it was, and the new slot is not held.
+3. `apply_change_authorization`: check again, and apply the change if everything is as it was.
+   From this commit on, the change is acknowledged.
+4. The gateway captures the difference, or voids it if the change was abandoned.
+
+If a worker dies in between, the client's retry or `reconcile_payments` resolves the payment once
+its lease has expired. docs/checkout.md says what happens after a crash at each step.
+"""
+
+import copy
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from accounts.limits import CARD_DECLINED, wait_for_others
+from accounts.models import User
+from payments import gateways, lifecycle
+from payments.cards import Card
+from payments.gateways.base import GatewayUnavailable
+from payments.models import Payment, PaymentPurpose, PaymentState, SavedCard
+from payments.saved_cards import get_usable_saved_card
+from reservations.booking import (
+    change_authorization,
+    change_steps,
+    payment_recovery,
+    rescheduling,
+)
+from reservations.booking.change_request import ChangeRequest, ChangeResult, RoomSlot
+from reservations.booking.checkout import PaymentMethod
+from reservations.booking.claims import get_own_reservation
+from reservations.booking.locks import lock_for_rescheduling
+from reservations.booking.payment_recovery import fulfils_obligations
+from reservations.booking.price_changes import ExtraCharge, require_expected
+from reservations.models import BookingChange, ChangeState, Reservation
+from reservations.models.status import Status
+from roombook.db.transactions import in_transaction
+from roombook.errors import CardDeclined, ReservationNotOpen
+
+NOT_CONFIRMED = "Only a confirmed booking can be changed."
+NEEDS_APPROVAL = "The center has to approve bookings of this room. Please ask the center."
+CHANGE_UNDER_WAY = "The payment of another change is under way. Please try again in a minute."
+
+GetSource = Callable[[User], Card | SavedCard]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOutcome:
+    """What became of a change. If it is not applied, its payment is not resolved yet."""
+
+    is_applied: bool
+    charge: Decimal
+    refund: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class PendingDifference:
+    """A payment that was created for a difference, and the card that is to pay it."""
+
+    payment: Payment
+    source: Card | SavedCard
+
+
+@in_transaction
+def preview_change(
+    reservation_id: int, request: ChangeRequest, *, user: User, now: dt.datetime
+) -> ChangeResult:
+    """Change the customer's booking, roll that back and return the result.
+
+    Raises what `change_booking` raises before it charges.
+    """
+    get_own_reservation(reservation_id, user)
+    result = _prepare(reservation_id, request, is_by_staff=False, now=now)
+    if not change_steps.is_same(result, request):
+        _require_customer_may_change(result, now=now)
+        change_steps.evaluate(result, now=now).raise_if_unavailable()
+        result = change_steps.apply(result, request, by=user, now=now)
+    transaction.set_rollback(True)
+    return result
+
+
+def change_booking(
+    reservation_id: int,
+    request: ChangeRequest,
+    *,
+    user: User,
+    payment_method: PaymentMethod,
+    expected_total: Decimal,
+    now: dt.datetime,
+) -> ChangeOutcome:
+    """Change the customer's booking, and charge or refund the difference.
+
+    `expected_total` is the total that the customer has seen. Repeating the same change is safe: if
+    the booking is already as it should be, nothing is done.
+
+    Raises:
+        CardDeclined, SlotUnavailable, ReservationNotOpen, NoSavedCard, InvalidRequest, NotFound,
+        PromoCodeInvalid, AllowanceExhausted, RateNotConfigured, TooManyRequests: nothing was
+        changed or charged.
+    """
+
+    def get_source(customer: User) -> Card | SavedCard:
+        return lifecycle.get_payment_source(
+            customer,
+            use_saved=payment_method.use_saved_card,
+            payment_info=payment_method.card,
+            now=now,
+        )
+
+    get_own_reservation(reservation_id, user)
+    return _change(
+        reservation_id,
+        request,
+        get_source=get_source,
+        expected_total=expected_total,
+        by=user,
+        is_by_staff=False,
+        now=now,
+    )
+
+
+def charge_change(
+    reservation_id: int,
+    request: ChangeRequest,
+    *,
+    expected_total: Decimal,
+    by: User,
+    now: dt.datetime,
+) -> ChangeOutcome:
+    """Change a booking for its customer, who has agreed to a charge of the saved card.
+
+    The customer is not present, so that the bank cannot ask for a confirmation: it declines.
+    Raises the errors of `change_booking`.
+    """
+    return _change(
+        reservation_id,
+        request,
+        get_source=lambda customer: get_usable_saved_card(customer, now=now),
+        expected_total=expected_total,
+        by=by,
+        is_by_staff=True,
+        now=now,
+    )
+
+
+def _change(
+    reservation_id: int,
+    request: ChangeRequest,
+    *,
+    get_source: GetSource,
+    expected_total: Decimal,
+    by: User,
+    is_by_staff: bool,
+    now: dt.datetime,
+) -> ChangeOutcome:
+    payment_recovery.resolve_payments(reservation_id, user=None, now=now)
+    result, pending = wait_for_others(
+        lambda: _begin(
+            reservation_id,
+            request,
+            get_source=get_source,
+            expected_total=expected_total,
+            by=by,
+            is_by_staff=is_by_staff,
+            now=now,
+        )
+    )
+    if pending is None:
+        return ChangeOutcome(is_applied=True, charge=result.charge, refund=result.refund)
+    return _pay(pending, customer_is_present=not is_by_staff, now=now)
+
+
+# --- The steps -----------------------------------------------------------------------------------
+
+
+@fulfils_obligations
+def _begin(
+    reservation_id: int,
+    request: ChangeRequest,
+    *,
+    get_source: GetSource,
+    expected_total: Decimal,
+    by: User,
+    is_by_staff: bool,
+    now: dt.datetime,
+) -> tuple[tuple[ChangeResult, PendingDifference | None], list[Payment]]:
+    """Apply a change that costs no more, or create the payment of its difference."""
+    result = _prepare(reservation_id, request, is_by_staff=is_by_staff, now=now)
+    if change_steps.is_same(result, request):
+        return (result, None), []
+    if not is_by_staff:
+        _require_customer_may_change(result, now=now)
+    former = copy.copy(result.reservation)
+    try:
+        with transaction.atomic():
+            change_steps.evaluate(result, now=now).raise_if_unavailable()
+            applied = change_steps.apply(result, request, by=by, now=now)
+            require_expected("price", applied.new_total, expected=expected_total)
+            applied, payments = rescheduling.refund_difference(applied, now=now)
+            change_steps.record(applied, former=former, by=by, now=now)
+            return (applied, None), payments
+    except ExtraCharge as error:
+        # What was applied is rolled back, and the locks were taken before.
+        payment = _create_payment(
+            former, result.new, request, error.difference, by=by, is_by_staff=is_by_staff, now=now
+        )
+    pending = PendingDifference(payment, get_source(former.user))
+    if not is_by_staff:
+        # Begin only here, so that a double click is one attempt. The second transaction ends it.
+        CARD_DECLINED.begin(by.pk, now=now)
+    return (result, pending), []
+
+
+def _prepare(
+    reservation_id: int, request: ChangeRequest, *, is_by_staff: bool, now: dt.datetime
+) -> ChangeResult:
+    """Lock the booking and both rooms, and return the initial result."""
+    reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
+    if reservation.status != Status.CONFIRMED:
+        raise ReservationNotOpen(NOT_CONFIRMED)
+    return change_steps.begin(reservation, room, request, is_by_staff=is_by_staff, now=now)
+
+
+def _require_customer_may_change(result: ChangeResult, *, now: dt.datetime) -> None:
+    """Raise ReservationNotOpen if the center's rules leave the change to staff (B27.2)."""
+    reservation = result.reservation
+    if now > reservation.free_cancellation_until:
+        raise ReservationNotOpen(
+            "Cancelling would no longer be free, so only the center can change the booking. Please"
+            " ask the center."
+        )
+    if result.old != result.new and not result.new.room.is_live_inventory:
+        raise ReservationNotOpen(NEEDS_APPROVAL)
+
+
+def _create_payment(
+    booking: Reservation,
+    slot: RoomSlot,
+    request: ChangeRequest,
+    difference: Decimal,
+    *,
+    by: User,
+    is_by_staff: bool,
+    now: dt.datetime,
+) -> Payment:
+    """Create the payment of the difference, and store what was asked for."""
+    try:
+        payment = lifecycle.create_payment(
+            reservation_id=booking.pk,
+            reservation_uid=booking.uid,
+            amount=difference,
+            currency=booking.currency,
+            gateway=gateways.get_current_gateway(),
+            now=now,
+            lease=dt.timedelta(seconds=settings.PAYMENT_LEASE_SECONDS),
+            purpose=PaymentPurpose.CHANGE,
+        )
+    except IntegrityError as error:
+        raise ReservationNotOpen(CHANGE_UNDER_WAY) from error
+    BookingChange.objects.create(
+        payment=payment,
+        by=by,
+        is_by_staff=is_by_staff,
+        room=slot.room,
+        start=slot.start,
+        end=slot.end,
+        number_of_attendees=request.number_of_attendees,
+        services=None if request.services is None else list(request.services),
+        attendees=None if request.attendees is None else list(request.attendees),
+        old_total=booking.total_cost,
+        new_total=booking.total_cost + difference,
+        calendar_sequence=booking.calendar_sequence,
+        created_at=now,
+    )
+    return payment
+
+
+def _pay(
+    pending: PendingDifference, *, customer_is_present: bool, now: dt.datetime
+) -> ChangeOutcome:
+    """Authorize the difference, apply the change, capture."""
+    payment = pending.payment
+    unknown = ChangeOutcome(is_applied=False, charge=payment.amount, refund=Decimal(0))
+    try:
+        answer = lifecycle.authorize_payment(
+            payment,
+            pending.source,
+            description=f"Change of reservation {payment.reservation_id}",
+            on_session=customer_is_present and lifecycle.is_confirmable(pending.source),
+        )
+    except GatewayUnavailable:
+        return unknown
+    reservation, payment = change_authorization.apply_change_authorization(payment, answer, now=now)
+    if payment.state == PaymentState.DECLINED:
+        raise CardDeclined(payment.message)
+    payment_recovery.try_fulfil_obligations(payment, reservation.status, now=now)
+    change = BookingChange.objects.get(payment=payment.pk)
+    if change.state == ChangeState.ABANDONED:
+        raise ReservationNotOpen(f"{change.message} You were not charged.")
+    if change.state == ChangeState.STARTED:
+        return unknown
+    return ChangeOutcome(is_applied=True, charge=payment.amount, refund=Decimal(0))
