@@ -15,10 +15,14 @@ closures_planned = Signal()
 
 
 class ClosureEffects(NamedTuple):
-    """What is affected, as HTML with links. `key` changes if anything else is affected."""
+    """What is affected, as HTML with links. `key` changes if anything else is affected.
+
+    `url` is the page on which staff resolve it; empty if nothing has to be resolved.
+    """
 
     html: str
     key: str
+    url: str
 
 
 def find_effects(closures: Sequence[Closure]) -> ClosureEffects | None:

@@ -4,14 +4,16 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 
+from accounts import roles
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
 from centers.admin import holidays
 from centers.admin.closure_forms import ClosureForm
 from centers.admin.common import CenterSearchMixin, get_center_zone
+from centers.closure_effects import find_effects
 from centers.models.schedule import closure_saved
 from centers.resources.closures import ClosureResource
 from roombook import dates
@@ -56,6 +58,32 @@ class ClosureAdmin(
     def save_model(self, request: HttpRequest, obj: Any, *args: Any, **kwargs: Any) -> None:
         super().save_model(request, obj, *args, **kwargs)
         closure_saved.send(models.Closure, closure=obj, request=request)
+
+    def response_post_save_add(
+        self, request: HttpRequest, obj: models.Closure
+    ) -> HttpResponseRedirect:
+        return self._redirect_to_effects(request, obj) or super().response_post_save_add(
+            request, obj
+        )
+
+    def response_post_save_change(
+        self, request: HttpRequest, obj: models.Closure
+    ) -> HttpResponseRedirect:
+        return self._redirect_to_effects(request, obj) or super().response_post_save_change(
+            request, obj
+        )
+
+    def _redirect_to_effects(
+        self, request: HttpRequest, closure: models.Closure
+    ) -> HttpResponseRedirect | None:
+        """Lead to the page that resolves what the closure affects, if there is anything."""
+        effects = find_effects([closure])
+        if effects is None or not effects.url:
+            return None
+        is_permitted = roles.has_permission(
+            request.user, roles.CHANGE_RESERVATION, closure.center_id
+        )
+        return HttpResponseRedirect(effects.url) if is_permitted else None
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.holidays_view)

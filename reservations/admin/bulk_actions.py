@@ -59,7 +59,7 @@ class BulkActionsMixin(ModelAdminBase):
             "opts": self.opts,
             "title": title,
             "action": action,
-            "method": request.POST["action"],
+            "submitted": [("action", request.POST["action"])],
             "previews": [
                 {
                     "reservation": reservation,

@@ -1,7 +1,7 @@
 """Shows staff the reservations in a closure, before and after they save it.
 
 A closure prevents new bookings. Existing reservations stay as they are: staff have to reschedule
-or cancel them.
+or cancel them, on the page of bookings in closures (closed_bookings.py).
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,11 @@ from django.utils.html import format_html, format_html_join
 from centers.closure_effects import ClosureEffects, closures_planned
 from centers.models import Closure
 from centers.models.schedule import closure_saved
+from reservations.admin.closed_bookings import get_closed_bookings_url
 from reservations.admin.formatting import format_customer, format_time_span, get_reservation_url
 from reservations.models import Reservation
+from reservations.models.status import Status
+from roombook import money
 
 MAX_LISTED = 20
 # Closures in the WHERE clause of one query.
@@ -34,7 +37,8 @@ def describe_effects(
     if not ids:
         return None
     html = format_html("These reservations hold a room at that time: {}.", _render_links(ids))
-    return ClosureEffects(html, key=sha256(repr(ids).encode()).hexdigest())
+    key = sha256(repr(ids).encode()).hexdigest()
+    return ClosureEffects(html, key, _get_url(ids, {each.center_id for each in closures}))
 
 
 @receiver(closure_saved)
@@ -42,9 +46,25 @@ def warn_about_reservations(
     sender: object, *, closure: Closure, request: HttpRequest, **_: object
 ) -> None:
     """List the reservations that hold a room that is now closed."""
-    if ids := _find_reservations([closure]):
-        text = "The closure is saved, but these reservations hold a room during it: {}."
-        messages.warning(request, format_html(text, _render_links(ids)))
+    ids = _find_reservations([closure])
+    if not ids:
+        return
+    text = "The closure is saved, but these reservations hold a room during it: {}."
+    message = format_html(text, _render_links(ids))
+    if url := _get_url(ids, {closure.center_id}):
+        link = '{} <a class="underline" href="{}">Move or cancel them</a>'
+        message = format_html(link, message, url)
+    messages.warning(request, message)
+
+
+def _get_url(ids: Sequence[int], centers: set[int]) -> str:
+    """The page that moves or cancels the bookings; empty if none of the reservations is one."""
+    bookings = Reservation.objects.filter(
+        pk__in=ids, status__in=[Status.PENDING, Status.CONFIRMED], start__gt=timezone.now()
+    )
+    if not bookings.exists():
+        return ""
+    return get_closed_bookings_url(centers.pop() if len(centers) == 1 else None)
 
 
 def _find_reservations(closures: Sequence[Closure]) -> list[int]:
@@ -65,7 +85,7 @@ def _render_links(ids: Sequence[int]) -> str:
     rows = Reservation.objects.select_related("room__center", "user").order_by("start", "pk")
     links = format_html_join(
         "; ",
-        '<a class="underline" href="{}">{}</a> ({}, {}, {})',
+        '<a class="underline" href="{}">{}</a> ({}, {}, {}, {})',
         (
             (
                 get_reservation_url(row.pk),
@@ -73,6 +93,7 @@ def _render_links(ids: Sequence[int]) -> str:
                 row.room.name,
                 format_time_span(row),
                 format_customer(row),
+                money.format_amount(row.total_cost),
             )
             for row in rows.filter(pk__in=ids)[:MAX_LISTED]
         ),

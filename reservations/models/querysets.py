@@ -4,9 +4,10 @@ import datetime as dt
 from typing import TYPE_CHECKING, Self, TypedDict
 
 from django.db import models
-from django.db.models import F, Q, Value
+from django.db.models import Exists, F, OuterRef, Q, Value
 from django.db.models.functions import Coalesce, Least
 
+from centers.models import Closure
 from centers.span import Span
 from reservations.models.status import FINISHED_STATUSES, HOLDING_STATUSES, REVENUE_STATUSES, Status
 
@@ -55,6 +56,15 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
         return self.filter(
             Q(status__in=sorted(HOLDING_STATUSES | FINISHED_STATUSES))
             | Q(status=Status.NEW, hold_until__gt=now)
+        )
+
+    def in_closures(self, now: dt.datetime) -> Self:
+        """Return the bookings to come in whose time their room, or its center, is closed."""
+        closures = Closure.objects.closing(OuterRef("room"), center=OuterRef("room__center"))
+        return self.filter(
+            Exists(closures.overlapping(OuterRef("start"), OuterRef("end"))),
+            status__in=[Status.PENDING, Status.CONFIRMED],
+            start__gt=now,
         )
 
     def counting_as_revenue(self) -> Self:

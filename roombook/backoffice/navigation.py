@@ -38,6 +38,7 @@ MENU = {
         ("Rates", "sell", "centers.rate"),
         ("Services", "room_service", "centers.service"),
         ("Closures", "event_busy", "centers.closure"),
+        ("Bookings in closures", "event_note", "reservations_in_closures"),
     ],
     "Money": [
         ("Payments", "payments", "payments.payment"),
@@ -63,6 +64,7 @@ MENU = {
 PERMISSIONS = {
     "reservations_today": "reservations.view_reservation",
     "reservations_timeline": "reservations.view_reservation",
+    "reservations_in_closures": "reservations.view_reservation",
     "reservations_reservation_add": "reservations.add_reservation",
     "reservations_reports": "reservations.see_reports",
 }

@@ -108,6 +108,7 @@ PAGES = {
     "reservations_report": ("reservations.see_reports", CENTER),
     "reservations_timeline": ("reservations.view_reservation", CENTER),
     "reservations_timeline_week": ("reservations.view_reservation", CENTER),
+    "reservations_in_closures": ("reservations.view_reservation", CENTER),
     "reservations_today": ("reservations.view_reservation", CENTER),
     "reservations_webhookendpoint_credentials": ("reservations.change_webhookendpoint", CENTER),
     "reservations_room_week": ("reservations.view_reservation", CENTER),

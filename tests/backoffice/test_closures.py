@@ -21,7 +21,7 @@ def link_to(reservation):
     page = reverse("admin:reservations_reservation_change", args=[reservation.pk])
     return (
         f'<a class="underline" href="{page}">Reservation {reservation.pk}</a>'
-        " (Boardroom, Wed 2027-03-03 09:00 - 12:00, Ada Lovelace)"
+        " (Boardroom, Wed 2027-03-03 09:00 - 12:00, Ada Lovelace, $75.00)"
     )
 
 

@@ -1,4 +1,4 @@
-"""The dashboard's alerts: payments, disputes, e-mails and webhooks that need attention."""
+"""The dashboard's alerts: bookings, payments, disputes, e-mails and webhooks."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -13,9 +13,10 @@ from accounts.models import OutboxMessage, User
 from payments import refunds
 from payments.models import Payment, Refund
 from payments.unknown_payments import get_unresolved
-from reservations.admin.formatting import get_reservation_url
+from reservations.admin.closed_bookings import get_closed_bookings_url
+from reservations.admin.formatting import format_place_and_time, get_reservation_url
 from reservations.booking import alerts
-from reservations.models import WebhookEndpoint
+from reservations.models import Reservation, WebhookEndpoint
 from roombook import dates, money
 
 # More alerts than this are not looked for.
@@ -23,6 +24,7 @@ MAX_ALERTS = 10
 # More unsent e-mails than this are one alert.
 MAX_EMAIL_ALERTS = 3
 MAX_COUNTED_EMAILS = 100
+MAX_COUNTED_BOOKINGS = 100
 # Payments for older meetings are found by reconcile_payments, which checks all of them.
 LOOKBACK = dt.timedelta(days=31)
 
@@ -39,6 +41,8 @@ class DashboardAlert:
 def get_alert_topics(user: User) -> list[str]:
     """What the user may see alerts about; empty if they may not see any."""
     topics = []
+    if roles.has_permission(user, roles.CHANGE_RESERVATION):
+        topics.append("bookings")
     if roles.has_permission(user, roles.VIEW_PAYMENT):
         topics.append("payments")
     if roles.has_permission_everywhere(user, roles.VIEW_EMAIL):
@@ -49,7 +53,12 @@ def get_alert_topics(user: User) -> list[str]:
 
 
 def find_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
-    """Payments first, the most urgent before the others; then disputes, e-mails and webhooks."""
+    """Bookings in closures first, and payments, the most urgent before the others.
+
+    Then disputes, e-mails and webhooks.
+    """
+    if roles.has_permission(user, roles.CHANGE_RESERVATION):
+        yield from _find_bookings_in_closures(user, now)
     if roles.has_permission(user, roles.VIEW_PAYMENT):
         yield from _find_payment_alerts(user, now)
     if roles.has_permission_everywhere(user, roles.VIEW_UNKNOWN_PAYMENT):
@@ -67,6 +76,22 @@ def find_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
         yield from _describe_emails(list(emails[: MAX_COUNTED_EMAILS + 1]))
     if roles.has_permission(user, roles.VIEW_WEBHOOK):
         yield from _find_disabled_webhooks(user)
+
+
+def _find_bookings_in_closures(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
+    """One alert for all of them, which names the first."""
+    rows = Reservation.objects.in_closures(now).filter(
+        roles.get_center_filter(user, roles.CHANGE_RESERVATION)
+    )
+    rows = rows.select_related("room__center").order_by("start", "pk")
+    found = list(rows[: MAX_COUNTED_BOOKINGS + 1])
+    if not found:
+        return
+    title = "1 booking in a closure" if len(found) == 1 else f"{len(found)} bookings in closures"
+    if len(found) > MAX_COUNTED_BOOKINGS:
+        title = f"More than {MAX_COUNTED_BOOKINGS} bookings in closures"
+    detail = f"Move or cancel. The first: {format_place_and_time(found[0])}"
+    yield DashboardAlert(title, detail, get_closed_bookings_url())
 
 
 def _find_payment_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:

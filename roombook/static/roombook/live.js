@@ -10,8 +10,13 @@ document.addEventListener("DOMContentLoaded", () => {
     let timer = null;
     let latest = null;
 
+    const read = () =>
+      JSON.stringify([...new FormData(form)].map(([name, value]) => [name, value.name ?? value]));
+    let shown = read();
+
     const show = async () => {
       latest?.abort();
+      shown = read();
       const current = (latest = new AbortController());
       into.setAttribute("aria-busy", "true");
       try {
@@ -31,6 +36,8 @@ document.addEventListener("DOMContentLoaded", () => {
     };
 
     const soon = () => {
+      // To leave a field reports a change that the preview may show already.
+      if (read() === shown) return;
       // What the preview's own buttons would confirm is out of date.
       for (const button of into.querySelectorAll("button[type=submit]")) button.disabled = true;
       clearTimeout(timer);

@@ -143,10 +143,13 @@ def test_no_alerts_message_names_permitted_checks_only(client, staff):
 
     page = client.get("/admin/").text
 
-    assert "No problems with payments." in page
+    assert "No problems with bookings or payments." in page
     OutboxMessage.objects.all().delete()
     client.force_login(AdministratorFactory())
-    assert "No problems with payments or e-mails or webhooks." in client.get("/admin/").text
+    assert (
+        "No problems with bookings or payments or e-mails or webhooks."
+        in client.get("/admin/").text
+    )
 
 
 def test_alerts_many_unsent_emails_are_one_alert():

@@ -1,0 +1,304 @@
+"""The page of bookings in closures, where staff cancel or move several of them at once.
+
+Each booking is changed in a transaction of its own. What fails is listed with its reason, and stays
+on the page and in "Needs attention" until the booking no longer lies in a closure.
+"""
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin import AdminSite
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from unfold.widgets import (
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from accounts import roles
+from accounts.models import User
+from centers.models import Closure
+from reservations.admin.actions import ACTIONS
+from reservations.admin.actions.base import Action, ActionPreview, ActionRequest
+from reservations.admin.formatting import (
+    format_customer,
+    format_place_and_time,
+    get_reservation_url,
+    render_status_badge,
+)
+from reservations.admin.relocation import RelocationTarget, propose
+from reservations.admin.reservation_page import execute, parse_expected_amount
+from reservations.booking import cancellation
+from reservations.booking.refund_decisions import OVERRIDE_REFUND, RefundDecision
+from reservations.models import RefundOverride, Reservation
+from reservations.notifications.emails import MAX_MESSAGE_LENGTH
+from roombook import dates, money
+from roombook.ids import parse_id
+
+# A page of bookings, and what one action can change.
+MAX_BOOKINGS = 25
+
+
+class ClosedBookingsForm(forms.Form):
+    """What becomes of the selected bookings."""
+
+    refund = forms.ChoiceField(
+        choices=[("full", "Everything"), ("policy", "By the policy")],
+        widget=UnfoldAdminSelectWidget,
+    )
+    reason = forms.CharField(
+        label="Reason for the refund",
+        max_length=RefundOverride._meta.get_field("reason").max_length,
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="For the history and the reports.",
+    )
+    message = forms.CharField(
+        label="Message to the customers",
+        max_length=MAX_MESSAGE_LENGTH,
+        required=False,
+        widget=UnfoldAdminTextareaWidget({"rows": 3}),
+        help_text="Plain text, for the e-mail of a cancellation.",
+    )
+    move_to = forms.ChoiceField(
+        label="Move to",
+        choices=[
+            ("room", "Another room at the same time"),
+            ("time", "Another room, or the nearest time within 24 hours"),
+        ],
+        widget=UnfoldAdminSelectWidget,
+        help_text="At the same center, at least as large, for the same price or less.",
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not roles.has_permission(user, OVERRIDE_REFUND):
+            del self.fields["refund"], self.fields["reason"]
+
+    @property
+    def is_full_refund(self) -> bool:
+        return bool(self.cleaned_data.get("refund") == "full")
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        # Moving refunds only a difference.
+        if self.data.get("do") == "cancel" and data.get("refund") == "full" and not data["reason"]:
+            self.add_error("reason", "A refund of everything needs a reason.")
+        return data
+
+
+class ClosedBookingPages:
+    """The page on an admin site."""
+
+    def __init__(self, site: AdminSite) -> None:
+        self.site = site
+
+    def urls(self) -> list[URLPattern]:
+        view = self.site.admin_view(self.show_bookings)
+        return [path("in-closures/", view, name="reservations_in_closures")]
+
+    def show_bookings(self, request: HttpRequest) -> HttpResponse:
+        """List the bookings. A POST previews what becomes of the selected ones, or does it."""
+        staff = roles.require_permission(request, roles.VIEW_RESERVATION, roles.CHANGE_RESERVATION)
+        now, form = timezone.now(), None
+        if roles.has_permission(staff, roles.CHANGE_RESERVATION):
+            data = request.POST if request.method == "POST" else None
+            form = ClosedBookingsForm(data, user=staff)
+            if form.is_bound and form.is_valid():
+                return self._act(request, form, staff, now)
+        # What was not selected stays so if the form has errors.
+        selected = _get_selected_ids(request) if form and form.is_bound else None
+        rows = _find_bookings(request, staff, roles.VIEW_RESERVATION, now)
+        found = list(rows.order_by("start", "pk")[: MAX_BOOKINGS + 1])
+        bookings = found[:MAX_BOOKINGS]
+        closures = _describe_closures(bookings)
+        context = {
+            "form": form,
+            "bookings": [
+                {
+                    "reservation": row,
+                    "url": get_reservation_url(row.pk),
+                    "place_and_time": format_place_and_time(row),
+                    "customer": format_customer(row),
+                    "status": render_status_badge(row, now=now),
+                    "total": money.format_amount(row.total_cost),
+                    "closures": closures[row.pk],
+                    "is_selected": selected is None or row.pk in selected,
+                    "can_change": roles.has_permission(
+                        staff, roles.CHANGE_RESERVATION, row.room.center_id
+                    ),
+                }
+                for row in bookings
+            ],
+            "has_more": len(found) > MAX_BOOKINGS,
+            "checkbox_name": ACTION_CHECKBOX_NAME,
+        }
+        return self._render(request, "closed_bookings.html", "Bookings in closures", context)
+
+    def _render(
+        self, request: HttpRequest, template: str, title: str, context: dict[str, Any]
+    ) -> HttpResponse:
+        page = {**self.site.each_context(request), "title": title, **context}
+        return TemplateResponse(request, f"admin/reservations/{template}", page)
+
+    def _act(
+        self, request: HttpRequest, form: ClosedBookingsForm, staff: User, now: dt.datetime
+    ) -> HttpResponse:
+        """Preview the action for the selected bookings or, once confirmed, execute it for each."""
+        ids = _get_selected_ids(request)
+        rows = _find_bookings(request, staff, roles.CHANGE_RESERVATION, now)
+        bookings = list(rows.filter(pk__in=ids).order_by("start", "pk")[:MAX_BOOKINGS])
+        if gone := len(ids) - len(bookings):
+            text = "1 selected booking is" if gone == 1 else f"{gone} selected bookings are"
+            messages.warning(request, f"{text} not in a closure any more: nothing was changed.")
+        if not bookings:
+            if not ids:
+                messages.error(request, "Select at least one booking.")
+            return redirect(request.get_full_path())
+        is_move = request.POST.get("do") == "move"
+        action = ACTIONS["move" if is_move else "cancel"]
+        if request.POST.get("confirmed"):
+            for booking in bookings:
+                _execute(request, action, booking, form, staff)
+            return redirect(request.get_full_path())
+        if is_move:
+            previews = _preview_moves(bookings, form, staff, now)
+        else:
+            previews = _preview_cancellations(bookings, form, staff, now)
+        title = "Move each booking?" if is_move else "Cancel each booking?"
+        context = {
+            "action": action,
+            "previews": previews,
+            "possible": sum(not each["preview"].problems for each in previews),
+            "email": next((each["preview"].email for each in previews), None),
+            "submitted": [(name, request.POST.get(name, "")) for name in ("do", *form.fields)],
+            "checkbox_name": ACTION_CHECKBOX_NAME,
+            "back_url": request.get_full_path(),
+        }
+        return self._render(request, "bulk_action.html", title, context)
+
+
+def _get_selected_ids(request: HttpRequest) -> set[int]:
+    return {parse_id(each) or 0 for each in request.POST.getlist(ACTION_CHECKBOX_NAME)}
+
+
+def _find_bookings(
+    request: HttpRequest, staff: User, permission: str, now: dt.datetime
+) -> QuerySet[Reservation]:
+    rows = Reservation.objects.in_closures(now).filter(roles.get_center_filter(staff, permission))
+    if (center := parse_id(request.GET.get("center"))) is not None:
+        rows = rows.filter(room__center=center)
+    return rows.select_related("room__center", "room__rate", "user", "promo_code")
+
+
+def _describe_closures(bookings: Iterable[Reservation]) -> dict[int, list[str]]:
+    """The closures of each booking: the reason and the time."""
+    rows = list(bookings)
+    closures = Closure.objects.filter(center__in={row.room.center_id for row in rows})
+    closures = closures.select_related("center").order_by("starts_at", "pk")
+    if rows:
+        first, last = min(row.start for row in rows), max(row.end for row in rows)
+        closures = closures.overlapping(first, last)
+    found = list(closures)
+    return {
+        row.pk: [
+            f"{each}, {dates.format_span(each.starts_at, each.ends_at, each.center.zone)}"
+            for each in found
+            if each.center_id == row.room.center_id
+            and each.room_id in {None, row.room_id}
+            and each.span.overlaps(row.span)
+        ]
+        for row in rows
+    }
+
+
+# --- The actions ---------------------------------------------------------------------------------
+
+
+def _preview_cancellations(
+    bookings: Sequence[Reservation], form: ClosedBookingsForm, staff: User, now: dt.datetime
+) -> list[dict[str, Any]]:
+    """Preview each; the first one has its e-mail."""
+    previews: list[dict[str, Any]] = []
+    for booking in bookings:
+        request = ActionRequest(
+            booking,
+            by=staff,
+            now=now,
+            data=_get_cancellation_data(booking, form, now),
+            has_email=not previews,
+        )
+        previews.append(_describe(booking, ACTIONS["cancel"].preview(request)))
+    return previews
+
+
+def _get_cancellation_data(
+    booking: Reservation, form: ClosedBookingsForm, now: dt.datetime
+) -> dict[str, Any]:
+    data = {"message": form.cleaned_data["message"], "decision": None}
+    left = cancellation.get_terms(booking, now=now).left
+    if form.is_full_refund and left:
+        data["decision"] = RefundDecision(left, form.cleaned_data["reason"])
+    return data
+
+
+def _preview_moves(
+    bookings: Sequence[Reservation], form: ClosedBookingsForm, staff: User, now: dt.datetime
+) -> list[dict[str, Any]]:
+    has_other_times = form.cleaned_data["move_to"] == "time"
+    previews, taken = [], list[RelocationTarget]()
+    for booking in bookings:
+        target, preview = propose(
+            booking, has_other_times=has_other_times, taken=taken, by=staff, now=now
+        )
+        if target is not None:
+            taken.append(target)
+        previews.append({**_describe(booking, preview), "target": target})
+    return previews
+
+
+def _describe(booking: Reservation, preview: ActionPreview) -> dict[str, Any]:
+    return {
+        "reservation": booking,
+        "url": get_reservation_url(booking.pk),
+        "place_and_time": format_place_and_time(booking),
+        "preview": preview,
+    }
+
+
+def _execute(
+    request: HttpRequest,
+    action: Action,
+    booking: Reservation,
+    form: ClosedBookingsForm,
+    staff: User,
+) -> None:
+    """Take the action, or show why not; the other bookings are not affected."""
+    now = timezone.now()
+    if action.name == "move":
+        target = RelocationTarget.parse(request.POST.get(f"target_{booking.pk}", ""), booking)
+        if target is None:
+            messages.error(request, f"{booking}: There is nowhere to move it to.")
+            return
+        data = target.data
+    else:
+        data = _get_cancellation_data(booking, form, now)
+    expected_amount = parse_expected_amount(request, f"expected_amount_{booking.pk}")
+    action_request = ActionRequest(
+        booking, by=staff, now=now, data=data, expected_amount=expected_amount
+    )
+    execute(request, action, action_request)
+
+
+def get_closed_bookings_url(center_id: int | None = None) -> str:
+    url = reverse("admin:reservations_in_closures")
+    return url if center_id is None else f"{url}?center={center_id}"

@@ -1,0 +1,250 @@
+"""The page of bookings in closures, and its alert."""
+
+import datetime as dt
+import re
+from decimal import Decimal
+from html import unescape
+
+import pytest
+from django.urls import reverse
+
+from accounts.models import OutboxMessage
+from centers.models import Closure
+from payments.gateways.sandbox_models import SandboxPayment
+from payments.models import Refund
+from reservations.admin.dashboard.alerts import find_alerts
+from reservations.models import RefundOverride
+from reservations.models.status import Status
+from tests.admin_forms import form_of
+from tests.backoffice.reading import messages_of, words
+from tests.factories_centers import MeetingRoomFactory, make_center_with_room
+from tests.factories_people import AdministratorFactory
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    START,
+    get_current_status,
+    make_booking,
+    make_draft,
+    make_pending_booking,
+    make_room,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
+
+PAGE = reverse("admin:reservations_in_closures")
+LATE = START - HOUR
+CANCEL = {
+    "do": "cancel",
+    "refund": "full",
+    "reason": "No heating.",
+    "message": "We are <sorry>.",
+    "move_to": "room",
+}
+MOVE = {**CANCEL, "do": "move"}
+
+
+def close(center, room=None, *, start=START, end=START + 3 * HOUR):
+    return Closure.objects.create(
+        center=center, room=room, starts_at=start, ends_at=end, reason="Repairs"
+    )
+
+
+def listed(page):
+    return [each["reservation"] for each in page.context["bookings"]]
+
+
+def select(*bookings):
+    return {"_selected_action": [each.pk for each in bookings]}
+
+
+def get_hidden_fields(page):
+    """What the form of a preview sends."""
+    fields: dict[str, list[str]] = {}
+    pattern = r'<input type="hidden" name="([^"]+)" value="([^"]*)">'
+    for name, value in re.findall(pattern, page.text):
+        fields.setdefault(name, []).append(unescape(value))
+    return fields
+
+
+def get_alert_titles(user, now=NOW):
+    return [each.title for each in find_alerts(user, now) if "closure" in each.title]
+
+
+def test_closed_bookings_lists_bookings_to_come_in_closures(office, clock):
+    room = make_room()
+    aspen = MeetingRoomFactory(center=room.center, name="Aspen")
+    booking, pending = make_booking(room=room), make_pending_booking(room=aspen)
+    make_draft(room=MeetingRoomFactory(center=room.center, name="Birch"))
+    make_booking(room=room, start=START + 3 * HOUR)
+    elsewhere = make_booking()
+    close(room.center)
+    close(elsewhere.room.center, MeetingRoomFactory(center=elsewhere.room.center, name="Cedar"))
+
+    page = office.get(PAGE)
+
+    assert listed(page) == [booking, pending]
+    assert "Repairs, Wed 2027-03-03 09:00 - 12:00 $75.00" in words(page)
+    assert listed(office.get(PAGE, {"center": elsewhere.room.center_id})) == []
+    user = AdministratorFactory()
+    assert get_alert_titles(user) == ["2 bookings in closures"]
+    clock.move_to(START)
+    assert get_alert_titles(user, now=START) == []
+
+
+def test_closure_of_a_booking_leads_to_the_page(client, staff):
+    booking = make_booking()
+    center = booking.room.center
+    client.force_login(staff("Manager", center))
+    typed = {
+        "center": center.pk,
+        "room": "",
+        "starts_at_0": "2027-03-03",
+        "starts_at_1": "08:00",
+        "ends_at_0": "2027-03-03",
+        "ends_at_1": "10:00",
+        "reason": "Repairs",
+    }
+    add = reverse("admin:centers_closure_add")
+
+    shown = client.post(add, typed)
+    saved = client.post(add, form_of(shown))
+
+    assert "Ada Lovelace, $75.00)" in shown.text
+    assert saved.url == f"{PAGE}?center={center.pk}"
+    assert "Move or cancel them" in messages_of(saved)[0][1]
+    assert listed(client.get(saved.url)) == [booking]
+
+
+def test_selected_bookings_are_cancelled_once_with_full_refund_and_message(client, staff, clock):
+    room = make_room()
+    rooms = [room, *(MeetingRoomFactory(center=room.center, name=name) for name in ("A", "B"))]
+    first, second, left = (make_booking(room=each) for each in rooms)
+    close(room.center)
+    clock.move_to(LATE)  # the policy refunds nothing
+    manager = staff("Manager", room.center)
+    client.force_login(manager)
+
+    preview = client.post(PAGE, {**CANCEL, **select(first, second)})
+
+    assert words(preview).count("Refund: $75.00") == 2
+    assert "We are &lt;sorry&gt;." in preview.text
+    assert get_current_status(first) == Status.CONFIRMED
+    confirmed = get_hidden_fields(preview)
+    done = client.post(PAGE, confirmed)
+    again = client.post(PAGE, confirmed)
+
+    assert [level for level, _ in messages_of(done)] == ["success", "success"]
+    assert "2 selected bookings are not in a closure any more" in messages_of(again)[-1][1]
+    assert {get_current_status(each) for each in (first, second)} == {Status.CANCELLED}
+    assert get_current_status(left) == Status.CONFIRMED
+    assert [each.amount for each in Refund.objects.all()] == [Decimal(75)] * 2
+    assert sum(each.refunded for each in SandboxPayment.objects.all()) == 150
+    assert RefundOverride.objects.filter(reason="No heating.", by=manager).count() == 2
+    texts = [each.text for each in OutboxMessage.objects.filter(kind="cancelled")]
+    assert len(texts) == 2
+    assert all("We are <sorry>." in each for each in texts)
+    assert listed(client.get(PAGE)) == [left]
+    assert get_alert_titles(manager, LATE) == ["1 booking in a closure"]
+
+
+def test_booking_that_cannot_be_cancelled_as_previewed_stays_with_its_reason(office, clock):
+    room = make_room()
+    late, early = make_booking(room=room), make_booking(room=room, start=START + 30 * HOUR)
+    close(room.center, end=START + 40 * HOUR)
+    confirmed = get_hidden_fields(
+        office.post(PAGE, {**CANCEL, "refund": "policy", **select(late, early)})
+    )
+    clock.move_to(LATE)
+    office.force_login(AdministratorFactory())
+
+    done = office.post(PAGE, confirmed)
+
+    assert [level for level, _ in messages_of(done)] == ["error", "success"]
+    assert "The refund has changed" in messages_of(done)[0][1]
+    assert listed(office.get(PAGE)) == [late]
+
+
+def test_cancel_without_reason_or_selection_changes_nothing(office):
+    booking = make_booking()
+    other = make_booking(room=MeetingRoomFactory(center=booking.room.center, name="Aspen"))
+    close(booking.room.center)
+
+    page = office.post(PAGE, {**CANCEL, "reason": "", **select(other)})
+    none = office.post(PAGE, CANCEL)
+
+    assert "A refund of everything needs a reason." in words(page)
+    assert [each["is_selected"] for each in page.context["bookings"]] == [False, True]
+    assert "Select at least one booking." in messages_of(none)[0][1]
+    assert get_current_status(other) == Status.CONFIRMED
+
+
+def test_selected_bookings_are_moved_to_free_rooms_and_the_rest_stays(office):
+    room = make_room()
+    aspen = MeetingRoomFactory(
+        center=room.center, name="Aspen", capacity=room.capacity, rate=room.rate
+    )
+    MeetingRoomFactory(center=room.center, name="Small", capacity=room.capacity - 1, rate=room.rate)
+    first = make_booking(room=room)
+    second = make_booking(room=room, start=START + 4 * HOUR, hours=1)
+    third = make_booking(room=room, start=START + 5 * HOUR, hours=1)
+    make_booking(room=aspen, start=START + 5 * HOUR, hours=1)
+    close(room.center, room, end=START + 6 * HOUR)
+
+    preview = office.post(PAGE, {**MOVE, **select(first, second, third)})
+
+    assert preview.context["possible"] == 2
+    assert "To: Aspen at" in words(preview)
+    assert "No room that is as large is available for the same price or less." in words(preview)
+    confirmed = get_hidden_fields(preview)
+    done = office.post(PAGE, confirmed)
+    again = office.post(PAGE, confirmed)
+
+    assert [level for level, _ in messages_of(done)] == ["success", "success"]
+    assert messages_of(again)[-1][0] == "warning"
+    for each in (first, second, third):
+        each.refresh_from_db()
+    assert (first.room, second.room, third.room) == (aspen, aspen, room)
+    assert first.start == START
+    assert OutboxMessage.objects.filter(kind="moved").count() == 2
+    assert listed(office.get(PAGE)) == [third]
+
+
+def test_bookings_are_moved_to_another_time_only_if_that_is_wanted(office):
+    booking = make_booking()
+    close(booking.room.center)
+
+    refused = office.post(PAGE, {**MOVE, **select(booking)})
+    preview = office.post(PAGE, {**MOVE, "move_to": "time", **select(booking)})
+    fields = get_hidden_fields(preview)
+    target = f"target_{booking.pk}"
+    forged = [*("", "x", "1 2"), f"{make_room().pk} {fields[target][0].partition(' ')[2]}"]
+    for text in forged:
+        assert messages_of(office.post(PAGE, {**fields, target: text}))[-1][0] == "error"
+    booking.refresh_from_db()
+    assert booking.start == START
+    office.post(PAGE, fields)
+
+    assert refused.context["possible"] == 0
+    booking.refresh_from_db()
+    assert booking.start != START
+    assert abs(booking.start - START) <= dt.timedelta(hours=24)
+    assert listed(office.get(PAGE)) == []
+
+
+def test_closed_bookings_obey_roles_and_centers(client, staff):
+    booking = make_booking()
+    other = make_center_with_room()
+    close(booking.room.center)
+
+    client.force_login(staff("Manager", other))
+    assert listed(client.get(PAGE)) == []
+    done = client.post(PAGE, {**CANCEL, **select(booking), "confirmed": "yes"})
+    assert messages_of(done)[-1][0] == "warning"
+    client.force_login(staff("Viewer", booking.room.center))
+    page = client.post(PAGE, {**CANCEL, **select(booking), "confirmed": "yes"})
+    assert listed(page) == [booking]
+    assert page.context["form"] is None
+    client.force_login(staff("Desk", booking.room.center))
+    assert list(client.get(PAGE).context["form"].fields) == ["message", "move_to"]
+    assert get_current_status(booking) == Status.CONFIRMED
