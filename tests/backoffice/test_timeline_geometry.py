@@ -223,3 +223,23 @@ def test_slots_are_free_long_enough_and_on_grid(given_, grid, shortest):
         for at in (slot.proposed.start, slot.proposed.end):
             wall = at.astimezone(axis.zone).replace(tzinfo=None)
             assert wall.replace(tzinfo=axis.zone).astimezone(UTC) == at
+
+
+# The clock of scripts
+
+
+@given(axes())
+def test_clock_gives_the_local_time_of_every_quarter(axis):
+    clock = axis.get_clock()
+    assert clock[0][0] == 0
+    at = axis.span.start
+    while at < axis.span.end:
+        minutes = (at - axis.span.start) // MINUTE
+        since, text = next(pair for pair in reversed(clock) if pair[0] <= minutes)
+        local = at.astimezone(axis.zone)
+        if text:
+            elapsed = timedelta(minutes=minutes - since)
+            assert datetime.fromisoformat(text) + elapsed == local.replace(tzinfo=None)
+        # Nothing else tells which of two equal times is meant.
+        assert bool(local.fold) is not bool(text)
+        at += 15 * MINUTE
