@@ -54,6 +54,8 @@ class Money:
 
 class Bank(Protocol):
     gateway: type
+    # The cards that customers enter for a setup.
+    numbers: dict[str, str]
 
     def reset(self) -> None:
         """Forget everything at the beginning of an example."""
@@ -97,6 +99,7 @@ class Bank(Protocol):
 
 class SandboxBank:
     gateway = sandbox.SandboxGateway
+    numbers = NUMBERS
 
     def reset(self) -> None:
         """Its tables are rolled back with the others."""

@@ -80,6 +80,11 @@ class MachineBase(RuleBasedStateMachine):
         self.is_undisturbed = True
         self.problems: list[str] = []
 
+    def close(self) -> None:
+        """Undo everything that the example has changed."""
+        transaction.set_rollback(True)
+        self.stack.close()
+
     @property
     def now(self) -> dt.datetime:
         return dt.datetime.now(dt.UTC)

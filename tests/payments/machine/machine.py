@@ -7,7 +7,6 @@ from contextlib import nullcontext, suppress
 from typing import Any, ClassVar
 
 from django.core.management import CommandError, call_command
-from django.db import transaction
 from django.db.models import F
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
@@ -294,8 +293,7 @@ class CheckoutMachine(SetupRules):
             self.count("renewals", self.count_renewals())
             self.count("bookings", Reservation.objects.filter(status=Status.CONFIRMED).count())
         finally:
-            transaction.set_rollback(True)
-            self.stack.close()
+            self.close()
 
     def count_captures(self, pk: int) -> int:
         money = [self.bank.get_money(each.key) for each in self.get_payments(pk)]

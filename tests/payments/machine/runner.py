@@ -27,6 +27,20 @@ def no_logs() -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
+@contextmanager
+def prepare(bank: Bank) -> Iterator[None]:
+    """Make the world in which examples run; it is gone at the end."""
+    CheckoutMachine.bank = bank
+    CheckoutMachine.counts = {}
+    with no_logs(), transaction.atomic():
+        # As the block around a test case.
+        transaction.get_connection().atomic_blocks[-1]._from_testcase = True
+        with time_machine.travel(NOW, tick=False):
+            CheckoutMachine.world = World()
+        yield
+        transaction.set_rollback(True)
+
+
 def run_machine(
     examples: int,
     *,
@@ -39,15 +53,8 @@ def run_machine(
 
     Examples are not made smaller: the message has what happened, and each step is short.
     """
-    phases = [Phase.generate]
-    CheckoutMachine.bank = bank or SandboxBank()
     CheckoutMachine.beginnings = beginning
-    CheckoutMachine.counts = {}
-    with no_logs(), transaction.atomic():
-        # As the block around a test case.
-        transaction.get_connection().atomic_blocks[-1]._from_testcase = True
-        with time_machine.travel(NOW, tick=False):
-            CheckoutMachine.world = World()
+    with prepare(bank or SandboxBank()):
         run_state_machine_as_test(
             CheckoutMachine,
             settings=settings(
@@ -56,9 +63,8 @@ def run_machine(
                 deadline=None,
                 database=None,
                 derandomize=is_repeatable,
-                phases=phases,
+                phases=[Phase.generate],
                 suppress_health_check=list(HealthCheck),
             ),
         )
-        transaction.set_rollback(True)
     return CheckoutMachine.counts

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from payments.models import PaymentSetup, PaymentSetupState, SavedCard
-from tests.payments.machine.banks import CARDS, NUMBERS
+from tests.payments.machine.banks import CARDS
 from tests.payments.machine.base import MachineBase, faults
 from tests.payments.machine.points import Fault
 
@@ -59,7 +59,7 @@ class SetupRules(MachineBase):
             return
         self.bank.enter_card(setup, kind)
         if self.bank.get_setup_state(setup) == "succeeded":
-            self.entered[setup.key] = NUMBERS[kind][-4:]
+            self.entered[setup.key] = self.bank.numbers[kind][-4:]
 
     def do_refuse_setup(self, pk: int, number: int) -> None:
         if setup := self.get_setup(number):

@@ -41,6 +41,7 @@ CENTS = 100
 
 class StripeBank:
     gateway = StripeGateway
+    numbers = NUMBERS
 
     def __init__(self, server: StripeServer) -> None:
         self.server = server
