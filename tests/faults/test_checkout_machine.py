@@ -22,9 +22,18 @@ STEPS = int(os.environ.get("MACHINE_STEPS", "100000"))
 STEPS_PER_EXAMPLE = 40
 # The least that has to happen in 10,000 steps, so that the run means something.
 LEAST = {
-    **{"captures": 50, "bookings": 20, "confirmations": 200, "cancelled": 50, "setups": 100},
-    **{"dies": 200, "silent": 200, "overtaken": 200, "renewals": 1},
-    **{"Checkout Pending": 20, "Checkout CardDeclined": 5, "Complete setup Saved": 20},
+    "captures": 50,
+    "bookings": 20,
+    "confirmations": 200,
+    "cancelled": 50,
+    "setups": 100,
+    "dies": 200,
+    "silent": 200,
+    "overtaken": 200,
+    "renewals": 1,
+    "Checkout Pending": 20,
+    "Checkout CardDeclined": 5,
+    "Complete setup Saved": 20,
 }
 
 
