@@ -20,7 +20,7 @@ from accounts.models import CalendarAddress, OutboxMessage, User
 from accounts.models.outbox_message import EMAIL_CHANGE_KIND, EXPORT_KIND
 from centers.models import Favorite
 from payments.models import SavedCard
-from reservations.models import Allowance, PromoRedemption, RefundOverride, Reservation
+from reservations.models import Allowance, Note, PromoRedemption, RefundOverride, Reservation
 from roombook.backoffice.models import AuditEntry
 from roombook.db.transactions import in_transaction
 from roombook.images import get_url
@@ -42,10 +42,10 @@ def build_export(user: User) -> Fields | None:
     return {"Account": _describe_account(user), **lists}
 
 
-def iterate_json(user: User) -> Iterator[str]:
-    """Yield the same document as JSON text, in pieces."""
+def iterate_json(user: User, *, for_staff: bool = False) -> Iterator[str]:
+    """Yield the same document as JSON text, in pieces; for staff with their notes (B18.2)."""
     yield f'{{"Account":{_encode(_describe_account(user))}'
-    for name in LISTS:
+    for name in (*LISTS, *STAFF_LISTS) if for_staff else LISTS:
         yield f',"{name}":['
         for index, element in enumerate(_iterate_list(user, name)):
             yield f"{',' if index else ''}{_encode(element)}"
@@ -291,7 +291,9 @@ def _describe_entry(row: AuditEntry) -> Fields:
     }
 
 
-LISTS: dict[str, tuple[Callable[[User], QuerySet[Any]], Callable[[Any], Fields]]] = {
+Lists = dict[str, tuple[Callable[[User], QuerySet[Any]], Callable[[Any], Fields]]]
+
+LISTS: Lists = {
     "Favorites": (
         lambda user: Favorite.objects.filter(user=user).select_related("center"),
         lambda row: {"CenterId": row.center_id, "Name": row.center.name},
@@ -326,11 +328,17 @@ LISTS: dict[str, tuple[Callable[[User], QuerySet[Any]], Callable[[Any], Fields]]
     "Emails": (_find_emails, _describe_email),
     "History": (_find_history, _describe_entry),
 }
+STAFF_LISTS: Lists = {
+    "Notes": (
+        lambda user: Note.objects.filter(Q(customer=user) | Q(reservation__user=user)),
+        lambda row: {"ReservationId": row.reservation_id, "Text": row.text, "At": row.created_at},
+    ),
+}
 
 
 def _iterate_list(user: User, name: str) -> Iterator[Fields]:
     """Yield the elements of a list in the order of their ids; each batch is a few statements."""
-    find_rows, describe = LISTS[name]
+    find_rows, describe = {**LISTS, **STAFF_LISTS}[name]
     rows, last = find_rows(user).order_by("pk"), 0
     while batch := list(rows.filter(pk__gt=last)[:BATCH_SIZE]):
         for row in batch:

@@ -10,7 +10,14 @@ class ReservationsConfig(AppConfig):
 
     def ready(self) -> None:
         from reservations import personal_data, resources  # noqa: F401 (registers)
-        from reservations.models import Allowance, Partner, PromoCode, Reservation, WebhookEndpoint
+        from reservations.models import (
+            Allowance,
+            Note,
+            Partner,
+            PromoCode,
+            Reservation,
+            WebhookEndpoint,
+        )
         from roombook.backoffice import audit_log
         from roombook.imports.resources import register
 
@@ -24,6 +31,7 @@ class ReservationsConfig(AppConfig):
         )
         audit_log.register(Allowance, many_to_many_fields=restrictions, named_by_id=True)
         audit_log.register(Partner)
+        audit_log.register(Note, hidden_fields=("text",), named_by_id=True)
         audit_log.register(
             WebhookEndpoint,
             excluded_fields=("last_success_at", "created_at"),

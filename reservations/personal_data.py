@@ -9,6 +9,7 @@ from reservations.models import (
     AllowanceEntry,
     Attendee,
     BookingChange,
+    Note,
     PriceAdjustment,
     PromoRedemption,
     RefundOverride,
@@ -62,6 +63,16 @@ register(
     purpose="What a customer or staff asked for, until the payment for it is resolved.",
     kept="For ever; the attendees until the payment is resolved.",
     at_erasure=UNDER_PSEUDONYM,
+)
+register(
+    Note,
+    "reservation customer text author created_at",
+    purpose="What staff wrote down about a reservation or a customer. Customers never see it.",
+    kept="As long as the customer's account.",
+    at_erasure="Deleted. What a former member of staff wrote about others stays.",
+    erase=delete_rows(
+        Note, lambda account: Q(customer=account.pk) | Q(reservation__user=account.pk)
+    ),
 )
 register(
     PriceAdjustment,

@@ -28,7 +28,7 @@ from accounts.models import (
 from accounts.models.email_code import CodePurpose
 from payments.gateways.sandbox_models import SandboxCard
 from payments.models import Payment, PaymentSetup, PaymentState
-from reservations.models import Attendee, Reservation
+from reservations.models import Attendee, Note, Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
 from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.imports.models import RunningCheck, Upload
@@ -107,6 +107,12 @@ def make_leaving_account(world: World) -> User:
     )
     CalendarAddress.get_secret(user)
     PaymentSetup.objects.create(user=user, gateway="sandbox", created_at=now, expires_at=now)
+    Note.objects.create(
+        reservation=Reservation.objects.filter(user=user).first(),
+        text="Qwertine called",
+        author=world.bob,
+        created_at=now,
+    )
     make_former_member_of_staff(user, world)
     return user
 

@@ -63,7 +63,9 @@ class CustomerDataAdmin(UserAdmin):
         self.log_change(request, user, "Exported all data of the account.")
         headers = {"Content-Disposition": f'attachment; filename="customer-{user.pk}.json"'}
         return StreamingHttpResponse(
-            account_export.iterate_json(user), content_type="application/json", headers=headers
+            account_export.iterate_json(user, for_staff=True),
+            content_type="application/json",
+            headers=headers,
         )
 
     def _get_customer(self, request: HttpRequest, object_id: str) -> User:

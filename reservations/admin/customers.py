@@ -1,20 +1,27 @@
-"""The page of a customer, with their bookings."""
+"""The page of a customer: what they have booked, spent, missed and owe, and the notes of staff."""
 
+import datetime as dt
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import Count, Sum
-from django.http import HttpRequest
-from django.urls import reverse
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, QuerySet, Sum
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.views.decorators.http import require_POST
 
 from accounts import roles
 from accounts.models import User
 from reservations.admin.customer_data import CustomerDataAdmin
 from reservations.admin.formatting import format_time_span, render_status_badge
+from reservations.admin.notes import build_note_list, handle_note
+from reservations.booking.balances import get_unpaid_amounts
 from reservations.models import Reservation
+from reservations.models.status import BOOKED_STATUSES, Status
 from roombook import money
 
 # The latest bookings, which the page lists.
@@ -33,12 +40,18 @@ class CustomerBooking:
 class CustomerBookings:
     """The bookings of a customer at the centers that the user may see.
 
-    ``all`` and ``new`` are URLs; ``new`` is "" if the user may not book for the customer.
+    `owed` is "" if nothing is owed, and None if the user may not see payments. `all` and `new` are
+    URLs; `new` is "" if the user may not book for the customer.
     """
 
     last: list[CustomerBooking]
+    upcoming: int
+    next: Reservation | None
+    next_when: str
     billed: str
     count: int
+    missed: int
+    owed: str | None
     is_partial: bool
     all: str
     new: str
@@ -46,39 +59,82 @@ class CustomerBookings:
 
 @admin.register(User)
 class CustomerAdmin(CustomerDataAdmin):
-    """Adds the bookings to the page of an account."""
+    """Adds the bookings and the notes to the page of an account."""
+
+    change_form_outer_before_template = "admin/reservations/customer_summary.html"
+
+    class Media:
+        css = {"all": ("reservations/reservation.css",)}
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(require_POST(self.notes_view))
+        return [
+            path("<path:object_id>/notes/", view, name="accounts_user_notes"),
+            *super().get_urls(),
+        ]
+
+    def notes_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Add or delete a note about the customer."""
+        user = self.get_object(request, unquote(object_id))
+        if user is None or not self.has_view_permission(request, user):
+            raise PermissionDenied
+        url = reverse("admin:accounts_user_change", args=[user.pk])
+        return handle_note(request, user, url, now=timezone.now())
 
     def get_account_context(self, request: HttpRequest, user: User) -> dict[str, object]:
         context = super().get_account_context(request, user)
-        if not roles.has_permission(request.user, roles.VIEW_RESERVATION):
-            return context
-        rows = Reservation.objects.for_user(user).filter(
-            roles.get_center_filter(request.user, roles.VIEW_RESERVATION)
-        )
-        last = rows.select_related("room__center").order_by("-start", "-pk")[:MAX_BOOKINGS]
-        # The same reservations as in the revenue report.
-        billed = rows.counting_as_revenue().filter(currency=settings.CURRENCY)
-        sums = billed.aggregate(count=Count("pk"), billed=Sum("total_cost"))
-        list_url = reverse("admin:reservations_reservation_changelist")
-        add_url = reverse("admin:reservations_reservation_add")
-        return context | {
-            "bookings": CustomerBookings(
-                last=[
-                    CustomerBooking(
-                        reservation=row,
-                        status=render_status_badge(row, now=timezone.now()),
-                        when=format_time_span(row),
-                        total=money.format_amount(row.total_cost),
-                    )
-                    for row in last
-                ],
-                billed=money.format_amount(sums["billed"] or 0),
-                count=sums["count"],
-                is_partial=roles.get_permitted_centers(request.user, roles.VIEW_RESERVATION)
-                is not None,
-                all=f"{list_url}?{urlencode({'q': user.email})}",
-                new=f"{add_url}?{urlencode({'user': user.pk})}"
-                if user.is_active and roles.has_permission(request.user, roles.ADD_RESERVATION)
-                else "",
-            )
+        staff, now = roles.get_staff(request), timezone.now()
+        context |= {
+            "notes": build_note_list(user, staff, now=now),
+            "notes_url": reverse("admin:accounts_user_notes", args=[user.pk]),
         }
+        if roles.has_permission(staff, roles.VIEW_RESERVATION):
+            context["bookings"] = _build_bookings(user, staff, now)
+        return context
+
+
+def _build_bookings(user: User, staff: User, now: dt.datetime) -> CustomerBookings:
+    rows = Reservation.objects.for_user(user).filter(
+        roles.get_center_filter(staff, roles.VIEW_RESERVATION)
+    )
+    loaded = rows.select_related("room__center")
+    upcoming = loaded.filter(status__in=[Status.CONFIRMED, Status.PENDING], start__gt=now)
+    following = upcoming.order_by("start", "pk").first()
+    # The same reservations as in the revenue report.
+    billed = rows.counting_as_revenue().filter(currency=settings.CURRENCY)
+    sums = billed.aggregate(count=Count("pk"), billed=Sum("total_cost"))
+    list_url = reverse("admin:reservations_reservation_changelist")
+    add_url = reverse("admin:reservations_reservation_add")
+    can_book = user.is_active and roles.has_permission(staff, roles.ADD_RESERVATION)
+    return CustomerBookings(
+        last=[
+            CustomerBooking(
+                reservation=row,
+                status=render_status_badge(row, now=now),
+                when=format_time_span(row),
+                total=money.format_amount(row.total_cost),
+            )
+            for row in loaded.order_by("-start", "-pk")[:MAX_BOOKINGS]
+        ],
+        upcoming=upcoming.count(),
+        next=following,
+        next_when=format_time_span(following) if following else "",
+        billed=money.format_amount(sums["billed"] or 0),
+        count=sums["count"],
+        missed=rows.filter(status=Status.NO_SHOW).count(),
+        owed=_format_owed_amount(rows, staff),
+        is_partial=roles.get_permitted_centers(staff, roles.VIEW_RESERVATION) is not None,
+        all=f"{list_url}?{urlencode({'q': user.email})}",
+        new=f"{add_url}?{urlencode({'user': user.pk})}" if can_book else "",
+    )
+
+
+def _format_owed_amount(rows: QuerySet[Reservation], staff: User) -> str | None:
+    """What is not paid of bookings at centers whose payments the user may see."""
+    if not roles.has_permission(staff, roles.VIEW_PAYMENT):
+        return None
+    booked = rows.filter(
+        roles.get_center_filter(staff, roles.VIEW_PAYMENT), status__in=sorted(BOOKED_STATUSES)
+    )
+    owed = sum(get_unpaid_amounts(booked).values())
+    return money.format_amount(owed) if owed else ""

@@ -24,6 +24,7 @@ from reservations.admin.formatting import (
     format_time_zone,
     render_status_badge,
 )
+from reservations.admin.notes import build_note_list
 from reservations.admin.overruns import get_overrun_urls
 from reservations.models import RefundOverride, Reservation, history
 from reservations.models.status import Status
@@ -100,6 +101,8 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "can_see_payments": can_see_payments,
         "payments": payments,
         "is_test_payment": bool(payments) and not any(each.is_live for each in payments),
+        "notes": build_note_list(reservation, user, now=now),
+        "notes_url": reverse("admin:reservations_reservation_notes", args=[reservation.pk]),
         "emails": list(OutboxMessage.objects.about(subject_key)[:MAX_ROWS]),
         "history": list(_describe_history(reservation)),
     }

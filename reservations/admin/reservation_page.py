@@ -12,6 +12,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
 
 from accounts import roles
 from reservations.admin import reservation_details
@@ -24,6 +25,7 @@ from reservations.admin.formatting import (
     get_reservation_url,
     render_status_badge,
 )
+from reservations.admin.notes import handle_note
 from reservations.models import Reservation
 from roombook.backoffice.model_admin import is_fragment_request, redirect_not_found
 from roombook.backoffice.typing_bases import ModelAdminBase
@@ -40,7 +42,12 @@ class ReservationPageMixin(ModelAdminBase):
             self.admin_site.admin_view(self.action_view),
             name="reservations_reservation_action",
         )
-        return [action_url, *super().get_urls()]
+        notes_url = path(
+            "<path:object_id>/notes/",
+            self.admin_site.admin_view(require_POST(self.notes_view)),
+            name="reservations_reservation_notes",
+        )
+        return [action_url, notes_url, *super().get_urls()]
 
     def _get_reservation(self, request: HttpRequest, object_id: str) -> Reservation | None:
         """The reservation with that id, if the user may see it."""
@@ -82,6 +89,14 @@ class ReservationPageMixin(ModelAdminBase):
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/reservations/reservation.html", context)
+
+    def notes_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Add or delete a note about the reservation."""
+        reservation = self._get_reservation(request, object_id)
+        if reservation is None:
+            raise Http404
+        url = get_reservation_url(reservation.pk)
+        return handle_note(request, reservation, url, now=timezone.now())
 
     def action_view(self, request: HttpRequest, object_id: str, name: str) -> HttpResponse:
         """Show the preview of an action. Once it is confirmed, execute it."""

@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 def get_unpaid_amounts(rows: "QuerySet[Reservation]") -> dict[int, Decimal]:
     """Return the part of each total that is neither paid nor authorized, if there is any.
 
-    Three queries, however many reservations there are.
+    A payment on account counts once its money has come in. Three queries, however many
+    reservations there are.
     """
     balances = dict(rows.order_by().values_list("pk", "total_cost"))
-    payments = Payment.objects.filter(reservation__in=rows, state__in=sorted(PAID_STATES))
-    refunds = Refund.objects.filter(
-        payment__reservation__in=rows, state__in=COMPLETED_REFUND_STATES
+    payments = Payment.objects.filter(reservation__in=rows, state__in=sorted(PAID_STATES)).exclude(
+        pk__in=Payment.objects.receivable()
     )
-    for pk, amount in payments.order_by().values_list("reservation").annotate(Sum("amount")):
+    refunds = Refund.objects.filter(payment__in=payments, state__in=COMPLETED_REFUND_STATES)
+    paid = payments.order_by().values_list("reservation").annotate(Sum("amount"))
+    refunded = refunds.order_by().values_list("payment__reservation").annotate(Sum("amount"))
+    for pk, amount in paid:
         balances[pk] -= amount
-    for pk, amount in (
-        refunds.order_by().values_list("payment__reservation").annotate(Sum("amount"))
-    ):
+    for pk, amount in refunded:
         balances[pk] += amount
     return {pk: balance for pk, balance in balances.items() if balance > 0}

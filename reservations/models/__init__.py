@@ -10,6 +10,7 @@ from reservations.models.bill import (
 )
 from reservations.models.changes import BookingChange, ChangeState
 from reservations.models.codes import Partner, PromoCode, PromoRedemption
+from reservations.models.note import Note
 from reservations.models.reservation import Reservation
 from reservations.models.webhooks import WebhookDelivery, WebhookEndpoint, WebhookEvent
 
@@ -24,6 +25,7 @@ __all__ = [
     "ChosenService",
     "LineItem",
     "LineItemType",
+    "Note",
     "Partner",
     "PriceAdjustment",
     "PromoCode",

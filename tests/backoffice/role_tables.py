@@ -30,10 +30,14 @@ MANAGER = [
 MANUAL_PAYMENTS = importlib.import_module(
     "payments.migrations.0012_roles_take_payments_on_account"
 ).PERMISSIONS
+NOTES = importlib.import_module(f"{MIGRATIONS}.0020_roles_write_notes").PERMISSIONS
 MAY = {
     **ROLES,
-    "Accountant": ROLES["Accountant"].union(ACCOUNTANT, MANUAL_PAYMENTS["Accountant"]),
-    "Manager": ROLES["Manager"].union(MANAGER, MANUAL_PAYMENTS["Manager"]),
+    "Accountant": ROLES["Accountant"].union(
+        ACCOUNTANT, MANUAL_PAYMENTS["Accountant"], NOTES["Accountant"]
+    ),
+    "Desk": ROLES["Desk"].union(NOTES["Desk"]),
+    "Manager": ROLES["Manager"].union(MANAGER, MANUAL_PAYMENTS["Manager"], NOTES["Manager"]),
 }
 
 # Rows are those of a center; those that every role sees alike and only who may everywhere changes;
@@ -117,6 +121,8 @@ PAGES = {
     "payments_payment_list_export": ("payments.view_payment", CENTER),
     "payments_refund_list_export": ("payments.view_refund", CENTER),
 }
+# They only accept POST; test_notes.py calls them in every role.
+TESTED_ELSEWHERE = {"accounts_user_notes", "reservations_reservation_notes"}
 FOREIGN = "Foreignplace"
 
 ACTORS = {

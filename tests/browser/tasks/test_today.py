@@ -114,3 +114,26 @@ def test_printed_day_sheet_has_one_page_for_each_center_and_no_navigation(desk, 
     assert breaks == ["auto", "page"]
     pages = page.pdf().count(b"/Type /Page\n")
     assert pages == 2
+
+
+def test_customer_who_calls_is_found_by_phone_and_noted_with_two_clicks(desk, demo):
+    """Task 6: what is booked, spent, missed and owed, and a note of what was agreed."""
+    page = desk("desk", size=chromium.PHONE)
+    clicks = Clicks(page)
+    page.goto(page.url)
+
+    page.wait_for_load_state()
+    page.keyboard.press("Control+k")
+    expect(page.locator("#search-input-command")).to_be_focused()
+    page.keyboard.type("(303) 555-0142")
+    page.locator("#command-results-list a[href*='/accounts/user/']").click()
+    page.wait_for_url("**/accounts/user/*/change/")
+    for label in ("Upcoming", "Billed", "Missed", "Owed"):
+        expect(page.get_by_role("term").filter(has_text=label)).to_be_visible()
+    page.get_by_label("New note").fill("Will call again at 9")
+    page.get_by_role("button", name="Add note").click()
+
+    expect(page.locator("#notes")).to_contain_text("Will call again at 9")
+    expect(page.locator("#notes")).to_contain_text("Idris Bello")
+    assert clicks.count <= 2
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

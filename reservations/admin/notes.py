@@ -1,0 +1,147 @@
+"""The notes on the pages of reservations and customers (B18.2)."""
+
+import datetime as dt
+from dataclasses import dataclass
+from itertools import chain
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from accounts import customer_access, roles
+from accounts.models import User
+from reservations.admin.actions.base import format_error
+from reservations.booking import notes
+from reservations.models import Note, Reservation
+from reservations.models.note import MAX_LENGTH
+from roombook.card_numbers import contains_card_of_a_brand
+from roombook.errors import DomainError
+from roombook.ids import parse_id
+
+# The latest notes, which a page lists.
+MAX_NOTES = 20
+
+
+def refuse_card_number(text: str) -> None:
+    if contains_card_of_a_brand(text):
+        raise ValidationError("A note must not contain a card number.")
+
+
+class NoteForm(forms.Form):
+    text = forms.CharField(
+        label="New note",
+        max_length=MAX_LENGTH,
+        validators=[refuse_card_number],
+        widget=UnfoldAdminTextareaWidget({"rows": 2}),
+        error_messages={"required": "Enter a text."},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NoteEntry:
+    """A note on a page. `reservation_id` is set if the page is that of its customer."""
+
+    note: Note
+    author: str
+    reservation_id: int | None
+    is_about_customer: bool
+    can_delete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NoteList:
+    """The notes of a page, the latest first; without `form` the user may not add one."""
+
+    entries: list[NoteEntry]
+    form: NoteForm | None
+
+
+def build_note_list(
+    subject: Reservation | User, user: User, *, now: dt.datetime
+) -> NoteList | None:
+    """Return the notes that the page of a reservation or customer shows; None if it shows none.
+
+    The page of a customer shows also the notes about reservations at the user's centers, and that
+    of a reservation the notes about its customer, if the user may open the customer's page.
+    """
+    center = subject.room.center_id if isinstance(subject, Reservation) else None
+    if not roles.has_permission(user, roles.VIEW_NOTE, center):
+        return None
+    return NoteList(
+        entries=[_describe_note(note, subject, user, now) for note in _find_notes(subject, user)],
+        form=NoteForm() if roles.has_permission(user, roles.ADD_NOTE, center) else None,
+    )
+
+
+def handle_note(
+    request: HttpRequest, subject: Reservation | User, url: str, *, now: dt.datetime
+) -> HttpResponse:
+    """Add the note of a form, or delete the one that it names, and return to the page."""
+    user = roles.get_staff(request)
+    found = build_note_list(subject, user, now=now)
+    if found is None:
+        raise PermissionDenied
+    if "delete" in request.POST:
+        _delete(request, found)
+    elif found.form is None:
+        raise PermissionDenied
+    else:
+        _add(request, subject, user, now)
+    return HttpResponseRedirect(f"{url}#notes")
+
+
+def _add(request: HttpRequest, subject: Reservation | User, user: User, now: dt.datetime) -> None:
+    form = NoteForm(request.POST)
+    if not form.is_valid():
+        reasons = " ".join(map(str, form.errors["text"]))
+        messages.error(request, f"The note was not added. {reasons}")
+        return
+    try:
+        notes.add_note(subject, form.cleaned_data["text"], by=user, now=now)
+    except DomainError as error:
+        messages.error(request, f"The note was not added. {format_error(error)}")
+
+
+def _delete(request: HttpRequest, found: NoteList) -> None:
+    note_id = parse_id(request.POST["delete"])
+    entry = next((each for each in found.entries if each.note.pk == note_id), None)
+    if entry is None:
+        messages.warning(request, "The note does not exist any more.")
+    elif not entry.can_delete:
+        raise PermissionDenied
+    else:
+        entry.note.delete()
+        messages.success(request, "The note was deleted.")
+
+
+def _find_notes(subject: Reservation | User, user: User) -> list[Note]:
+    """Two queries, each of which uses an index; joined by OR they would scan all notes."""
+    rows = Note.objects.select_related("author", "reservation__room").order_by("-created_at", "-pk")
+    if isinstance(subject, Reservation):
+        of_reservations = rows.filter(reservation=subject)
+        of_customer = rows.filter(
+            customer_access.get_account_filter(user, "customer"), customer=subject.user_id
+        )
+        if not roles.has_permission(user, roles.VIEW_USER, subject.room.center_id):
+            of_customer = rows.none()
+    else:
+        visible = roles.get_center_filter(user, roles.VIEW_NOTE, "reservation__room__center")
+        of_reservations = rows.filter(visible, reservation__user=subject)
+        of_customer = rows.filter(customer=subject)
+    found = chain(of_reservations[:MAX_NOTES], of_customer[:MAX_NOTES])
+    return sorted(found, key=lambda note: (note.created_at, note.pk), reverse=True)[:MAX_NOTES]
+
+
+def _describe_note(
+    note: Note, subject: Reservation | User, user: User, now: dt.datetime
+) -> NoteEntry:
+    is_customers_page = isinstance(subject, User)
+    return NoteEntry(
+        note=note,
+        author=note.author.get_full_name() or note.author.email,
+        reservation_id=note.reservation_id if is_customers_page else None,
+        is_about_customer=note.customer_id is not None and not is_customers_page,
+        can_delete=notes.can_delete(note, user, now=now),
+    )

@@ -1,0 +1,247 @@
+"""Notes of staff about reservations and customers: who sees, adds and deletes them (B18.2)."""
+
+import datetime as dt
+import json
+
+import pytest
+import time_machine
+from django.urls import reverse
+
+from accounts.models import User
+from reservations import account_export
+from reservations.booking import account_erasure, notes
+from reservations.models import Note
+from reservations.models.status import Status
+from roombook.backoffice.models import AuditEntry
+from roombook.errors import InvalidRequest
+from tests.backoffice.counting import queries_of
+from tests.backoffice.many import many
+from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reservation_pages import reservation_url
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import HOUR, NOW, make_booking, make_room
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel(NOW, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def booking():
+    return make_booking()
+
+
+@pytest.fixture
+def desk(client, staff, booking):
+    client.force_login(staff("Desk", booking.room.center))
+    return client
+
+
+def customer_url(user):
+    return reverse("admin:accounts_user_change", args=[user.pk])
+
+
+def post_note(client, subject, **fields):
+    name = "accounts_user" if isinstance(subject, User) else "reservations_reservation"
+    return client.post(reverse(f"admin:{name}_notes", args=[subject.pk]), fields)
+
+
+def make_note(subject, text, *, by=None, now=NOW):
+    return notes.add_note(subject, text, by=by or AdministratorFactory(), now=now)
+
+
+def listed(client, url):
+    page = client.get(url)
+    found = page.context["notes"]
+    return None if found is None else [each.note.text for each in found.entries]
+
+
+def test_note_about_a_reservation_is_shown_there_and_to_its_customers_page(desk, booking):
+    response = post_note(desk, booking, text="  Window seat\r\n<b>agreed</b> ")
+
+    assert response.url == f"{reservation_url(booking)}#notes"
+    note = Note.objects.get()
+    assert (note.text, note.created_at) == ("Window seat\r\n<b>agreed</b>", NOW)
+    for url in (reservation_url(booking), customer_url(booking.user)):
+        assert "Window seat<br>&lt;b&gt;agreed&lt;/b&gt;" in desk.get(url).text
+    assert f"reservation {booking.pk}" in words(desk.get(customer_url(booking.user)))
+
+
+def test_note_about_a_customer_is_shown_on_their_page_and_reservations(desk, booking):
+    assert post_note(desk, booking.user, text="Still water").url.endswith("#notes")
+
+    assert listed(desk, customer_url(booking.user)) == ["Still water"]
+    assert listed(desk, reservation_url(booking)) == ["Still water"]
+    assert "about the customer" in words(desk.get(reservation_url(booking)))
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (" ", "Enter a text."),
+        ("x" * 2001, "Ensure this value has at most 2000 characters"),
+        ("Card 4242 4242 4242 4242", "A note must not contain a card number."),
+        ("\x00", "Null characters are not allowed."),
+    ],
+)
+def test_invalid_note_is_refused_with_a_reason(desk, booking, text, error):
+    response = post_note(desk, booking, text=text)
+
+    [(level, message)] = messages_of(response)
+    assert level == "error"
+    assert error in message
+    assert "4242" not in message
+    assert not Note.objects.exists()
+
+
+def test_same_text_twice_at_once_is_one_note(booking, clock):
+    clerk = AdministratorFactory()
+    first = make_note(booking, "Called", by=clerk)
+
+    assert make_note(booking, "Called", by=clerk) == first
+    assert make_note(booking, "Called") != first
+    assert make_note(booking.user, "Called", by=clerk) != first
+    assert make_note(booking, "Called", by=clerk, now=NOW + HOUR) != first
+
+
+def test_author_deletes_own_note_for_a_day_and_manager_always(client, staff, booking, clock):
+    desk, other = (staff("Desk", booking.room.center) for _ in range(2))
+    manager = staff("Manager", booking.room.center)
+    first, second = make_note(booking, "One", by=desk), make_note(booking, "Two", by=desk)
+
+    def delete(user, note):
+        client.force_login(user)
+        return post_note(client, booking, delete=note.pk)
+
+    assert delete(other, first).status_code == 403
+    assert delete(desk, first).status_code == 302
+    assert delete(desk, first).status_code == 302
+    assert "does not exist any more" in messages_of(delete(desk, first))[-1][1]
+    clock.move_to(NOW + dt.timedelta(hours=25))
+    assert delete(desk, second).status_code == 403
+    assert delete(manager, second).status_code == 302
+    assert not Note.objects.exists()
+    about_customer = make_note(booking.user, "Three")
+    client.force_login(manager)
+    # The customer belongs to no center: it needs the permission at all of them.
+    assert post_note(client, booking.user, delete=about_customer.pk).status_code == 403
+    client.force_login(staff("Manager"))
+    assert post_note(client, booking.user, delete=about_customer.pk).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("role", "sees", "adds"),
+    [
+        ("Viewer", False, False),
+        ("Accountant", True, False),
+        ("Desk", True, True),
+        ("Manager", True, True),
+    ],
+)
+def test_notes_follow_roles_at_their_center(client, staff, booking, role, sees, adds):
+    make_note(booking, "Secret")
+    theirs = make_booking(room=make_room())
+    client.force_login(staff(role, booking.room.center))
+
+    assert listed(client, reservation_url(booking)) == (["Secret"] if sees else None)
+    assert ("Secret" in client.get(reservation_url(booking)).text) == sees
+    assert post_note(client, booking, text="x").status_code == (302 if adds else 403)
+    assert post_note(client, theirs, text="x").status_code == 404
+    assert post_note(client, theirs.user, text="x").status_code == 403
+    assert Note.objects.filter(text="x").count() == adds
+
+
+def test_notes_of_other_centers_are_hidden_on_the_customers_page(desk, booking):
+    elsewhere = make_booking(booking.user, make_room(), start=booking.end + HOUR)
+    make_note(elsewhere, "Elsewhere")
+    make_note(booking, "Here")
+
+    assert listed(desk, customer_url(booking.user)) == ["Here"]
+    stranger = Note.objects.get(text="Elsewhere")
+    post_note(desk, booking.user, delete=stranger.pk)
+    assert Note.objects.filter(pk=stranger.pk).exists()
+
+
+def test_get_adds_nothing_and_customers_never_reach_notes(client, booking):
+    url = reverse("admin:reservations_reservation_notes", args=[booking.pk])
+    client.force_login(AdministratorFactory())
+    assert client.get(url).status_code == 405
+    client.force_login(booking.user)
+    assert client.post(url, {"text": "x"}).status_code == 302
+    assert not Note.objects.exists()
+
+
+def test_audit_log_records_note_without_its_text(desk, booking):
+    post_note(desk, booking, text="Secret agreement")
+    note = Note.objects.get()
+
+    entry = AuditEntry.objects.latest("pk")
+    assert (entry.object_name, entry.changes["text"]) == (
+        f"note {note.pk}",
+        [None, "(not kept)"],
+    )
+    post_note(desk, booking, delete=note.pk)
+    assert AuditEntry.objects.latest("pk").get_action_display() == "Deleted"
+    assert not [each for each in AuditEntry.objects.all() if "Secret" in str(vars(each))]
+
+
+def test_erasure_deletes_notes_and_refuses_new_ones():
+    ada, clerk = UserFactory(), AdministratorFactory()
+    (past,) = many(make_room(), ada, 1, start=NOW - HOUR)
+    make_note(ada, "About her", by=clerk)
+    make_note(past, "About it", by=clerk)
+    kept = make_note(UserFactory(), "About another", by=clerk)
+
+    account_erasure.erase_account(ada.pk, by=clerk, now=NOW)
+
+    assert list(Note.objects.all()) == [kept]
+    for subject in (ada, past):
+        with pytest.raises(InvalidRequest):
+            make_note(subject, "Later", by=clerk)
+
+
+def test_notes_are_in_the_export_of_staff_and_not_in_that_of_the_customer(booking):
+    make_note(booking, "Agreed")
+    make_note(booking.user, "Polite")
+
+    exported = json.loads("".join(account_export.iterate_json(booking.user, for_staff=True)))
+
+    assert exported["Notes"] == [
+        {"ReservationId": booking.pk, "Text": "Agreed", "At": NOW.isoformat()},
+        {"Text": "Polite", "At": NOW.isoformat()},
+    ]
+    own = "".join(account_export.iterate_json(booking.user))
+    assert "Agreed" not in own + json.dumps(account_export.build_export(booking.user))
+
+
+def test_customers_page_shows_what_is_booked_missed_and_owed(desk, booking, clock):
+    many(booking.room, booking.user, 2, start=NOW - 9 * HOUR, status=Status.NO_SHOW)
+
+    bookings = desk.get(customer_url(booking.user)).context["bookings"]
+
+    assert (bookings.upcoming, bookings.next, bookings.missed) == (1, booking, 2)
+    assert (bookings.count, bookings.owed) == (3, "$20.00")
+    assert "2 no-shows" in words(desk.get(customer_url(booking.user)))
+
+
+def test_customers_page_query_count_does_not_grow_with_bookings_and_notes(desk, booking):
+    url = customer_url(booking.user)
+
+    def fill(count):
+        clerk = AdministratorFactory()
+        start = NOW - dt.timedelta(days=9 + Note.objects.count())
+        rows = many(booking.room, booking.user, count, start=start)
+        Note.objects.bulk_create(
+            Note(reservation=row, text="x", author=clerk, created_at=NOW) for row in rows
+        )
+
+    fill(2)
+    few = queries_of(desk, url)
+    fill(30)
+
+    assert queries_of(desk, url) == few < 35
+    assert len(listed(desk, url)) == 20
