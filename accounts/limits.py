@@ -211,8 +211,10 @@ CODE_BY_NETWORK = RateLimit("code-network", 30, timedelta(hours=1))
 CODE_BY_ACCOUNT = RateLimit("code-account", 10, timedelta(hours=1))
 PROMO_CODE = RateLimit("promo-code", 20, timedelta(hours=1))
 PARTNER_CODE = RateLimit("partner-code", 20, timedelta(hours=1))
-# Responses with a calendar; those without a change are cheap, and not counted.
 EXPORT = RateLimit("export", 10, timedelta(hours=1))
+# Receipts as PDF, which take a tenth of a second each, and lists of their addresses.
+RECEIPT = RateLimit("receipt", 120, timedelta(hours=1))
+# Responses with a calendar; those without a change are cheap, and not counted.
 CALENDAR_FEED = RateLimit("calendar-feed", 120, timedelta(hours=1))
 CARD_DECLINED = FailureLimit("card-declined", 6, timedelta(hours=1))
 

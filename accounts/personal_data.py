@@ -102,7 +102,7 @@ register(
 )
 register(
     OutboxMessage,
-    "user to about subject text html calendar last_error",
+    "user to about subject text html calendar attachment attachment_name last_error",
     purpose="To send e-mails, and to see what a customer was sent.",
     kept="`EMAIL_DAYS`. Texts with a code or a link that opens an account: until they are sent.",
     at_erasure=DELETED,

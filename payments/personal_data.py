@@ -14,6 +14,7 @@ from payments.models import (
 )
 from roombook.address import ADDRESS_FIELDS
 from roombook.personal_data import (
+    DAYS_PER_YEAR,
     DELETED,
     Expiry,
     clear_rows,
@@ -23,7 +24,6 @@ from roombook.personal_data import (
     setting_days,
 )
 
-DAYS_PER_YEAR = 366
 AT_GATEWAY = "Deleted, once the gateway has deleted it too."
 FOR_BOOKS = "Stays, under the pseudonym, for bookkeeping."
 EMPTY_ADDRESS = {

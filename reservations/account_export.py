@@ -200,6 +200,16 @@ def _describe_reservation(row: Reservation) -> Fields:
             }
             for each in row.payments.all()
         ],
+        "Receipts": [
+            {
+                "Number": each.number,
+                "Type": each.type,
+                "IssuedAt": each.issued_at,
+                "Total": each.total,
+                "Buyer": each.content.get("buyer"),
+            }
+            for each in row.receipts.all()
+        ],
     }
 
 
@@ -220,6 +230,7 @@ def _find_reservations(user: User) -> QuerySet[Reservation]:
         "chosen_services__service",
         "attendees",
         "payments__refunds",
+        "receipts",
     )
 
 

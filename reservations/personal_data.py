@@ -12,11 +12,19 @@ from reservations.models import (
     Note,
     PriceAdjustment,
     PromoRedemption,
+    Receipt,
     RefundOverride,
     Reservation,
 )
 from roombook.imports.models import MAX_AGE, Upload
-from roombook.personal_data import Expiry, clear_rows, delete_rows, register, setting_days
+from roombook.personal_data import (
+    DAYS_PER_YEAR,
+    Expiry,
+    clear_rows,
+    delete_rows,
+    register,
+    setting_days,
+)
 
 # The list whose files name accounts: reservations/resources.py.
 ALLOWANCES_SHEET = "allowances"
@@ -94,6 +102,20 @@ register(
     purpose="To limit the uses of promo codes by each customer.",
     kept="For ever.",
     at_erasure=UNDER_PSEUDONYM,
+)
+register(
+    Receipt,
+    "reservation content issued_by",
+    purpose="What the customer was told about payments and refunds: tax law requires it.",
+    kept="For ever; what it says, with the customer's name, for `BOOKS_YEARS`.",
+    at_erasure="Stays unchanged, with the customer's name: tax law requires it (B28.6).",
+    expiries=[
+        Expiry(
+            setting_days("BOOKS_YEARS", days_per_unit=DAYS_PER_YEAR),
+            lambda until: Receipt.objects.filter(issued_at__lt=until),
+            cleared={"content": {}},
+        )
+    ],
 )
 register(
     Allowance,

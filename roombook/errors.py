@@ -102,6 +102,11 @@ class PaymentSetupNotComplete(DomainError):
     default_message = "The card has not been entered yet. Please finish that first."
 
 
+class ReceiptNotAvailable(DomainError):
+    code = "ReceiptNotAvailable"
+    default_message = "Nothing was paid for this reservation, so there is no receipt."
+
+
 class RateNotConfigured(DomainError):
     """The room has no price. It is never free because somebody forgot to enter one."""
 

@@ -38,6 +38,8 @@ def build_logging(level: str, *, is_debug: bool) -> dict[str, object]:
             **{f"django.security.{error}": {"level": "CRITICAL"} for error in REFUSED_REQUESTS},
             # SQL statements contain customers' data.
             "django.db.backends": {"level": "INFO"},
+            # Each receipt as PDF has a hundred lines about its fonts.
+            "fontTools": {"level": "WARNING"},
             # Below WARNING the SDK logs every request, card numbers included.
             "stripe": {"level": "WARNING"},
         },

@@ -18,6 +18,8 @@ from django.db.models import Model, Q, QuerySet
 logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 1000
+# Leap days included, so that nothing is deleted too early.
+DAYS_PER_YEAR = 366
 DELETED = "Deleted."
 
 

@@ -181,7 +181,7 @@ AUDIT_LOG_DAYS = env.read_int("AUDIT_LOG_DAYS", 1095)
 # Names and addresses of attendees: after the meeting, or if it was never booked.
 ATTENDEE_DAYS = env.read_int("ATTENDEE_DAYS", 730)
 DRAFT_DAYS = env.read_int("DRAFT_DAYS", 90)
-# Brand and last four digits of the cards of payments, and the gateway's reference.
+# What receipts say; brand and last digits of the cards of payments, and the gateway's reference.
 BOOKS_YEARS = env.read_int("BOOKS_YEARS", 10)
 
 # --- API ----------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ from reservations.views.bookings import (
 )
 from reservations.views.calendar_feed import show_calendar
 from reservations.views.integrations import ListReservationChanges
+from reservations.views.receipts import GetReceipts, show_receipt
 from reservations.views.rooms import (
     CheckRoomAvailability,
     FindAlternatives,
@@ -84,6 +85,7 @@ extension_paths = [
     operation_path("api/reservations/payment-action", GetPaymentAction),
     operation_path("api/reservations/create", CreateReservation),
     operation_path("api/reservations/cancel", CancelReservation),
+    operation_path("api/reservations/receipt", GetReceipts),
     operation_path("api/reservations/update-allowances", UpdateAllowances),
     operation_path("api/account/reservations", ListReservations),
     operation_path("api/account/calendar", GetCalendar),
@@ -112,6 +114,7 @@ urlpatterns = [
     re_path(
         r"^account-export/(?P<secret>[\w:-]{1,500})\.json\Z", download_export, name="account-export"
     ),
+    re_path(r"^receipt-file/(?P<secret>[\w:-]{1,200})\.pdf\Z", show_receipt, name="receipt-file"),
     path("payments/return", pages.show_return_page, name="payment-return"),
     path("payments/return/<uuid:setup>", pages.show_return_page, name="setup-return"),
     path("sandbox/setups/<str:secret>", pages.show_sandbox_setup, name="sandbox-setup"),

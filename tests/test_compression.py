@@ -13,7 +13,8 @@ from tests.factories_people import AdministratorFactory
 from tests.world import NOW, OPERATIONS_BY_NAME, World
 
 SECRET_OPERATIONS = {
-    *("Sign in", "Get calendar", "Get payment action", "Confirm email", "Create payment setup")
+    *("Sign in", "Get calendar", "Get payment action", "Confirm email", "Create payment setup"),
+    "Get receipts",
 }
 
 

@@ -293,6 +293,7 @@ def test_secret_path_is_not_logged_when_nginx_refuses_or_fails(tmp_path):
     invitation = reverse("admin:accounts_invitation", args=["MQ", "the-secret"])
     paths = ["/calendar/the-secret.ics", invitation]
     paths += ["/sandbox/setups/the-secret", "/sandbox/payments/the-secret"]
+    paths += ["/receipt-file/the-secret.pdf"]
     paths += ["/payments/return?payment_intent_client_secret=the-secret"]
     export = "/account-export/the-secret.json"
     assert all(any(begin in path for path in [*paths, export]) for begin in SECRET_PATHS)

@@ -36,6 +36,7 @@ BUDGET = {
     "Get payment action": 5,
     "Create reservation": 29,  # including one that locks the account
     "Cancel reservation": 25,
+    "Get receipts": 19,  # it issues one
     "Update allowances": 30,  # including the same
     "List reservations": 14,
     "Get calendar": 2,

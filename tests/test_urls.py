@@ -27,7 +27,7 @@ def test_csv_rows_are_the_main_lists_of_responses():
 
     assert named == {
         *(None, "Centers", "Allowances", "Reservations"),
-        *("Rooms.FreeTimes", "Alternatives", "Changes"),
+        *("Rooms.FreeTimes", "Alternatives", "Receipts", "Changes"),
     }
 
 

@@ -12,9 +12,18 @@ from django.db import transaction
 from accounts.models import CalendarAddress, CodePurpose, User
 from centers import models as centers
 from payments.gateways.sandbox_models import SandboxPayment
-from payments.models import Payment
+from payments.models import Payment, PaymentState
 from reservations.booking import drafts
-from reservations.models import Allowance, Partner, PromoCode, Reservation, WebhookEndpoint
+from reservations.models import (
+    Allowance,
+    LineItem,
+    LineItemType,
+    Partner,
+    PromoCode,
+    Reservation,
+    Seller,
+    WebhookEndpoint,
+)
 from reservations.models.history import record_changes
 from reservations.models.status import Status
 from reservations.webhooks.events import publish_events
@@ -102,7 +111,10 @@ class World:
         self.webhook = self.make_webhook()
         # A second page for List reservations.
         in_june = dt.datetime(2027, 6, 1, 15, tzinfo=dt.UTC)
-        ReservationFactory(user=self.ada, room=self.room, start=in_june, booked_at=NOW)
+        self.paid = ReservationFactory(
+            user=self.ada, room=self.room, start=in_june, booked_at=NOW, total_cost=75
+        )
+        self.pay(self.paid)
         self.waiting = self.make_waiting_reservation()
         self.token = issue_token(self.ada)
         CalendarAddress.get_secret(self.ada)
@@ -131,6 +143,23 @@ class World:
             key=payment.key, state="action_required", amount=75, secret=payment.key.hex
         )
         return reservation
+
+    def pay(self, reservation: Reservation) -> None:
+        """A captured payment of a reservation, and who issues its receipt."""
+        LineItem.objects.create(
+            reservation=reservation, position=1, type=LineItemType.ROOM, total=75, amount="$75.00"
+        )
+        Payment.objects.create(
+            reservation=reservation,
+            gateway="sandbox",
+            amount=75,
+            currency="USD",
+            state=PaymentState.CAPTURED,
+            lease_until=NOW,
+            created_at=NOW,
+            captured_at=NOW,
+        )
+        Seller.objects.create(legal_name="Union Rooms Inc.", legal_address="Denver")
 
     def make_webhook(self) -> WebhookEndpoint:
         """A webhook of all centers, with the events of both drafts and of a move."""
@@ -271,6 +300,7 @@ class World:
                 "Attendees": [guest],
             },
             "Cancel reservation": {**own, "TestMode": False},
+            "Get receipts": {"ReservationId": self.paid.pk},
             "Update allowances": {**own, "AllowanceIds": [self.allowances[1].pk]},
             "List reservations": {
                 "From": "2027-01-01T00:00:00Z",

@@ -213,6 +213,26 @@ class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase
         return super().response_action(request, queryset, *args, **kwargs)
 
 
+class CenterOrAllMixin(CenterScopedMixin):
+    """Rows of one center or, without one, of all centers: those need the permission everywhere."""
+
+    def _has_role_permission(
+        self, request: HttpRequest, action: str, obj: Model | None = None
+    ) -> bool:
+        if obj is not None and not obj._state.adding and self.get_center_id(obj) is None:
+            permission = self.get_permission_name(action)
+            return roles.has_permission_everywhere(request.user, permission)
+        return super()._has_role_permission(request, action, obj)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Staff of single centers choose one of them."""
+        field = super().formfield_for_foreignkey(db_field, request, **kwargs)
+        if field is not None and db_field.name == "center":
+            permission = self.get_permission_name("change")
+            field.required = not roles.has_permission_everywhere(request.user, permission)
+        return field
+
+
 class AllCentersOnlyMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase):
     """A ModelAdmin whose rows need a role at all centers: e-mails, the audit log."""
 

@@ -33,6 +33,9 @@ SECRET_KINDS = frozenset(
     {INVITATION_KIND, SIGN_UP_KIND, PASSWORD_RESET_KIND, EMAIL_CHANGE_KIND, EXPORT_KIND}
 )
 
+# An e-mail about a reservation that does not report a change of it.
+RECEIPT_KIND = "receipt"
+
 
 class OutboxState(models.TextChoices):
     WAITING = "waiting", "Waiting"
@@ -77,6 +80,8 @@ class OutboxMessage(models.Model):
     html = models.TextField(blank=True)
     calendar = models.TextField(blank=True, help_text="The meeting, for the customer's calendar.")
     calendar_method = models.CharField(max_length=20, blank=True)
+    attachment = models.BinaryField(null=True, editable=False, help_text="A PDF.")
+    attachment_name = models.CharField(max_length=100, blank=True, default="", db_default="")
     state = models.CharField(
         max_length=10, choices=OutboxState.choices, default=OutboxState.WAITING
     )
@@ -201,7 +206,7 @@ class OutboxMessage(models.Model):
 
     @property
     def as_email(self) -> EmailMultiAlternatives:
-        """The e-mail as it is sent: text, HTML, and the meeting for the calendar."""
+        """The e-mail as it is sent: text, HTML, the meeting for the calendar and the attachment."""
         email = EmailMultiAlternatives(
             subject=self.subject,
             body=self.text,
@@ -221,6 +226,8 @@ class OutboxMessage(models.Model):
             method = self.calendar_method
             email.attach_alternative(self.calendar, f"text/calendar; method={method}")
             email.attach("invite.ics", self.calendar.encode(), "application/ics")
+        if self.attachment:
+            email.attach(self.attachment_name, bytes(self.attachment), "application/pdf")
         return email
 
 

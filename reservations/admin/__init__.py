@@ -7,6 +7,7 @@ from reservations.admin import (  # noqa: F401  (they register models)
     closure_warnings,
     customers,
     promo_codes_and_allowances,
+    receipts,
     reservation_admin,
     webhooks,
 )

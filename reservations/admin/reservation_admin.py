@@ -7,6 +7,7 @@ from django.urls import URLPattern
 
 from accounts.admin.center_scope import CenterScopedMixin
 from reservations.admin.bulk_actions import BulkActionsMixin
+from reservations.admin.receipts import ReceiptPagesMixin
 from reservations.admin.reservation_list import ReservationListMixin
 from reservations.admin.reservation_page import ReservationPageMixin
 from reservations.admin.urls import get_urls
@@ -16,7 +17,12 @@ from roombook.backoffice.model_admin import ModelAdmin
 
 @admin.register(Reservation)
 class ReservationAdmin(
-    ReservationListMixin, BulkActionsMixin, ReservationPageMixin, CenterScopedMixin, ModelAdmin
+    ReservationListMixin,
+    BulkActionsMixin,
+    ReceiptPagesMixin,
+    ReservationPageMixin,
+    CenterScopedMixin,
+    ModelAdmin,
 ):
     center_path = "room__center"
 

@@ -69,6 +69,7 @@ def build_summary_context(
         "status": render_status_badge(reservation, now=now),
         "actions": get_available_actions(user, reservation, now=now),
         "overrun_url": get_overrun_urls([reservation], user, now=now).get(reservation.pk, ""),
+        "receipts_url": _get_receipts_url(reservation, user),
         "booking": list(
             _describe_booking(reservation, user, now, can_see_customer=can_see_customer)
         ),
@@ -103,7 +104,7 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "is_test_payment": bool(payments) and not any(each.is_live for each in payments),
         "notes": build_note_list(reservation, user, now=now),
         "notes_url": reverse("admin:reservations_reservation_notes", args=[reservation.pk]),
-        "emails": list(OutboxMessage.objects.about(subject_key)[:MAX_ROWS]),
+        "emails": list(OutboxMessage.objects.about(subject_key).defer("attachment")[:MAX_ROWS]),
         "history": list(_describe_history(reservation)),
     }
 
@@ -252,6 +253,14 @@ def _format_value(reservation: Reservation, name: str, value: str | None) -> str
     if name == "status" and value in Status:
         return Status(value).label
     return value
+
+
+def _get_receipts_url(reservation: Reservation, user: "User") -> str:
+    is_booked = reservation.booked_at is not None
+    center = reservation.room.center_id
+    if not (is_booked and roles.has_permission(user, roles.VIEW_RECEIPT, center)):
+        return ""
+    return reverse("admin:reservations_reservation_receipts", args=[reservation.pk])
 
 
 def _get_url(name: str, pk: int) -> str:

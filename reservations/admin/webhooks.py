@@ -6,7 +6,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -14,8 +14,7 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
-from accounts import roles
-from accounts.admin.center_scope import CenterScopedMixin
+from accounts.admin.center_scope import CenterOrAllMixin
 from reservations.models import WebhookDelivery, WebhookEndpoint
 from reservations.models.webhooks import EventType
 from reservations.webhooks.events import create_test_event
@@ -25,18 +24,10 @@ from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin, redirect_
 from roombook.middleware import mark_secret
 
 
-class WebhookAdminMixin(CenterScopedMixin):
-    """Rows of one center or, without one, of all centers: those need the permission everywhere."""
+class WebhookAdminMixin(CenterOrAllMixin):
+    """What the pages of webhooks and of their deliveries share."""
 
     secret_fields = frozenset({"secret", "old_secret", "access_key_hash"})
-
-    def _has_role_permission(
-        self, request: HttpRequest, action: str, obj: Model | None = None
-    ) -> bool:
-        if obj is not None and not obj._state.adding and self.get_center_id(obj) is None:
-            permission = self.get_permission_name(action)
-            return roles.has_permission_everywhere(request.user, permission)
-        return super()._has_role_permission(request, action, obj)
 
 
 class WebhookForm(forms.ModelForm):
@@ -69,14 +60,6 @@ class WebhookEndpointAdmin(WebhookAdminMixin, ModelAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Show what happened so far on the page of a webhook that exists."""
         return (*self.fields, *self.readonly_fields) if obj else self.fields
-
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Staff of single centers choose one of them."""
-        field = super().formfield_for_foreignkey(db_field, request, **kwargs)
-        if field is not None:
-            permission = self.get_permission_name("change")
-            field.required = not roles.has_permission_everywhere(request.user, permission)
-        return field
 
     def save_model(
         self,

@@ -17,7 +17,7 @@ from centers.models import (
 )
 from reservations.demo import accounts, bookings
 from reservations.demo.data_files import import_rows, read_csv, read_picture
-from reservations.models import Partner
+from reservations.models import Partner, Seller
 from roombook.db.transactions import in_transaction
 
 WriteLine = Callable[[str], object]
@@ -83,6 +83,7 @@ def _load_centers_and_accounts(now: dt.datetime, write_line: WriteLine) -> None:
         import_rows(name, read_csv(f"{name.replace('-', '_')}.csv", now=now), now=now)
     accounts.add_favorites()
     Partner.objects.bulk_create(Partner(**row) for row in accounts.DATA["partners"])
+    Seller.objects.create(**accounts.DATA["seller"])
 
 
 def _iterate_closures(centers: dict[str, Center], now: dt.datetime) -> Iterator[dict[str, str]]:

@@ -11,6 +11,13 @@ from reservations.models.bill import (
 from reservations.models.changes import BookingChange, ChangeState
 from reservations.models.codes import Partner, PromoCode, PromoRedemption
 from reservations.models.note import Note
+from reservations.models.receipt import (
+    Receipt,
+    ReceiptEntry,
+    ReceiptSeries,
+    ReceiptType,
+    Seller,
+)
 from reservations.models.reservation import Reservation
 from reservations.models.webhooks import WebhookDelivery, WebhookEndpoint, WebhookEvent
 
@@ -30,8 +37,13 @@ __all__ = [
     "PriceAdjustment",
     "PromoCode",
     "PromoRedemption",
+    "Receipt",
+    "ReceiptEntry",
+    "ReceiptSeries",
+    "ReceiptType",
     "RefundOverride",
     "Reservation",
+    "Seller",
     "WebhookDelivery",
     "WebhookEndpoint",
     "WebhookEvent",

@@ -18,7 +18,7 @@ from django.conf import settings
 
 from accounts.emails import render_email
 from accounts.models import OutboxMessage
-from accounts.models.outbox_message import collapse_whitespace
+from accounts.models.outbox_message import RECEIPT_KIND, collapse_whitespace
 from accounts.outbox import suppress_mail_errors
 from centers.models import MeetingRoom
 from reservations.models import LineItem, Reservation
@@ -56,8 +56,9 @@ def withdraw_reminder(reservation: Reservation) -> None:
 
 
 def get_last_email(reservation: Reservation) -> OutboxMessage | None:
-    """Return the last message. It describes the current state, as every change adds a message."""
-    return OutboxMessage.objects.about(get_subject_key(reservation)).last()
+    """Return the last message about the current state: every change adds one, a receipt is none."""
+    messages = OutboxMessage.objects.about(get_subject_key(reservation))
+    return messages.exclude(kind=RECEIPT_KIND).last()
 
 
 def _suppress_errors(send: Send[P]) -> Send[P]:

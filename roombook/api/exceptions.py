@@ -46,6 +46,7 @@ HTTP_STATUSES = {
     "AllowanceExhausted": 409,
     "NoSavedCard": 409,
     "PaymentSetupNotComplete": 409,
+    "ReceiptNotAvailable": 409,
     "RateNotConfigured": 409,
     "IdempotencyKeyReused": 409,
     "AccountInUse": 409,

@@ -43,6 +43,7 @@ MENU = {
     "Money": [
         ("Payments", "payments", "payments.payment"),
         ("Refunds", "undo", "payments.refund"),
+        ("Receipts", "receipt_long", "reservations.receipt"),
         ("Disputes", "gavel", "payments.dispute"),
         ("Unknown payments", "help", "payments.unknownpayment"),
         ("Promo codes", "redeem", "reservations.promocode"),
@@ -52,6 +53,7 @@ MENU = {
     "Settings": [
         ("Room and service types", "category", "centers.resourcetype"),
         ("Neighborhoods", "location_city", "centers.neighborhood"),
+        ("Sellers on receipts", "store", "reservations.seller"),
         ("E-mails", "mail", "accounts.outboxmessage"),
         ("Webhooks", "webhook", "reservations.webhookendpoint"),
         ("Webhook deliveries", "outbox", "reservations.webhookdelivery"),

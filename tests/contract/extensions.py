@@ -26,6 +26,15 @@ TYPES = {
         "Url": "string",
         "ExpiresAt": "DateTime",
     },
+    "ReceiptInfo": {
+        "Number": "string",
+        "Type": "string",
+        "IssuedAt": "DateTime",
+        "Total": "decimal",
+        "Currency": "string",
+        "Url": "string",
+        "ExpiresAt": "DateTime",
+    },
     "PaymentSetupInfo": {
         "Id": "string",
         "Gateway": "string",
@@ -100,6 +109,12 @@ EXTENSIONS = [
         "/api/reservations/cancel",
         {"ReservationId": "int", "TestMode": "bool"},
         {"Message": "string", "Refund": "decimal", "Reservation": "ReservationInfo"},
+    ),
+    OperationSchema(
+        "Get receipts",
+        "/api/reservations/receipt",
+        {"ReservationId": "int"},
+        {"Receipts": "IList<ReceiptInfo>"},
     ),
     OperationSchema(
         "Update allowances",

@@ -24,6 +24,7 @@ from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE
 from reservations.management.command_line import format_count, parse_datetime
 from reservations.models.changes import pays_for_nothing
 from reservations.models.status import BOOKED_STATUSES, Status
+from reservations.receipts.issuing import issue_credit_notes
 from roombook import dates
 from roombook.jobs import RegularJob
 
@@ -120,6 +121,7 @@ class Command(RegularJob):
         refunds = payments.filter(refunds__in=Refund.objects.due()).distinct()
         self._process("to refund", refunds, payment_recovery.fulfil_obligations)
         self._end_payment_setups()
+        self._issue_credit_notes()
         self._report_alerts(payments, now)
         for_no_booking = self._process_unknown_payments(
             is_complete=since is not None, release=release
@@ -137,6 +139,11 @@ class Command(RegularJob):
                 self.unanswered += 1
             except Exception:
                 logger.exception("%s could not be ended.", setup)
+
+    def _issue_credit_notes(self) -> None:
+        count = issue_credit_notes(now=timezone.now())
+        if count:
+            self.stdout.write(f"{format_count(count, 'credit note')} issued.")
 
     def _process(
         self, label: str, payments: QuerySet[Payment], process: Callable[..., object]

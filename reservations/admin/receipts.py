@@ -1,0 +1,208 @@
+"""Receipts in the back office: the page of a reservation's receipts, the list, and the sellers."""
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from unfold.contrib.filters.admin import ChoicesDropdownFilter
+
+from accounts import roles
+from accounts.admin.center_scope import CenterOrAllMixin, CenterScopedMixin
+from reservations.admin.formatting import format_datetime, get_reservation_url
+from reservations.models import Receipt, Reservation, Seller
+from reservations.receipts import sending
+from reservations.receipts.issuing import get_amount_without_receipt, issue_documents
+from reservations.receipts.rendering import build_pdf_response
+from roombook import money
+from roombook.backoffice.model_admin import LocalTimeMixin, ModelAdmin, ReadOnlyMixin
+from roombook.backoffice.typing_bases import ModelAdminBase
+from roombook.backoffice.widgets import AutocompleteFilter
+from roombook.errors import ReceiptNotAvailable
+from roombook.ids import parse_id
+
+
+class ReceiptPagesMixin(ModelAdminBase):
+    """The receipts of a reservation. Comes before ModelAdmin in the bases of its admin."""
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        return [
+            path(
+                "<path:object_id>/receipts/",
+                view(self.receipts_view),
+                name="reservations_reservation_receipts",
+            ),
+            path(
+                "<path:object_id>/receipts/<str:number>.pdf",
+                view(self.receipt_file_view),
+                name="reservations_receipt_file",
+            ),
+            *super().get_urls(),
+        ]
+
+    def receipts_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """List the receipts. A POST issues what is due and shows it, or sends one by e-mail."""
+        reservation = self._get_permitted(request, object_id, roles.VIEW_RECEIPT)
+        if request.method == "POST":
+            staff = self._require(request, reservation, roles.ADD_RECEIPT)
+            if "send" in request.POST:
+                self._send(request, reservation)
+            else:
+                try:
+                    issue_documents(reservation, by=staff, now=timezone.now())
+                except ReceiptNotAvailable as error:
+                    messages.error(request, error.message)
+                else:
+                    return redirect(get_file_url(reservation.receipts.latest("pk")))
+            return redirect(request.path)
+        if request.method not in {"GET", "HEAD"}:
+            return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+        return self._render_page(request, reservation)
+
+    def receipt_file_view(self, request: HttpRequest, object_id: str, number: str) -> HttpResponse:
+        """Show the PDF in the browser."""
+        reservation = self._get_permitted(request, object_id, roles.VIEW_RECEIPT)
+        receipt = reservation.receipts.exclude(content={}).filter(number=number).first()
+        if receipt is None:
+            raise Http404
+        return build_pdf_response(receipt, is_download=False)
+
+    def _get_permitted(self, request: HttpRequest, object_id: str, permission: str) -> Reservation:
+        rows = self.get_queryset(request).select_related("user", "room__center")
+        reservation: Reservation | None = rows.filter(pk=parse_id(object_id) or 0).first()
+        if reservation is None:
+            raise Http404
+        self._require(request, reservation, permission)
+        return reservation
+
+    def _require(self, request: HttpRequest, reservation: Reservation, permission: str) -> Any:
+        staff = roles.get_staff(request)
+        if not roles.has_permission(staff, permission, reservation.room.center_id):
+            raise PermissionDenied
+        return staff
+
+    def _send(self, request: HttpRequest, reservation: Reservation) -> None:
+        rows = reservation.receipts.exclude(content={})
+        receipt = rows.filter(pk=parse_id(request.POST["send"]) or 0).first()
+        if receipt is None:
+            raise Http404
+        receipt.reservation = reservation
+        sending.send_receipt(receipt, now=timezone.now())
+        text = f"{receipt} will be sent to {reservation.user.email} within a minute."
+        messages.success(request, text)
+
+    def _render_page(self, request: HttpRequest, reservation: Reservation) -> HttpResponse:
+        staff, center = roles.get_staff(request), reservation.room.center_id
+        amount = get_amount_without_receipt(reservation)
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "original": reservation,
+            "title": f"Receipts of reservation {reservation.pk}",
+            "reservation": reservation,
+            "back_url": get_reservation_url(reservation.pk),
+            "receipts": [
+                {
+                    "receipt": each,
+                    "issued_at": format_datetime(reservation, each.issued_at),
+                    "url": get_file_url(each) if each.content else "",
+                }
+                for each in reservation.receipts.order_by("pk")
+            ],
+            "amount": money.format_amount(amount, reservation.currency) if amount else "",
+            "has_seller": Seller.find(center) is not None,
+            "can_issue": roles.has_permission(staff, roles.ADD_RECEIPT, center),
+            "can_add_seller": roles.has_permission(staff, roles.ADD_SELLER, center),
+        }
+        return TemplateResponse(request, "admin/reservations/receipts.html", context)
+
+
+def get_file_url(receipt: Receipt) -> str:
+    args = [receipt.reservation_id, receipt.number]
+    return reverse("admin:reservations_receipt_file", args=args)
+
+
+@admin.register(Receipt)
+class ReceiptAdmin(LocalTimeMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
+    """The list of all receipts and credit notes, the latest first."""
+
+    center_path = "reservation__room__center"
+    list_display = (
+        *("number", "type", "issued", "reservation_link", "center", "formatted_total"),
+        "document",
+    )
+    fields = (
+        *("number", "type", "issued_at", "issued_by", "reservation_link", "center"),
+        *("formatted_total", "document"),
+    )
+    readonly_fields = ("reservation_link", "center", "formatted_total", "document")
+    list_filter = (
+        ("type", ChoicesDropdownFilter),
+        ("reservation__room__center", AutocompleteFilter),
+    )
+    list_filter_submit = True
+    list_select_related = ("reservation__room__center",)
+    ordering = ("-issued_at", "-pk")
+    sortable_by = ()
+    search_fields = ("number",)
+    search_help_text = "Number of the receipt, or of the reservation."
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Receipt]:
+        rows: QuerySet[Receipt] = super().get_queryset(request)
+        return rows.select_related(*self.list_select_related)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Receipt], search_term: str
+    ) -> tuple[QuerySet[Receipt], bool]:
+        """Find by the whole number: an index answers that."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        if (pk := parse_id(term)) is not None:
+            return queryset.filter(reservation=pk), False
+        return queryset.filter(number=term.upper()), False
+
+    def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
+        row = self.get_queryset(request).filter(pk=parse_id(object_id) or 0).first()
+        return row.reservation.room.center.zone if row else None
+
+    @admin.display(description="issued")
+    def issued(self, receipt: Receipt) -> str:
+        return format_datetime(receipt.reservation, receipt.issued_at)
+
+    @admin.display(description="reservation")
+    def reservation_link(self, receipt: Receipt) -> str:
+        url = get_reservation_url(receipt.reservation_id)
+        return format_html('<a class="underline" href="{}">{}</a>', url, receipt.reservation_id)
+
+    @admin.display(description="center")
+    def center(self, receipt: Receipt) -> str:
+        return receipt.reservation.room.center.name
+
+    @admin.display(description="document")
+    def document(self, receipt: Receipt) -> str:
+        if not receipt.content:
+            return "Deleted, as it need not be kept any longer"
+        url = get_file_url(receipt)
+        return format_html('<a class="underline" href="{}">Open PDF of {}</a>', url, receipt.number)
+
+
+@admin.register(Seller)
+class SellerAdmin(CenterOrAllMixin, ModelAdmin):
+    """Who issues receipts."""
+
+    list_display = ("legal_name", "center", "tax_number")
+    list_select_related = ("center",)
+    fields = ("center", "legal_name", "legal_address", "tax_number", "registration")
+    autocomplete_fields = ("center",)
+    search_fields = ("legal_name",)
+    search_help_text = "Legal name."
+    ordering = ("legal_name", "pk")

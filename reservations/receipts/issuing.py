@@ -1,0 +1,198 @@
+"""Issues receipts and credit notes, and numbers them without gaps (B28).
+
+A receipt is issued on request, for what was paid and has no receipt yet. Once a payment has one, a
+refund is followed by a credit note: at the next request, or by `reconcile_payments`.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
+
+from accounts.models import User
+from payments.models import COMPLETED_REFUND_STATES, Payment, Refund, RefundState
+from reservations.models import (
+    Receipt,
+    ReceiptEntry,
+    ReceiptSeries,
+    ReceiptType,
+    Reservation,
+    Seller,
+)
+from reservations.models.status import Status
+from reservations.receipts.contents import build_content
+from roombook import money
+from roombook.db.transactions import in_transaction
+from roombook.errors import ReceiptNotAvailable
+
+# A payment for a reservation that was never booked is refunded: it gets no receipt.
+RECEIPT_STATUSES = frozenset({Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW, Status.CANCELLED})
+SERIES_PREFIXES = {ReceiptType.RECEIPT: "", ReceiptType.CREDIT_NOTE: "CN-"}
+
+Amounts = list[tuple[Payment, Decimal]]
+
+
+@in_transaction
+def issue_documents(reservation: Reservation, *, by: User | None, now: dt.datetime) -> None:
+    """Issue the credit note and the receipt that are due, if any (B28.1, B28.2).
+
+    The reservation's user and its room's center are loaded. `by` is the member of staff.
+
+    Raises ReceiptNotAvailable if there is no document then, or if no seller is known.
+    """
+    payments = _lock_payments(reservation)
+    _issue_credit_note(reservation, payments, now=now)
+    amounts = _get_amounts_without_receipt(reservation, payments)
+    if amounts:
+        seller = Seller.find(reservation.room.center_id)
+        if seller is None:
+            raise ReceiptNotAvailable(
+                "Receipts cannot be issued yet, because the seller's details are missing. Please"
+                " ask the center."
+            )
+        _store(reservation, ReceiptType.RECEIPT, amounts, seller=seller, by=by, now=now)
+    elif not reservation.receipts.exists():
+        raise ReceiptNotAvailable
+
+
+def get_amount_without_receipt(reservation: Reservation) -> Decimal:
+    """Return the total of the receipt that would be issued now; 0 if none would be."""
+    amounts = _get_amounts_without_receipt(reservation, list(_get_paid(reservation)))
+    return sum((amount for _, amount in amounts), money.ZERO)
+
+
+def issue_credit_notes(*, now: dt.datetime) -> int:
+    """Issue all credit notes that are due, one reservation at a time; return how many (B28.2)."""
+    rows = find_payments_without_credit_note(now=now).values_list("reservation", flat=True)
+    reservations = sorted(set(rows))
+    return sum(_issue_due_credit_note(pk, now=now) for pk in reservations)
+
+
+def find_payments_without_credit_note(*, now: dt.datetime) -> QuerySet[Any]:
+    """Return the payments of which more has a receipt than was kept after the refunds until now."""
+    done = Refund.objects.filter(
+        payment=OuterRef("pk"), state__in=COMPLETED_REFUND_STATES, done_at__lte=now
+    )
+    entries = ReceiptEntry.objects.filter(payment=OuterRef("pk"))
+    zero = money.ZERO
+    rows = Payment.objects.filter(pk__in=ReceiptEntry.objects.values("payment")).annotate(
+        given=Coalesce(_sum_amounts(done), zero), covered=Coalesce(_sum_amounts(entries), zero)
+    )
+    return rows.filter(covered__gt=F("amount") - F("given") + money.ROUNDING_TOLERANCE)
+
+
+def _sum_amounts(rows: QuerySet) -> Subquery:
+    sums = rows.order_by().values("payment").annotate(all=Sum("amount")).values("all")
+    return Subquery(sums)
+
+
+@in_transaction
+def _issue_due_credit_note(reservation_id: int, *, now: dt.datetime) -> bool:
+    rows = Reservation.objects.select_related("user", "room__center")
+    reservation = rows.get(pk=reservation_id)
+    return _issue_credit_note(reservation, _lock_payments(reservation), now=now)
+
+
+def _lock_payments(reservation: Reservation) -> list[Payment]:
+    """Lock what was paid, so that no other request issues a document for it, or refunds it."""
+    return list(_get_paid(reservation).select_for_update())
+
+
+def _get_paid(reservation: Reservation) -> QuerySet[Payment]:
+    rows: QuerySet[Payment] = reservation.payments.filter(captured_at__isnull=False)
+    return rows.order_by("pk")
+
+
+def _get_covered(payments: Sequence[Payment]) -> dict[int, Decimal]:
+    """Return what of each payment has a receipt and no credit note; others are left out."""
+    return _sum_by_payment(ReceiptEntry.objects.filter(payment__in=payments))
+
+
+def _get_refunded(payments: Sequence[Payment], condition: Q) -> dict[int, Decimal]:
+    return _sum_by_payment(Refund.objects.filter(condition, payment__in=payments))
+
+
+def _sum_by_payment(rows: QuerySet) -> dict[int, Decimal]:
+    sums = rows.order_by().values_list("payment").annotate(Sum("amount"))
+    # SQLite adds in binary floating point.
+    return {payment: money.round_amount(amount) for payment, amount in sums}
+
+
+def _get_amounts_without_receipt(reservation: Reservation, payments: list[Payment]) -> Amounts:
+    """Return what was paid and has no receipt, less the refunds that are due or done.
+
+    A payment on account gets a receipt once its money has come in.
+    """
+    if reservation.status not in RECEIPT_STATUSES:
+        return []
+    covered = _get_covered(payments)
+    refunded = _get_refunded(payments, ~Q(state=RefundState.REFUSED))
+    zero = money.ZERO
+    amounts = [
+        (each, each.amount - refunded.get(each.pk, zero) - covered.get(each.pk, zero))
+        for each in payments
+        if not each.is_receivable
+    ]
+    return [(payment, amount) for payment, amount in amounts if amount > 0]
+
+
+def _issue_credit_note(
+    reservation: Reservation, payments: list[Payment], *, now: dt.datetime
+) -> bool:
+    covered = _get_covered(payments)
+    refunded = _get_refunded(payments, Q(state__in=COMPLETED_REFUND_STATES))
+    # Below zero: what is kept, less what has a receipt.
+    amounts = [
+        (each, each.amount - refunded.get(each.pk, money.ZERO) - covered[each.pk])
+        for each in payments
+        if each.pk in covered
+    ]
+    amounts = [(payment, amount) for payment, amount in amounts if amount < 0]
+    if amounts:
+        _store(reservation, ReceiptType.CREDIT_NOTE, amounts, seller=None, by=None, now=now)
+    return bool(amounts)
+
+
+def _store(
+    reservation: Reservation,
+    receipt_type: ReceiptType,
+    amounts: Amounts,
+    *,
+    seller: Seller | None,
+    by: User | None,
+    now: dt.datetime,
+) -> None:
+    earlier = list(reservation.receipts.order_by("pk"))
+    content = build_content(
+        reservation, receipt_type, amounts, earlier=earlier, seller=seller, now=now
+    )
+    year = now.astimezone(reservation.room.center.zone).year
+    # Last of all, because other documents wait for it.
+    series = _take_number(f"{SERIES_PREFIXES[receipt_type]}{year}")
+    receipt = Receipt.objects.create(
+        type=receipt_type,
+        series=series,
+        number_in_series=series.last_number,
+        number=f"{series.name}-{series.last_number:06}",
+        reservation=reservation,
+        issued_at=now,
+        issued_by=by,
+        currency=reservation.currency,
+        total=abs(sum((amount for _, amount in amounts), money.ZERO)),
+        content=content,
+    )
+    ReceiptEntry.objects.bulk_create(
+        [ReceiptEntry(receipt=receipt, payment=each, amount=amount) for each, amount in amounts]
+    )
+
+
+def _take_number(name: str) -> ReceiptSeries:
+    """Lock the series until the transaction ends, and count its next number."""
+    ReceiptSeries.objects.get_or_create(name=name)
+    series = ReceiptSeries.objects.select_for_update().get(name=name)
+    series.last_number += 1
+    series.save(update_fields=["last_number"])
+    return series

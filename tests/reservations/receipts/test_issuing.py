@@ -1,0 +1,228 @@
+"""What receipts and credit notes are issued for, with which tax, and that they never change."""
+
+from decimal import Decimal
+
+import pytest
+import time_machine
+from django.core.management import call_command
+from django.db import DatabaseError, transaction
+
+from payments.models import Payment, PaymentPurpose, PaymentState, Refund, RefundState
+from reservations.booking import integrity
+from reservations.booking.cancellation import cancel
+from reservations.models import LineItem, LineItemType, Receipt, ReceiptEntry, ReceiptType
+from reservations.receipts.issuing import get_amount_without_receipt, issue_credit_notes
+from roombook.errors import ReceiptNotAvailable
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    make_draft,
+    make_pending_booking,
+)
+from tests.reservations.receipts.helpers import (
+    issue,
+    load,
+    make_seller,
+    make_taxed_booking,
+    refund,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("seller", "data_is_consistent")]
+
+
+@pytest.fixture
+def seller(db):
+    return make_seller()
+
+
+@pytest.fixture
+def booking(seller):
+    return make_taxed_booking()
+
+
+def get_taxes(receipt):
+    return [(label, Decimal(net), Decimal(tax)) for label, net, tax in receipt.content["taxes"]]
+
+
+def test_receipt_covers_a_payment_once_with_its_lines_tax_and_method(booking):
+    assert get_amount_without_receipt(booking) == Decimal("82.50")
+    [receipt] = issue(booking)
+    assert issue(booking) == [receipt]
+
+    assert (receipt.type, receipt.number, receipt.total) == ("Receipt", "2027-000001", 82.5)
+    assert get_amount_without_receipt(booking) == 0
+    content = receipt.content
+    assert content["seller"] == [
+        *("Glenarm Rooms Inc.", "1600 Glenarm Place", "Denver", "EIN 12-3456789")
+    ]
+    assert content["buyer"] == [booking.user.get_full_name()]
+    assert [line[2] for line in content["lines"]] == ["$75.00", "$7.50"]
+    assert content["total"] == "$82.50"
+    assert get_taxes(receipt) == [("Tax, 10%", 75, Decimal("7.50"))]
+    assert content["payments"] == [["Visa ending 4242, Mon, Mar 1, 2027", "$82.50"]]
+    assert content["is_test"] is True
+
+
+def test_each_refund_gets_a_credit_note_and_the_tax_of_all_is_returned(booking):
+    issue(booking)
+    payment = booking.payments.get()
+    refund(payment, "27.51", reason="Coffee was cold")
+    assert issue_credit_notes(now=NOW) == 1
+    assert issue_credit_notes(now=NOW) == 0
+    refund(payment, "54.99")
+
+    receipt, first, second = issue(booking)
+
+    assert [first.number, second.number] == ["CN-2027-000001", "CN-2027-000002"]
+    assert first.type == second.type == ReceiptType.CREDIT_NOTE
+    assert first.content["credited"] == [receipt.number]
+    assert first.content["seller"] == receipt.content["seller"]
+    assert first.content["lines"] == [["Coffee was cold", "", "$27.51"]]
+    assert get_taxes(first) == [("Tax, 10%", Decimal("25.01"), Decimal("2.50"))]
+    assert get_taxes(second) == [("Tax, 10%", Decimal("49.99"), Decimal("5.00"))]
+    assert sum(each.signed_total for each in (receipt, first, second)) == 0
+
+
+def test_refund_before_the_receipt_reduces_it_and_gets_no_credit_note(booking):
+    refund(booking.payments.get(), "41.25")
+
+    [receipt] = issue(booking)
+
+    assert receipt.total == Decimal("41.25")
+    assert receipt.content["lines"][-1] == ["Refunded, or not paid yet", "", "-$41.25"]
+    assert receipt.content["payments"][-1] == [
+        "Refund, Visa ending 4242, Mon, Mar 1, 2027",
+        "-$41.25",
+    ]
+    assert get_taxes(receipt) == [("Tax, 10%", Decimal("37.50"), Decimal("3.75"))]
+    assert issue_credit_notes(now=NOW) == 0
+
+
+def test_refund_that_the_bank_returns_is_covered_by_another_receipt_and_not_credited_twice(booking):
+    issue(booking)
+    made = refund(booking.payments.get(), "20")
+    issue(booking)
+    Refund.objects.filter(pk=made.pk).update(state=RefundState.REFUSED)
+
+    *_, again = issue(booking)
+    retry = refund(booking.payments.get(), "20")
+    documents = issue(booking)
+
+    assert (again.type, again.total) == (ReceiptType.RECEIPT, 20)
+    assert [each.signed_total for each in documents] == [Decimal("82.50"), -20, 20, -20]
+    assert documents[-1].content["refunds"] == [retry.pk]
+
+
+@pytest.mark.inconsistent_data  # The change is not made by the domain.
+def test_payment_of_a_change_gets_a_receipt_of_the_difference_at_its_own_tax(booking):
+    issue(booking)
+    LineItem.objects.filter(reservation=booking, type=LineItemType.ROOM).update(
+        total=100, amount="$100.00"
+    )
+    LineItem.objects.filter(reservation=booking, type=LineItemType.TAX).update(
+        total=20, amount="$20.00", description="Tax, 20%"
+    )
+    booking.total_cost = 120
+    booking.save(update_fields=["total_cost"])
+    pay_change(booking, "37.50")
+
+    receipt = issue(booking)[-1]
+
+    assert receipt.total == Decimal("37.50")
+    assert receipt.content["lines"][-1] == ["Receipt 2027-000001", "", "-$82.50"]
+    assert get_taxes(receipt) == [
+        ("Tax, 20%", 100, 20),
+        ("Tax, 10%", -75, Decimal("-7.50")),
+    ]
+    refund(booking.payments.order_by("pk")[0], "82.50")
+    note = issue(booking)[-1]
+    assert (note.total, get_taxes(note)) == (
+        Decimal("82.50"),
+        [("Tax, 20%", Decimal("68.75"), Decimal("13.75"))],
+    )
+
+
+def pay_change(booking, amount):
+    return Payment.objects.create(
+        reservation=booking,
+        reservation_uid=booking.uid,
+        purpose=PaymentPurpose.CHANGE,
+        gateway="sandbox",
+        amount=Decimal(amount),
+        currency="USD",
+        state=PaymentState.CAPTURED,
+        lease_until=NOW,
+        created_at=NOW,
+        authorized_at=NOW,
+        captured_at=NOW,
+    )
+
+
+def test_nothing_paid_has_no_receipt_and_a_late_cancellation_has_one_for_its_fee(booking):
+    pending = load(make_pending_booking())
+    for each in (make_draft(start=START + 24 * HOUR), pending):
+        with pytest.raises(ReceiptNotAvailable, match="Nothing was paid"):
+            issue(each)
+    cancel(booking.pk, now=START - MINUTE)
+
+    [receipt] = issue(booking, now=START)
+
+    assert receipt.total == Decimal("82.50")
+
+
+def test_receipt_without_a_seller_is_refused_and_a_center_uses_its_own(booking, seller):
+    make_seller(center=booking.room.center, legal_name="Glenarm Annex Ltd.")
+    seller.delete()
+    other = make_taxed_booking()
+    with pytest.raises(ReceiptNotAvailable, match="seller"):
+        issue(other)
+
+    assert issue(booking)[0].content["seller"][0] == "Glenarm Annex Ltd."
+
+
+def test_reconcile_payments_issues_credit_notes(booking, capsys):
+    issue(booking)
+    cancel(booking.pk, now=NOW)
+    with time_machine.travel(NOW):
+        call_command("reconcile_payments")
+
+    assert "1 credit note issued." in capsys.readouterr().out
+    assert booking.receipts.last().total == Decimal("82.50")
+
+
+def test_receipt_refuses_every_change_but_can_be_emptied(booking):
+    [receipt] = issue(booking)
+    rows = Receipt.objects.filter(pk=receipt.pk)
+    changed = {"total": 1}, {"number": "X"}, {"content": {"total": "$1.00"}}
+    for change in changed:
+        with pytest.raises(DatabaseError, match="never changes"), transaction.atomic():
+            rows.update(**change)
+
+    rows.update(content={})
+    receipt.refresh_from_db()
+    assert (receipt.total, receipt.content) == (Decimal("82.50"), {})
+
+
+@pytest.mark.inconsistent_data
+def test_integrity_checks_find_wrong_receipts(booking):
+    [receipt] = issue(booking)
+    later = NOW + 2 * HOUR
+    assert list(integrity.find_problems(now=later)) == []
+
+    refund(booking.payments.get(), "30")
+    assert find_checks(later) == ["credit notes forgotten"]
+    assert find_checks(NOW) == []
+
+    issue(booking)
+    ReceiptEntry.objects.filter(receipt=receipt).update(amount=Decimal("120"))
+    receipt.series.last_number = 2
+    receipt.series.save()
+    assert find_checks(NOW - 2 * HOUR) == [
+        *("receipts above their payment", "receipts off their entries", "gaps between receipts")
+    ]
+
+
+def find_checks(now):
+    return [each.check for each in integrity.find_problems(now=now)]
