@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
+from functools import cache
 from typing import Generic, Self, TypeVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -31,16 +32,25 @@ class SummableMixin:
         """
         return cls(
             **{
-                field.name: to_decimal(row.get(field.name))
-                if isinstance(field.default, Decimal)
-                else row.get(field.name) or 0
-                for field in fields(cls)  # type: ignore[arg-type]
+                name: to_decimal(row.get(name)) if is_money else row.get(name) or 0
+                for name, is_money in _get_columns(cls)
             }
         )
 
     def __add__(self, other: Self) -> Self:
-        names = (field.name for field in fields(self))  # type: ignore[arg-type]
-        return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in names})
+        cls = type(self)
+        return cls(
+            **{name: getattr(self, name) + getattr(other, name) for name, _ in _get_columns(cls)}
+        )
+
+
+@cache  # Reports add thousands of rows.
+def _get_columns(cls: type[SummableMixin]) -> tuple[tuple[str, bool], ...]:
+    """The name of each field, and whether it is an amount of money."""
+    return tuple(
+        (field.name, isinstance(field.default, Decimal))
+        for field in fields(cls)  # type: ignore[arg-type]
+    )
 
 
 KeyT = TypeVar("KeyT", bound=Hashable)

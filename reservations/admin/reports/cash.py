@@ -146,7 +146,7 @@ def _fetch(
     """Read rows as movements.
 
     ``payment`` is the path from a row to its payment. ``times`` are the columns that ``at`` is
-    taken from, which have indexes.
+    taken from.
     """
     span = selection.period.widest_span()
     path = f"{payment}reservation__"

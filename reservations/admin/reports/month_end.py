@@ -1,6 +1,7 @@
 """The report for the end of a month: cash, revenue, and what explains their difference (B18)."""
 
-from collections.abc import Sequence
+import datetime as dt
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from operator import attrgetter, itemgetter
 
@@ -61,13 +62,13 @@ def _build_report(selection: ReportSelection) -> tuple[Report, bool]:
     accrued, by_reservation = revenue.measure_reservations(selection)
     movements = fetch_movements(selection)
     found = reconcile(selection, movements, by_reservation)
-    moved = list(select_movements_of_period(movements, selection))
-    cash = _break_down(selection, moved)
+    sums_by_cell = _add_up_cash(selection, movements)
+    cash = _break_down(selection, sums_by_cell)
     difference = cash.total.net - accrued.total.revenue
     unexplained = difference - found.explained
     tables = [
         _build_difference_table(found, accrued.total.revenue, unexplained, cash.total.net),
-        *_build_cash_tables(moved, cash),
+        *_build_cash_tables(sums_by_cell, cash),
         build_center_table(
             *(accrued, revenue.COLUMNS, attrgetter("revenue")),
             key="revenue",
@@ -94,8 +95,26 @@ def _build_report(selection: ReportSelection) -> tuple[Report, bool]:
     return report, bool(unexplained or found.unexplained)
 
 
-def _break_down(selection: ReportSelection, moved: Sequence[Movement]) -> Breakdown[CashSums]:
-    by_center = add_up((each.center, CashSums.from_movement(each)) for each in moved)
+# A day, a center (0 if centers are not listed) and a way of payment.
+CashCell = tuple[dt.date, int, str]
+
+
+def _add_up_cash(
+    selection: ReportSelection, movements: Iterable[Movement]
+) -> dict[CashCell, CashSums]:
+    return add_up(
+        (
+            (each.day, each.center if selection.lists_centers else 0, each.way),
+            CashSums.from_movement(each),
+        )
+        for each in select_movements_of_period(movements, selection)
+    )
+
+
+def _break_down(
+    selection: ReportSelection, sums_by_cell: Mapping[CashCell, CashSums]
+) -> Breakdown[CashSums]:
+    by_center = add_up((center, sums) for (_, center, _), sums in sums_by_cell.items())
     total = sum(by_center.values(), CashSums())
     if not selection.lists_centers:
         return Breakdown(total, {}, None, {})
@@ -146,13 +165,11 @@ def _build_unexplained_table(found: Reconciliation) -> ReportTable:
     )
 
 
-def _build_cash_tables(moved: Sequence[Movement], cash: Breakdown[CashSums]) -> list[ReportTable]:
-    summed = [(each, CashSums.from_movement(each)) for each in moved]
-    by_way = add_up((each.way, sums) for each, sums in summed)
-    by_day = add_up((each.day, sums) for each, sums in summed)
-    by_all = add_up(
-        ((each.day, each.center if cash.by_center else 0, each.way), sums) for each, sums in summed
-    )
+def _build_cash_tables(
+    sums_by_cell: Mapping[CashCell, CashSums], cash: Breakdown[CashSums]
+) -> list[ReportTable]:
+    by_way = add_up((key, sums) for (_, _, key), sums in sums_by_cell.items())
+    by_day = add_up((key, sums) for (key, _, _), sums in sums_by_cell.items())
     way, day = ReportColumn("Way of payment"), ReportColumn("Day", DAY)
     return [
         build_table(
@@ -172,7 +189,7 @@ def _build_cash_tables(moved: Sequence[Movement], cash: Breakdown[CashSums]) -> 
             sorted(
                 (
                     ([each, cash.center_names.get(center, "All"), WAYS_OF_PAYMENT[key]], sums)
-                    for (each, center, key), sums in by_all.items()
+                    for (each, center, key), sums in sums_by_cell.items()
                 ),
                 key=itemgetter(0),
             ),
