@@ -33,24 +33,24 @@ class SummableMixin:
         return cls(
             **{
                 name: to_decimal(row.get(name)) if is_money else row.get(name) or 0
-                for name, is_money in _get_columns(cls)
+                for name, is_money in cls._get_columns()
             }
         )
 
     def __add__(self, other: Self) -> Self:
         cls = type(self)
         return cls(
-            **{name: getattr(self, name) + getattr(other, name) for name, _ in _get_columns(cls)}
+            **{name: getattr(self, name) + getattr(other, name) for name, _ in cls._get_columns()}
         )
 
-
-@cache  # Reports add thousands of rows.
-def _get_columns(cls: type[SummableMixin]) -> tuple[tuple[str, bool], ...]:
-    """The name of each field, and whether it is an amount of money."""
-    return tuple(
-        (field.name, isinstance(field.default, Decimal))
-        for field in fields(cls)  # type: ignore[arg-type]
-    )
+    @classmethod
+    @cache  # Reports add thousands of rows.
+    def _get_columns(cls) -> tuple[tuple[str, bool], ...]:
+        """The name of each field, and whether it is an amount of money."""
+        return tuple(
+            (field.name, isinstance(field.default, Decimal))
+            for field in fields(cls)  # type: ignore[arg-type]
+        )
 
 
 KeyT = TypeVar("KeyT", bound=Hashable)

@@ -1,0 +1,54 @@
+"""The books agree to the cent after random days of sales, changes, cancellations and refunds."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+
+import pytest
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from payments.models import Payment, Refund
+from reservations.models import Reservation
+from tests.backoffice.books import DAY, Business, find_disagreements
+
+pytestmark = pytest.mark.django_db
+
+SEED = int(os.environ.get("BOOKS_SEED", "15"))
+DAYS, ACTIONS_A_DAY = (100, 20) if os.environ.get("FAULTS") == "long" else (3, 14)
+
+
+def test_books_agree_after_random_days_and_find_defects():
+    business = Business(SEED)
+    for _ in range(DAYS):
+        business.run_day(ACTIONS_A_DAY)
+        assert list(find_disagreements(business)) == []
+
+    captured = Payment.objects.captured()
+    cent = Decimal("0.01")
+    with planted(captured.filter(gateway="cash"), amount=F("amount") + cent):
+        assert "verify_integrity" in find_all(business)
+    with planted(captured.filter(gateway="sandbox"), captured_at=F("captured_at") - DAY):
+        assert "the cash report does not have" in find_all(business)
+    with planted(captured.filter(received_at__isnull=False, gateway="account"), received_at=None):
+        assert "on account, not received yet" in find_all(business)
+    with planted(Refund.objects.filter(state="done"), amount=F("amount") + cent):
+        assert "Revenue of the meetings of the period is" in find_all(business)
+    booked = Reservation.objects.filter(status="Confirmed", payments__gateway="sandbox")
+    with planted(booked, total_cost=F("total_cost") + 1):
+        assert "are unexplained" in find_all(business)
+
+
+@contextmanager
+def planted(rows: QuerySet, **values: object) -> Iterator[None]:
+    """Give the first of the rows other values for as long as the block runs."""
+    with transaction.atomic():
+        first = rows.order_by("pk")[:1].get()
+        assert rows.model.objects.filter(pk=first.pk).update(**values)
+        yield
+        transaction.set_rollback(True)
+
+
+def find_all(business: Business) -> str:
+    return "\n".join(find_disagreements(business))
