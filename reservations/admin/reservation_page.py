@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
+from django.forms import BoundField
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -154,10 +155,13 @@ class ReservationPageMixin(ModelAdminBase):
             "form": form,
             "media": self.media + form.media,
             "preview": preview,
-            "submitted": _get_submitted_values(form),
+            "submitted": (submitted := _get_submitted_values(form)),
+            "open_fields": _get_open_fields(form, submitted),
             "back_url": get_reservation_url(reservation.pk),
         }
-        template = "action_preview.html" if is_fragment_request(request) else "action.html"
+        template = "action.html"
+        if is_fragment_request(request):
+            template = "action_panel.html" if "in_panel" in request.POST else "action_preview.html"
         return TemplateResponse(request, f"admin/reservations/{template}", context)
 
 
@@ -214,3 +218,13 @@ def _get_submitted_values(form: ActionForm) -> list[tuple[str, str]]:
         for name in (field.html_name, f"{field.html_name}_0", f"{field.html_name}_1")
     )
     return [(name, form.data[name]) for name in names if name in form.data]
+
+
+def _get_open_fields(form: ActionForm, submitted: list[tuple[str, str]]) -> list[BoundField]:
+    """The visible fields that were not submitted."""
+    names = {name for name, _ in submitted}
+    return [
+        field
+        for field in form.visible_fields()
+        if names.isdisjoint({field.html_name, f"{field.html_name}_0"})
+    ]

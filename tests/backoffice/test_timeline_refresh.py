@@ -287,3 +287,22 @@ def test_panel_shows_viewers_no_personal_data(client, staff):
     assert "/step/" not in panel.text
     client.force_login(staff("Manager", make_room().center))
     assert client.get(reservation_url(booking), headers=SCRIPT).status_code == 302
+
+
+def test_move_that_costs_more_offers_the_fields_that_allow_it(office):
+    booking = make_booking()
+    drop = get_drop(booking, START, hours=5, in_panel="yes")
+    more = office.post(action_url(booking, "move"), drop, headers=SCRIPT)
+    assert "Not possible" in words(more)
+    assert 'name="waiver"' in more.text
+    # The room and the time are those of the drop.
+    for name in ("room", "start_0", "end_1"):
+        assert f'<input type="hidden" name="{name}"' in more.text
+    drop |= {"waiver": "Leak"}
+    waived = office.post(action_url(booking, "move"), drop, headers=SCRIPT)
+    assert 'name="confirmed"' in waived.text
+    # Nothing can be done about a room that is taken.
+    ReservationFactory(room=booking.room, start=START + 4 * HOUR, end=START + 5 * HOUR)
+    taken = office.post(action_url(booking, "move"), drop, headers=SCRIPT)
+    assert "Not possible" in words(taken)
+    assert "data-live" not in taken.text

@@ -36,6 +36,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   const show = (html) => {
     content.innerHTML = html;
+    content.dispatchEvent(new CustomEvent("live:added", { bubbles: true }));
     panel.hidden = false;
     panel.focus();
   };
@@ -72,6 +73,7 @@ document.addEventListener("DOMContentLoaded", () => {
   document.addEventListener("timeline:drop", async ({ detail: { link, fields } }) => {
     address = link.getAttribute("href");
     const body = new FormData(document.querySelector("#timeline-token"));
+    body.set("in_panel", "yes");
     for (const [name, value] of Object.entries(fields)) body.set(name, value);
     notice.replaceChildren();
     const html = await load(link.dataset.move, { method: "POST", body });
@@ -91,7 +93,8 @@ document.addEventListener("DOMContentLoaded", () => {
     place.addEventListener("submit", (event) => {
       if (event.target.getAttribute("method") !== "post") return;
       event.preventDefault();
-      submit(event.target, event.submitter);
+      if ("live" in event.target.dataset) event.target.dispatchEvent(new Event("change"));
+      else submit(event.target, event.submitter);
     });
   }
   panel.addEventListener("click", (event) => {

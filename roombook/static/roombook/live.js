@@ -2,7 +2,8 @@
 
    <form data-live="ADDRESS" data-live-into="#id"> is posted to ADDRESS shortly after each change; the
    response, an HTML fragment, replaces the content of the element. The latest edit wins. If the
-   form is the theme's own, the element names it: <div data-live="ADDRESS" data-live-from="#form">. */
+   form is the theme's own, the element names it: <div data-live="ADDRESS" data-live-from="#form">.
+   A script that adds such forms dispatches the event "live:added" on the element around them. */
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -51,10 +52,15 @@ document.addEventListener("DOMContentLoaded", () => {
     if (atOnce) show();
   };
 
-  for (const form of document.querySelectorAll("form[data-live]")) {
-    const into = document.querySelector(form.dataset.liveInto);
-    follow(form, form.dataset.live, into, form.hasAttribute("data-live-now"));
-  }
+  const attach = (root) => {
+    for (const form of root.querySelectorAll("form[data-live]")) {
+      const into = document.querySelector(form.dataset.liveInto);
+      follow(form, form.dataset.live, into, form.hasAttribute("data-live-now"));
+    }
+  };
+
+  attach(document);
+  document.addEventListener("live:added", (event) => attach(event.target));
   for (const into of document.querySelectorAll("[data-live-from]")) {
     const form = document.querySelector(into.dataset.liveFrom);
     if (form) follow(form, into.dataset.live, into, into.hasAttribute("data-live-now"));

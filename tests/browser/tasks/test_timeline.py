@@ -119,7 +119,10 @@ def test_booking_is_moved_by_one_drag_and_one_click(desk, live_server, booking):
 
 
 def test_stale_timeline_moves_nothing_and_refreshes(desk, live_server, booking):
-    page = desk("desk")
+    page = desk("manager")
+    page.clock.install()
+    polls = []
+    page.on("request", lambda request: polls.append("if-none-match" in request.headers))
     open_timeline(page, live_server.url, booking)
     get_bar(page, booking).click()
     panel = page.locator("#timeline-panel")
@@ -133,16 +136,30 @@ def test_stale_timeline_moves_nothing_and_refreshes(desk, live_server, booking):
     expect(get_bar(page, booking)).to_contain_text("12:00-14:00")
     assert get_place(booking) == ("Boardroom", 12, 2)
 
-    # The page asks for changes, and the open panel and the focus stay.
+    # After half a minute the page asks for changes; the open panel and the focus stay.
     get_bar(page, booking).click()
     expect(panel).to_contain_text(f"Reservation {booking.pk}")
     get_bar(page, booking).focus()
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     move_elsewhere(booking, back=True)
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.clock.run_for(31_000)
     expect(get_bar(page, booking)).to_contain_text("09:00-11:00")
     expect(get_bar(page, booking)).to_be_focused()
     expect(panel).to_be_visible()
+    # While it is hidden, it does not.
+    page.evaluate("Object.defineProperty(document, 'hidden', {get: () => true})")
+    polls.clear()
+    page.clock.run_for(120_000)
+    assert not any(polls)
+
+    # A longer meeting costs more, which is waived in the panel.
+    panel.get_by_role("button", name="Close").click()
+    drag(page, ("Boardroom", 10.98), ("Boardroom", 13))
+    expect(panel).to_contain_text("Not possible")
+    panel.get_by_label("Waive the additional price").fill("Leak")
+    page.clock.run_for(1_000)
+    panel.get_by_role("button", name="Reschedule").click()
+    expect(get_bar(page, booking)).to_contain_text("09:00-13:00")
+    assert get_place(booking) == ("Boardroom", 9, 4)
 
 
 def move_elsewhere(booking: Reservation, *, back: bool = False) -> None:
