@@ -1,12 +1,15 @@
 """The weekly opening hours of a center as one form: each weekday has any number of intervals."""
 
+import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.html import format_html
 
+from centers.closure_effects import find_effects_of_hours
 from centers.hours import has_overlap
 from centers.models import OpeningHours
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
@@ -47,6 +50,14 @@ class OpeningHoursForm(ChangedFieldsForm):
         return {*super()._get_validation_exclusions(), "center"}  # type: ignore[misc]
 
 
+class PlannedInterval(NamedTuple):
+    """One interval of the submitted week."""
+
+    weekday: int
+    opens: dt.time
+    closes: dt.time
+
+
 @dataclass(frozen=True, slots=True)
 class WeekdayRow:
     """A weekday and the forms of its intervals."""
@@ -57,7 +68,13 @@ class WeekdayRow:
 
 
 class OpeningHoursFormSet(PaginatedInlineFormSet):
-    """The week of a center. The intervals of a day must not overlap."""
+    """The week of a center. The intervals of a day must not overlap.
+
+    It is saved only when its effects were displayed, that is by submitting it a second time.
+    """
+
+    # The key of the effects that are displayed.
+    seen_effects = ""
 
     def get_weekdays(self) -> list[WeekdayRow]:
         """The seven days. A form with an invalid weekday is shown, with its error, on Monday."""
@@ -75,11 +92,14 @@ class OpeningHoursFormSet(PaginatedInlineFormSet):
 
     def clean(self) -> None:
         super().clean()
-        by_day: dict[int, list[tuple[Any, Any]]] = {}
-        for form in self._get_filled_forms():
-            data = form.cleaned_data
-            if data["opens"] is not None and data["closes"] is not None:
-                by_day.setdefault(data["weekday"], []).append((data["opens"], data["closes"]))
+        week = [
+            PlannedInterval(data["weekday"], data["opens"], data["closes"])
+            for data in (form.cleaned_data for form in self._get_filled_forms())
+            if data["opens"] is not None and data["closes"] is not None
+        ]
+        by_day: dict[int, list[tuple[dt.time, dt.time]]] = {}
+        for interval in week:
+            by_day.setdefault(interval.weekday, []).append((interval.opens, interval.closes))
         overlapping = [
             OpeningHours.Weekday(weekday).label
             for weekday, intervals in sorted(by_day.items())
@@ -87,6 +107,18 @@ class OpeningHoursFormSet(PaginatedInlineFormSet):
         ]
         if overlapping:
             raise ValidationError(f"Opening hours overlap on {', '.join(overlapping)}.")
+        if self.instance.pk and any(form.has_changed() for form in self.forms):
+            self._require_seen_effects(week)
+
+    def _require_seen_effects(self, week: list[PlannedInterval]) -> None:
+        effects = find_effects_of_hours(self.instance, week)
+        if effects is None:
+            return
+        self.seen_effects = effects.key
+        if effects.key != self.data.get(f"{self.prefix}-seen_effects"):
+            raise ValidationError(
+                format_html("{} Nothing is saved yet: save again to change them.", effects.html)
+            )
 
     def validate_unique(self) -> None:
         """Duplicates are overlaps, which `clean` reports for each day."""

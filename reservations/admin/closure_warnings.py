@@ -1,4 +1,4 @@
-"""Shows staff the reservations in a closure, before and after they save it.
+"""Shows staff the reservations in a closure, or outside new opening hours, before they save it.
 
 A closure prevents new bookings. Existing reservations stay as they are: staff have to reschedule
 or cancel them, on the page of bookings in closures (closed_bookings.py).
@@ -14,9 +14,12 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
-from centers.closure_effects import ClosureEffects, closures_planned
-from centers.models import Closure
+from centers import hours
+from centers.closure_effects import ClosureEffects, closures_planned, opening_hours_planned
+from centers.hours import OpeningInterval
+from centers.models import Center, Closure
 from centers.models.schedule import closure_saved
+from centers.span import Span
 from reservations.admin.closed_bookings import get_closed_bookings_url
 from reservations.admin.formatting import format_customer, format_time_span, get_reservation_url
 from reservations.models import Reservation
@@ -37,8 +40,33 @@ def describe_effects(
     if not ids:
         return None
     html = format_html("These reservations hold a room at that time: {}.", _render_links(ids))
-    key = sha256(repr(ids).encode()).hexdigest()
-    return ClosureEffects(html, key, _get_url(ids, {each.center_id for each in closures}))
+    return ClosureEffects(html, _get_key(ids), _get_url(ids, {each.center_id for each in closures}))
+
+
+@receiver(opening_hours_planned)
+def describe_effects_of_hours(
+    sender: object, *, center: Center, opening_hours: Sequence[OpeningInterval], **_: object
+) -> ClosureEffects | None:
+    """Name the reservations to come that are in the opening hours of today, but not in the new."""
+    if center.is_after_hours_support_enabled:
+        return None
+    now, old_hours = timezone.now(), list(center.opening_hours.all())
+    rows = Reservation.objects.active_holds(now).filter(room__center=center, start__gt=now)
+    spans = rows.order_by("pk").values_list("pk", "start", "end")
+    ids = [
+        pk
+        for pk, start, end in spans
+        if hours.is_open(span := Span(start, end), old_hours, center.zone)
+        and not hours.is_open(span, opening_hours, center.zone)
+    ]
+    if not ids:
+        return None
+    text = "These reservations would be outside the opening hours, and stay as they are: {}."
+    return ClosureEffects(format_html(text, _render_links(ids)), _get_key(ids), url="")
+
+
+def _get_key(ids: Sequence[int]) -> str:
+    return sha256(repr(ids).encode()).hexdigest()
 
 
 @receiver(closure_saved)

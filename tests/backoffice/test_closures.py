@@ -1,6 +1,7 @@
 """Closures show the reservations that they affect before they are saved."""
 
 import datetime as dt
+import re
 
 import pytest
 from django.urls import reverse
@@ -124,3 +125,28 @@ def test_holidays_preview_lists_reservations(office):
     assert link_to(reservation) in page.text
     assert "These reservations hold a room" not in words(other)
     assert not Closure.objects.exists()
+
+
+def test_new_opening_hours_are_saved_after_the_reservations_outside_were_displayed(office):
+    reservation = make_booking()  # Wednesday from 9 to 12
+    center = reservation.room.center
+    make_booking(room=reservation.room, start=START + dt.timedelta(days=1))
+    address = reverse("admin:centers_center_change", args=[center.pk])
+    typed = form_of(office.get(address))
+    wednesday = next(
+        name.removesuffix("weekday")
+        for name, value in typed.items()
+        if re.fullmatch(r"opening_hours-\d+-weekday", name) and str(value) == "2"
+    )
+
+    page = office.post(address, {**typed, f"{wednesday}opens": "10:00"})
+
+    assert link_to(reservation) in page.text
+    assert page.text.count("Ada Lovelace, $75.00)") == 1
+    assert "Nothing is saved yet: save again to change them." in words(page)
+    assert not center.opening_hours.filter(opens=dt.time(10)).exists()
+    office.post(address, form_of(page))
+    assert center.opening_hours.get(opens=dt.time(10)).weekday == 2
+    # What was outside before is not named again.
+    typed = form_of(office.get(address))
+    assert office.post(address, {**typed, f"{wednesday}opens": "10:30"}).status_code == 302
