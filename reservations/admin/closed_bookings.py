@@ -37,7 +37,6 @@ from reservations.admin.formatting import (
 )
 from reservations.admin.relocation import RelocationTarget, propose
 from reservations.admin.reservation_page import execute, parse_expected_amount
-from reservations.booking import cancellation
 from reservations.booking.refund_decisions import OVERRIDE_REFUND, RefundDecision
 from reservations.models import RefundOverride, Reservation
 from reservations.notifications.emails import MAX_MESSAGE_LENGTH
@@ -45,7 +44,7 @@ from roombook import dates, money
 from roombook.ids import parse_id
 
 # A page of bookings, and what one action can change.
-MAX_BOOKINGS = 25
+MAX_BOOKINGS = 20
 
 
 class ClosedBookingsForm(forms.Form):
@@ -85,8 +84,12 @@ class ClosedBookingsForm(forms.Form):
             del self.fields["refund"], self.fields["reason"]
 
     @property
-    def is_full_refund(self) -> bool:
-        return bool(self.cleaned_data.get("refund") == "full")
+    def cancellation_data(self) -> dict[str, Any]:
+        """The data that the action "Cancel" takes."""
+        decision = None
+        if self.cleaned_data.get("refund") == "full":
+            decision = RefundDecision(None, self.cleaned_data["reason"])
+        return {"message": self.cleaned_data["message"], "decision": decision}
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
@@ -234,21 +237,11 @@ def _preview_cancellations(
             booking,
             by=staff,
             now=now,
-            data=_get_cancellation_data(booking, form, now),
+            data=form.cancellation_data,
             has_email=not previews,
         )
         previews.append(_describe(booking, ACTIONS["cancel"].preview(request)))
     return previews
-
-
-def _get_cancellation_data(
-    booking: Reservation, form: ClosedBookingsForm, now: dt.datetime
-) -> dict[str, Any]:
-    data = {"message": form.cleaned_data["message"], "decision": None}
-    left = cancellation.get_terms(booking, now=now).left
-    if form.is_full_refund and left:
-        data["decision"] = RefundDecision(left, form.cleaned_data["reason"])
-    return data
 
 
 def _preview_moves(
@@ -291,7 +284,7 @@ def _execute(
             return
         data = target.data
     else:
-        data = _get_cancellation_data(booking, form, now)
+        data = form.cancellation_data
     expected_amount = parse_expected_amount(request, f"expected_amount_{booking.pk}")
     action_request = ActionRequest(
         booking, by=staff, now=now, data=data, expected_amount=expected_amount

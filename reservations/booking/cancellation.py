@@ -25,7 +25,7 @@ from reservations.booking.price_changes import require_expected
 from reservations.booking.refund_decisions import (
     RefundDecision,
     record_override,
-    validate_decision,
+    validate_refund,
 )
 from reservations.models import Reservation
 from reservations.models.changes import get_paying
@@ -201,10 +201,16 @@ def _end(
         columns |= reservation.advance_calendar(now)
     changes = {}
     if terms.decision is not None and by is not None:
+        reason = terms.decision.reason
         record_override(
-            reservation, terms.decision, policy_refund=terms.policy_refund, by=by, now=now
+            reservation,
+            policy_refund=terms.policy_refund,
+            refund=terms.refund,
+            reason=reason,
+            by=by,
+            now=now,
         )
-        given = f"{money.format_amount(terms.refund)}: {terms.decision.reason}"
+        given = f"{money.format_amount(terms.refund)}: {reason}"
         changes["refund_override"] = (money.format_amount(terms.policy_refund), given)
     reservation.transition_to(Status.CANCELLED, by=by, now=now, changes=changes, **columns)
     bill.return_benefits(reservation, now=now)
@@ -260,10 +266,13 @@ def _decide_terms(
 ) -> CancellationTerms:
     """Return the terms of the policy, or those that staff have decided. Raises InvalidRequest."""
     terms = _get_terms(reservation, payments, now=now)
-    if decision is None or decision.amount == terms.refund:
+    if decision is None:
         return terms
-    validate_decision(decision, left=terms.left, center=reservation.room.center, by=by)
-    refund = decision.amount
+    refund = terms.left if decision.amount is None else decision.amount
+    if refund == terms.refund:
+        return terms
+    center, reason = reservation.room.center, decision.reason
+    validate_refund(refund, left=terms.left, reason=reason, center=center, by=by)
     sentence = _describe_refund(payments, refund) if refund else NOTHING_REFUNDED
     fee = min(terms.left - refund, reservation.total_cost)
     return CancellationTerms(refund, fee, sentence, terms.left, decision, terms.refund)

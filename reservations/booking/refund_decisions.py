@@ -20,9 +20,12 @@ OVERRIDE_REFUND = "reservations.override_refund"
 
 @dataclass(frozen=True, slots=True)
 class RefundDecision:
-    """The refund that a member of staff has chosen instead of the policy's, and the reason."""
+    """The refund that a member of staff has chosen instead of the policy's, and the reason.
 
-    amount: Decimal
+    The amount None is everything that is left of what was charged.
+    """
+
+    amount: Decimal | None
     reason: str
 
 
@@ -33,35 +36,36 @@ def get_override_refusal(user: User | None, center: Center) -> str:
     return f"Only who may override refunds at {center.name} can refund another amount."
 
 
-def validate_decision(
-    decision: RefundDecision, *, left: Decimal, center: Center, by: User | None
+def validate_refund(
+    refund: Decimal, *, left: Decimal, reason: str, center: Center, by: User | None
 ) -> None:
     """Raise InvalidRequest unless the user may refund this amount of what is left to refund."""
     if refusal := get_override_refusal(by, center):
         raise InvalidRequest({"refund": refusal})
-    if not 0 <= decision.amount <= left:
+    if not 0 <= refund <= left:
         raise InvalidRequest(
             {"refund": f"Between 0 and {money.format_amount(left)} can be refunded."}
         )
-    if money.round_amount(decision.amount) != decision.amount:
+    if money.round_amount(refund) != refund:
         raise InvalidRequest({"refund": "The amount has too many decimal places."})
-    if not decision.reason.strip():
+    if not reason.strip():
         raise InvalidRequest({"reason": "A refund that the policy does not give needs a reason."})
 
 
 def record_override(
     reservation: Reservation,
-    decision: RefundDecision,
     *,
     policy_refund: Decimal,
+    refund: Decimal,
+    reason: str,
     by: User,
     now: dt.datetime,
 ) -> None:
     RefundOverride.objects.create(
         reservation=reservation,
         policy_refund=policy_refund,
-        refund=decision.amount,
-        reason=decision.reason,
+        refund=refund,
+        reason=reason,
         by=by,
         at=now,
     )

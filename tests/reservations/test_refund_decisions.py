@@ -31,7 +31,7 @@ MESSAGE = "The heating is broken.\r\n\r\nSubject: <b>Sorry</b> & see you\x07soon
 
 
 def decide(amount, reason="We cannot host."):
-    return RefundDecision(Decimal(amount), reason)
+    return RefundDecision(None if amount is None else Decimal(amount), reason)
 
 
 def get_last_email():
