@@ -43,7 +43,7 @@ from reservations.booking.claims import get_own_reservation
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.booking.price_changes import ExtraCharge, require_expected
-from reservations.models import BookingChange, ChangeState, Reservation
+from reservations.models import BookingChange, ChangeState, Reservation, history
 from reservations.models.status import Status
 from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined, ReservationNotOpen
@@ -135,19 +135,22 @@ def charge_change(
     request: ChangeRequest,
     *,
     expected_total: Decimal,
+    expected_slot: str = "",
     by: User,
     now: dt.datetime,
 ) -> ChangeOutcome:
     """Change a booking for its customer, who has agreed to a charge of the saved card.
 
     The customer is not present, so that the bank cannot ask for a confirmation: it declines.
-    Raises the errors of `change_booking`.
+    `expected_slot` is the key of the room and time that the user saw. Raises the errors of
+    `change_booking`.
     """
     return _change(
         reservation_id,
         request,
         get_source=lambda customer: get_usable_saved_card(customer, now=now),
         expected_total=expected_total,
+        expected_slot=expected_slot,
         by=by,
         is_by_staff=True,
         now=now,
@@ -160,6 +163,7 @@ def _change(
     *,
     get_source: GetSource,
     expected_total: Decimal,
+    expected_slot: str = "",
     by: User,
     is_by_staff: bool,
     now: dt.datetime,
@@ -171,6 +175,7 @@ def _change(
             request,
             get_source=get_source,
             expected_total=expected_total,
+            expected_slot=expected_slot,
             by=by,
             is_by_staff=is_by_staff,
             now=now,
@@ -191,6 +196,7 @@ def _begin(
     *,
     get_source: GetSource,
     expected_total: Decimal,
+    expected_slot: str = "",
     by: User,
     is_by_staff: bool,
     now: dt.datetime,
@@ -199,6 +205,7 @@ def _begin(
     result = _prepare(reservation_id, request, is_by_staff=is_by_staff, now=now)
     if change_steps.is_same(result, request):
         return (result, None), []
+    rescheduling.require_slot(result.reservation, expected_slot)
     if not is_by_staff:
         _require_customer_may_change(result, now=now)
     former = copy.copy(result.reservation)
@@ -215,11 +222,14 @@ def _begin(
         payment = _create_payment(
             former, result.new, request, error.difference, by=by, is_by_staff=is_by_staff, now=now
         )
-    pending = PendingDifference(payment, get_source(former.user))
+    source = get_source(former.user)
     if not is_by_staff:
         # Begin only here, so that a double click is one attempt. The second transaction ends it.
         CARD_DECLINED.begin(by.pk, now=now)
-    return (result, pending), []
+    elif isinstance(source, SavedCard):
+        consent = f"{source.brand} ending {source.last4}"
+        history.record_changes(former, {"saved_card_consent": (None, consent)}, by=by, now=now)
+    return (result, PendingDifference(payment, source)), []
 
 
 def _prepare(

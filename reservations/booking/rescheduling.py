@@ -84,7 +84,7 @@ def preview(
     request = ChangeRequest(room_id, start, end, services)
     lock_drafts_of_customer(reservation_id, now=now)
     reservation, room = lock_for_rescheduling(reservation_id, room_id)
-    _require_slot(reservation, expected_slot)
+    require_slot(reservation, expected_slot)
     result = _begin(reservation, room, request, now=now)
     evaluation = change_steps.evaluate(result, now=now)
     if not evaluation.is_available:
@@ -135,7 +135,7 @@ def reschedule(
         # First of all, because it locks the customer's account.
         _require_account_payment(reservation_id, expected_total, by=by)
     reservation, room = lock_for_rescheduling(reservation_id, room_id)
-    _require_slot(reservation, expected_slot)
+    require_slot(reservation, expected_slot)
     former = copy.copy(reservation)
     result = _begin(reservation, room, request, now=now)
     change_steps.evaluate(result, now=now).raise_if_unavailable()
@@ -150,7 +150,7 @@ def reschedule(
     return result, payments
 
 
-def _require_slot(reservation: Reservation, expected_slot: str) -> None:
+def require_slot(reservation: Reservation, expected_slot: str) -> None:
     """Raise ReservationNotOpen if the reservation has moved since the user saw it."""
     room, span = reservation.room, reservation.span
     if expected_slot not in {"", build_slot_key(room.pk, span)}:

@@ -6,10 +6,11 @@ import pytest
 from django.urls import reverse
 
 from accounts.models import CenterRole
-from reservations.models import Reservation
+from reservations.models import Reservation, history
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import DAY, action_url, confirm
 from tests.factories_centers import MeetingRoomFactory, RateFactory
+from tests.factories_people import SavedCardFactory
 from tests.factories_reservations import HOUR, START, make_booking, make_room
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
@@ -182,3 +183,42 @@ def test_reschedule_to_unpermitted_center_is_refused_without_naming_the_room(cli
     assert "Vault" not in words(page)
     reservation.refresh_from_db()
     assert reservation.room != theirs
+
+
+def test_reschedule_more_expensive_takes_the_difference_at_the_terminal(office):
+    reservation = make_booking()
+    target = to(at_rate(reservation.room, 40), way="terminal")
+
+    incomplete = words(office.post(action_url(reservation, "move"), target))
+    shown = words(office.post(action_url(reservation, "move"), {**target, "reference": "Slip 7"}))
+    refused = confirm(office, reservation, "move", **target, expected_amount="120.00")
+    done = confirm(
+        office, reservation, "move", **target, reference="Slip 7", expected_amount="120.00"
+    )
+
+    assert "number of the terminal's slip" in incomplete
+    assert "Charge $45.00, Card terminal" in incomplete
+    assert "Not possible" not in shown
+    assert messages_of(refused)[0][0] == "error"
+    assert "$45.00 paid at the card terminal." in messages_of(done)[-1][1]
+    payment = reservation.payments.get(purpose="change")
+    assert (payment.amount, payment.reference) == (45, "Slip 7")
+
+
+def test_reschedule_more_expensive_charges_the_saved_card_with_consent(office):
+    reservation = make_booking()
+    SavedCardFactory(user=reservation.user)
+    target = to(at_rate(reservation.room, 40), way="card")
+
+    shown = words(office.post(action_url(reservation, "move"), target))
+    done = confirm(office, reservation, "move", **target, consent="on", expected_amount="120.00")
+
+    assert "Charge $45.00, Visa ending 4242" in shown
+    assert "Ask the customer" in shown
+    assert messages_of(done)[0] == (
+        "success",
+        f"{reservation}: Changed, and $45.00 charged to the saved card.",
+    )
+    consent, changed = history.get_changes(reservation).order_by("pk")[2:4]
+    assert consent.changes["saved_card_consent"] == [None, "Visa ending 4242"]
+    assert changed.changes["charge"] == [None, "$45.00 (Visa ending 4242)"]

@@ -8,10 +8,10 @@ import datetime as dt
 
 from accounts.models import User
 from reservations.admin.actions.base import Action
+from reservations.admin.actions.change_actions import ExtendAction, RescheduleAction
 from reservations.admin.actions.edit_actions import (
     AdjustPriceAction,
     ExtendHoldAction,
-    RescheduleAction,
     ResendEmailAction,
 )
 from reservations.admin.actions.status_actions import (
@@ -36,6 +36,7 @@ ACTIONS: dict[str, Action] = {
         UndoCheckInAction(),
         TakePaymentAction(),
         RescheduleAction(),
+        ExtendAction(),
         AdjustPriceAction(),
         ExtendHoldAction(),
         ResendEmailAction(),

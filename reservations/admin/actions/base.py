@@ -11,6 +11,7 @@ from accounts.models import OutboxMessage, User
 from reservations.admin.actions.forms import ActionForm
 from reservations.admin.bill_comparison import BillComparison
 from reservations.models import Reservation
+from roombook import money
 from roombook.errors import DomainError, InvalidRequest
 
 
@@ -93,6 +94,15 @@ def format_error(error: DomainError) -> str:
     """The message of an error, or the messages of its fields if it has any."""
     messages = error.fields.values() if isinstance(error, InvalidRequest) else ()
     return " ".join(messages) or error.message
+
+
+def format_refund(amount: Decimal) -> str:
+    return money.format_amount(amount) if amount else "None"
+
+
+def describe_due_refund(refund: Decimal) -> str:
+    """The end of a message that says what is refunded, if anything."""
+    return f" {money.format_amount(refund)} will be refunded." if refund else ""
 
 
 def describe_email(reservation: Reservation, content: str = "") -> tuple[str, str]:

@@ -7,14 +7,10 @@ from typing import Any
 from django import forms
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from accounts import roles
 from accounts.models import User
 from centers.hours import NonexistentLocalTime, localize
-from centers.models import MeetingRoom
-from reservations.admin.forms import MAX_ADJUSTMENT, LocalTimeField, build_search_box
-from reservations.booking import cancellation, hold_extension, rescheduling
-from reservations.booking.change_request import build_slot_key
-from reservations.booking.price_adjustments import ADJUST_PRICE
+from reservations.admin.forms import MAX_ADJUSTMENT, LocalTimeField
+from reservations.booking import cancellation, hold_extension
 from reservations.booking.refund_decisions import RefundDecision, get_override_refusal
 from reservations.models import PriceAdjustment, RefundOverride, Reservation
 from reservations.notifications.emails import MAX_MESSAGE_LENGTH
@@ -36,58 +32,6 @@ class ActionForm(forms.Form):
 
     def prepare(self) -> None:
         """Set initial data, and adapt the fields to the reservation and the user."""
-
-
-class RescheduleRoomField(forms.ModelChoiceField):
-    def label_from_instance(self, obj: MeetingRoom) -> str:
-        return str(obj.full_name)
-
-
-class RescheduleForm(ActionForm):
-    """Another room, another time, or both."""
-
-    room = RescheduleRoomField(
-        MeetingRoom.objects.none(),
-        error_messages={"invalid_choice": "There is no such room that you may book."},
-        widget=build_search_box(Reservation, "room"),
-    )
-    start = LocalTimeField(help_text="Local time of the center it moves to.")
-    end = LocalTimeField(help_text="Local time of the center it moves to.")
-    waiver = forms.CharField(
-        label="Waive the additional price",
-        max_length=255,
-        required=False,
-        widget=UnfoldAdminTextInputWidget,
-        help_text="The reason, which the bill shows. Leave empty to waive nothing.",
-    )
-    expected_slot = forms.CharField(required=False, widget=forms.HiddenInput)
-
-    def prepare(self) -> None:
-        row = self.reservation
-        zone = row.room.center.zone
-        self.initial = {
-            "room": row.room_id,
-            "start": row.start.astimezone(zone).replace(tzinfo=None),
-            "end": row.end.astimezone(zone).replace(tzinfo=None),
-            "expected_slot": build_slot_key(row.room_id, row.span),
-            **self.initial,
-        }
-        # The page would name a refused room, so rooms of other centers are no choice.
-        permitted = roles.get_center_filter(self.user, roles.CHANGE_RESERVATION, "center")
-        field: Any = self.fields["room"]
-        field.queryset = MeetingRoom.objects.filter(permitted).select_related("center")
-        # clean_waiver checks the permission at both centers.
-        if row.is_new or not roles.has_permission(self.user, ADJUST_PRICE):
-            del self.fields["waiver"]
-
-    def clean_waiver(self) -> str:
-        waiver: str = self.cleaned_data["waiver"]
-        room = self.cleaned_data.get("room")
-        if waiver and room:
-            refusal = rescheduling.get_waiver_refusal(self.user, self.reservation.room, room)
-            if refusal:
-                raise forms.ValidationError(refusal)
-        return waiver
 
 
 class PriceAdjustmentForm(ActionForm):

@@ -10,7 +10,7 @@ from django.urls import reverse
 from centers.models import Closure, MeetingRoom
 from centers.rooms import get_booking_rules
 from centers.span import Span, find_gaps
-from reservations.admin.actions.edit_actions import RescheduleAction
+from reservations.admin.actions.change_actions import RescheduleAction
 from reservations.admin.formatting import get_reservation_url
 from reservations.admin.timeline import geometry
 from reservations.admin.timeline.free_slots import (

@@ -1,0 +1,204 @@
+"""Actions that change the room or the time of a reservation, and take the difference (B27)."""
+
+import datetime as dt
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from payments.gateways.manual import MANUAL_GATEWAYS
+from reservations.admin import formatting
+from reservations.admin.actions.base import (
+    Action,
+    ActionPreview,
+    ActionRequest,
+    describe_due_refund,
+    describe_email,
+    format_refund,
+)
+from reservations.admin.actions.change_forms import ExtendForm, RescheduleForm
+from reservations.admin.actions.forms import ActionForm
+from reservations.admin.actions.payment_form import (
+    SAVED_CARD,
+    describe_way,
+    explains_absent_customer,
+    find_missing,
+    get_saved_card,
+)
+from reservations.admin.bill_comparison import compare_bills
+from reservations.booking import changes, rescheduling
+from reservations.booking.change_request import (
+    ChangeRequest,
+    ChangeResult,
+    RoomSlot,
+    build_slot_key,
+)
+from reservations.booking.change_steps import describe_room
+from reservations.models import Reservation
+from reservations.models.status import Status
+from roombook import dates, money
+from roombook.errors import InvalidRequest
+
+
+class RescheduleAction(Action):
+    name, label, icon = "move", "Reschedule", "open_with"
+    title, confirm_label = "Reschedule to another time or room", "Reschedule"
+    form_class: ClassVar[type[ActionForm]] = RescheduleForm
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        return rescheduling.can_reschedule(reservation, now=now)
+
+    def build_preview(self, request: ActionRequest) -> ActionPreview:
+        reservation = request.reservation
+        result = rescheduling.preview(
+            reservation.pk, **self.get_target(request), by=request.by, now=request.now
+        )
+        way = request.data.get("way", "")
+        is_paid = way and result.can_be_waived and reservation.status == Status.CONFIRMED
+        if is_paid:
+            result = replace(result, problems=(), charge=result.difference)
+        old, new = result.old, result.new
+        preview = ActionPreview(
+            facts=[("From", _describe_slot(old)), ("To", _describe_slot(new))],
+            problems=list(result.problems),
+            expected_amount=result.new_total,
+        )
+        if result.can_be_waived and not is_paid:
+            refusal = rescheduling.get_waiver_refusal(request.by, old.room, new.room)
+            preview.notes += [refusal] if refusal else []
+        if not result.new_lines:
+            return preview
+        preview.bill = compare_bills(
+            result.old_lines,
+            result.new_lines,
+            old_total=result.old_total,
+            new_total=result.new_total,
+        )
+        if result.waived:
+            preview.facts.append(("Waived", money.format_amount(result.waived)))
+        moved = result.reservation
+        if reservation.is_new:
+            assert moved.hold_until is not None  # a draft that is moved holds its room
+            held_until = formatting.format_datetime(moved, moved.hold_until)
+            preview.facts.append(("Room held until", held_until))
+        elif not result.problems:
+            free_until = formatting.format_datetime(moved, moved.free_cancellation_until)
+            preview.facts += [
+                _describe_difference(reservation, result, way, now=request.now),
+                ("Free cancellation until", free_until),
+                describe_email(reservation, "with the new time"),
+            ]
+            if is_paid:
+                describe_way(preview, reservation.user, way, result.charge)
+                preview.problems += find_missing(request.data).values()
+        if not result.problems and not result.difference and not result.waived:
+            preview.undo = _build_undo(reservation, old, new)
+        return preview
+
+    def execute(self, request: ActionRequest) -> str:
+        target, way = self.get_target(request), request.data.get("way", "")
+        reservation = request.reservation
+        is_more = (request.expected_amount or reservation.total_cost) > reservation.total_cost
+        if is_more and (missing := find_missing(request.data)):
+            raise InvalidRequest(missing)
+        if way == SAVED_CARD and request.expected_amount is not None:
+            slot = ChangeRequest(target["room_id"], target["start"], target["end"])
+            is_charged = reservation.status == Status.CONFIRMED and not target["waiver"]
+            if is_charged and request.expected_amount > reservation.total_cost:
+                return self._charge_saved_card(request, slot, request.expected_amount)
+        taken = rescheduling.TakenPayment(way, request.data["reference"]) if way else None
+        result = rescheduling.reschedule(
+            reservation.pk,
+            **target,
+            taken=taken if way != SAVED_CARD else None,
+            expected_total=request.expected_amount,
+            by=request.by,
+            now=request.now,
+        )
+        text = f"Rescheduled to {_describe_slot(result.new)}."
+        if result.charge:
+            text += f" {money.format_amount(result.charge)} {MANUAL_GATEWAYS[way].charged}."
+        return text + describe_due_refund(result.refund)
+
+    def get_target(self, request: ActionRequest) -> dict[str, Any]:
+        """The new room and times, and what the user expects the reservation to be."""
+        data = request.data
+        return {
+            "room_id": data["room"].pk,
+            "start": data["start"],
+            "end": data["end"],
+            "waiver": data.get("waiver", ""),
+            "expected_slot": data["expected_slot"],
+        }
+
+    def _charge_saved_card(
+        self, request: ActionRequest, slot: ChangeRequest, total: Decimal
+    ) -> str:
+        with explains_absent_customer():
+            outcome = changes.charge_change(
+                request.reservation.pk,
+                slot,
+                expected_total=total,
+                expected_slot=request.data.get("expected_slot", ""),
+                by=request.by,
+                now=request.now,
+            )
+        amount = money.format_amount(outcome.charge)
+        if not outcome.is_applied:
+            return (
+                f"The payment of {amount} is being confirmed. The reservation is changed as soon as"
+                " the gateway answers."
+            )
+        return f"Changed, and {amount} charged to the saved card."
+
+
+class ExtendAction(RescheduleAction):
+    name, label, icon = "extend", "Extend", "more_time"
+    title, confirm_label = "Extend the meeting", "Extend and take payment"
+    form_class = ExtendForm
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        return reservation.status == Status.CONFIRMED and now < reservation.end
+
+    def get_target(self, request: ActionRequest) -> dict[str, Any]:
+        reservation = request.reservation
+        return {
+            "room_id": reservation.room_id,
+            "start": reservation.start,
+            "end": request.data["end"],
+            "waiver": "",
+            "expected_slot": build_slot_key(reservation.room_id, reservation.span),
+        }
+
+
+def _describe_difference(
+    reservation: Reservation, result: ChangeResult, way: str, *, now: dt.datetime
+) -> tuple[str, str]:
+    if not result.charge:
+        return "Refund", format_refund(result.refund)
+    card = get_saved_card(reservation, now=now) if way == SAVED_CARD else None
+    payer = f"{card.brand} ending {card.last4}" if card else MANUAL_GATEWAYS[way].label
+    return "Charge", f"{money.format_amount(result.charge)}, {payer}"
+
+
+def _build_undo(reservation: Reservation, old: RoomSlot, new: RoomSlot) -> dict[str, str]:
+    """What has to be submitted to move the reservation back, if that would restore it exactly.
+
+    An override of the opening hours would be lost, and a local time that occurs twice is the first.
+    """
+    start, end = (at.astimezone(old.room.center.zone) for at in (old.start, old.end))
+    if reservation.hours_override_reason or start.fold or end.fold:
+        return {}
+    return {
+        "room": str(old.room.pk),
+        "start_0": f"{start:%Y-%m-%d}",
+        "start_1": f"{start:%H:%M}",
+        "end_0": f"{end:%Y-%m-%d}",
+        "end_1": f"{end:%H:%M}",
+        "expected_slot": new.key,
+        "expected_amount": str(reservation.total_cost),
+    }
+
+
+def _describe_slot(slot: RoomSlot) -> str:
+    time = dates.format_span(slot.start, slot.end, slot.room.center.zone)
+    return f"{describe_room(slot.room)}, {time}"

@@ -1,0 +1,92 @@
+"""Task 2: a meeting runs over. The desk extends it by half an hour and charges the difference."""
+
+import datetime as dt
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from accounts.models import User
+from centers.models import OpeningHours
+from reservations.booking.checkout import PaymentMethod, check_out
+from reservations.booking.drafts import create_draft
+from reservations.demo.accounts import DEMO
+from reservations.models import Reservation
+from reservations.models.status import Status
+from tests.browser import chromium
+from tests.browser.clicks import Clicks
+from tests.browser.day import room
+
+MAX_CLICKS = 4
+HOUR = dt.timedelta(hours=1)
+
+
+@pytest.fixture
+def running(demo) -> Reservation:
+    """A meeting that began an hour ago or more, in a center that is open day and night."""
+    Reservation.objects.update(status=Status.CANCELLED, holds_slot=False, hold_until=None)
+    place = room("Boardroom")
+    place.center.opening_hours.all().delete()
+    OpeningHours.objects.bulk_create(
+        OpeningHours(center=place.center, weekday=day, opens=dt.time(), closes=dt.time())
+        for day in range(7)
+    )
+    user = User.objects.get(email=DEMO)
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+    booked_at = hour - 24 * HOUR
+    draft = create_draft(
+        user, room_id=place.pk, start=hour - HOUR, end=hour + 2 * HOUR, now=booked_at
+    )
+    method = PaymentMethod(use_saved_card=True)
+    return check_out(draft.pk, user=user, payment_method=method, now=booked_at)
+
+
+def open_running_meeting(page: Page, running: Reservation) -> Clicks:
+    """Open its page from the list of the day on which it began."""
+    clicks = Clicks(page)
+    day = running.start.astimezone(running.room.center.zone).date()
+    page.goto(f"{page.url}reservations/reservation/today/?date={day}")
+    page.locator(f"#reservation-{running.pk}").get_by_role("link").first.click()
+    page.get_by_role("link", name="Extend", exact=True).click()
+    expect(page.locator("#preview tfoot")).to_contain_text("+$")
+    return clicks
+
+
+def test_running_meeting_is_extended_and_charged_to_the_saved_card(desk, running):
+    page = desk("desk")
+    clicks = open_running_meeting(page, running)
+
+    expect(page.get_by_label("If it costs more")).to_have_value("card")
+    preview = page.locator("#preview")
+    expect(preview).to_contain_text("Ask the customer")
+    page.locator("input[name=consent]").check()
+    expect(preview).not_to_contain_text("Ask the customer")
+    expect(preview).to_contain_text("Visa ending")
+    preview.get_by_role("button", name="Extend and take payment").click()
+
+    expect(page.locator("body")).to_contain_text("charged to the saved card")
+    extended = Reservation.objects.get(pk=running.pk)
+    assert extended.end == running.end + HOUR / 2
+    payment = extended.payments.get(purpose="change")
+    assert (payment.state, payment.amount) == (
+        "captured",
+        extended.total_cost - running.total_cost,
+    )
+    assert clicks.count <= MAX_CLICKS
+
+
+def test_running_meeting_is_extended_on_the_phone_and_paid_at_the_terminal(desk, running):
+    page = desk("desk", size=chromium.PHONE)
+    clicks = open_running_meeting(page, running)
+
+    page.get_by_label("If it costs more").select_option("terminal")
+    preview = page.locator("#preview")
+    expect(preview).to_contain_text("number of the terminal's slip")
+    page.get_by_label("Reference").fill("Slip 0043")
+    expect(preview).to_contain_text("Card terminal")
+    preview.get_by_role("button", name="Extend and take payment").click()
+
+    expect(page.locator("body")).to_contain_text("paid at the card terminal")
+    payment = Reservation.objects.get(pk=running.pk).payments.get(purpose="change")
+    assert (payment.gateway, payment.reference) == ("terminal", "Slip 0043")
+    assert clicks.count <= MAX_CLICKS
