@@ -103,6 +103,7 @@ def check_everything() -> Callable[[Service], None]:
 # Modules that do not depend on the database. The short form runs them on PostgreSQL only.
 DATABASE_INDEPENDENT = {
     *("test_clock", "test_gateway", "test_races", "test_schemathesis", "test_upgrade"),
+    "test_crashes_of_setups",
 }
 
 

@@ -40,6 +40,12 @@ POINTS = {
     "after lookup": (SANDBOX, "SandboxGateway.find_payment"),
     "after the gateway's void": (SANDBOX, "SandboxGateway.void"),
     "after void": ("payments.lifecycle", "void_payment"),
+    "after setup": ("payments.setups", "create_setup"),
+    "after the gateway's setup": (SANDBOX, "SandboxGateway.create_setup"),
+    "after lookup of setup": (SANDBOX, "SandboxGateway.find_setup"),
+    "after the gateway's end of setup": (SANDBOX, "SandboxGateway.cancel_setup"),
+    "in saving a card": ("payments.setups", "_end_setup"),
+    "after saving a card": ("payments.setups", "_replace_saved_card"),
 }
 
 CRASH, PAUSE, EXPLODE, CLOCK = "crash", "pause", "explode", "clock"
