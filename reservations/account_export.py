@@ -188,6 +188,7 @@ def _describe_reservation(row: Reservation) -> Fields:
                 "Last4Digits": each.card_last4,
                 "CreatedAt": each.created_at,
                 "CapturedAt": each.captured_at,
+                "Message": each.message,
                 "Refunds": [
                     {
                         "State": refund.state,
@@ -196,6 +197,16 @@ def _describe_reservation(row: Reservation) -> Fields:
                         "CreatedAt": refund.created_at,
                     }
                     for refund in each.refunds.all()
+                ],
+                "Disputes": [
+                    {
+                        "Status": dispute.status,
+                        "Amount": dispute.amount,
+                        "Reason": dispute.reason,
+                        "OpenedAt": dispute.opened_at,
+                        "ClosedAt": dispute.closed_at,
+                    }
+                    for dispute in each.disputes.all()
                 ],
             }
             for each in row.payments.all()
@@ -230,6 +241,7 @@ def _find_reservations(user: User) -> QuerySet[Reservation]:
         "chosen_services__service",
         "attendees",
         "payments__refunds",
+        "payments__disputes",
         "receipts",
     )
 
@@ -335,6 +347,16 @@ LISTS: Lists = {
     "Networks": (
         lambda user: user.known_networks.all(),
         lambda row: {"LastSignInAt": row.last_sign_in_at},
+    ),
+    "PaymentSetups": (
+        lambda user: user.payment_setups.all(),
+        lambda row: {
+            "State": row.state,
+            "Message": row.message,
+            "ReturnUrl": row.return_url,
+            "CreatedAt": row.created_at,
+            "ExpiresAt": row.expires_at,
+        },
     ),
     "Emails": (_find_emails, _describe_email),
     "History": (_find_history, _describe_entry),

@@ -7,6 +7,8 @@ deleted after it; if that fails, or if the process dies, `erase_expired` does it
 import datetime as dt
 import logging
 
+from django.db import DatabaseError
+
 from accounts import erasure
 from accounts.models import AccountErasure, User, UserType
 from accounts.sign_in import lock_verified
@@ -54,12 +56,20 @@ def erase_account(
 
 
 def finish_erasures(*, now: dt.datetime) -> list[AccountErasure]:
-    """Finish the erasures that are unfinished; return those that have been for over a day."""
+    """Finish the erasures that are unfinished; return those that have been for over a day.
+
+    If one fails, the others are still finished.
+    """
     overdue = []
     for each in AccountErasure.objects.filter(finished_at=None).order_by("begun_at"):
-        begun = _erase_again(each.pk, now=now)
-        if begun and not _finish(begun, now=now) and begun.begun_at <= now - OVERDUE_AFTER:
-            overdue.append(begun)
+        try:
+            begun = _erase_again(each.pk, now=now)
+            is_finished = begun is None or _finish(begun, now=now)
+        except DatabaseError:
+            logger.exception("The %s is not finished. erase_expired tries it again.", each)
+            is_finished = False
+        if not is_finished and each.begun_at <= now - OVERDUE_AFTER:
+            overdue.append(each)
     return overdue
 
 

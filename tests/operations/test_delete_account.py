@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 from django.core.files.base import ContentFile
+from django.db import OperationalError
 from django.test import Client
 
 from accounts.models import (
@@ -213,6 +214,28 @@ def test_what_the_gateway_does_not_delete_is_deleted_later(client, ada, token, c
     assert not SandboxCard.objects.exists()
     assert AccountErasure.objects.get().finished_at == NOW + timedelta(days=1)
     assert account_erasure.finish_erasures(now=NOW + timedelta(days=2)) == []
+
+
+def test_erasure_that_the_database_refuses_does_not_stop_the_others(ada, monkeypatch, caplog):
+    bob = UserFactory()
+    for user in (ada, bob):
+        account_erasure.erase_account(user.pk, by=None, now=NOW)
+        user.save(update_fields=["first_name"])
+    erase = account_erasure.erasure.erase
+
+    def refuse(user, **kwargs):
+        if user.pk == ada.pk:
+            raise OperationalError("deadlock detected")
+        return erase(user, **kwargs)
+
+    monkeypatch.setattr(account_erasure.erasure, "erase", refuse)
+
+    overdue = account_erasure.finish_erasures(now=NOW + timedelta(days=1))
+
+    assert [each.pk for each in overdue] == [ada.pk]
+    assert User.objects.get(pk=bob.pk).first_name == "Erased"
+    assert AccountErasure.objects.get(finished_at=None).pk == ada.pk
+    assert "is not finished" in caplog.text
 
 
 class Killed(BaseException):

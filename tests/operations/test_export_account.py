@@ -63,6 +63,7 @@ def test_export_of_a_new_account_has_its_profile_and_device_only(client, ada, to
                 }
             ],
             "Networks": [],
+            "PaymentSetups": [],
             "Emails": [],
             "History": [
                 {
@@ -131,6 +132,37 @@ def test_export_has_the_reasons_of_staff_but_no_names_of_their_files(client, ada
     assert booking["RefundOverride"]["Reason"] == "No heating."
     assert booking["Payments"][0]["Refunds"][0]["Reason"] == "The room was too small."
     assert [each["Note"] for each in document["History"] if "Note" in each] == ["Imported."]
+
+
+def test_export_has_declines_disputes_and_payment_setups(client, ada, token):
+    payment = ReservationFactory(user=ada, status="Completed").payments.create(
+        gateway="sandbox",
+        amount=9,
+        currency="USD",
+        message="The card was declined.",
+        lease_until=NOW,
+        created_at=NOW,
+    )
+    payment.disputes.create(
+        reference="dp_1",
+        amount=9,
+        currency="USD",
+        reason="fraudulent",
+        status="lost",
+        opened_at=NOW,
+    )
+    setup = {"gateway": "sandbox", "message": "The time is over.", "return_url": "https://a.test/"}
+    ada.payment_setups.create(**setup, created_at=NOW, expires_at=NOW + timedelta(hours=1))
+
+    document = export(client, token)["Export"]
+
+    (exported,) = document["Reservations"][0]["Payments"]
+    assert exported["Message"] == "The card was declined."
+    (dispute,) = exported["Disputes"]
+    assert (dispute["Reason"], dispute["Status"], dispute["Amount"]) == ("fraudulent", "lost", 9)
+    (exported_setup,) = document["PaymentSetups"]
+    assert (exported_setup["State"], exported_setup["Message"]) == ("open", "The time is over.")
+    assert exported_setup["ReturnUrl"] == "https://a.test/"
 
 
 def test_export_after_a_change_of_address_does_not_say_whether_the_address_is_taken(client):
