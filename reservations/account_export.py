@@ -19,6 +19,7 @@ from accounts import emails
 from accounts.models import CalendarAddress, OutboxMessage, User
 from accounts.models.outbox_message import EMAIL_CHANGE_KIND, EXPORT_KIND
 from centers.models import Favorite
+from payments.account_export import describe_card, describe_payment, describe_setup
 from payments.models import SavedCard
 from reservations.models import Allowance, Note, PromoRedemption, RefundOverride, Reservation
 from roombook.backoffice.models import AuditEntry
@@ -110,28 +111,7 @@ def _describe_account(user: User) -> Fields:
             "LastSignInAt": user.last_login,
             "TwoStepSignInSince": user.second_factor_since,
             "HasCalendarAddress": CalendarAddress.objects.filter(user=user).exists(),
-            "SavedCard": card and _describe_card(card),
-        }
-    )
-
-
-def _describe_card(card: SavedCard) -> Fields:
-    return _omit_empty(
-        {
-            "CardType": card.brand,
-            "Last4Digits": card.last4,
-            "ExpirationDate": card.expiration_date,
-            "FirstName": card.first_name,
-            "LastName": card.last_name,
-            "CompanyName": card.company_name,
-            "Street1": card.street1,
-            "Street2": card.street2,
-            "Street3": card.street3,
-            "City": card.city,
-            "State": card.state,
-            "PostalCode": card.postal_code,
-            "Country": card.country,
-            "SavedAt": card.created_at,
+            "SavedCard": card and describe_card(card),
         }
     )
 
@@ -179,38 +159,7 @@ def _describe_reservation(row: Reservation) -> Fields:
             }
             for each in row.attendees.all()
         ],
-        "Payments": [
-            {
-                "Purpose": each.purpose,
-                "State": each.state,
-                "Amount": each.amount,
-                "CardType": each.card_brand,
-                "Last4Digits": each.card_last4,
-                "CreatedAt": each.created_at,
-                "CapturedAt": each.captured_at,
-                "Message": each.message,
-                "Refunds": [
-                    {
-                        "State": refund.state,
-                        "Amount": refund.amount,
-                        "Reason": refund.reason,
-                        "CreatedAt": refund.created_at,
-                    }
-                    for refund in each.refunds.all()
-                ],
-                "Disputes": [
-                    {
-                        "Status": dispute.status,
-                        "Amount": dispute.amount,
-                        "Reason": dispute.reason,
-                        "OpenedAt": dispute.opened_at,
-                        "ClosedAt": dispute.closed_at,
-                    }
-                    for dispute in each.disputes.all()
-                ],
-            }
-            for each in row.payments.all()
-        ],
+        "Payments": [describe_payment(each) for each in row.payments.all()],
         "Receipts": [
             {
                 "Number": each.number,
@@ -348,16 +297,7 @@ LISTS: Lists = {
         lambda user: user.known_networks.all(),
         lambda row: {"LastSignInAt": row.last_sign_in_at},
     ),
-    "PaymentSetups": (
-        lambda user: user.payment_setups.all(),
-        lambda row: {
-            "State": row.state,
-            "Message": row.message,
-            "ReturnUrl": row.return_url,
-            "CreatedAt": row.created_at,
-            "ExpiresAt": row.expires_at,
-        },
-    ),
+    "PaymentSetups": (lambda user: user.payment_setups.all(), describe_setup),
     "Emails": (_find_emails, _describe_email),
     "History": (_find_history, _describe_entry),
 }

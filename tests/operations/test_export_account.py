@@ -70,7 +70,7 @@ def test_export_of_a_new_account_has_its_profile_and_device_only(client, ada, to
                     "At": now,
                     "Action": "Created",
                     "Object": f"customer {ada.pk}",
-                    "Fields": ["email", "first_name", "last_name"],
+                    "Fields": ["credit_limit", "email", "first_name", "last_name"],
                     "ByStaff": False,
                 }
             ],
