@@ -212,6 +212,8 @@ CODE_BY_ACCOUNT = RateLimit("code-account", 10, timedelta(hours=1))
 PROMO_CODE = RateLimit("promo-code", 20, timedelta(hours=1))
 PARTNER_CODE = RateLimit("partner-code", 20, timedelta(hours=1))
 EXPORT = RateLimit("export", 10, timedelta(hours=1))
+# Requests for one payment link. Its page asks every ten seconds while the bank is waited for.
+PAYMENT_LINK = RateLimit("payment-link", 600, timedelta(hours=1))
 # Receipts as PDF, which take a tenth of a second each, and lists of their addresses.
 RECEIPT = RateLimit("receipt", 120, timedelta(hours=1))
 # Responses with a calendar; those without a change are cheap, and not counted.

@@ -62,8 +62,8 @@ register(
 )
 register_owned(
     PaymentSetup,
-    "user key reference return_url message",
-    purpose="To save a card that only the gateway sees.",
+    "user key reference return_url message reservation card_reference",
+    purpose="To save, or charge once, a card that only the gateway sees.",
     kept="As long as the account.",
 )
 register(

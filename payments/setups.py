@@ -63,8 +63,12 @@ class OpenedSetup:
 
 
 @in_transaction
-def create_setup(user: User, *, return_url: str, now: datetime) -> PaymentSetup:
+def create_setup(
+    user: User, *, return_url: str, reservation_id: int | None = None, now: datetime
+) -> PaymentSetup:
     """Store a new setup, before the gateway is called for it.
+
+    With `reservation_id`, its card pays for that reservation only (one_time_cards.py).
 
     Raises TooManyRequests after repeated declines, or too many setups.
     """
@@ -74,24 +78,24 @@ def create_setup(user: User, *, return_url: str, now: datetime) -> PaymentSetup:
         user=user,
         gateway=gateways.get_current_gateway().name,
         return_url=return_url,
+        reservation_id=reservation_id,
         created_at=now,
         expires_at=now + LIFETIME,
     )
 
 
-def open_setup(user: User, setup_id: UUID, *, own_page: str) -> OpenedSetup:
+def open_setup(setup: PaymentSetup, *, own_page: str) -> OpenedSetup:
     """Create the setup at its gateway, or find it there. May be repeated.
 
     The gateway's page leads to `own_page`, and that to the app, unless the return URL is a page.
     """
-    setup = get_own_setup(user, setup_id)
     gateway = gateways.get_gateway(setup.gateway)
     if setup.reference:
         at_gateway = gateway.find_setup(setup.reference)
     else:
         at_gateway = gateway.create_setup(
             key=setup.key,
-            customer=str(user.pk),
+            customer=str(setup.user_id),
             return_url=setup.return_url if is_page(setup.return_url) else own_page,
             expires_at=setup.expires_at,
         )
@@ -129,7 +133,7 @@ def check_return_url(url: str) -> None:
 
 def get_own_setup(user: User, setup_id: UUID) -> PaymentSetup:
     """Return the user's setup, or raise NotFound."""
-    setup = PaymentSetup.objects.filter(user=user, key=setup_id).first()
+    setup = PaymentSetup.objects.filter(user=user, key=setup_id, reservation=None).first()
     if setup is None:
         raise NotFound
     return setup
@@ -151,10 +155,16 @@ def complete_setup(user: User, setup_id: str, *, now: datetime) -> SavedCard | N
         setup = get_own_setup(user, UUID(setup_id))
     except ValueError:
         raise NotFound from None
+    require_success(setup, now=now)
+    return SavedCard.objects.filter(user=user).first()
+
+
+def require_success(setup: PaymentSetup, *, now: datetime) -> None:
+    """Resolve the setup. Raises PaymentSetupNotComplete or CardDeclined unless it has succeeded."""
     at_gateway = resolve_setup(setup, now=now)
     setup.refresh_from_db()
     if setup.state == PaymentSetupState.SUCCEEDED:
-        return SavedCard.objects.filter(user=user).first()
+        return
     if setup.state == PaymentSetupState.OPEN and at_gateway and at_gateway.state == "failed":
         for attempt in at_gateway.refused_attempts:
             record_refusal(setup, attempt, at_gateway.message, now=now)
@@ -183,7 +193,9 @@ def resolve_setup(
     found = gateway.find_setup(setup.reference)
     if found.state == "succeeded" or setup.expires_at <= now:
         found = gateway.cancel_setup(setup.reference)
-    if found.card:
+    if found.card and setup.reservation_id:
+        _store_one_time_card(setup, found.card)
+    elif found.card:
         unused = _replace_saved_card(setup, found.card, keeps_newer_card=keeps_newer_card, now=now)
         if unused:
             saved_cards.delete_card_at_gateway(*unused)
@@ -227,6 +239,15 @@ def _end_setup(setup: PaymentSetup, state: PaymentSetupState, message: str) -> b
     """Set the final state. False if the setup has ended before."""
     return bool(
         PaymentSetup.objects.open().filter(pk=setup.pk).update(state=state, message=message[:255])
+    )
+
+
+def _store_one_time_card(setup: PaymentSetup, card: GatewayCard) -> None:
+    problem = KIND_NOT_ACCEPTED if card.brand is None else ""
+    state = PaymentSetupState.FAILED if problem else PaymentSetupState.SUCCEEDED
+    # Also if it is not accepted: `reconcile_payments` deletes it.
+    PaymentSetup.objects.open().filter(pk=setup.pk).update(
+        state=state, message=problem, card_reference=card.reference
     )
 
 

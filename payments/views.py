@@ -87,7 +87,8 @@ class CreatePaymentSetup(TwoStepOperation):
 
     def perform(self, user: User, *, setup_id: str) -> dict[str, object]:
         own_page = RenderContext(self.request).build_url(reverse("setup-return", args=[setup_id]))
-        return {"payment_setup": setups.open_setup(user, UUID(setup_id), own_page=own_page)}
+        setup = setups.get_own_setup(user, UUID(setup_id))
+        return {"payment_setup": setups.open_setup(setup, own_page=own_page)}
 
 
 class CompletePaymentSetup(Operation):

@@ -43,6 +43,7 @@ from reservations.views.bookings import (
 )
 from reservations.views.calendar_feed import show_calendar
 from reservations.views.integrations import ListReservationChanges
+from reservations.views.payment_link import finish_payment_link, show_payment_link
 from reservations.views.receipts import GetReceipts, show_receipt
 from reservations.views.rooms import (
     CheckRoomAvailability,
@@ -115,6 +116,12 @@ urlpatterns = [
         r"^account-export/(?P<secret>[\w:-]{1,500})\.json\Z", download_export, name="account-export"
     ),
     re_path(r"^receipt-file/(?P<secret>[\w:-]{1,200})\.pdf\Z", show_receipt, name="receipt-file"),
+    re_path(r"^pay/(?P<secret>[\w:-]{1,500})\Z", show_payment_link, name="payment-link"),
+    re_path(
+        r"^pay/(?P<secret>[\w:-]{1,500})/(?P<setup>[0-9a-f-]{36})\Z",
+        finish_payment_link,
+        name="payment-link-return",
+    ),
     path("payments/return", pages.show_return_page, name="payment-return"),
     path("payments/return/<uuid:setup>", pages.show_return_page, name="setup-return"),
     path("sandbox/setups/<str:secret>", pages.show_sandbox_setup, name="sandbox-setup"),

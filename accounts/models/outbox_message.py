@@ -29,8 +29,12 @@ SIGN_UP_KIND = "sign-up"
 PASSWORD_RESET_KIND = "password reset"
 EMAIL_CHANGE_KIND = "e-mail change"
 EXPORT_KIND = "export"
+PAYMENT_LINK_KIND = "payment link"
 SECRET_KINDS = frozenset(
-    {INVITATION_KIND, SIGN_UP_KIND, PASSWORD_RESET_KIND, EMAIL_CHANGE_KIND, EXPORT_KIND}
+    {
+        *(INVITATION_KIND, SIGN_UP_KIND, PASSWORD_RESET_KIND, EMAIL_CHANGE_KIND, EXPORT_KIND),
+        PAYMENT_LINK_KIND,
+    }
 )
 
 # An e-mail about a reservation that does not report a change of it.

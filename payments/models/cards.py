@@ -92,6 +92,12 @@ class PaymentSetup(models.Model):
     )
     return_url = models.CharField(max_length=2000, blank=True)
     message = models.CharField(max_length=255, blank=True, help_text="Why it failed.")
+    # Only of a card that pays for this reservation, once, and is not saved with the account
+    # (B26.7). The reference is that of the card, until it is deleted at the gateway.
+    reservation = models.ForeignKey(
+        "reservations.Reservation", models.CASCADE, null=True, db_index=False, related_name="+"
+    )
+    card_reference = models.CharField(max_length=255, blank=True, default="", db_default="")
     created_at = models.DateTimeField(editable=False)
     expires_at = models.DateTimeField(editable=False)
 
@@ -107,6 +113,11 @@ class PaymentSetup(models.Model):
             # The few rows that reconcile_payments has to end.
             models.Index(
                 fields=["expires_at"], condition=Q(state="open"), name="payment_setup_open"
+            ),
+            models.Index(
+                fields=["reservation"],
+                condition=Q(reservation__isnull=False),
+                name="payment_setup_one_time",
             ),
         ]
 

@@ -218,12 +218,13 @@ LABELS = {
     "promo_code": "Promo code",
     "allowances": "Included hours",
     "mail": "E-mail",
+    "payment_link": "Payment link until",
     "saved_card_consent": "The customer agreed to charge",
     "hours_override_reason": "Outside opening hours",
     "checked_in_at": "Checked in",
 }
 AMOUNTS = frozenset({"refund_promised", "total_cost", "refund"})
-DATETIMES = frozenset({"start", "end", "hold_until", "checked_in_at"})
+DATETIMES = frozenset({"start", "end", "hold_until", "checked_in_at", "payment_link"})
 
 
 def _describe_history(reservation: Reservation) -> Iterator[ReservationHistoryEntry]:

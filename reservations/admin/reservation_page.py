@@ -3,6 +3,7 @@
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
@@ -132,6 +133,7 @@ class ReservationPageMixin(ModelAdminBase):
                 data=data,
                 expected_amount=parse_expected_amount(request, "expected_amount"),
                 expected_old_total=parse_expected_amount(request, "expected_old_total"),
+                base_url=settings.PUBLIC_URL or request.build_absolute_uri("/").rstrip("/"),
             )
             if request.POST.get("confirmed"):
                 execute(request, action, action_request)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accounts.models import User
+from accounts.models import OutboxMessage, User
 from payments.gateways import declines
 from payments.models import Payment
 from reservations.models import history
@@ -106,3 +106,17 @@ def test_draft_whose_time_has_passed_offers_no_payment(office, clock):
     clock.move_to(START)
     office.force_login(AdministratorFactory())
     assert ACTION not in offered(office, draft)
+
+
+def test_payment_link_is_sent_and_the_draft_stays_held(office):
+    draft = make_draft()
+
+    preview = words(office.post(action_url(draft, ACTION), {"way": "link"}))
+    assert "with the link" in preview
+    assert "Held until" in preview
+    done = take(office, draft, "link")
+
+    assert "The link is sent within a minute" in done[0][1]
+    message = OutboxMessage.objects.get(kind="payment link")
+    assert (message.to, "http://testserver/pay/" in message.text) == (draft.user.email, True)
+    assert get_current_status(draft) == Status.NEW

@@ -13,7 +13,7 @@ def test_customer_saves_a_card_with_the_keyboard_on_a_phone(browser, transaction
     ada, now = UserFactory(), timezone.now()
     setup = setups.create_setup(ada, return_url="", now=now)
     own_page = f"{live_server.url}/payments/return"
-    url = live_server.url + setups.open_setup(ada, setup.key, own_page=own_page).at_gateway.url
+    url = live_server.url + setups.open_setup(setup, own_page=own_page).at_gateway.url
     # The scan adds a style to the page, which its policy does not allow.
     page = browser.new_page(viewport=chromium.PHONE, bypass_csp=True)
     page.set_default_timeout(chromium.TIMEOUT)

@@ -25,7 +25,7 @@ def ada():
 @pytest.fixture
 def secret(ada):
     setup = setups.create_setup(ada, return_url="https://app.example.com/", now=NOW)
-    opened = setups.open_setup(ada, setup.key, own_page="https://rooms.example.com/")
+    opened = setups.open_setup(setup, own_page="https://rooms.example.com/")
     return opened.at_gateway.client_secret
 
 

@@ -31,6 +31,8 @@ class ActionRequest:
     expected_amount: Decimal | None = None
     expected_old_total: Decimal | None = None
     has_email: bool = True
+    # The URL of this service, without a slash at the end.
+    base_url: str = ""
 
 
 @dataclass(slots=True)

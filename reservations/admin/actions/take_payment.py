@@ -1,6 +1,7 @@
 """The action that takes the payment of a draft, in any way (B26)."""
 
 import datetime as dt
+from typing import Any
 
 from payments.gateways.manual import TERMINAL
 from reservations import availability
@@ -12,11 +13,13 @@ from reservations.admin.actions.payment_form import (
     describe_way,
     explains_absent_customer,
 )
-from reservations.booking import taking_payment
+from reservations.booking import payment_links, taking_payment
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import confirmation
 from roombook import money
+
+LINK = "link"
 
 
 class TakePaymentForm(PaymentForm):
@@ -27,12 +30,14 @@ class TakePaymentForm(PaymentForm):
             self.fields.clear()
             return
         self.prepare_ways()
+        ways: Any = self.fields["way"]
+        ways.choices = [*ways.choices, (LINK, "Payment link by e-mail")]
         self.initial = {"way": TERMINAL.name, **self.initial}
 
 
 class TakePaymentAction(Action):
     name, label, icon = "take-payment", "Take payment", "point_of_sale"
-    title, confirm_label = "Take payment", "Take payment and book"
+    title, confirm_label = "Take payment", "Take payment"
     is_primary = True
     form_class = TakePaymentForm
 
@@ -44,22 +49,35 @@ class TakePaymentAction(Action):
         answer = availability.evaluate_reservation(
             reservation, now=request.now, for_user=reservation.user
         )
-        is_instant = reservation.room.is_live_inventory
         preview = ActionPreview(
             problems=list(answer.staff_texts),
             facts=[
-                ("New status", str((Status.CONFIRMED if is_instant else Status.PENDING).label)),
                 ("Price", money.format_amount(reservation.total_cost)),
-                describe_email(reservation, "with the bill"),
+                describe_email(reservation, "with the link" if way == LINK else "with the bill"),
             ],
             expected_amount=reservation.total_cost,
         )
+        if way == LINK:
+            until = payment_links.get_end(reservation, now=request.now)
+            preview.facts.append(("Held until", formatting.format_datetime(reservation, until)))
+            return preview
+        is_instant = reservation.room.is_live_inventory
+        status = Status.CONFIRMED if is_instant else Status.PENDING
+        preview.facts.insert(0, ("New status", str(status.label)))
         if way:
             describe_way(preview, reservation.user, way, reservation.total_cost)
         return preview
 
     def execute(self, request: ActionRequest) -> str:
         draft, way = request.reservation, request.data.get("way", "")
+        if way == LINK:
+            until = payment_links.send_link(
+                draft, base_url=request.base_url, by=request.by, now=request.now
+            )
+            return (
+                f"The link is sent within a minute. The room is held for"
+                f" {draft.user.get_full_name()} until {formatting.format_datetime(draft, until)}."
+            )
         if way == SAVED_CARD:
             with explains_absent_customer():
                 reservation = taking_payment.charge_saved_card(

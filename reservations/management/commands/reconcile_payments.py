@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Callable
 
 from django.core.management.base import CommandError
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from payments import gateway_events, gateways, setups, unknown_payments
+from payments import gateway_events, gateways, one_time_cards, setups, unknown_payments
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import (
     InvalidPaymentTransition,
@@ -122,6 +122,7 @@ class Command(RegularJob):
         self._process("to refund", refunds, payment_recovery.fulfil_obligations)
         self._end_payment_setups()
         self._issue_credit_notes()
+        self._discard_one_time_cards()
         self._report_alerts(payments, now)
         for_no_booking = self._process_unknown_payments(
             is_complete=since is not None, release=release
@@ -144,6 +145,13 @@ class Command(RegularJob):
         count = issue_credit_notes(now=timezone.now())
         if count:
             self.stdout.write(f"{format_count(count, 'credit note')} issued.")
+
+    def _discard_one_time_cards(self) -> None:
+        """Delete the cards of payment links that have paid, or will not pay any more (B26.7)."""
+        is_over = ~Q(reservation__status=Status.NEW) | Q(expires_at__lte=timezone.now())
+        cards = one_time_cards.get_kept().exclude(reservation__status=Status.PROCESSING)
+        for setup in cards.filter(is_over):
+            one_time_cards.discard(setup)
 
     def _process(
         self, label: str, payments: QuerySet[Payment], process: Callable[..., object]

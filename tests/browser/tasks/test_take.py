@@ -1,14 +1,19 @@
 """Task 1: a walk-in, from a free slot on the timeline to a paid and confirmed booking."""
 
+import datetime as dt
 import re
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
+from accounts.models import OutboxMessage
+from reservations.booking import payment_links
 from reservations.models import Reservation
-from tests.browser import chromium
+from tests.browser import accessibility, chromium
 from tests.browser.clicks import Clicks
 from tests.browser.day import open_day, room
+from tests.factories_reservations import make_draft
 
 MAX_CLICKS = 5
 
@@ -34,7 +39,7 @@ def test_walk_in_pays_at_the_terminal_and_is_confirmed(desk, live_server, size):
     page.get_by_label("Reference").fill("Slip 0042")
     preview = page.locator("#preview")
     expect(preview).to_contain_text("Confirmed")
-    preview.get_by_role("button", name="Take payment and book").click()
+    preview.get_by_role("button", name="Take payment").click()
 
     expect(page.locator(".reservation-head")).to_contain_text("Confirmed")
     expect(page.locator("body")).to_contain_text("paid at the card terminal")
@@ -43,3 +48,40 @@ def test_walk_in_pays_at_the_terminal_and_is_confirmed(desk, live_server, size):
     assert (payment.gateway, payment.reference) == ("terminal", "Slip 0042")
     assert (payment.amount, payment.taken_by.email) == (booked.total_cost, "desk@roombook.example")
     assert clicks.count <= MAX_CLICKS
+
+
+def test_payment_link_is_paid_on_a_phone_without_signing_in(browser, transactional_db, live_server):
+    now = timezone.now()
+    start = (now + dt.timedelta(days=2)).replace(hour=17, minute=0, second=0, microsecond=0)
+    draft = make_draft(start=start, now=now)
+    payment_links.send_link(draft, base_url=live_server.url, by=draft.user, now=now)
+    url = re.search(r"http://\S+/pay/\S+", OutboxMessage.objects.get().text)[0]
+    # The scan adds a style to the page, which its policy does not allow.
+    scanned = browser.new_page(viewport=chromium.PHONE, bypass_csp=True)
+    scanned.goto(url)
+    violations = accessibility.scan(scanned)
+    page = browser.new_page(viewport=chromium.PHONE)
+    page.set_default_timeout(chromium.TIMEOUT)
+    watch = chromium.Watch(page, live_server.url)
+
+    page.goto(url)
+    assert page.evaluate("document.documentElement.scrollWidth") == chromium.PHONE["width"]
+    page.get_by_role("button", name="Pay $75.00").click()
+    page.get_by_label("Card number").fill("4000 0027 6000 3184")
+    page.get_by_label("Expires").fill("12/40")
+    page.get_by_label("Security code").fill("123")
+    page.get_by_role("button", name="Confirm").click()
+    with page.expect_popup() as opened:
+        page.get_by_role("link", name="Open the page of your bank").click()
+    opened.value.get_by_role("button", name="Confirm").click()
+
+    # The page asks by itself until the bank has answered.
+    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("You have booked")
+    scanned.reload()
+    violations += accessibility.scan(scanned)
+    for each in (page, scanned, opened.value):
+        each.close()
+    assert draft.payments.get().state == "captured"
+    assert violations == []
+    assert watch.complaints == []

@@ -20,7 +20,7 @@ def ada():
 @pytest.fixture
 def setup(stripe_server, ada):
     setup = setups.create_setup(ada, return_url="https://app.example.com/", now=NOW)
-    setups.open_setup(ada, setup.key, own_page="https://rooms.example.com/")
+    setups.open_setup(setup, own_page="https://rooms.example.com/")
     setup.refresh_from_db()
     return setup
 

@@ -1,0 +1,188 @@
+"""The pages of a payment link: the bill, the way to the gateway, and the outcome (B26.7)."""
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from functools import wraps
+from http import HTTPStatus
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods
+
+from accounts.limits import PAYMENT_LINK
+from payments import one_time_cards, setups
+from payments.gateways.base import GatewayUnavailable
+from reservations import availability
+from reservations.booking import claims, payment_links
+from reservations.booking.payment_action import get_payment_action
+from reservations.booking.payment_links import PaymentLink
+from reservations.models.status import BOOKED_STATUSES, Status
+from reservations.notifications import confirmation
+from reservations.notifications.formatting import format_local_time
+from roombook import money
+from roombook.api.rendering import RenderContext
+from roombook.errors import (
+    DomainError,
+    NotFound,
+    PaymentSetupNotComplete,
+    SlotUnavailable,
+    TooManyRequests,
+)
+from roombook.middleware import mark_secret
+
+NOT_ENTERED = "No card was entered. You were not charged."
+
+
+def payment_link_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponseBase]:
+    """Decorates a page of a payment link: finds the link, limits requests, and hides the address.
+
+    Who knows the secret address may do everything here, so a token against forgery adds nothing.
+    """
+
+    @wraps(view)
+    @csrf_exempt
+    @never_cache
+    @mark_secret
+    @require_http_methods(["GET", "HEAD", "POST"])
+    def wrapper(request: HttpRequest, secret: str, **options: str) -> HttpResponse:
+        now = timezone.now()
+        link = payment_links.find_link(secret)
+        if link is None:
+            raise Http404
+        try:
+            PAYMENT_LINK.attempt(link.reservation.pk, now=now)
+        except TooManyRequests as error:
+            response = HttpResponse(error.message, status=HTTPStatus.TOO_MANY_REQUESTS)
+            response["Retry-After"] = str(error.retry_after)
+        else:
+            response = view(request, link, secret=secret, now=now, **options)
+        response["Referrer-Policy"] = "no-referrer"
+        return response
+
+    return wrapper
+
+
+@payment_link_page
+def show_payment_link(
+    request: HttpRequest, link: PaymentLink, *, secret: str, now: dt.datetime
+) -> HttpResponse:
+    """Show the bill or the outcome. POST leads to the gateway's page, where the card is entered."""
+    reservation = link.reservation
+    if link.until <= now:
+        return _render(request, link, "ended", status=HTTPStatus.GONE)
+    if reservation.status == Status.PROCESSING:
+        return _show_payment_in_progress(request, link, now=now)
+    if reservation.status in BOOKED_STATUSES:
+        return _render(request, link, "booked", message=confirmation.get_message(reservation))
+    if not reservation.is_new or reservation.start <= now:
+        return _render(request, link, "ended", status=HTTPStatus.GONE)
+    if request.method != "POST":
+        problem = payment_links.get_decline_message(reservation, now=now)
+        return _render(request, link, "bill", problem=problem)
+    try:
+        url = _open_setup(request, link, secret=secret, now=now)
+    except DomainError as error:
+        return _render(request, _reload(secret), "bill", problem=error.message)
+    return _render(request, link, "to_gateway", url=url)
+
+
+def _show_payment_in_progress(
+    request: HttpRequest, link: PaymentLink, *, now: dt.datetime
+) -> HttpResponse:
+    """Lead to the bank if it asks for a confirmation. The page asks again until that is given."""
+    reservation, url = link.reservation, ""
+    try:
+        status, action = get_payment_action(reservation.pk, user=reservation.user, now=now)
+    except GatewayUnavailable:
+        return _render(request, link, "in_progress")
+    if action is not None:
+        url = action.url
+    elif status != Status.PROCESSING:
+        return HttpResponseRedirect(request.path)
+    return _render(request, link, "in_progress", url=url)
+
+
+def _open_setup(request: HttpRequest, link: PaymentLink, *, secret: str, now: dt.datetime) -> str:
+    """Create a payment setup, and return the URL of the gateway's page. Raises DomainError."""
+    reservation = link.reservation
+    total = parse_total(request.POST.get("total", ""))
+    claims.require_current_price(reservation, shown_total=total, by=reservation.user, now=now)
+    answer = availability.evaluate_reservation(reservation, now=now, for_user=reservation.user)
+    answer.raise_if_unavailable()
+    setup = setups.create_setup(
+        reservation.user, return_url="", reservation_id=reservation.pk, now=now
+    )
+    path = reverse("payment-link-return", args=[secret, setup.key])
+    own_page = RenderContext(request).build_url(f"{path}?total={total}")
+    return setups.open_setup(setup, own_page=own_page).at_gateway.url
+
+
+@payment_link_page
+def finish_payment_link(
+    request: HttpRequest, link: PaymentLink, *, secret: str, setup: str, now: dt.datetime
+) -> HttpResponse:
+    """Charge the card that was entered at the gateway, whose page leads here. May be repeated."""
+    reservation, problem = link.reservation, ""
+    page = reverse("payment-link", args=[secret])
+    if not reservation.is_new or link.until <= now:
+        return HttpResponseRedirect(page)
+    total = parse_total(request.GET.get("total", ""))
+    try:
+        found = one_time_cards.get_setup(reservation.pk, UUID(setup))
+        payment_links.pay(reservation, found, shown_total=total, now=now)
+    except (NotFound, ValueError):
+        raise Http404 from None
+    except PaymentSetupNotComplete:
+        problem = NOT_ENTERED
+    except SlotUnavailable as error:
+        problem = f"{error.message} You were not charged."
+    except DomainError as error:
+        problem = error.message
+    if not problem:
+        return HttpResponseRedirect(page)
+    return _render(request, _reload(secret), "bill", problem=problem, page=page)
+
+
+def _reload(secret: str) -> PaymentLink:
+    """The link with the reservation as it is now: its price may have changed."""
+    link = payment_links.find_link(secret)
+    if link is None:
+        raise Http404
+    return link
+
+
+def parse_total(text: str) -> Decimal:
+    """The total that the payer saw. Anything invalid becomes -1, which is no total."""
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        return Decimal(-1)
+    return amount if amount.is_finite() else Decimal(-1)
+
+
+def _render(
+    request: HttpRequest, link: PaymentLink, state: str, *, status: int = 200, **context: str
+) -> HttpResponse:
+    reservation = link.reservation
+    context = {
+        "state": state,
+        "page": request.path,
+        **context,
+    }
+    bill = {}
+    if state == "bill":
+        bill = {
+            "booking": confirmation.describe_booking(reservation),
+            "lines": reservation.line_items.order_by("position"),
+            "amount": money.format_amount(reservation.total_cost),
+            "total": reservation.total_cost,
+            "until": format_local_time(reservation.room.center, link.until),
+        }
+    return render(request, "reservations/payment_link.html", {**context, **bill}, status=status)

@@ -1,0 +1,161 @@
+"""Payment links: a draft is paid by whoever has the link, with a card that is not saved (B26.7)."""
+
+import re
+from decimal import Decimal
+
+import pytest
+from django.core.management import call_command
+
+from accounts.models import OutboxMessage
+from payments.gateways.sandbox import confirm_payment, refuse_payment
+from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxSetup
+from payments.gateways.sandbox_setups import confirm_setup
+from payments.models import Payment, PaymentSetup, SavedCard
+from reservations.booking import hold_extension, integrity, payment_links
+from reservations.booking.cancellation import cancel
+from reservations.booking.price_adjustments import adjust_price
+from reservations.booking.taking_payment import take_manual_payment
+from reservations.models import history
+from reservations.models.status import Status
+from roombook.secret_paths import mask_path
+from tests.backoffice.reading import words
+from tests.factories_people import AdministratorFactory, SavedCardFactory
+from tests.factories_reservations import HOUR, NOW, START, get_current_status, make_draft
+from tests.payments.gateway_helpers import card
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
+
+BANK_ASKS = "4000002760003184"
+
+
+@pytest.fixture
+def staff():
+    return AdministratorFactory()
+
+
+@pytest.fixture
+def draft():
+    return make_draft(SavedCardFactory(last4="1111").user)
+
+
+@pytest.fixture
+def link(draft, staff):
+    return send(draft, staff)
+
+
+def send(draft, staff):
+    payment_links.send_link(draft, base_url="https://rooms.example.com", by=staff, now=NOW)
+    message = OutboxMessage.objects.get(kind="payment link")
+    assert message.is_secret
+    return re.search(r"/pay/[\w:-]+", message.text)[0]
+
+
+def enter_card(client, link, total="75.00", number="4242424242424242"):
+    """Press the button, enter a card at the gateway, and return the address it leads back to."""
+    page = client.post(link, {"total": total}).content.decode()
+    secret = re.search(r'url=/sandbox/setups/(\w+)"', page)[1]
+    confirm_setup(secret, card(number))
+    return SandboxSetup.objects.get(secret=secret).return_url
+
+
+def follow(client, url):
+    return words(client.get(url, follow=True))
+
+
+def test_link_holds_the_room_and_books_it_once_it_is_paid(client, draft, link):
+    draft.refresh_from_db()
+    assert draft.hold_until == hold_extension.get_latest_hold_end(draft, now=NOW)
+    bill = client.get(link)
+    assert "Total $75.00" in words(bill)
+    assert bill.headers["Referrer-Policy"] == "no-referrer"
+    assert link not in mask_path(link)
+    # To look at the bill changes nothing.
+    assert not PaymentSetup.objects.exists()
+
+    back = enter_card(client, link)
+    assert "You have booked" in follow(client, back)
+    assert "You have booked" in follow(client, back)
+    assert "You have booked" in follow(client, link)
+
+    assert get_current_status(draft) == Status.CONFIRMED
+    payment = Payment.objects.get()
+    assert (payment.state, payment.card_last4) == ("captured", "4242")
+    # The saved card is still the customer's, and the other one is gone.
+    assert SavedCard.objects.get().last4 == "1111"
+    assert SandboxCard.objects.count() == 2
+    call_command("reconcile_payments")
+    assert SandboxCard.objects.get().last4 == "1111"
+    assert any("payment_link" in entry.changes for entry in history.get_changes(draft))
+    assert not list(integrity.find_problems(now=NOW))
+
+
+def test_declined_card_is_not_charged_again_and_another_one_pays(client, draft, link):
+    back = enter_card(client, link, number="4000000000000341")
+
+    assert "was declined" in follow(client, back)
+    assert "was declined" in follow(client, back)
+    assert SandboxPayment.objects.count() == 1
+    assert "was declined" in follow(client, link)
+
+    follow(client, enter_card(client, link))
+    assert get_current_status(draft) == Status.CONFIRMED
+    assert SandboxPayment.objects.filter(state="captured").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("act", "status", "text"),
+    [
+        (confirm_payment, Status.CONFIRMED, "You have booked"),
+        (refuse_payment, Status.NEW, "was not confirmed"),
+    ],
+)
+def test_bank_is_asked_and_the_page_shows_its_answer(client, draft, link, act, status, text):
+    waiting = client.get(enter_card(client, link, number=BANK_ASKS), follow=True)
+
+    assert "Open the page of your bank" in words(waiting)
+    assert get_current_status(draft) == Status.PROCESSING
+    call_command("reconcile_payments")
+    act(re.search(r"/sandbox/payments/([\w-]+)", waiting.content.decode())[1])
+
+    assert text in follow(client, link)
+    assert get_current_status(draft) == status
+
+
+def test_changed_price_is_shown_before_it_is_charged(client, draft, link, staff):
+    back = enter_card(client, link)
+    adjust_price(draft.pk, amount=Decimal(-25), reason="Regular", by=staff, now=NOW)
+
+    page = follow(client, back)
+    assert "The price has changed" in page
+    assert "Total $50.00" in page
+    assert "The price has changed" in words(client.post(link, {"total": "75.00"}))
+    assert "The price has changed" in words(client.post(link, {"total": "free"}))
+    assert not Payment.objects.exists()
+
+    follow(client, enter_card(client, link, "50.00"))
+    assert Payment.objects.get().amount == 50
+
+
+def test_link_ends_with_its_draft_and_its_time(client, draft, link, clock, staff):
+    assert client.get(f"{link}x").status_code == 404
+    assert client.get("/pay/x").status_code == 404
+    other = make_draft()
+    other_link = payment_links._get_signer().sign_object([other.uid.hex, START.timestamp()])
+    take_manual_payment(other, gateway="cash", by=staff, now=NOW)
+    assert "paid in cash" in follow(client, f"/pay/{other_link}")
+    back = enter_card(client, link)
+
+    cancel(draft.pk, by=staff, now=NOW)
+    assert client.get(link).status_code == 410
+    assert client.get(back, follow=True).status_code == 410
+    clock.move_to(START + HOUR)
+    assert client.get(f"/pay/{other_link}").status_code == 410
+    assert Payment.objects.get().gateway == "cash"
+
+
+def test_closed_gateway_page_charges_nothing(client, link):
+    page = client.post(link, {"total": "75.00"}).content.decode()
+    setup = SandboxSetup.objects.get(secret=re.search(r'setups/(\w+)"', page)[1])
+
+    assert "No card was entered" in follow(client, setup.return_url)
+    assert not Payment.objects.exists()
