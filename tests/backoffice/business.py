@@ -1,0 +1,298 @@
+"""Random days at four centers: sales, changes, cancellations, refunds and disputes."""
+
+import datetime as dt
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+from centers.models import Center, MeetingRoom
+from payments import manual_payments, refunds
+from payments.gateway_events import record_dispute
+from payments.gateways.base import GatewayDispute
+from payments.gateways.sandbox_models import SandboxPayment
+from payments.models import Payment, Refund
+from payments.saved_cards import update_saved_card
+from reservations.booking import (
+    approval,
+    cancellation,
+    changes,
+    price_adjustments,
+    rescheduling,
+)
+from reservations.booking.change_request import ChangeRequest
+from reservations.booking.refund_decisions import RefundDecision
+from reservations.booking.rescheduling import TakenPayment
+from reservations.booking.taking_payment import take_manual_payment
+from reservations.models import Reservation
+from tests.backoffice.books import Account, Money, find_disagreements, round_cents
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import PAYMENT_INFO, make_booking, make_draft, make_room
+
+FIRST_DAY = dt.datetime(2027, 3, 29, 18, tzinfo=dt.UTC)
+DAY, HOUR = dt.timedelta(days=1), dt.timedelta(hours=1)
+TAX_RATE = Decimal("8.81")
+# By hours. A half day begins with four.
+PRICES = {1: 25, 2: 50, 3: 75, 4: 90}
+NOTICE, GRACE = 24 * HOUR, HOUR / 4
+# By center: 18:00 UTC is noon of the same day in Denver, and the next day in Tokyo. Two centers
+# approve each booking.
+ZONES = {
+    "Denver": "America/Denver",
+    "Boulder": "America/Denver",
+    "Tokyo": "Asia/Tokyo",
+    "Osaka": "Asia/Tokyo",
+}
+CENTERS_THAT_APPROVE = {"Boulder", "Osaka"}
+
+
+class Business:
+    """Does one random thing after the other: in the domain, and then in the books."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.now = FIRST_DAY
+        self.staff = AdministratorFactory()
+        self.customer = UserFactory(credit_limit=Decimal(100_000))
+        update_saved_card(self.customer, PAYMENT_INFO, now=self.now)
+        self.books: dict[int, Account] = {}
+        self.taken = set[tuple[int, dt.datetime]]()
+        self.rooms: list[MeetingRoom] = []
+        for name, zone in ZONES.items():
+            is_live = name not in CENTERS_THAT_APPROVE
+            room = make_room(time_zone_id=zone, is_live_inventory=is_live)
+            Center.objects.filter(pk=room.center_id).update(name=name, tax_rate=TAX_RATE)
+            self.rooms.append(MeetingRoom.objects.get(pk=room.pk))
+
+    def run_day(self, count: int) -> None:
+        for _ in range(count):
+            self.now += dt.timedelta(minutes=self.random.randint(1, 20))
+            self.random.choice(self.ACTIONS)(self)
+        self.now = FIRST_DAY + DAY * ((self.now - FIRST_DAY).days + 1)
+
+    def choose(self, is_possible: Callable[[Account], bool]) -> Account | None:
+        possible = [each for each in self.books.values() if is_possible(each)]
+        return self.random.choice(possible) if possible else None
+
+    # --- Sales
+
+    def sell(self) -> None:
+        way = self.random.choice(["sandbox", "sandbox", "cash", "terminal", "account"])
+        room = self.random.choice(self.rooms)
+        zone = room.center.zone
+        day = self.now.astimezone(zone).date() + DAY * self.random.randint(1, 9)
+        time = dt.time(self.random.choice([9, 13]))
+        at = dt.datetime.combine(day, time, ZoneInfo(zone.key)).astimezone(dt.UTC)
+        if (room.pk, at) in self.taken:
+            return
+        self.taken.add((room.pk, at))
+        hours = self.random.randint(1, 3)
+        options = {"start": at, "hours": hours, "now": self.now}
+        if way == "sandbox":
+            reservation = make_booking(self.customer, room, **options)
+        else:
+            draft = make_draft(self.customer, room, **options)
+            reservation = take_manual_payment(
+                draft,
+                gateway=way,
+                reference="17",
+                shown_total=draft.total_cost,
+                by=self.staff,
+                now=self.now,
+            )
+        net = Decimal(PRICES[hours])
+        tax = round_cents(net * TAX_RATE / 100)
+        account = Account(
+            *(reservation.pk, room.center.name, zone.key, self.now, at, hours), net=net, tax=tax
+        )
+        self.books[account.pk] = account
+        if not room.is_live_inventory:
+            account.status = "request"
+        is_held = way == "sandbox" and account.status == "request"
+        is_received = way != "account" and not is_held
+        account.received = [Money(way, account.price, self.now if is_received else None)]
+
+    def answer(self) -> None:
+        account = self.choose(
+            lambda each: each.status == "request" and each.start > self.now + HOUR
+        )
+        if account is None:
+            return
+        [paid] = account.received
+        if self.random.random() < 0.6:
+            approval.approve(account.pk, by=self.staff, now=self.now)
+            account.status = "booked"
+            if paid.way == "sandbox":
+                paid.at = self.now
+        else:
+            approval.decline(account.pk, by=self.staff, now=self.now)
+            account.status = "declined"
+            self._take_back(account)
+
+    def _take_back(self, account: Account) -> None:
+        """A request ends: what is only authorized is voided."""
+        [paid] = account.received
+        if paid.way == "sandbox":
+            account.received.clear()
+        else:
+            account.give_back(account.left, at=self.now)
+
+    # --- Changes and cancellations
+
+    def reduce(self) -> None:
+        account = self.choose(lambda each: each.status == "booked" and each.net > 10)
+        if account is None or account.refused:
+            return
+        less = Decimal(self.random.randint(1, 900)) / 100
+        price_adjustments.adjust_price(
+            account.pk, amount=-less, reason="Noise", by=self.staff, now=self.now
+        )
+        old_price = account.price
+        # A bill that is paid keeps its rate of tax, whatever the center's is now.
+        account.tax = round_cents(account.tax * (account.net - less) / account.net)
+        account.net -= less
+        account.give_back(old_price - account.price, at=self.now)
+
+    def change_length(self) -> None:
+        """Add or remove an hour. A higher price is paid by card, or at the desk."""
+        account = self.choose(lambda each: each.status == "booked" and each.start > self.now)
+        if account is None or account.refused:
+            return
+        hours = self.random.choice([each for each in PRICES if each != account.hours])
+        net = account.net + PRICES[hours] - PRICES[account.hours]
+        if net <= 0:
+            return
+        # The bill is priced anew.
+        tax = round_cents(net * TAX_RATE / 100)
+        difference = net + tax - account.price
+        way = self.random.choice(["sandbox", "cash", "terminal", "account"])
+        reservation = Reservation.objects.get(pk=account.pk)
+        end = account.start + hours * HOUR
+        if way == "sandbox":
+            changes.charge_change(
+                account.pk,
+                ChangeRequest(reservation.room_id, account.start, end),
+                expected_total=net + tax,
+                by=self.staff,
+                now=self.now,
+            )
+        else:
+            rescheduling.reschedule(
+                account.pk,
+                room_id=reservation.room_id,
+                start=account.start,
+                end=end,
+                taken=TakenPayment(way, "19"),
+                expected_total=net + tax,
+                by=self.staff,
+                now=self.now,
+            )
+        account.hours, account.net, account.tax = hours, net, tax
+        if difference > 0:
+            account.received.append(Money(way, difference, None if way == "account" else self.now))
+        else:
+            account.give_back(-difference, at=self.now)
+
+    def cancel(self) -> None:
+        account = self.choose(
+            lambda each: each.status in {"booked", "request"} and each.start > self.now
+        )
+        if account is None or account.refused:
+            return
+        if account.status == "request":
+            cancellation.cancel(account.pk, by=self.staff, now=self.now)
+            account.status = "cancelled"
+            self._take_back(account)
+            return
+        free_until = max(account.start - NOTICE, account.sold_at + GRACE)
+        refund = account.left if self.now <= free_until else Decimal(0)
+        decision = None
+        if self.random.random() < 0.3:
+            refund = round_cents(account.left * self.random.randint(0, 100) / 100)
+            decision = RefundDecision(refund, "They could not come")
+        by_card = all(each.way == "sandbox" for each in account.received)
+        is_refused = by_card and self.random.random() < 0.3
+        keys = Payment.objects.filter(reservation=account.pk).values("key")
+        at_gateway = SandboxPayment.objects.filter(key__in=keys)
+        if is_refused:  # The gateway refunds no voided payment.
+            at_gateway.filter(state="captured").update(state="voided")
+        cancellation.cancel(account.pk, by=self.staff, decision=decision, now=self.now)
+        if is_refused:
+            at_gateway.filter(state="voided").update(state="captured")
+        account.status, account.fee = "cancelled", account.left - refund
+        if is_refused:
+            account.refused = refund
+        else:
+            account.give_back(refund, at=self.now)
+
+    # --- Money that moves later
+
+    def receive(self) -> None:
+        def is_owed(account: Account) -> bool:
+            return any(
+                each.way == "account" and each.at is None and each.amount
+                for each in account.received
+            )
+
+        if account := self.choose(is_owed):
+            payment = Payment.objects.receivable().filter(reservation=account.pk).first()
+            manual_payments.mark_received(payment, now=self.now)
+            for each in account.received:
+                if each.way == "account" and each.at is None:
+                    each.at = self.now
+                    break
+
+    def hand_over(self) -> None:
+        for refund in Refund.objects.due_by_hand().order_by("pk"):
+            if self.random.random() < 0.6:
+                refunds.confirm_refund_by_hand(refund, "18", now=self.now)
+                returned = self.books[refund.payment.reservation_id].returned
+                due = [each for each in returned if each.at is None]
+                next(each for each in due if each.amount == refund.amount).at = self.now
+
+    def settle_refused(self) -> None:
+        account = self.choose(lambda each: each.refused > 0)
+        if account is None:
+            return
+        way = self.random.choice(["sandbox", "manual"])
+        for refund in list(refunds.get_unhandled().filter(payment__reservation=account.pk)):
+            if way == "manual":
+                refunds.mark_refunded_manually(refund, "Bank transfer", now=self.now)
+            else:
+                retry = refunds.create_retry_refund(refund, now=self.now)
+                refunds.execute_refund(retry, now=self.now)
+        account.returned.append(Money(way, account.refused, self.now))
+        account.refused = Decimal(0)
+
+    def lose_dispute(self) -> None:
+        account = self.choose(
+            lambda each: each.status == "booked" and not each.lost and not each.returned
+        )
+        if account is None or account.received[0].way != "sandbox":
+            return
+        payment = Payment.objects.filter(reservation=account.pk).earliest("pk")
+        for status in ("needs_response", self.random.choice(["won", "lost"])):
+            reported = GatewayDispute(
+                reference=f"d{account.pk}",
+                amount=payment.amount,
+                currency="USD",
+                reason="fraudulent",
+                status=status,
+                opened_at=self.now,
+                is_closed=status != "needs_response",
+            )
+            record_dispute(payment, reported, now=self.now)
+        if status == "lost":
+            account.lost.append(Money("sandbox", payment.amount, self.now))
+
+    ACTIONS = (
+        *(sell,) * 6,
+        *(answer,) * 2,
+        *(reduce, change_length) * 2,
+        *(cancel,) * 2,
+        *(receive, hand_over, settle_refused, lose_dispute),
+    )
+
+    def find_disagreements(self) -> list[str]:
+        books = self.books.values()
+        return list(find_disagreements(books, since=FIRST_DAY.date(), now=self.now))
