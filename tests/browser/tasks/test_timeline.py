@@ -7,6 +7,8 @@ from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
 from accounts.models import User
+from centers.span import Span
+from reservations import availability
 from reservations.booking import approval, rescheduling
 from reservations.demo.accounts import STAFF
 from reservations.models import Reservation
@@ -48,6 +50,32 @@ def drag(page: Page, start: tuple[str, float], end: tuple[str, float]) -> None:
     page.mouse.down()
     page.mouse.move(*places[1], steps=4)
     page.mouse.up()
+
+
+def drag_to_day(page: Page, reservation: Reservation, days: dt.timedelta) -> None:
+    """Drag a bar in the week of a center to the same time on another day."""
+    box = get_bar(page, reservation).bounding_box()
+    track = get_track(page, reservation.room.name).first.bounding_box()
+    assert box is not None
+    assert track is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + days.days * track["width"], y, steps=4)
+    page.mouse.up()
+
+
+def find_other_day(reservation: Reservation) -> tuple[dt.date, dt.date]:
+    """The day of a reservation, and another of that week on which its room is available then."""
+    day = reservation.start.astimezone(reservation.room.center.zone).date()
+    monday = day - dt.timedelta(days=day.weekday())
+    now = timezone.now()
+    for number in range(7):
+        by = monday + dt.timedelta(days=number) - day
+        span = Span(reservation.start + by, reservation.end + by)
+        if by and availability.evaluate(reservation.room, span, now=now).is_available:
+            return day, day + by
+    raise AssertionError("The room is booked all week.")
 
 
 def get_place(reservation: Reservation) -> tuple[str, int, float]:
@@ -111,7 +139,18 @@ def test_booking_is_moved_by_one_drag_and_one_click(desk, live_server, booking):
     expect(get_bar(page, booking)).to_contain_text("12:00-13:00")
     assert get_place(booking) == ("Aspen", 12, 1)
 
+    # In the week of the center, to another day.
+    other = Reservation.objects.select_related("room__center").exclude(pk=booking.pk).latest("pk")
+    day, target = find_other_day(other)
+    page.goto(f"{live_server.url}{TIMELINE}center/?date={day}")
+    drag_to_day(page, other, target - day)
+    expect(notice).to_contain_text(
+        f"Rescheduled to Boardroom at Union Station, {target:%a %Y-%m-%d}"
+    )
+    assert get_place(other) == ("Boardroom", 15, 2)
+
     # Free time that is selected is filled in.
+    open_timeline(page, live_server.url, booking)
     drag(page, ("Aspen", 15), ("Aspen", 17.5))
     page.wait_for_url("**/reservation/add/**")
     expect(page.locator("[name=start_1]")).to_have_value("15:00")
@@ -172,7 +211,7 @@ def move_elsewhere(booking: Reservation, *, back: bool = False) -> None:
     )
 
 
-def test_booking_is_moved_by_keyboard(desk, live_server, booking):
+def test_booking_is_moved_by_keyboard_or_from_the_panel_of_a_phone(desk, live_server, booking):
     page = desk("desk")
     open_timeline(page, live_server.url, booking)
     live = page.locator("#timeline-live")
@@ -211,8 +250,6 @@ def test_booking_is_moved_by_keyboard(desk, live_server, booking):
     expect(page.locator("#timeline-notice")).to_contain_text("will be refunded")
     assert get_place(booking) == ("Aspen", 10, 1.75)
 
-
-def test_phone_opens_the_panel_instead_of_dragging(desk, live_server, booking):
     page = desk("desk", size=chromium.PHONE)
     open_timeline(page, live_server.url, booking)
     get_bar(page, booking).click()
