@@ -67,6 +67,7 @@ def get_detail_pages(world: World) -> list[str]:
     )
     return [
         f"reservations/reservation/timeline/?center={center}&date={day}",
+        f"reservations/reservation/timeline/center/?center={center}&date={day}",
         f"reservations/reservation/timeline/week/?room={room}&date={day}",
         f"reservations/reservation/add/?room={room}",
         f"reservations/reservation/{booking}/change/",

@@ -38,6 +38,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "dashboard": ("",),
     "today": (f"{RESERVATIONS}today/",),
     "timeline": (f"{RESERVATIONS}timeline/",),
+    "center-week": (f"{RESERVATIONS}timeline/center/",),
     "week": (f"{RESERVATIONS}timeline/", ".timeline-row a"),
     "reservations": (RESERVATIONS,),
     "reservation": (CONFIRMED, ROW),
