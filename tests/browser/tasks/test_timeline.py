@@ -190,15 +190,21 @@ def test_stale_timeline_moves_nothing_and_refreshes(desk, live_server, booking):
     page.clock.run_for(120_000)
     assert not any(polls)
 
-    # A longer meeting costs more, which is waived in the panel.
+    # A longer meeting costs more. The panel asks who pays, or the difference is waived.
     panel.get_by_role("button", name="Close").click()
-    drag(page, ("Boardroom", 10.98), ("Boardroom", 13))
-    expect(panel).to_contain_text("Not possible")
-    panel.get_by_label("Waive the additional price").fill("Leak")
-    page.clock.run_for(1_000)
-    panel.get_by_role("button", name="Reschedule").click()
-    expect(get_bar(page, booking)).to_contain_text("09:00-13:00")
-    assert get_place(booking) == ("Boardroom", 9, 4)
+    for hour, label in ((12, "If it costs more"), (13, "Waive the additional price")):
+        drag(page, ("Boardroom", hour - 1.02), ("Boardroom", hour))
+        expect(panel).to_contain_text("Not possible")
+        field = panel.get_by_label(label)
+        if hour == 12:
+            field.select_option("cash")
+        else:
+            field.fill("Leak")
+        page.clock.run_for(1_000)
+        panel.get_by_role("button", name="Reschedule").click()
+        expect(get_bar(page, booking)).to_contain_text(f"09:00-{hour}:00")
+        assert get_place(booking) == ("Boardroom", 9, hour - 9)
+    assert sorted(booking.payments.values_list("gateway", flat=True)) == ["cash", "sandbox"]
 
 
 def move_elsewhere(booking: Reservation, *, back: bool = False) -> None:
