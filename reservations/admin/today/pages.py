@@ -22,7 +22,7 @@ from roombook import dates
 from roombook.backoffice.widgets import DateTextInput
 
 # The key in the session of the center that was chosen last; None is all centers.
-LAST_CENTER = "last_center"
+LAST_CENTER = "today_center"
 
 
 class DayFilterForm(forms.Form):
@@ -62,7 +62,8 @@ class TodayPage:
         form.full_clean()
         center: Center | None = form.cleaned_data.get("center")
         day: dt.date | None = form.cleaned_data.get("date")
-        if "center" in request.GET and "center" not in form.errors:
+        is_chosen = "center" in request.GET and "center" not in form.errors
+        if is_chosen and center != last:
             request.session[LAST_CENTER] = center and center.pk
         zone = center.zone if center else get_shared_time_zone(request, roles.VIEW_RESERVATION)
         today = now.astimezone(zone).date()
