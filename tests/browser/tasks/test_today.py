@@ -13,6 +13,7 @@ from reservations.demo.accounts import DEMO
 from reservations.models import ChosenService, Reservation
 from reservations.models.status import Status
 from tests.browser import chromium
+from tests.browser.accessibility import scan
 from tests.browser.clicks import Clicks
 from tests.browser.day import room
 from tests.factories_reservations import ReservationFactory
@@ -84,6 +85,8 @@ def test_morning_takes_one_click_each_to_print_check_in_and_mark_no_show(desk, m
         expect(page.get_by_role("button", name=f"{name} reservation {each.pk}")).to_have_count(0)
     late.refresh_from_db()
     assert late.checked_in_at is None
+    # The demo data of test_accessibility.py have no meetings of today.
+    assert scan(page) == []
 
     page.set_viewport_size(chromium.PHONE)
     page.wait_for_function("document.documentElement.scrollWidth <= window.innerWidth")
@@ -136,4 +139,5 @@ def test_customer_who_calls_is_found_by_phone_and_noted_with_two_clicks(desk, de
     expect(page.locator("#notes")).to_contain_text("Will call again at 9")
     expect(page.locator("#notes")).to_contain_text("Idris Bello")
     assert clicks.count <= 2
+    assert scan(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
