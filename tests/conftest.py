@@ -22,17 +22,23 @@ hypothesis_settings.register_profile("roombook", deadline=None)
 hypothesis_settings.load_profile("roombook")
 
 
+ROLE_MIGRATIONS = (
+    ("reservations.migrations.0002_roles", "create_roles"),
+    ("reservations.migrations.0005_accountants_handle_unknown_payments", "extend_role"),
+    ("reservations.migrations.0011_managers_set_up_webhooks", "extend_role"),
+    ("payments.migrations.0012_roles_take_payments_on_account", "extend_roles"),
+    ("reservations.migrations.0018_managers_override_refunds", "extend_role"),
+    ("reservations.migrations.0020_roles_write_notes", "extend_roles"),
+    ("reservations.migrations.0022_receipts_are_issued_by_staff_and_never_changed", "extend_roles"),
+)
+
+
 @receiver(post_migrate)
 def _restore_roles(sender, **_):
     """Create the roles again. A migration creates them, and transactional tests delete all rows."""
     if sender.name == "reservations" and not apps.get_model("auth", "Group").objects.exists():
-        migrations = "reservations.migrations"
-        import_module(f"{migrations}.0002_roles").create_roles(apps, None)
-        import_module(f"{migrations}.0005_accountants_handle_unknown_payments").extend_role(
-            apps, None
-        )
-        import_module(f"{migrations}.0011_managers_set_up_webhooks").extend_role(apps, None)
-        import_module(f"{migrations}.0018_managers_override_refunds").extend_role(apps, None)
+        for migration, function in ROLE_MIGRATIONS:
+            getattr(import_module(migration), function)(apps, None)
         # Creating them was logged, and a test may reset the ids of the log.
         apps.get_model("backoffice", "AuditEntry").objects.all().delete()
 

@@ -357,9 +357,8 @@ def test_only_superusers_grant_privileges(actor, world, groups):
             "email": ada.email,
             "first_name": "Augusta",
             "last_name": ada.last_name,
-            "is_active": "on",
-            "is_staff": "on",
-            "is_superuser": "on",
+            **dict.fromkeys(("is_active", "is_staff", "is_superuser"), "on"),
+            "credit_limit": "0",
             "groups": [groups["Manager"].pk],
         },
     )
