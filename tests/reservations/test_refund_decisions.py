@@ -1,6 +1,7 @@
 """Cancellations whose refund staff decide, and messages to the customer (B18)."""
 
 import re
+from contextlib import suppress
 from decimal import Decimal
 
 import pytest
@@ -8,11 +9,12 @@ import pytest
 from accounts.models import OutboxMessage
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import Payment, Refund
-from reservations.booking import approval, cancellation, integrity
+from reservations.booking import approval, cancellation, changes, integrity
 from reservations.booking.refund_decisions import RefundDecision
 from reservations.models import RefundOverride, history
 from reservations.models.status import Status
 from roombook.errors import InvalidRequest, ReservationNotOpen
+from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -21,8 +23,11 @@ from tests.factories_reservations import (
     get_current_status,
     make_booking,
     make_draft,
+    make_payment_method,
     make_pending_booking,
+    make_room,
 )
+from tests.reservations.rescheduling_helpers import make_room_at_rate
 
 pytestmark = pytest.mark.django_db
 
@@ -88,6 +93,29 @@ def test_cancel_with_decision_captures_what_is_only_authorized():
     )
 
 
+def test_cancel_with_decision_spreads_the_refund_over_several_payments():
+    booking = make_booking(room=make_room_at_rate(make_room(), 25))
+    changes.change_booking(
+        booking.pk,
+        changes.ChangeRequest(booking.room_id, START, START + 5 * HOUR),
+        user=booking.user,
+        payment_method=make_payment_method(),
+        expected_total=Decimal(125),
+        now=NOW,
+    )
+
+    for amount in ("125.01", "60"):
+        decision, by = decide(amount), AdministratorFactory()
+        with suppress(InvalidRequest):
+            outcome = cancellation.cancel(booking.pk, by=by, decision=decision, now=LATE)
+
+    assert outcome.refund == 60
+    refunded = SandboxPayment.objects.order_by("pk").values_list("amount", "refunded")
+    assert list(refunded) == [(75, 10), (50, 50)]
+    assert "The fee for the cancellation is $65.00." in get_last_email().text
+    assert not list(integrity.find_problems(now=LATE + 2 * HOUR))
+
+
 @pytest.mark.parametrize(
     ("decision", "name", "text"),
     [
@@ -150,6 +178,26 @@ def test_decline_previews_the_email_that_it_sends():
 
     assert get_current_status(request) == Status.DECLINED
     assert_sent_as_previewed(preview)
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_two_managers_who_cancel_at_the_same_time_refund_once():
+    booking, by = make_booking(), AdministratorFactory()
+
+    outcomes = run_concurrently(
+        [
+            lambda amount=amount: cancellation.cancel(
+                booking.pk, by=by, decision=decide(amount), now=LATE
+            )
+            for amount in (20, 75)
+        ]
+    )
+
+    assert len({each.refund for each in outcomes}) == 1
+    (refunded,) = SandboxPayment.objects.values_list("refunded", flat=True)
+    assert refunded == outcomes[0].refund == RefundOverride.objects.get().refund
+    assert OutboxMessage.objects.filter(kind="cancelled").count() == 1
 
 
 def assert_sent_as_previewed(preview):
