@@ -27,7 +27,7 @@ from django.utils.crypto import salted_hmac
 
 from accounts.models import AttemptWindow, KnownNetwork, User, canonicalize_email
 from roombook.db.compiled_queries import compiled_query, text_param
-from roombook.errors import TooManyRequests
+from roombook.errors import CardDeclined, TooManyRequests
 
 ResultT = TypeVar("ResultT")
 
@@ -219,6 +219,8 @@ RECEIPT = RateLimit("receipt", 120, timedelta(hours=1))
 # Responses with a calendar; those without a change are cheap, and not counted.
 CALENDAR_FEED = RateLimit("calendar-feed", 120, timedelta(hours=1))
 CARD_DECLINED = FailureLimit("card-declined", 6, timedelta(hours=1))
+# While anybody can create accounts, the limit of an account does not stop a thief who tests cards.
+CARD_DECLINED_BY_NETWORK = RateLimit("card-declined-network", 30, timedelta(hours=1))
 
 # The longest period of all limits: older windows have no effect.
 MAX_PERIOD = timedelta(hours=1)
@@ -242,6 +244,29 @@ def get_network_key(address: str) -> str:
             return str(ip.ipv4_mapped)
         return str(ipaddress.ip_network((int(ip), IPV6_PREFIX_LENGTH), strict=False))
     return str(ip)
+
+
+def check_declined_cards(network_address: str, *, now: datetime) -> None:
+    """Raise TooManyRequests if too many cards from this network were declined (B16.6).
+
+    Without an address, a member of staff pays. With SIGN_UP=closed, only staff create accounts.
+    """
+    if network_address and settings.SIGN_UP == "open":
+        CARD_DECLINED_BY_NETWORK.check(get_network_key(network_address), now=now)
+
+
+@contextmanager
+def count_declined_cards(network_address: str, *, now: datetime) -> Iterator[None]:
+    """Count it towards that limit if the block raises CardDeclined.
+
+    If parallel requests have filled the window, TooManyRequests replaces that answer.
+    """
+    try:
+        yield
+    except CardDeclined:
+        if settings.SIGN_UP == "open":
+            CARD_DECLINED_BY_NETWORK.attempt(get_network_key(network_address), now=now)
+        raise
 
 
 class SignInAttempts:

@@ -5,6 +5,7 @@ from uuid import UUID
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.limits import check_declined_cards, count_declined_cards
 from accounts.models import User
 from accounts.serializers import SavedPaymentInfo, UserInfo
 from payments import saved_cards, setups
@@ -19,6 +20,7 @@ from roombook.api.operations import Operation, TwoStepOperation
 from roombook.api.rendering import RenderContext
 from roombook.api.serializers import ContractSerializer
 from roombook.errors import CardDeclined, NotFound, PaymentSetupNotComplete, TooManyRequests
+from roombook.middleware import get_client_address
 
 
 class UpdatePaymentInfo(Operation):
@@ -38,7 +40,10 @@ class UpdatePaymentInfo(Operation):
         UpdatedUserInfo = UserInfo(help_text="The account with the card.")
 
     def perform(self, user: User, *, payment_info: CardFields) -> dict[str, object]:
-        saved_cards.update_saved_card(user, payment_info, now=timezone.now())
+        network_address, now = get_client_address(self.request), timezone.now()
+        check_declined_cards(network_address, now=now)
+        with count_declined_cards(network_address, now=now):
+            saved_cards.update_saved_card(user, payment_info, now=now)
         return {"updated_user_info": user}
 
 
@@ -82,7 +87,9 @@ class CreatePaymentSetup(TwoStepOperation):
     def prepare(self, user: User, *, return_url: str = "") -> dict[str, object]:
         if return_url:
             setups.check_return_url(return_url)
-        setup = setups.create_setup(user, return_url=return_url, now=timezone.now())
+        now = timezone.now()
+        check_declined_cards(get_client_address(self.request), now=now)
+        setup = setups.create_setup(user, return_url=return_url, now=now)
         return {"setup_id": str(setup.key)}
 
     def perform(self, user: User, *, setup_id: str) -> dict[str, object]:
@@ -113,5 +120,7 @@ class CompletePaymentSetup(Operation):
         SavedPaymentInfo = SavedPaymentInfo(help_text="The card that the account has now.")
 
     def perform(self, user: User, *, payment_setup_id: str) -> dict[str, object]:
-        saved = setups.complete_setup(user, payment_setup_id, now=timezone.now())
+        now = timezone.now()
+        with count_declined_cards(get_client_address(self.request), now=now):
+            saved = setups.complete_setup(user, payment_setup_id, now=now)
         return {"saved_payment_info": saved}

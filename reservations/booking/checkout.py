@@ -25,7 +25,12 @@ from typing import ParamSpec
 from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 
-from accounts.limits import CARD_DECLINED, PARTNER_CODE, wait_for_others
+from accounts.limits import (
+    CARD_DECLINED,
+    PARTNER_CODE,
+    check_declined_cards,
+    wait_for_others,
+)
 from accounts.models import User
 from payments import gateways, lifecycle, saved_cards
 from payments.cards import Card, CardFields
@@ -70,6 +75,8 @@ class PaymentMethod:
     save_card: bool = False
     one_time_card: SavedCard | None = None
     is_customer_present: bool = True
+    # Of the customer, for the limit of declined cards; empty if a member of staff pays.
+    network_address: str = ""
 
 
 def _reports_outcome(function: Callable[P, Reservation]) -> Callable[P, Reservation]:
@@ -193,9 +200,13 @@ def get_partner(code: str, *, user: User, now: dt.datetime) -> Partner | None:
 def _get_payment_source(
     reservation: Reservation, payment_method: PaymentMethod, now: dt.datetime
 ) -> Card | SavedCard | None:
-    """Return the card to charge, or None if there is nothing to pay."""
+    """Return the card to charge, or None if there is nothing to pay.
+
+    Raises TooManyRequests after too many declined cards from the same network.
+    """
     if not reservation.total_cost:
         return None
+    check_declined_cards(payment_method.network_address, now=now)
     if payment_method.one_time_card:
         return payment_method.one_time_card
     return lifecycle.get_payment_source(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
+from accounts.limits import count_declined_cards
 from accounts.models import User
 from payments.cards import CardFields
 from payments.serializers import EXAMPLE_CARD, AccountPaymentInfo
@@ -49,6 +50,7 @@ from roombook.errors import (
     SlotUnavailable,
     TooManyRequests,
 )
+from roombook.middleware import get_client_address
 
 
 class GetReservation(Operation):
@@ -163,15 +165,20 @@ class Checkout(Operation):
         partner_code: str = "",
     ) -> dict[str, object]:
         check_out = checkout.dry_run if test_mode else checkout.check_out
-        reservation = check_out(
-            reservation_id,
-            user=user,
-            payment_method=checkout.PaymentMethod(
-                use_saved_payment_info, payment_info, save_payment_info
-            ),
-            partner_code=partner_code,
-            now=timezone.now(),
-        )
+        network_address, now = get_client_address(self.request), timezone.now()
+        with count_declined_cards(network_address, now=now):
+            reservation = check_out(
+                reservation_id,
+                user=user,
+                payment_method=checkout.PaymentMethod(
+                    use_saved_payment_info,
+                    payment_info,
+                    save_payment_info,
+                    network_address=network_address,
+                ),
+                partner_code=partner_code,
+                now=now,
+            )
         return {
             "confirmation_message": confirmation.get_message(reservation),
             "is_live": reservation.is_live and not test_mode,

@@ -1,0 +1,68 @@
+"""Declined cards are limited for a network, while anybody can create accounts (B16.6)."""
+
+import pytest
+
+from accounts import limits
+from accounts.limits import RateLimit
+from accounts.models import AttemptWindow
+from tests.factories_people import UserFactory, issue_token
+from tests.factories_reservations import CARD, DECLINED_NUMBER, HOUR, NOW, START, make_draft
+from tests.http import post
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+BAD_CARD = {**CARD, "CreditCardNumber": DECLINED_NUMBER}
+MAXIMUM = 3
+
+
+@pytest.fixture(autouse=True)
+def few_declines(monkeypatch, settings):
+    settings.SIGN_UP = "open"
+    limit = RateLimit("card-declined-network", MAXIMUM, HOUR)
+    monkeypatch.setattr(limits, "CARD_DECLINED_BY_NETWORK", limit)
+
+
+def pay(client, draft, card=CARD):
+    token = issue_token(draft.user)
+    body = {"Token": token, "ReservationId": draft.pk, "PaymentInfo": card}
+    return post(client, "/api/reservations/checkout", body)
+
+
+def make_drafts(count):
+    first = make_draft(UserFactory())
+    return first, *(
+        make_draft(UserFactory(), first.room, start=START + n * 3 * HOUR) for n in range(1, count)
+    )
+
+
+def test_thief_with_many_accounts_cannot_test_cards_for_long(client):
+    paid, *drafts = make_drafts(2)
+    assert pay(client, paid).status_code == 200
+    for user in [UserFactory() for _ in range(MAXIMUM - 1)]:
+        body = {"Token": issue_token(user), "PaymentInfo": BAD_CARD}
+        assert post(client, "/api/account/update-payment-info", body).status_code == 402
+    assert pay(client, drafts[0], BAD_CARD).status_code == 402
+
+    refused = [
+        pay(client, drafts[0]),
+        post(client, "/api/account/update-payment-info", {**body, "PaymentInfo": CARD}),
+        post(client, "/api/account/create-payment-setup", {"Token": body["Token"]}),
+    ]
+
+    assert [each.status_code for each in refused] == [429, 429, 429]
+    assert refused[0]["Retry-After"]
+    # A Checkout that was paid before is repeated as always.
+    assert pay(client, paid).json()["Status"] == "Confirmed"
+    # Other networks go on.
+    client.defaults["REMOTE_ADDR"] = "198.51.100.7"
+    assert pay(client, drafts[0]).status_code == 200
+
+
+def test_network_is_not_limited_where_only_staff_create_accounts(client, settings):
+    settings.SIGN_UP = "closed"
+    (draft,) = make_drafts(1)
+
+    for _ in range(MAXIMUM + 1):
+        assert pay(client, draft, BAD_CARD).status_code == 402
+
+    assert not AttemptWindow.objects.filter(scope="card-declined-network").exists()
