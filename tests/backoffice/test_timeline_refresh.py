@@ -95,12 +95,27 @@ def test_timeline_without_center_shows_the_last_center(client, staff, room):
     client.force_login(staff("Desk"))
     client.get(CENTER_WEEK, {"center": second.pk})
     assert client.get(DAY).context["center"] == second
+    client.get(ROOM_WEEK, {"room": room.pk})
+    assert client.get(DAY).context["center"] == room.center
     # Once the role there is gone, the center is not shown.
     client.force_login(staff("Desk", room.center))
     session = client.session
     session["timeline_center"] = second.pk
     session.save()
     assert client.get(DAY).context["center"] == room.center
+
+
+# The status
+
+
+def test_bars_name_the_status(office, room):
+    booking = ReservationFactory(room=room)
+    query = {"center": room.center_id, "date": WEDNESDAY}
+    for checked_in_at, status in ((None, "Confirmed"), (START, "Checked in")):
+        Reservation.objects.update(checked_in_at=checked_in_at)
+        page = office.get(DAY, query)
+        assert f"<em>{status}</em>" in page.text
+        assert f"{status}, Boardroom, reservation {booking.pk}" in page.text
 
 
 # Asking for changes

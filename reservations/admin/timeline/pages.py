@@ -183,9 +183,13 @@ def _get_center(request: HttpRequest) -> Center | None:
     center = centers.filter(pk=parse_id(request.GET["center"]) or 0).first()
     if center is None:
         raise Http404("Not found.")
-    if request.session.get(LAST_CENTER) != center.pk:
-        request.session[LAST_CENTER] = center.pk
+    _remember_center(request, center.pk)
     return center
+
+
+def _remember_center(request: HttpRequest, center_id: int) -> None:
+    if request.session.get(LAST_CENTER) != center_id:
+        request.session[LAST_CENTER] = center_id
 
 
 def _get_room(request: HttpRequest) -> MeetingRoom:
@@ -196,6 +200,7 @@ def _get_room(request: HttpRequest) -> MeetingRoom:
     room = rooms.select_related("center").prefetch_related("center__opening_hours").first()
     if room is None:
         raise Http404("Not found.")
+    _remember_center(request, room.center_id)
     return room
 
 

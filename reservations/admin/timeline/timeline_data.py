@@ -56,7 +56,7 @@ class TimelineData:
             .select_related("user")
             .only(
                 *("room_id", "start", "end", "turnaround_minutes", "status", "hold_until"),
-                *("user__first_name", "user__last_name"),
+                *("checked_in_at", "user__first_name", "user__last_name"),
             )
             .order_by("start", "pk")
         )

@@ -143,7 +143,7 @@ def _build_booking(
     data: TimelineData, axis: TimelineAxis, booking: Reservation, lane: int, room: MeetingRoom
 ) -> TimelineBooking:
     status = Status(booking.status)
-    label = status.label
+    label = status_label = "Checked in" if booking.is_checked_in else status.label
     if booking.hold_until is not None:
         label += f", held until {dates.format_datetime(booking.hold_until, axis.zone)}"
     name = booking.user.get_full_name() or "No name"
@@ -160,7 +160,7 @@ def _build_booking(
         href=get_reservation_url(booking.pk),
         style=f"{axis.format_style(booking.span)};--lane:{lane}",
         status=status.value,
-        status_label=status.label,
+        status_label=status_label,
         sign=STATUS_SIGNS[status],
         name=name,
         time=time,
