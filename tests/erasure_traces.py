@@ -1,5 +1,6 @@
 """An account whose every personal value is unique, and the search for them after its erasure."""
 
+import subprocess
 from pathlib import Path
 
 from django.apps import apps
@@ -34,6 +35,7 @@ from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.imports.models import RunningCheck, Upload
 from roombook.models import SavedResponse
 from tests.factories_people import SavedCardFactory
+from tests.pg_plugin import find_programs
 from tests.world import World
 
 EMAIL = "qwertine.zyx@leaving.example"
@@ -159,6 +161,26 @@ def find_traces(user_id: int, *, staying: set[str] = STAYING, logs: str = "") ->
     if limits.AttemptWindow.objects.filter(key=str(user_id)).exists():
         found.add("attempts")
     return found | find_references(user_id, staying=staying)
+
+
+def find_traces_in_pg_dump() -> set[str]:
+    """Search the file that `pg_dump` writes, as a backup has it; bytes are hexadecimal there."""
+    folder = find_programs()
+    assert folder is not None
+    database = connection.settings_dict
+    parameters = {
+        "PGHOST": database["HOST"],
+        "PGPORT": database["PORT"],
+        "PGUSER": database["USER"],
+        "PGPASSWORD": database["PASSWORD"],
+        "PGDATABASE": database["NAME"],
+    }
+    environment = {name: str(value) for name, value in parameters.items() if value}
+    run = subprocess.run(
+        [folder / "pg_dump"], env=environment, check=True, capture_output=True, text=True
+    )
+    values = [*PERSONAL_VALUES, hash_email(EMAIL)]
+    return {value for value in values if value in run.stdout or value.encode().hex() in run.stdout}
 
 
 def dump_database() -> dict[str, list[tuple[object, ...]]]:

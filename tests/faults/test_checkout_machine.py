@@ -39,13 +39,13 @@ LEAST = {
 
 def run_and_report(capsys, steps, **options):
     """Run about that many steps, print what happened, and check that it was enough."""
-    counts = run_machine(
-        steps // STEPS_PER_EXAMPLE, steps=STEPS_PER_EXAMPLE, is_repeatable=False, **options
-    )
+    # Some examples are shorter.
+    examples = 1 + steps * 5 // (STEPS_PER_EXAMPLE * 4)
+    counts = run_machine(examples, steps=STEPS_PER_EXAMPLE, is_repeatable=False, **options)
     with capsys.disabled():
         numbers = ", ".join(f"{name} {number}" for name, number in sorted(counts.items()))
         sys.stdout.write(f"\n{counts['steps']} steps. {numbers}\n")
-    assert counts["steps"] >= steps * 0.9
+    assert counts["steps"] >= steps
     least = {name: number * steps // 10_000 for name, number in LEAST.items()}
     assert not {name: least[name] for name in least if counts.get(name, 0) < least[name]}
 

@@ -4,12 +4,18 @@ import logging
 
 import pytest
 from django.core.files.base import ContentFile
-from django.db import transaction
+from django.db import connection, transaction
 
 from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from reservations.booking import account_erasure
 from roombook import personal_data
-from tests.erasure_traces import PICTURE, STAYING, find_traces, make_leaving_account
+from tests.erasure_traces import (
+    PICTURE,
+    STAYING,
+    find_traces,
+    find_traces_in_pg_dump,
+    make_leaving_account,
+)
 from tests.factories_people import PASSWORD
 from tests.http import post
 from tests.world import NOW
@@ -31,6 +37,20 @@ def test_delete_account_leaves_no_trace_in_database_media_or_logs(world, leaving
     assert (response.status_code, response.json()) == (200, {"Success": True})
     assert f"Account {leaving.pk} was erased." in caplog.messages
     assert find_traces(leaving.pk, logs=caplog.text) == set()
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="needs PostgreSQL")
+@pytest.mark.django_db(transaction=True)
+def test_file_of_pg_dump_has_no_trace_after_an_erasure(world, leaving):
+    # The picture, and the number of a network, are in no table.
+    assert len(find_traces_in_pg_dump()) > 8
+
+    response = post(
+        world.client, "/api/account/delete", {"Token": world.token, "Password": PASSWORD}
+    )
+
+    assert response.status_code == 200
+    assert find_traces_in_pg_dump() == set()
 
 
 def test_each_rule_of_the_registry_is_needed(world, leaving, monkeypatch):
