@@ -12,7 +12,7 @@ from accounts.models import User
 from centers.models import MeetingRoom, Service
 from centers.requested_span import resolve_span
 from reservations import availability, records
-from reservations.booking import approval, cancellation, drafts
+from reservations.booking import approval, cancellation, drafts, taking_payment
 from reservations.booking.checkout import PaymentMethod, check_out
 from reservations.demo import accounts
 from reservations.demo.data_files import read_json
@@ -39,6 +39,8 @@ class DemoBooking(TypedDict):
     days_later: int
     start: str
     end: str
+    # How staff took the payment; the card of the customer if it is missing.
+    paid_to_staff: NotRequired[Literal["cash", "account"]]
     outcome: Literal["draft", "paid", "approved", "declined", "cancelled", "missed"]
     promo_code: NotRequired[str]
     partner_code: NotRequired[str]
@@ -98,6 +100,10 @@ def _create(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
         return reservation
     # Checkout charges only a price that the customer has seen.
     records.get_record(reservation.pk, user=user)
+    if way := booking.get("paid_to_staff"):
+        staff = User.objects.get(email=accounts.STAFF)
+        taking_payment.take_manual_payment(reservation, gateway=way, by=staff, now=created_at)
+        return reservation
     if user.saved_payment_info is None:
         payment_method = PaymentMethod(card=accounts.get_card(user, created_at))
     else:
