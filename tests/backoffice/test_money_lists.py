@@ -209,6 +209,7 @@ def test_exported_payments_have_customer_center_and_local_times(office, grace):
         "Reference": "'=1+1",
         "Created (local)": "2027-03-01 09:00",
         "Captured (local)": "2027-03-01 09:00",
+        "Received (local)": "",
         "Closed (local)": "",
     }
 
