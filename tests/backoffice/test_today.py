@@ -111,6 +111,8 @@ def test_day_is_the_local_day_of_each_center(client):
         "09:00 - 10:00",
         "23:30 - Tue 2027-03-16 00:30",
     ]
+    # No day of Denver is skipped.
+    assert "?date=2027-03-16" in page.text
     tomorrow = client.get(PAGE, {"center": auckland.center_id, "date": "2027-03-17"})
     assert len(arrivals(tomorrow)) == 1
     assert "Wed 2027-03-17" in words(tomorrow)

@@ -36,7 +36,7 @@ CONFIRMED = f"{RESERVATIONS}?status__exact=Confirmed"
 ROW = "#result_list a[href*='/change/']"
 PAGES: dict[str, tuple[str, ...]] = {
     "dashboard": ("",),
-    "today": (f"{RESERVATIONS}today/",),
+    "today": (f"{RESERVATIONS}today/", "a[aria-label='Next day']"),
     "timeline": (f"{RESERVATIONS}timeline/",),
     "center-week": (f"{RESERVATIONS}timeline/center/",),
     "week": (f"{RESERVATIONS}timeline/", ".timeline-row a"),

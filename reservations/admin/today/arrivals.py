@@ -94,8 +94,11 @@ class CenterDay:
 
 @dataclass(frozen=True, slots=True)
 class DayMeetings:
+    """The meetings by center; `today` is the latest day that has begun at each of the centers."""
+
     centers: list[CenterDay]
     has_more: bool
+    today: dt.date
 
 
 def find_time_zones(user: User, center: Center | None) -> list[str]:
@@ -140,7 +143,9 @@ def load_day(
     for arrival in sorted(arrivals, key=lambda each: each.urgency):
         by_center[arrival.reservation.room.center_id].append(arrival)
     centers = [_describe_center(each, now) for each in by_center.values()]
-    return DayMeetings(centers, len(found) > MAX_ARRIVALS)
+    local_days = [now.astimezone(places.get_time_zone(zone)).date() for zone in zones]
+    today = min(local_days, default=now.date())
+    return DayMeetings(centers, len(found) > MAX_ARRIVALS, today)
 
 
 def _describe_center(arrivals: list[Arrival], now: dt.datetime) -> CenterDay:

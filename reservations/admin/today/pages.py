@@ -13,7 +13,6 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 
 from accounts import roles
-from accounts.admin.center_scope import get_shared_time_zone
 from centers.models import Center
 from reservations.admin.forms import YEARS, CenterSearchField
 from reservations.admin.reports.periods import DAY
@@ -65,16 +64,15 @@ class TodayPage:
         is_chosen = "center" in request.GET and "center" not in form.errors
         if is_chosen and center != last:
             request.session[LAST_CENTER] = center and center.pk
-        zone = center.zone if center else get_shared_time_zone(request, roles.VIEW_RESERVATION)
-        today = now.astimezone(zone).date()
-        shown = day or today
+        meetings = load_day(user, center, day, now=now)
+        shown = day or meetings.today
         context = {
             **self.site.each_context(request),
-            "title": "Today" if shown == today else dates.format_day(shown),
+            "title": "Today" if shown == meetings.today else dates.format_day(shown),
             "form": form,
             "media": form.media,
             "center": center,
-            "meetings": load_day(user, center, day, now=now),
+            "meetings": meetings,
             "day_links": [
                 ("Previous day", "chevron_left", shown - DAY),
                 ("Today", "", None),
