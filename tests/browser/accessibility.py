@@ -107,6 +107,8 @@ def _find_arguments(pattern: URLPattern) -> Iterator[Mapping[str, object]]:
         yield from ({"name": name} for name in REPORTS)
     elif names == {"extension"}:  # of an exported file
         yield {"extension": "csv"}
+    elif names == {"object_id", "number"}:  # of a receipt, which is a PDF
+        yield {"object_id": 1, "number": "x"}
     elif names == {"uidb64", "token"}:  # of an invitation
         yield {"uidb64": "x", "token": "x"}
     elif names == {"app_label"}:

@@ -172,6 +172,19 @@ def test_nothing_paid_has_no_receipt_and_a_late_cancellation_has_one_for_its_fee
     assert receipt.total == Decimal("82.50")
 
 
+def test_payment_on_account_gets_a_receipt_once_its_money_has_come_in(booking):
+    paid = booking.payments.filter(state="captured")
+    paid.update(gateway="account", reference="Order 17", card_last4="", received_at=None)
+    with pytest.raises(ReceiptNotAvailable):
+        issue(booking)
+    paid.update(received_at=NOW + 24 * HOUR)
+
+    [receipt] = issue(booking, now=NOW + 48 * HOUR)
+
+    [payment] = receipt.content["payments"]
+    assert payment == ["On account, Order 17, Tue, Mar 2, 2027", "$82.50"]
+
+
 def test_receipt_without_a_seller_is_refused_and_a_center_uses_its_own(booking, seller):
     make_seller(center=booking.room.center, legal_name="Glenarm Annex Ltd.")
     seller.delete()
