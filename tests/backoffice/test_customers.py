@@ -159,7 +159,7 @@ def test_customer_page_shows_bookings_spend_and_devices(client, staff, world):
 
     bookings = response.context["bookings"]
     page = response.content.decode()
-    assert (bookings.count, bookings.billed) == (31, "$300.00")
+    assert (bookings.count, bookings.billed) == (31, "$375.00")
     assert len(bookings.last) == 10
     assert bookings.all.endswith("?q=ada%40example.com")
     assert "Visa 4242" in page
@@ -173,7 +173,7 @@ def test_customer_page_shows_only_bookings_of_own_centers(client, desk, world):
 
     bookings = client.get(page_of(world.ada)).context["bookings"]
 
-    assert (bookings.count, bookings.billed, bookings.is_partial) == (3, "$20.00", True)
+    assert (bookings.count, bookings.billed, bookings.is_partial) == (3, "$95.00", True)
     assert {row.reservation.room_id for row in bookings.last} == {world.room.pk}
 
 
@@ -274,7 +274,7 @@ def test_spend_is_exact_decimal(client, staff, world):
         total_cost=Decimal("33.33")
     )
 
-    assert client.get(page_of(world.ada)).context["bookings"].billed == "$99.99"
+    assert client.get(page_of(world.ada)).context["bookings"].billed == "$174.99"
 
 
 @pytest.mark.parametrize("role", ["Desk", "Manager"])
