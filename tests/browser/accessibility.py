@@ -1,6 +1,8 @@
 """Runs axe-core (tests/browser/axe, from npm) on the pages of the back office."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from html.parser import HTMLParser
 from pathlib import Path
 
 from django.contrib import admin
@@ -41,6 +43,9 @@ SCAN = """async themes => {
   }
   return found;
 }"""
+# Their values are texts or addresses.
+TEXT_ATTRIBUTES = {"href", "src", "value", "title", "content", "alt", "placeholder", "aria-label"}
+VOID_ELEMENTS = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source"}
 # Colors that are in transition would be measured halfway.
 STILL = "*, *::before, *::after { transition: none !important; animation: none !important }"
 
@@ -59,6 +64,37 @@ def find_pages(page: Page) -> Iterator[tuple[str, HttpResponseBase]]:
         is_page = response.status_code == 200 and response.headers["Content-Type"] == HTML
         if is_page and b"<html" in b"".join(response):
             yield url, response
+
+
+class StructureParser(HTMLParser):
+    """Collects the distinct elements of a page with their ancestors, without texts and numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ancestors: list[tuple[str, ...]] = []
+        self.structure: set[tuple[tuple[str, ...], ...]] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: "" if name in TEXT_ATTRIBUTES else value or "" for name, value in attrs}
+        numberless = sorted(re.sub(r"\d+", "0", f"{name}={values[name]}") for name in values)
+        self.structure.add((*self.ancestors, (tag, *numberless)))
+        if tag not in VOID_ELEMENTS:
+            self.ancestors.append((tag, *numberless))
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.ancestors and self.ancestors.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if data.strip():
+            self.structure.add((*self.ancestors, ("text",)))
+
+
+def get_structure(html: str) -> frozenset[object]:
+    """What axe judges of a page: pages of one template that only differ in texts have the same."""
+    parser = StructureParser()
+    parser.feed(html)
+    return frozenset(parser.structure)
 
 
 def open_page(page: Page, url: str, response: HttpResponseBase) -> None:
