@@ -5,8 +5,11 @@ from decimal import Decimal
 
 import pytest
 
+from payments.gateways import GATEWAY_CLASSES
+from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models import Dispute, Payment, PaymentState, Refund, RefundState
 from reservations.admin.reports import month_end
+from reservations.admin.reports.cash import WAYS_OF_PAYMENT
 from reservations.admin.reports.periods import ReportPeriod
 from reservations.admin.reports.reconciliation import DifferenceLine
 from reservations.admin.reports.selection import ReportSelection
@@ -158,6 +161,10 @@ def test_payments_on_account_are_cash_when_they_are_received():
     }
     [row] = tables["way"].rows
     assert [str(cell) for cell in row] == ["On account", "1", "2.00", "8.00", "0.00", "-6.00"]
+
+
+def test_every_gateway_has_a_way_of_payment():
+    assert {*GATEWAY_CLASSES, *MANUAL_GATEWAYS} <= set(WAYS_OF_PAYMENT)
 
 
 def test_cash_is_attributed_to_the_local_day_the_center_and_the_way():
