@@ -43,11 +43,11 @@ def is_date_time(value: object) -> bool:
     return isinstance(value, str) and DATE_TIME_PATTERN.fullmatch(value) is not None
 
 
-# All other simple types are enumerations, which are text.
 def is_object(value: object) -> bool:
     return isinstance(value, dict)
 
 
+# All other simple types are enumerations, which are text.
 VALUE_CHECKS: dict[str, Callable[[object], bool]] = {
     "string": is_text,
     "int": is_integer,
