@@ -31,7 +31,7 @@ document.addEventListener("DOMContentLoaded", () => {
     } catch {
       // The network is down.
     }
-    return "<p>This could not be loaded. Nothing was changed. Please try again.</p>";
+    return "<p>This could not be loaded. Look at the booking again before you repeat what you did.</p>";
   };
 
   const show = (html) => {
