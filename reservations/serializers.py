@@ -27,6 +27,8 @@ EXAMPLE_BOOKING = {
 }
 # The first reservation that a client creates.
 EXAMPLE_DRAFT = 13
+# The second one, after its Checkout.
+EXAMPLE_BOOKED = 14
 
 START_DATE = "The start; without an offset, the center's local time."
 END_DATE = "The end, which the booking excludes; at most 31 days after the start."

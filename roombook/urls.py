@@ -42,6 +42,7 @@ from reservations.views.bookings import (
     UpdatePromoCode,
 )
 from reservations.views.calendar_feed import show_calendar
+from reservations.views.changes import ChangeReservation, PreviewChange
 from reservations.views.integrations import ListReservationChanges
 from reservations.views.payment_link import finish_payment_link, show_payment_link
 from reservations.views.receipts import GetReceipts, show_receipt
@@ -87,6 +88,8 @@ extension_paths = [
     operation_path("api/reservations/create", CreateReservation),
     operation_path("api/reservations/cancel", CancelReservation),
     operation_path("api/reservations/receipt", GetReceipts),
+    operation_path("api/reservations/preview-change", PreviewChange),
+    operation_path("api/reservations/change", ChangeReservation),
     operation_path("api/reservations/update-allowances", UpdateAllowances),
     operation_path("api/account/reservations", ListReservations),
     operation_path("api/account/calendar", GetCalendar),

@@ -222,6 +222,15 @@ class World:
             "CompanyName": "Engines Ltd",
             "IsCreator": False,
         }
+        change = {
+            "ReservationId": self.paid.pk,
+            "MeetingRoomId": self.room.pk,
+            "StartDate": "2027-06-01T09:00:00",
+            "EndDate": "2027-06-01T12:00:00",
+            "ServiceOptions": [option],
+            "NumberOfAttendees": 3,
+            "Attendees": [guest],
+        }
         filters = {
             "CapacityLow": 1,
             "CapacityHigh": 20,
@@ -301,6 +310,13 @@ class World:
             },
             "Cancel reservation": {**own, "TestMode": False},
             "Get receipts": {"ReservationId": self.paid.pk},
+            "Preview change": change,
+            "Change reservation": {
+                **change,
+                "ExpectedTotal": 78.52,
+                "UseSavedPaymentInfo": False,
+                "PaymentInfo": PAYMENT_INFO,
+            },
             "Update allowances": {**own, "AllowanceIds": [self.allowances[1].pk]},
             "List reservations": {
                 "From": "2027-01-01T00:00:00Z",

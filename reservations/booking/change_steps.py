@@ -77,8 +77,9 @@ def begin(
         missing = reservation.chosen_services.exclude(service__center=room.center_id)
         if names := ", ".join(missing.values_list("service__name", flat=True)):
             raise InvalidRequest({"room": f"That center does not offer what was booked: {names}."})
-    attendees = request.number_of_attendees or reservation.number_of_attendees
-    if request.attendees is None and attendees > room.capacity:
+    attendees = reservation.number_of_attendees
+    is_same_number = request.attendees is None and request.number_of_attendees is None
+    if is_same_number and attendees > room.capacity:
         raise InvalidRequest(
             {"room": f"The room holds {room.capacity} people, and {attendees} are expected."}
         )

@@ -1,6 +1,7 @@
 """Builds the message of a checkout from stored data, so that a retry gets the same message."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models import Payment
@@ -34,6 +35,25 @@ def get_message(reservation: Reservation) -> str:
         )
     booked = f"You have booked {describe_booking(reservation)} (reservation {reservation.pk})."
     return f"{booked} {describe_payments(reservation)}"
+
+
+def get_change_message(
+    reservation: Reservation, *, is_applied: bool, charge: Decimal, refund: Decimal
+) -> str:
+    """Return the message for the customer after a change of a booking (B27)."""
+    if not is_applied:
+        amount = money.format_amount(charge)
+        return (
+            f"Your payment of {amount} is being confirmed. Your booking changes as soon as it is;"
+            " until then it is as it was. Please do not pay again."
+        )
+    text = f"You have booked {describe_booking(reservation)} (reservation {reservation.pk})."
+    payments = reservation.paid_payments
+    if charge:
+        return f"{text} {money.format_amount(charge)} more was {describe_charge(payments[0])}."
+    if refund:
+        return f"{text} {money.format_amount(refund)} is {describe_refund_target(payments)}."
+    return f"{text} Nothing more is to be paid."
 
 
 def describe_booking(reservation: Reservation) -> str:

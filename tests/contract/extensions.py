@@ -60,6 +60,16 @@ TYPES = {
     },
 }
 
+CHANGE = {
+    "ReservationId": "int",
+    "MeetingRoomId": "int",
+    "StartDate": "DateTime",
+    "EndDate": "DateTime",
+    "ServiceOptions": "IList<ServiceOption>",
+    "NumberOfAttendees": "int",
+    "Attendees": "IList<AttendeeInfo>",
+}
+
 EXTENSIONS = [
     OperationSchema(
         "List free times",
@@ -115,6 +125,34 @@ EXTENSIONS = [
         "/api/reservations/receipt",
         {"ReservationId": "int"},
         {"Receipts": "IList<ReceiptInfo>"},
+    ),
+    OperationSchema(
+        "Preview change",
+        "/api/reservations/preview-change",
+        CHANGE,
+        {
+            "OldTotal": "decimal",
+            "NewTotal": "decimal",
+            "Difference": "decimal",
+            "LineItems": "IList<LineItemInfo>",
+        },
+    ),
+    OperationSchema(
+        "Change reservation",
+        "/api/reservations/change",
+        {
+            **CHANGE,
+            "ExpectedTotal": "decimal",
+            "UseSavedPaymentInfo": "bool",
+            "PaymentInfo": "AccountPaymentInfo",
+        },
+        {
+            "Message": "string",
+            "IsApplied": "bool",
+            "Charge": "decimal",
+            "Refund": "decimal",
+            "Reservation": "ReservationInfo",
+        },
     ),
     OperationSchema(
         "Update allowances",

@@ -19,7 +19,7 @@ from accounts.models import CodePurpose, User
 from accounts.views.sign_up import EXAMPLE_CODE
 from payments.setups import EXAMPLE_SETUP
 from reservations.demo.accounts import DEMO
-from reservations.serializers import EXAMPLE_DRAFT
+from reservations.serializers import EXAMPLE_BOOKED, EXAMPLE_DRAFT
 from reservations.views.integrations import EXAMPLE_ACCESS_KEY
 from reservations.webhooks.events import publish_events
 from roombook import urls
@@ -249,6 +249,15 @@ def test_examples_succeed_with_the_demo_data_and_get_the_example_responses(clien
         create = "/api/reservations/create"
         draft = send(create, json.dumps(examples[create]), token)
         assert draft["Reservation"]["Id"] == EXAMPLE_DRAFT
+        later = json.dumps(examples[create]).replace("T09:00", "T15:00").replace("T14:00", "T17:00")
+        booked = send(create, later, token)["Reservation"]["Id"]
+        # The other draft uses the included hours.
+        select = "/api/reservations/update-allowances"
+        without = {**examples[select], "ReservationId": booked, "AllowanceIds": []}
+        send(select, json.dumps(without), token)
+        check_out = "/api/reservations/checkout"
+        send(check_out, json.dumps({**examples[check_out], "ReservationId": booked}), token)
+        assert booked == EXAMPLE_BOOKED
         unused = examples["/api/sign-in"] | {"EmailAddress": "leaving@roombook.example"}
         tokens = {"/api/account/delete": send("/api/sign-in", json.dumps(unused))["Token"]}
         for path, example in examples.items():

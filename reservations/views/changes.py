@@ -1,0 +1,205 @@
+"""The operations that change a confirmed booking of the signed-in account (B27)."""
+
+import datetime as dt
+from decimal import Decimal
+from typing import TypedDict, Unpack
+
+from django.utils import timezone
+
+from accounts.models import User
+from payments.cards import CardFields
+from payments.serializers import AccountPaymentInfo
+from reservations import records
+from reservations.booking import changes, claims
+from reservations.booking.change_request import ChangeRequest
+from reservations.booking.checkout import PaymentMethod
+from reservations.booking.drafts import AttendeeInput
+from reservations.notifications import confirmation
+from reservations.pricing.services import ServiceInput
+from reservations.serializers import (
+    END_DATE,
+    EXAMPLE_BOOKED,
+    START_DATE,
+    AttendeeInfo,
+    LineItemInfo,
+    OwnReservationInput,
+    ReservationInfo,
+    ServiceOption,
+)
+from roombook.api.fields import (
+    BooleanField,
+    CenterDateTimeField,
+    DecimalField,
+    IdField,
+    IntegerField,
+    TextField,
+)
+from roombook.api.operations import Operation
+from roombook.api.serializers import ContractSerializer
+from roombook.errors import (
+    AllowanceExhausted,
+    CardDeclined,
+    NoSavedCard,
+    NotFound,
+    PromoCodeInvalid,
+    RateNotConfigured,
+    ReservationNotOpen,
+    SlotUnavailable,
+    TooManyRequests,
+)
+
+EXAMPLE_CHANGE = {"ReservationId": EXAMPLE_BOOKED, "NumberOfAttendees": 4}
+
+
+class ChangedFields(TypedDict, total=False):
+    """The fields of ChangeInput that say what the booking should be."""
+
+    meeting_room_id: int
+    start_date: dt.datetime
+    end_date: dt.datetime
+    service_options: list[ServiceInput]
+    number_of_attendees: int
+    attendees: list[AttendeeInput]
+
+
+class ChangeInput(OwnReservationInput):
+    """What a booking should be. What is absent stays as it is."""
+
+    MeetingRoomId = IdField(help_text="Another room; absent: the same.")
+    StartDate = CenterDateTimeField(help_text=f"Absent: the same. {START_DATE}")
+    EndDate = CenterDateTimeField(help_text=f"Absent: the same. {END_DATE}")
+    ServiceOptions = ServiceOption(
+        many=True, help_text="All services from now on; empty: none; absent: the same."
+    )
+    NumberOfAttendees = IntegerField(
+        min_value=1, help_text="At most the capacity of the room; absent: the same."
+    )
+    Attendees = AttendeeInfo(
+        many=True,
+        help_text="Who attends from now on; the account itself is added if it is not listed;"
+        " absent: the same.",
+    )
+
+
+class PreviewChange(Operation):
+    """Return what a change of a confirmed booking would cost. Nothing is changed or charged.
+
+    If the change is not possible, the response is the error that Change reservation would give.
+    """
+
+    errors = (
+        NotFound,
+        SlotUnavailable,
+        ReservationNotOpen,
+        PromoCodeInvalid,
+        AllowanceExhausted,
+        RateNotConfigured,
+    )
+    example = EXAMPLE_CHANGE
+    Input = ChangeInput
+
+    class Output(ContractSerializer):
+        OldTotal = DecimalField(help_text="What the booking costs now.")
+        NewTotal = DecimalField(help_text="What it would cost: the ExpectedTotal of the change.")
+        Difference = DecimalField(
+            help_text="NewTotal less OldTotal: what would be charged, or below 0 refunded."
+        )
+        LineItems = LineItemInfo(many=True, help_text="The bill after the change.")
+
+    def perform(
+        self, user: User, *, reservation_id: int, **fields: Unpack[ChangedFields]
+    ) -> dict[str, object]:
+        request = _build_request(reservation_id, user, **fields)
+        result = changes.preview_change(reservation_id, request, user=user, now=timezone.now())
+        return {
+            "old_total": result.old_total,
+            "new_total": result.new_total,
+            "difference": result.difference,
+            "line_items": result.new_lines or result.old_lines,
+        }
+
+
+class ChangeReservation(Operation):
+    """Change the time, room, services or attendees of a confirmed booking.
+
+    A higher price is charged as in a Checkout, a lower one is refunded. Repeat the request whenever
+    in doubt: if the booking is already as it should be, nothing is charged. IsApplied is `false`
+    while the result of the payment is not known: wait, then repeat. Or the customer has to confirm
+    the payment at the bank: see Payment action.
+    """
+
+    errors = (
+        NotFound,
+        CardDeclined,
+        SlotUnavailable,
+        ReservationNotOpen,
+        PromoCodeInvalid,
+        AllowanceExhausted,
+        NoSavedCard,
+        RateNotConfigured,
+        TooManyRequests,
+    )
+    example = {**EXAMPLE_CHANGE, "ExpectedTotal": 83.78}
+
+    class Input(ChangeInput):
+        ExpectedTotal = DecimalField(
+            required=True, min_value=0, help_text="The NewTotal that the customer has seen."
+        )
+        UseSavedPaymentInfo = BooleanField(help_text="Pay a difference with the saved card.")
+        PaymentInfo = AccountPaymentInfo(help_text="Pay a difference with this card.")
+
+    class Output(ContractSerializer):
+        Message = TextField(help_text="For the customer: what is booked, charged and refunded.")
+        IsApplied = BooleanField(help_text="`false` while the payment is not resolved.")
+        Charge = DecimalField(help_text="What is charged for the difference.")
+        Refund = DecimalField(help_text="What is refunded.")
+        Reservation = ReservationInfo(help_text="The reservation after that.")
+
+    def perform(
+        self,
+        user: User,
+        *,
+        reservation_id: int,
+        expected_total: Decimal,
+        use_saved_payment_info: bool = False,
+        payment_info: CardFields | None = None,
+        **fields: Unpack[ChangedFields],
+    ) -> dict[str, object]:
+        request = _build_request(reservation_id, user, **fields)
+        outcome = changes.change_booking(
+            reservation_id,
+            request,
+            user=user,
+            payment_method=PaymentMethod(use_saved_payment_info, payment_info),
+            expected_total=expected_total,
+            now=timezone.now(),
+        )
+        reservation = claims.get_own_reservation(reservation_id, user)
+        message = confirmation.get_change_message(
+            reservation,
+            is_applied=outcome.is_applied,
+            charge=outcome.charge,
+            refund=outcome.refund,
+        )
+        return {
+            "message": message,
+            "is_applied": outcome.is_applied,
+            "charge": outcome.charge,
+            "refund": outcome.refund,
+            "reservation": records.get_record(reservation_id, user=user),
+        }
+
+
+def _build_request(
+    reservation_id: int, user: User, **fields: Unpack[ChangedFields]
+) -> ChangeRequest:
+    """Return what the booking should be, with its own values for what is absent."""
+    reservation = claims.get_own_reservation(reservation_id, user)
+    return ChangeRequest(
+        fields.get("meeting_room_id") or reservation.room_id,
+        fields.get("start_date") or reservation.start,
+        fields.get("end_date") or reservation.end,
+        fields.get("service_options"),
+        fields.get("number_of_attendees"),
+        fields.get("attendees"),
+    )
