@@ -21,7 +21,7 @@ def test_no_order_of_events_and_faults_takes_money_without_a_booking():
     counts = run_machine(30)
 
     # It does something: every kind of answer and fault occurs.
-    assert counts["captures"] >= 10
+    assert counts["captures"] >= 3
     assert {"dies", "silent", "overtaken", "Checkout Processing", "Checkout Pending"} <= set(counts)
     assert {"Complete setup Saved", "Complete setup CardDeclined"} <= set(counts)
 
