@@ -313,7 +313,7 @@ class World:
             "Preview change": change,
             "Change reservation": {
                 **change,
-                "ExpectedTotal": 78.52,
+                "ExpectedTotal": 162.47,
                 "UseSavedPaymentInfo": False,
                 "PaymentInfo": PAYMENT_INFO,
             },
