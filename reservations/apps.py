@@ -16,6 +16,7 @@ class ReservationsConfig(AppConfig):
             Partner,
             PromoCode,
             Reservation,
+            Seller,
             WebhookEndpoint,
         )
         from roombook.backoffice import audit_log
@@ -32,6 +33,7 @@ class ReservationsConfig(AppConfig):
         audit_log.register(Allowance, many_to_many_fields=restrictions, named_by_id=True)
         audit_log.register(Partner)
         audit_log.register(Note, hidden_fields=("text",), named_by_id=True)
+        audit_log.register(Seller)
         audit_log.register(
             WebhookEndpoint,
             excluded_fields=("last_success_at", "created_at"),
