@@ -201,7 +201,7 @@ def test_reservation_of_another_account_gets_the_response_of_a_missing_one(world
         for name in each.request
         if name in {"Id", "ReservationId"}
     ]
-    assert len(operations_with_id) == 7
+    assert len(operations_with_id) == 10
     staff_token = issue_token(AdministratorFactory())
     for status in ("New", "Confirmed"):
         Reservation.objects.filter(pk=world.bobs_reservation.pk).update(

@@ -65,6 +65,7 @@ def filled(user, **fields):
         "company_name": "",
         "phone_number": "",
         "is_active": "on",
+        "credit_limit": "0",
         **fields,
     }
 
