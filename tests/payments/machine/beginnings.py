@@ -80,7 +80,7 @@ DIRECTED = {
         steps=(undisturbed("checkout, confirm, an hour, checkout"),), start=START_SOON
     ),
     "a booking is cancelled late": directed(
-        steps=(PAID, undisturbed("cancel")), start=START_SOON, card="good"
+        steps=(PAID, undisturbed("a quarter, a quarter, cancel")), start=START_SOON, card="good"
     ),
     "a booking is cancelled after its start": directed(
         steps=(PAID, undisturbed("an hour, cancel")), start=START_SOON, card="good"
