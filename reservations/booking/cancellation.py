@@ -3,7 +3,7 @@
 import datetime as dt
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -100,8 +100,9 @@ def cancel(
     their `message` is added to the e-mail. `expected_refund` is the refund in the preview: if it
     has changed since then, nothing is done.
 
-    If the gateway refuses to charge the authorized amount, nothing is charged, and it is voided. A
-    payment that the customer has not confirmed at the bank is voided first.
+    If the gateway refuses to charge an authorized amount, that is voided, and the refund is at most
+    what was charged otherwise. A payment that the customer has not confirmed at the bank is voided
+    first.
 
     Raises:
         ReservationNotOpen: it is too late to cancel.
@@ -171,7 +172,10 @@ def _cancel(
     due = [each for each in payments if _is_capture_due(reservation, each)]
     if due and not can_be_captured:
         # They are voided after this transaction, so there is less to be refunded than expected.
-        terms = _get_terms(reservation, captured, now=now)
+        left = _get_terms(reservation, captured, now=now).left
+        if decision is not None and decision.amount is not None:
+            decision = replace(decision, amount=min(decision.amount, left))
+        terms = _decide_terms(reservation, captured, decision, by=by, now=now)
     else:
         terms = _decide_terms(reservation, payments, decision, by=by, now=now)
         require_expected("refund", terms.refund, expected=expected_refund)

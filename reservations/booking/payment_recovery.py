@@ -144,7 +144,7 @@ def fulfils_obligations(
     its other checks, if it needs captured payments: then these are captured, and the function runs
     again. So a change that is refused never changes a payment.
 
-    Raises CaptureRefused if the gateway refuses the capture, and CaptureDue if it does not answer.
+    Raises CaptureRefused if the gateway refuses a capture, and CaptureDue if it does not answer.
     """
 
     @functools.wraps(change)
@@ -154,8 +154,7 @@ def fulfils_obligations(
         try:
             result, payments = commit_change(change, *args, **kwargs)
         except CaptureDue as error:
-            for payment in error.payments:
-                _capture(payment, now=now)
+            _capture_all(error.payments, now=now)
             result, payments = commit_change(change, *args, **kwargs)
         for payment in payments:
             try_fulfil_obligations(payment, payment.reservation.status, now=now)
@@ -167,6 +166,18 @@ def fulfils_obligations(
 @in_transaction
 def commit_change(change: Callable[P, ResultT], *args: P.args, **kwargs: P.kwargs) -> ResultT:
     return change(*args, **kwargs)
+
+
+def _capture_all(payments: Sequence[Payment], *, now: dt.datetime) -> None:
+    """Capture all that can be captured, and raise CaptureRefused afterwards if one was refused."""
+    refusal = None
+    for payment in payments:
+        try:
+            _capture(payment, now=now)
+        except CaptureRefused as error:
+            refusal = error
+    if refusal is not None:
+        raise refusal
 
 
 def _capture(payment: Payment, *, now: dt.datetime) -> None:

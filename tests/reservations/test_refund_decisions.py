@@ -7,6 +7,8 @@ from decimal import Decimal
 import pytest
 
 from accounts.models import OutboxMessage
+from payments.gateways.base import GatewayRefused
+from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import Payment, Refund
 from reservations.booking import approval, cancellation, changes, integrity
@@ -37,6 +39,20 @@ MESSAGE = "The heating is broken.\r\n\r\nSubject: <b>Sorry</b> & see you\x07soon
 
 def decide(amount, reason="We cannot host."):
     return RefundDecision(None if amount is None else Decimal(amount), reason)
+
+
+def make_longer_booking():
+    """A booking of 75 whose change has cost 50 more."""
+    booking = make_booking(room=make_room_at_rate(make_room(), 25))
+    changes.change_booking(
+        booking.pk,
+        changes.ChangeRequest(booking.room_id, START, START + 5 * HOUR),
+        user=booking.user,
+        payment_method=make_payment_method(),
+        expected_total=Decimal(125),
+        now=NOW,
+    )
+    return booking
 
 
 def get_last_email():
@@ -94,15 +110,7 @@ def test_cancel_with_decision_captures_what_is_only_authorized():
 
 
 def test_cancel_with_decision_spreads_the_refund_over_several_payments():
-    booking = make_booking(room=make_room_at_rate(make_room(), 25))
-    changes.change_booking(
-        booking.pk,
-        changes.ChangeRequest(booking.room_id, START, START + 5 * HOUR),
-        user=booking.user,
-        payment_method=make_payment_method(),
-        expected_total=Decimal(125),
-        now=NOW,
-    )
+    booking = make_longer_booking()
 
     for amount in ("125.01", "60"):
         decision, by = decide(amount), AdministratorFactory()
@@ -113,6 +121,37 @@ def test_cancel_with_decision_spreads_the_refund_over_several_payments():
     refunded = SandboxPayment.objects.order_by("pk").values_list("amount", "refunded")
     assert list(refunded) == [(75, 10), (50, 50)]
     assert "The fee for the cancellation is $65.00." in get_last_email().text
+    assert not list(integrity.find_problems(now=LATE + 2 * HOUR))
+
+
+@pytest.mark.parametrize(("amount", "refund"), [(None, 75), ("100", 75), ("20", 20)])
+def test_cancel_with_decision_holds_for_the_rest_if_one_of_two_captures_is_refused(
+    monkeypatch, amount, refund
+):
+    SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=2)
+    booking, manager = make_longer_booking(), AdministratorFactory()
+    assert {each.state for each in Payment.objects.all()} == {"authorized"}
+    real = SandboxGateway.capture
+
+    def refuse_difference(self, key):
+        if Payment.objects.get(key=key).amount == 50:
+            raise GatewayRefused("Refused.")
+        return real(self, key)
+
+    monkeypatch.setattr(SandboxGateway, "capture", refuse_difference)
+    cancellation.cancel(
+        booking.pk,
+        by=manager,
+        decision=decide(amount),
+        expected_refund=Decimal(amount or 125),
+        now=LATE,
+    )
+
+    override = RefundOverride.objects.get()
+    assert (override.refund, override.by) == (refund, manager)
+    stored = SandboxPayment.objects.order_by("pk").values_list("captures", "refunded")
+    assert list(stored) == [(1, refund), (0, 0)]
+    assert Payment.objects.get(purpose="change").state == "voided"
     assert not list(integrity.find_problems(now=LATE + 2 * HOUR))
 
 

@@ -175,11 +175,17 @@ def bookings_without_payment(now: dt.datetime) -> Rows:
 
 @CHECKS.add("payment {} is {}, and its change of reservation {} is {}")
 def changes_off_their_payment(now: dt.datetime) -> Rows:
-    """Find payments for changes in a state that contradicts that of the change."""
+    """Find payments for changes in a state that contradicts that of the change.
+
+    A cancellation voids the payment of an applied change if the gateway refuses its capture.
+    """
     is_resolved = ~Q(payment__state=PaymentState.STARTED)
+    is_voided = Q(payment__state=PaymentState.VOIDED)
+    is_voided &= ~Q(payment__reservation__status=Status.CANCELLED)
     rows = BookingChange.objects.filter(
         Q(is_resolved, state=ChangeState.STARTED)
-        | Q(payment__state__in=["started", "declined", "voided"], state=ChangeState.APPLIED)
+        | Q(is_voided, state=ChangeState.APPLIED)
+        | Q(payment__state__in=["started", "declined"], state=ChangeState.APPLIED)
         | Q(payment__state=PaymentState.STARTED, state=ChangeState.ABANDONED)
     )
     return rows.values_list("payment", "payment__state", "payment__reservation", "state")
