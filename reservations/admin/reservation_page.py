@@ -29,6 +29,7 @@ from reservations.admin.formatting import (
 )
 from reservations.admin.notes import handle_note
 from reservations.models import Reservation
+from roombook import money
 from roombook.backoffice.model_admin import is_fragment_request, redirect_not_found
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.errors import DomainError
@@ -153,6 +154,7 @@ class ReservationPageMixin(ModelAdminBase):
             "reservation": reservation,
             "status": render_status_badge(reservation, now=form.now),
             "place_and_time": format_place_and_time(reservation),
+            "total": money.format_amount(reservation.total_cost, reservation.currency),
             "action": action,
             "form": form,
             "media": self.media + form.media,
