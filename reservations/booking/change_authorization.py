@@ -90,7 +90,9 @@ def _apply(
     former = copy.copy(reservation)
     result = change_steps.begin(reservation, room, request, is_by_staff=change.is_by_staff, now=now)
     change_steps.evaluate(result, now=now).raise_if_unavailable()
-    result = change_steps.apply(result, request, by=change.by, now=now)
+    result = change_steps.apply(
+        result, request, is_by_staff=change.is_by_staff, by=change.by, now=now
+    )
     if (result.old_total, result.new_total) != (change.old_total, change.new_total):
         raise ReservationNotOpen(CHANGED_MEANWHILE)
     _resolve(change, ChangeState.APPLIED, now=now)

@@ -2,8 +2,9 @@
 
 Rescheduling (rescheduling.py) and changes whose difference is paid by card (changes.py) share them.
 A booking that changes is priced again by today's rates if its room, its time or its services
-change. It keeps the promo code that it has used, even if the code is not valid for the new time and
-room: the customer was promised that price. The code of a draft must be valid for both.
+change. It keeps the promo code that it has used, even if the code has expired or is used up since.
+If the customer changes it, the code must be for the new room and day; if staff do, it need not be.
+The code of a draft must be valid in every way.
 """
 
 import datetime as dt
@@ -159,6 +160,7 @@ def apply(
     result: ChangeResult,
     request: ChangeRequest,
     *,
+    is_by_staff: bool,
     waiver: str = "",
     by: User | None,
     now: dt.datetime,
@@ -166,6 +168,8 @@ def apply(
     """Change and reprice the reservation. The caller has evaluated the new slot.
 
     `waiver` is the reason for which the difference to a higher price is waived.
+
+    Raises PromoCodeInvalid or AllowanceExhausted.
     """
     reservation, new = result.reservation, result.new
     is_booked = not reservation.is_new
@@ -185,7 +189,9 @@ def apply(
         )
         quote = bill.reprice(reservation)
     if is_booked:
-        bill.consume_benefits(reservation, keeps_promo=keeps_promo, now=now)
+        bill.consume_benefits(
+            reservation, keeps_promo=keeps_promo, is_by_staff=is_by_staff, now=now
+        )
     elif reservation.promo_code is not None:
         promo_codes.require_usable(reservation.promo_code, reservation, now=now)
     return replace(result, new_lines=quote.lines, new_total=reservation.total_cost, waived=waived)

@@ -85,7 +85,7 @@ def preview_change(
     if not change_steps.is_same(result, request):
         _require_customer_may_change(result, now=now)
         change_steps.evaluate(result, now=now).raise_if_unavailable()
-        result = change_steps.apply(result, request, by=user, now=now)
+        result = change_steps.apply(result, request, is_by_staff=False, by=user, now=now)
     transaction.set_rollback(True)
     return result
 
@@ -212,7 +212,7 @@ def _begin(
     try:
         with transaction.atomic():
             change_steps.evaluate(result, now=now).raise_if_unavailable()
-            applied = change_steps.apply(result, request, by=by, now=now)
+            applied = change_steps.apply(result, request, is_by_staff=is_by_staff, by=by, now=now)
             require_expected("price", applied.new_total, expected=expected_total)
             applied, payments = rescheduling.refund_difference(applied, now=now)
             change_steps.record(applied, former=former, by=by, now=now)

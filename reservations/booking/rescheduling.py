@@ -177,7 +177,7 @@ def _apply(
     rooms = result.old.room, result.new.room
     if is_booked and waiver and (refusal := get_waiver_refusal(by, *rooms)):
         raise InvalidRequest({"waiver": refusal})
-    return change_steps.apply(result, request, waiver=waiver, by=by, now=now)
+    return change_steps.apply(result, request, is_by_staff=True, waiver=waiver, by=by, now=now)
 
 
 # --- The difference ------------------------------------------------------------------------------

@@ -169,18 +169,29 @@ def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str)
 
 
 def consume_benefits(
-    reservation: Reservation, *, keeps_promo: bool = False, now: "dt.datetime"
+    reservation: Reservation,
+    *,
+    keeps_promo: bool = False,
+    is_by_staff: bool = False,
+    now: "dt.datetime",
 ) -> None:
     """Consume the promo code and the included hours on the bill, or raise.
 
-    `keeps_promo`: the booking had already used its promo code and is only repriced.
+    `keeps_promo`: the booking had already used its promo code and is only repriced. Then
+    `is_by_staff` keeps the code for any room and day.
     """
     if reservation.promo_code_id is not None:
         lines = reservation.line_items.filter(type=LineItemType.PROMOTION)
         discount = -sum((line.total for line in lines), money.ZERO)
         # If the included hours cover everything, the code gives no discount and is not used.
         if discount:
-            promo_codes.redeem(reservation, discount=discount, is_kept=keeps_promo, now=now)
+            promo_codes.redeem(
+                reservation,
+                discount=discount,
+                is_kept=keeps_promo,
+                is_by_staff=is_by_staff,
+                now=now,
+            )
     allowances.consume(reservation, now=now)
 
 

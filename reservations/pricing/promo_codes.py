@@ -33,18 +33,11 @@ def get_promo_code(code: str) -> PromoCode:
 def require_usable(promo_code: PromoCode, reservation: Reservation, *, now: dt.datetime) -> None:
     """Raise PromoCodeInvalid unless the reservation can use the code now.
 
-    Checkout calls this again. A code for other centers, rooms or days raises the same error as an
-    unknown code, so that customers learn nothing about offers that are not for them.
+    Checkout calls this again.
     """
-    room = reservation.room
-    day = reservation.start.astimezone(room.center.zone).date()
-    if (
-        not promo_code.is_active
-        or (promo_code.meeting_from and day < promo_code.meeting_from)
-        or (promo_code.meeting_until and day > promo_code.meeting_until)
-        or not _is_valid_for_room(promo_code, room)
-    ):
+    if not promo_code.is_active:
         raise PromoCodeInvalid
+    require_right_meeting(promo_code, reservation)
     if promo_code.valid_from and now < promo_code.valid_from:
         raise PromoCodeInvalid("This promo code is not valid yet.")
     if promo_code.valid_until and now >= promo_code.valid_until:
@@ -55,6 +48,22 @@ def require_usable(promo_code: PromoCode, reservation: Reservation, *, now: dt.d
         uses = get_open_redemptions(promo_code).filter(user=reservation.user_id).count()
         if uses >= promo_code.max_uses_per_account:
             raise PromoCodeInvalid("You have used this promo code already.")
+
+
+def require_right_meeting(promo_code: PromoCode, reservation: Reservation) -> None:
+    """Raise PromoCodeInvalid unless the code is for the reservation's room, center and day.
+
+    This is the error of an unknown code, so that customers learn nothing about offers that are not
+    for them.
+    """
+    room = reservation.room
+    day = reservation.start.astimezone(room.center.zone).date()
+    if (
+        (promo_code.meeting_from and day < promo_code.meeting_from)
+        or (promo_code.meeting_until and day > promo_code.meeting_until)
+        or not _is_valid_for_room(promo_code, room)
+    ):
+        raise PromoCodeInvalid
 
 
 def _is_valid_for_room(promo_code: PromoCode, room: "MeetingRoom") -> bool:
@@ -91,17 +100,25 @@ def get_open_redemptions(promo_code: PromoCode) -> "models.QuerySet[PromoRedempt
 
 
 def redeem(
-    reservation: Reservation, *, discount: Decimal, is_kept: bool = False, now: dt.datetime
+    reservation: Reservation,
+    *,
+    discount: Decimal,
+    is_kept: bool = False,
+    is_by_staff: bool = False,
+    now: dt.datetime,
 ) -> None:
     """Use the reservation's promo code once, or raise. The caller holds the reservation's lock.
 
     `is_kept`: the booking had already used the code and is only repriced. The code was valid then,
-    and the use that was just returned is available.
+    and the use that was just returned is available. If staff change the booking, they can also
+    choose a room and a day that the code is not for (B27.1).
     """
     assert reservation.promo_code_id is not None  # There is no discount without a code.
     promo_code = _lock(reservation.promo_code_id)
     if not is_kept:
         require_usable(promo_code, reservation, now=now)
+    elif not is_by_staff:
+        require_right_meeting(promo_code, reservation)
     _require_budget(promo_code, discount)
     PromoRedemption.objects.create(
         promo_code=promo_code,

@@ -5,8 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from reservations.booking import integrity, price_adjustments
+from reservations.booking import changes, integrity, price_adjustments
 from reservations.booking.cancellation import cancel
+from reservations.booking.change_request import ChangeRequest
 from reservations.booking.checkout import check_out
 from reservations.models.status import Status
 from reservations.pricing import promo_codes
@@ -345,3 +346,36 @@ def test_adjustment_by_staff_survives_repricing(drafted):
         drafted.pk, amount=Decimal(-5), reason="late key", by=staff, now=NOW
     )
     assert apply(drafted, "TEN").total_cost == Decimal("62.50")
+
+
+@pytest.mark.time_machine(NOW, tick=False)
+def test_customer_keeps_an_expired_code_only_for_its_rooms_and_days(drafted, ada, room):
+    promo = PromoCodeFactory(valid_until=NOW + HOUR, max_uses=1, meeting_until=START.date())
+    promo.centers.add(room.center)
+    apply(drafted, promo.code)
+    check_out(drafted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
+    later = NOW + 2 * HOUR
+
+    for request in (
+        ChangeRequest(make_room().pk, START, START + HOUR),
+        ChangeRequest(room.pk, START + DAY, START + DAY + HOUR),
+    ):
+        with pytest.raises(PromoCodeInvalid):
+            changes.preview_change(drafted.pk, request, user=ada, now=later)
+        with pytest.raises(PromoCodeInvalid):
+            change(drafted, request, total="22.50", now=later)
+    assert change(drafted, ChangeRequest(room.pk, START, START + HOUR), total="22.50", now=later)
+    promo.refresh_from_db()
+    assert (promo.uses, promo.spent) == (1, Decimal("2.50"))
+
+
+def change(reservation, request, *, total, now):
+    outcome = changes.change_booking(
+        reservation.pk,
+        request,
+        user=reservation.user,
+        payment_method=make_payment_method(),
+        expected_total=Decimal(total),
+        now=now,
+    )
+    return outcome.is_applied
