@@ -27,6 +27,8 @@ NO_TAX = "No tax"
 
 # The label of a tax, the net amount and the tax.
 TaxRow = tuple[str, Decimal, Decimal]
+# The name, address and numbers of a seller, as a document shows them.
+SellerLines = tuple[str, ...]
 
 
 class ReceiptContent(TypedDict):
@@ -51,14 +53,15 @@ def build_content(
     amounts: Sequence[tuple[Payment, Decimal]],
     *,
     earlier: Sequence[Receipt],
-    seller: Seller | None,
+    seller: SellerLines,
     now: dt.datetime,
 ) -> ReceiptContent:
     """Build what a new document says. `amounts` are those of its entries.
 
-    A credit note has the seller and the buyer of the receipts that it takes back. `earlier` are the
-    documents of the reservation so far, and `seller` is who issues a receipt.
+    A credit note takes back the receipts of its seller, and has their buyer. `earlier` are the
+    documents of the reservation so far, and `seller` is who issues this one.
     """
+    own = [each for each in earlier if get_seller_lines(each) == seller]
     listed = {refund for each in earlier for refund in each.content.get("refunds", ())}
     is_receipt = receipt_type == ReceiptType.RECEIPT
     refunds = [
@@ -71,12 +74,14 @@ def build_content(
     ]
     total = sum((amount for _, amount in amounts), money.ZERO)
     lines = list(reservation.line_items.order_by("position"))
-    before = sum((each.signed_total for each in earlier), money.ZERO)
+    before = sum((each.signed_total for each in own), money.ZERO)
     sign = 1 if is_receipt else -1
-    receipts = [each for each in earlier if each.type == ReceiptType.RECEIPT]
+    receipts = [each for each in own if each.type == ReceiptType.RECEIPT]
     return {
-        "seller": _describe_seller(seller) if seller else receipts[-1].content.get("seller", [""]),
-        "buyer": _describe_buyer(reservation) if seller else receipts[-1].content.get("buyer", []),
+        "seller": list(seller),
+        "buyer": (
+            _describe_buyer(reservation) if is_receipt else receipts[-1].content.get("buyer", [])
+        ),
         "date": _format_day(reservation, now),
         "booking": f"Reservation {reservation.pk}: {describe_booking(reservation)}",
         "credited": [] if is_receipt else [each.number for each in receipts],
@@ -88,7 +93,7 @@ def build_content(
         "total": money.format_amount(abs(total), reservation.currency),
         "taxes": [
             (label, str(sign * net), str(sign * tax))
-            for label, net, tax in split_tax(lines, before + total, earlier=earlier)
+            for label, net, tax in split_tax(lines, before + total, earlier=own)
         ],
         "payments": list(_describe_payments(reservation, amounts, refunds)),
         "refunds": [refund.pk for refund in refunds],
@@ -101,8 +106,9 @@ def split_tax(
 ) -> list[TaxRow]:
     """Split what is paid of a bill into net amount and tax, less those of the earlier documents.
 
-    The tax of a part is in the proportion of the bill. So a bill that is paid and refunded in
-    parts has the tax of the bill in the end, and none if all is refunded.
+    All are of one seller: another one cannot take back this seller's tax. The tax of a part is in
+    the proportion of the bill. So a bill that is paid and refunded in parts has the tax of the bill
+    in the end, and none if all is refunded.
     """
     taxes = [line for line in lines if line.type == LineItemType.TAX]
     total = sum((line.total for line in lines), money.ZERO)
@@ -122,9 +128,15 @@ def split_tax(
     return [(label, net, tax) for label, (net, tax) in sums.items() if net or tax]
 
 
-def _describe_seller(seller: Seller) -> list[str]:
+def describe_seller(seller: Seller) -> SellerLines:
     lines = [seller.legal_name, *seller.legal_address.splitlines()]
-    return [line for line in (*lines, seller.tax_number, seller.registration) if line.strip()]
+    texts = (*lines, seller.tax_number, seller.registration)
+    return tuple(line for line in texts if line.strip())
+
+
+def get_seller_lines(document: Receipt) -> SellerLines:
+    """Return the seller that a document names. Once its texts are deleted, it names none."""
+    return tuple(document.content.get("seller", [""]))
 
 
 def _describe_buyer(reservation: Reservation) -> list[str]:

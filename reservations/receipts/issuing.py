@@ -23,7 +23,12 @@ from reservations.models import (
     Seller,
 )
 from reservations.models.status import Status
-from reservations.receipts.contents import build_content
+from reservations.receipts.contents import (
+    SellerLines,
+    build_content,
+    describe_seller,
+    get_seller_lines,
+)
 from roombook import money
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReceiptNotAvailable
@@ -37,14 +42,14 @@ Amounts = list[tuple[Payment, Decimal]]
 
 @in_transaction
 def issue_documents(reservation: Reservation, *, by: User | None, now: dt.datetime) -> None:
-    """Issue the credit note and the receipt that are due, if any (B28.1, B28.2).
+    """Issue the credit notes and the receipt that are due, if any (B28.1, B28.2).
 
     The reservation's user and its room's center are loaded. `by` is the member of staff.
 
     Raises ReceiptNotAvailable if there is no document then, or if no seller is known.
     """
     payments = _lock_payments(reservation)
-    _issue_credit_note(reservation, payments, now=now)
+    _credit_refunds(reservation, payments, now=now)
     amounts = _get_amounts_without_receipt(reservation, payments)
     if amounts:
         seller = Seller.find(reservation.room.center_id)
@@ -53,7 +58,8 @@ def issue_documents(reservation: Reservation, *, by: User | None, now: dt.dateti
                 "Receipts cannot be issued yet, because the seller's details are missing. Please"
                 " ask the center."
             )
-        _store(reservation, ReceiptType.RECEIPT, amounts, seller=seller, by=by, now=now)
+        lines = describe_seller(seller)
+        _store(reservation, ReceiptType.RECEIPT, amounts, seller=lines, by=by, now=now)
     elif not reservation.receipts.exists():
         raise ReceiptNotAvailable
 
@@ -68,7 +74,7 @@ def issue_credit_notes(*, now: dt.datetime) -> int:
     """Issue all credit notes that are due, one reservation at a time; return how many (B28.2)."""
     rows = find_payments_without_credit_note(now=now).values_list("reservation", flat=True)
     reservations = sorted(set(rows))
-    return sum(_issue_due_credit_note(pk, now=now) for pk in reservations)
+    return sum(_issue_due_credit_notes(pk, now=now) for pk in reservations)
 
 
 def find_payments_without_credit_note(*, now: dt.datetime) -> QuerySet[Any]:
@@ -90,10 +96,10 @@ def _sum_amounts(rows: QuerySet) -> Subquery:
 
 
 @in_transaction
-def _issue_due_credit_note(reservation_id: int, *, now: dt.datetime) -> bool:
+def _issue_due_credit_notes(reservation_id: int, *, now: dt.datetime) -> int:
     rows = Reservation.objects.select_related("user", "room__center")
     reservation = rows.get(pk=reservation_id)
-    return _issue_credit_note(reservation, _lock_payments(reservation), now=now)
+    return _credit_refunds(reservation, _lock_payments(reservation), now=now)
 
 
 def _lock_payments(reservation: Reservation) -> list[Payment]:
@@ -139,9 +145,8 @@ def _get_amounts_without_receipt(reservation: Reservation, payments: list[Paymen
     return [(payment, amount) for payment, amount in amounts if amount > 0]
 
 
-def _issue_credit_note(
-    reservation: Reservation, payments: list[Payment], *, now: dt.datetime
-) -> bool:
+def _credit_refunds(reservation: Reservation, payments: list[Payment], *, now: dt.datetime) -> int:
+    """Issue the credit notes that are due, one for each seller; return how many."""
     covered = _get_covered(payments)
     refunded = _get_refunded(payments, Q(state__in=COMPLETED_REFUND_STATES))
     # Below zero: what is kept, less what has a receipt.
@@ -151,9 +156,29 @@ def _issue_credit_note(
         if each.pk in covered
     ]
     amounts = [(payment, amount) for payment, amount in amounts if amount < 0]
-    if amounts:
-        _store(reservation, ReceiptType.CREDIT_NOTE, amounts, seller=None, by=None, now=now)
-    return bool(amounts)
+    parts = _split_by_seller(reservation, amounts)
+    for seller, part in parts.items():
+        _store(reservation, ReceiptType.CREDIT_NOTE, part, seller=seller, by=None, now=now)
+    return len(parts)
+
+
+def _split_by_seller(reservation: Reservation, amounts: Amounts) -> dict[SellerLines, Amounts]:
+    """Split what is credited by the seller whose receipts have it, the latest receipt first."""
+    covered: dict[int, dict[SellerLines, Decimal]] = {}
+    entries = ReceiptEntry.objects.filter(receipt__reservation=reservation)
+    for each in entries.select_related("receipt").order_by("-receipt"):
+        sums = covered.setdefault(each.payment_id, {})
+        seller = get_seller_lines(each.receipt)
+        sums[seller] = sums.get(seller, money.ZERO) + each.amount
+    parts: dict[SellerLines, Amounts] = {}
+    for payment, amount in amounts:
+        rest = -amount
+        for seller, available in covered[payment.pk].items():
+            part = min(rest, available)
+            if part > 0:
+                parts.setdefault(seller, []).append((payment, -part))
+                rest -= part
+    return parts
 
 
 def _store(
@@ -161,7 +186,7 @@ def _store(
     receipt_type: ReceiptType,
     amounts: Amounts,
     *,
-    seller: Seller | None,
+    seller: SellerLines,
     by: User | None,
     now: dt.datetime,
 ) -> None:

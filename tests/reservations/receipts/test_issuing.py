@@ -8,8 +8,9 @@ from django.core.management import call_command
 from django.db import DatabaseError, transaction
 
 from payments.models import Payment, PaymentPurpose, PaymentState, Refund, RefundState
-from reservations.booking import integrity
+from reservations.booking import changes, integrity
 from reservations.booking.cancellation import cancel
+from reservations.booking.change_request import ChangeRequest
 from reservations.models import LineItem, LineItemType, Receipt, ReceiptEntry, ReceiptType
 from reservations.receipts.issuing import get_amount_without_receipt, issue_credit_notes
 from roombook.errors import ReceiptNotAvailable
@@ -19,7 +20,9 @@ from tests.factories_reservations import (
     NOW,
     START,
     make_draft,
+    make_payment_method,
     make_pending_booking,
+    make_room,
 )
 from tests.reservations.receipts.helpers import (
     issue,
@@ -28,6 +31,7 @@ from tests.reservations.receipts.helpers import (
     make_taxed_booking,
     refund,
 )
+from tests.reservations.rescheduling_helpers import make_room_at_rate
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("seller", "data_is_consistent")]
 
@@ -193,6 +197,37 @@ def test_receipt_without_a_seller_is_refused_and_a_center_uses_its_own(booking, 
         issue(other)
 
     assert issue(booking)[0].content["seller"][0] == "Glenarm Annex Ltd."
+
+
+@pytest.mark.time_machine(NOW, tick=False)
+def test_each_seller_credits_only_its_own_receipts(booking):
+    room = make_room_at_rate(make_room(), 50)
+    room.center.tax_rate = 20
+    room.center.save()
+    make_seller(center=room.center, legal_name="Annex Ltd.")
+    issue(booking)
+    changes.change_booking(
+        booking.pk,
+        ChangeRequest(room.pk, booking.start, booking.end),
+        user=booking.user,
+        payment_method=make_payment_method(),
+        expected_total=Decimal(180),
+        now=NOW,
+    )
+    issue(booking)
+    cancel(booking.pk, now=NOW)
+
+    assert issue_credit_notes(now=NOW) == 2
+
+    documents = {(each.content["seller"][0], each.type): each for each in booking.receipts.all()}
+    for seller, total, tax in (
+        ("Glenarm Rooms Inc.", Decimal("82.50"), ("Tax, 10%", 75, Decimal("7.50"))),
+        ("Annex Ltd.", Decimal("97.50"), ("Tax, 20%", Decimal("81.25"), Decimal("16.25"))),
+    ):
+        receipt, note = documents[seller, "Receipt"], documents[seller, "CreditNote"]
+        assert (receipt.total, note.total) == (total, total)
+        assert get_taxes(receipt) == get_taxes(note) == [tax]
+        assert note.content["credited"] == [receipt.number]
 
 
 def test_reconcile_payments_issues_credit_notes(booking, capsys):
