@@ -64,10 +64,14 @@ def build_summary_context(
     """The template context of what is most important; ``reservation`` has its relations loaded."""
     can_see_customer = roles.has_permission(user, roles.VIEW_USER, reservation.room.center_id)
     services = reservation.chosen_services.select_related("service").order_by("service__position")
+    actions = get_available_actions(user, reservation, now=now)
     return {
         "reservation": reservation,
         "status": render_status_badge(reservation, now=now),
-        "actions": get_available_actions(user, reservation, now=now),
+        "actions": actions,
+        "immediate_actions": [
+            action for action in actions if action.is_immediate_for(reservation, now=now)
+        ],
         "overrun_url": get_overrun_urls([reservation], user, now=now).get(reservation.pk, ""),
         "receipts_url": _get_receipts_url(reservation, user),
         "booking": list(

@@ -11,10 +11,11 @@ from reservations.models import PriceAdjustment, history
 from reservations.models.status import Status
 from reservations.notifications import emails
 from tests.backoffice.reading import messages_of, words
-from tests.backoffice.reservation_pages import action_url, confirm, offered
+from tests.backoffice.reservation_pages import action_url, confirm, offered, reservation_url
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
+    MINUTE,
     NOW,
     START,
     get_current_status,
@@ -94,6 +95,22 @@ def test_no_show_is_marked_and_undone(office, clock):
     confirm(office, reservation, "undo-no-show")
 
     assert get_current_status(reservation) == Status.CONFIRMED
+
+
+def test_no_show_has_a_preview_until_the_end_because_it_releases_the_room(office, clock):
+    reservation = make_booking()
+    address = action_url(reservation, "no-show")
+    found = []
+    for at in (reservation.start + 5 * MINUTE, reservation.end):
+        clock.move_to(at)
+        office.force_login(AdministratorFactory())
+        for headers in ({}, {"X-Requested-With": "fetch"}):  # the page, and the timeline's panel
+            page = office.get(reservation_url(reservation), headers=headers).text
+            found.append((f'href="{address}"' in page, f'action="{address}"' in page))
+        found.append("Room Released at once" in words(office.get(address)))
+
+    link, button = (True, False), (False, True)
+    assert found == [link, link, True, button, button, False]
 
 
 def test_undo_no_show_says_that_the_room_was_booked_meanwhile(office, clock):

@@ -65,7 +65,7 @@ class Action:
     confirm_label: ClassVar[str]
     is_primary: ClassVar[bool] = False
     is_dangerous: ClassVar[bool] = False
-    # Another action undoes it and no money moves, so it is done without a preview.
+    # No money moves and another action always undoes it, so it is done without a preview.
     is_immediate: ClassVar[bool] = False
     permission: ClassVar[str] = roles.CHANGE_RESERVATION
     form_class: ClassVar[type[ActionForm]] = ActionForm
@@ -75,6 +75,10 @@ class Action:
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         raise NotImplementedError
+
+    def is_immediate_for(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        """Return whether one click does it, without a preview."""
+        return self.is_immediate
 
     def preview(self, request: ActionRequest) -> ActionPreview:
         """What the action would do, or why it is not possible. Changes nothing."""

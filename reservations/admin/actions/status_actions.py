@@ -157,14 +157,21 @@ class CancelAction(Action):
 class MarkNoShowAction(Action):
     name, label, icon = "no-show", "No-show", "person_off"
     title, confirm_label = "Mark as no-show?", "Mark as no-show"
-    is_dangerous = is_immediate = True
+    is_dangerous = True
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         is_open = can_transition(reservation.status, Status.NO_SHOW)
         return is_open and reservation.start <= now and not reservation.is_checked_in
 
+    def is_immediate_for(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        # Until the end it releases the room: once somebody has booked it, nothing undoes that.
+        return reservation.end <= now
+
     def build_preview(self, request: ActionRequest) -> ActionPreview:
-        return _build_attendance_preview(Status.NO_SHOW)
+        preview = _build_attendance_preview(Status.NO_SHOW)
+        if request.reservation.end > request.now:
+            preview.facts.append(("Room", "Released at once, so that others can book it"))
+        return preview
 
     def execute(self, request: ActionRequest) -> str:
         approval.mark_no_show(request.reservation.pk, by=request.by, now=request.now)

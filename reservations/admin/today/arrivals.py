@@ -29,7 +29,7 @@ from roombook import dates, money, places
 
 # More meetings are not loaded: staff of many centers choose one.
 MAX_ARRIVALS = 200
-# They are taken with one click: no money moves, and each can be undone.
+# They are taken with one click; a no-show that needs its preview is not on the page.
 ROW_ACTIONS = ("check-in", "undo-check-in", "no-show", "undo-no-show")
 
 
@@ -213,12 +213,10 @@ def _get_urgency(row: Reservation, now: dt.datetime) -> Urgency:
 
 
 def _find_actions(row: Reservation, user: User, now: dt.datetime) -> Iterator[Action]:
-    """A no-show only once the meeting is over: before, it would release the room to others."""
     for name in ROW_ACTIONS:
         action = ACTIONS[name]
-        if name == "no-show" and row.end > now:
-            continue
-        if action.is_available(row, now=now) and action.is_permitted(user, row):
+        is_possible = action.is_available(row, now=now) and action.is_permitted(user, row)
+        if is_possible and action.is_immediate_for(row, now=now):
             yield action
 
 
