@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 # A check-in before this is of another time: the booking has been rescheduled since.
 CHECK_IN_OPENS_BEFORE = dt.timedelta(hours=12)
+IS_CHECKED_IN = Q(checked_in_at__gte=F("start") - CHECK_IN_OPENS_BEFORE)
 PAID_STATES = {PaymentState.AUTHORIZED, PaymentState.CAPTURED, PaymentState.REFUNDED}
 
 
@@ -313,7 +314,7 @@ class Reservation(models.Model):
 
     @property
     def is_checked_in(self) -> bool:
-        """Return whether the customer has arrived (B18.1)."""
+        """Return whether the customer has arrived (B18.1); `IS_CHECKED_IN` is the same in SQL."""
         at = self.checked_in_at
         return at is not None and at >= self.start - CHECK_IN_OPENS_BEFORE
 

@@ -30,6 +30,7 @@ from reservations.admin.formatting import format_customer
 from reservations.admin.reports.periods import DAY
 from reservations.admin.today.arrivals import filter_by_day, find_time_zones
 from reservations.models import Reservation
+from reservations.models.reservation import IS_CHECKED_IN
 from reservations.models.status import Status
 from roombook import dates, money
 
@@ -147,6 +148,6 @@ def _count_arrivals(user: User, now: dt.datetime) -> Iterator[DayCount]:
     for title, days in (("Today", 0), ("Tomorrow", 1)):
         is_on_day = filter_by_day(zones, partial(_get_local_day, now, days))
         counts = visible.filter(is_on_day).aggregate(
-            meetings=Count("pk"), checked_in=Count("checked_in_at")
+            meetings=Count("pk"), checked_in=Count("pk", filter=IS_CHECKED_IN)
         )
         yield DayCount(title, **counts)

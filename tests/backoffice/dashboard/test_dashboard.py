@@ -30,7 +30,8 @@ def test_meetings_of_today_and_tomorrow_are_counted_by_local_day(client):
     meeting(denver, dt.datetime(2027, 3, 15, 16, tzinfo=dt.UTC), checked_in_at=NOW)
     meeting(auckland, dt.datetime(2027, 3, 15, 20, tzinfo=dt.UTC), status=Status.NO_SHOW)
     meeting(denver, dt.datetime(2027, 3, 15, 13, tzinfo=dt.UTC))  # over
-    meeting(auckland, dt.datetime(2027, 3, 16, 20, tzinfo=dt.UTC))
+    # It was moved to tomorrow after the check-in, which therefore no longer counts.
+    meeting(auckland, dt.datetime(2027, 3, 16, 20, tzinfo=dt.UTC), checked_in_at=NOW)
     meeting(denver, dt.datetime(2027, 3, 15, 18, tzinfo=dt.UTC), status=Status.PENDING)
     meeting(denver, dt.datetime(2027, 3, 17, 16, tzinfo=dt.UTC))
     client.force_login(AdministratorFactory())
