@@ -78,6 +78,7 @@ def create_payment(
     now: datetime,
     lease: timedelta,
     purpose: PaymentPurpose = PaymentPurpose.BOOKING,
+    is_by_link: bool = False,
 ) -> Payment:
     """Create a payment in state started. Call it in the transaction that claims the room.
 
@@ -88,6 +89,7 @@ def create_payment(
         reservation_id=reservation_id,
         reservation_uid=reservation_uid,
         purpose=purpose,
+        is_by_link=is_by_link,
         amount=amount,
         currency=currency,
         gateway=gateway.name,

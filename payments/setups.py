@@ -243,7 +243,11 @@ def _end_setup(setup: PaymentSetup, state: PaymentSetupState, message: str) -> b
 
 
 def _store_one_time_card(setup: PaymentSetup, card: GatewayCard) -> None:
-    problem = KIND_NOT_ACCEPTED if card.brand is None else ""
+    problem = ""
+    if card.brand is None:
+        problem = KIND_NOT_ACCEPTED
+    elif not setup.user.is_active:
+        problem = ACCOUNT_DISABLED
     state = PaymentSetupState.FAILED if problem else PaymentSetupState.SUCCEEDED
     # Also if it is not accepted: `reconcile_payments` deletes it.
     PaymentSetup.objects.open().filter(pk=setup.pk).update(

@@ -140,6 +140,8 @@ class Payment(FormattedAmountMixin, models.Model):
     card_brand = models.CharField(max_length=20, blank=True)
     card_last4 = models.CharField("last four digits", max_length=4, blank=True)
     message = models.CharField(max_length=255, blank=True)
+    # Whether the card was entered on the page of a payment link (B26.7): that page shows no other.
+    is_by_link = models.BooleanField(default=False, db_default=False, editable=False)
     # Until then the request that started the payment may be at work; afterwards anybody may
     # resolve the payment.
     lease_until = models.DateTimeField()

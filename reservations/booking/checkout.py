@@ -134,13 +134,21 @@ def check_out(
         return draft
     partner = get_partner(partner_code, user=user, now=now)
     source = _get_payment_source(draft, payment_method, now)
+    is_by_link = payment_method.one_time_card is not None
     if payment_method.is_customer_present and lifecycle.is_confirmable(source):
-        _report_refused_confirmation(draft, source)
+        _report_refused_confirmation(draft, source, is_by_link=is_by_link)
     actor = by or user
     claims.require_current_price(draft, shown_total=shown_total, by=actor, now=now)
     may_wait = payment_method.is_customer_present and lifecycle.is_confirmable(source)
     reservation, payment = wait_for_others(
-        lambda: _claim(draft, partner=partner, may_wait=may_wait, by=actor, now=now)
+        lambda: _claim(
+            draft,
+            partner=partner,
+            may_wait=may_wait,
+            is_by_link=is_by_link,
+            by=actor,
+            now=now,
+        )
     )
     if payment is None or source is None:
         return reservation
@@ -217,7 +225,7 @@ def _get_payment_source(
     )
 
 
-def _report_refused_confirmation(draft: Reservation, card: SavedCard) -> None:
+def _report_refused_confirmation(draft: Reservation, card: SavedCard, *, is_by_link: bool) -> None:
     """Raise CardDeclined, once, if the payment was declined while it waited for the customer.
 
     A webhook or `reconcile_payments` may have recorded that before the customer's next Checkout,
@@ -226,6 +234,7 @@ def _report_refused_confirmation(draft: Reservation, card: SavedCard) -> None:
     unreported = draft.payments.filter(
         state=PaymentState.DECLINED,
         action_until__isnull=False,
+        is_by_link=is_by_link,
         created_at__gte=card.created_at,
     )
     payment = unreported.order_by("pk").last()
@@ -250,7 +259,13 @@ def _limit_waiting_payments(user: User) -> None:
 
 @in_transaction
 def _claim(
-    draft: Reservation, *, partner: Partner | None, may_wait: bool, by: User, now: dt.datetime
+    draft: Reservation,
+    *,
+    partner: Partner | None,
+    may_wait: bool,
+    is_by_link: bool,
+    by: User,
+    now: dt.datetime,
 ) -> tuple[Reservation, Payment | None]:
     """Claim everything that the booking needs, and create its payment if it costs something.
 
@@ -292,6 +307,7 @@ def _claim(
             gateway=gateway,
             now=now,
             lease=dt.timedelta(seconds=settings.PAYMENT_LEASE_SECONDS),
+            is_by_link=is_by_link,
         )
     except IntegrityError as error:
         # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.

@@ -37,6 +37,12 @@ class PaymentLink:
     reservation: Reservation
     until: dt.datetime
 
+    def is_payable(self, now: dt.datetime) -> bool:
+        """Whether a payment can begin."""
+        reservation = self.reservation
+        is_open = reservation.is_new and now < min(self.until, reservation.start)
+        return is_open and reservation.user.is_active
+
 
 @in_transaction
 def send_link(draft: Reservation, *, base_url: str, by: User, now: dt.datetime) -> dt.datetime:
@@ -123,9 +129,11 @@ def pay(
 
 
 def get_decline_message(reservation: Reservation, *, now: dt.datetime) -> str:
-    """Return why the last card was declined, if that was a short while ago; else an empty text."""
+    """Return why the last card was declined, if that was a short while ago; else an empty text.
+
+    It is empty if the customer tried to pay in another way meanwhile.
+    """
     payment = reservation.payments.order_by("pk").last()
-    is_recent = payment is not None and payment.created_at > now - DECLINE_SHOWN_FOR
-    if payment is None or not is_recent or payment.state != PaymentState.DECLINED:
+    if payment is None or not payment.is_by_link or payment.state != PaymentState.DECLINED:
         return ""
-    return str(payment.message)
+    return str(payment.message) if payment.created_at > now - DECLINE_SHOWN_FOR else ""

@@ -29,12 +29,16 @@ def get_message(reservation: Reservation) -> str:
         )
     payments = reservation.paid_payments
     if reservation.status == Status.PENDING:
-        return (
-            f"Your request for {describe_booking(reservation)} is with the center (reservation"
-            f" {reservation.pk}). {describe_authorization(payments)}"
-        )
-    booked = f"You have booked {describe_booking(reservation)} (reservation {reservation.pk})."
-    return f"{booked} {describe_payments(reservation)}"
+        return f"{describe_outcome(reservation)} {describe_authorization(payments)}"
+    return f"{describe_outcome(reservation)} {describe_payments(reservation)}"
+
+
+def describe_outcome(reservation: Reservation) -> str:
+    """Return the message about a booking or a request without its payments."""
+    booking = describe_booking(reservation)
+    if reservation.status == Status.PENDING:
+        return f"Your request for {booking} is with the center (reservation {reservation.pk})."
+    return f"You have booked {booking} (reservation {reservation.pk})."
 
 
 def get_change_message(
@@ -47,7 +51,7 @@ def get_change_message(
             f"Your payment of {amount} is being confirmed. Your booking changes as soon as it is;"
             " until then it is as it was. Please do not pay again."
         )
-    text = f"You have booked {describe_booking(reservation)} (reservation {reservation.pk})."
+    text = describe_outcome(reservation)
     payments = reservation.paid_payments
     if charge:
         return f"{text} {money.format_amount(charge)} more was {describe_charge(payments[0])}."

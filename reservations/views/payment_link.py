@@ -80,8 +80,8 @@ def show_payment_link(
     if reservation.status == Status.PROCESSING:
         return _show_payment_in_progress(request, link, now=now)
     if reservation.status in BOOKED_STATUSES:
-        return _render(request, link, "booked", message=confirmation.get_message(reservation))
-    if not reservation.is_new or reservation.start <= now:
+        return _render(request, link, "booked", message=confirmation.describe_outcome(reservation))
+    if not link.is_payable(now):
         return _render(request, link, "ended", status=HTTPStatus.GONE)
     if request.method != "POST":
         problem = payment_links.get_decline_message(reservation, now=now)
@@ -96,8 +96,13 @@ def show_payment_link(
 def _show_payment_in_progress(
     request: HttpRequest, link: PaymentLink, *, now: dt.datetime
 ) -> HttpResponse:
-    """Lead to the bank if it asks for a confirmation. The page asks again until that is given."""
+    """Lead to the bank if it asks for a confirmation. The page asks again until that is given.
+
+    A payment that the customer began elsewhere is not for the eyes of who has the link.
+    """
     reservation, url = link.reservation, ""
+    if not reservation.payments.open().filter(is_by_link=True).exists():
+        return _render(request, link, "in_progress")
     try:
         status, action = get_payment_action(reservation.pk, user=reservation.user, now=now)
     except GatewayUnavailable:
@@ -131,7 +136,7 @@ def finish_payment_link(
     """Charge the card that was entered at the gateway, whose page leads here. May be repeated."""
     reservation, problem = link.reservation, ""
     page = reverse("payment-link", args=[secret])
-    if not reservation.is_new or link.until <= now:
+    if not link.is_payable(now):
         return HttpResponseRedirect(page)
     total = parse_total(request.GET.get("total", ""))
     try:

@@ -6,7 +6,8 @@ from decimal import Decimal
 import pytest
 from django.core.management import call_command
 
-from accounts.models import OutboxMessage
+from accounts.models import OutboxMessage, User
+from payments import one_time_cards
 from payments.gateways.sandbox import confirm_payment, refuse_payment
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxSetup
 from payments.gateways.sandbox_setups import confirm_setup
@@ -17,11 +18,13 @@ from reservations.booking.price_adjustments import adjust_price
 from reservations.booking.taking_payment import take_manual_payment
 from reservations.models import history
 from reservations.models.status import Status
+from roombook.errors import CardDeclined
 from roombook.secret_paths import mask_path
 from tests.backoffice.reading import words
 from tests.factories_people import AdministratorFactory, SavedCardFactory
 from tests.factories_reservations import HOUR, NOW, START, get_current_status, make_draft
 from tests.payments.gateway_helpers import card
+from tests.reservations.checkout.helpers import pay_with_saved_card
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -35,7 +38,8 @@ def staff():
 
 @pytest.fixture
 def draft():
-    return make_draft(SavedCardFactory(last4="1111").user)
+    # The card was saved by a setup, so that its bank can ask for a confirmation.
+    return make_draft(SavedCardFactory(last4="1111", saved_by_setup=True).user)
 
 
 @pytest.fixture
@@ -142,7 +146,9 @@ def test_link_ends_with_its_draft_and_its_time(client, draft, link, clock, staff
     other = make_draft()
     other_link = payment_links._get_signer().sign_object([other.uid.hex, START.timestamp()])
     take_manual_payment(other, gateway="cash", by=staff, now=NOW)
-    assert "paid in cash" in follow(client, f"/pay/{other_link}")
+    page = follow(client, f"/pay/{other_link}")
+    assert "You have booked" in page
+    assert "cash" not in page
     back = enter_card(client, link)
 
     cancel(draft.pk, by=staff, now=NOW)
@@ -159,3 +165,43 @@ def test_closed_gateway_page_charges_nothing(client, link):
 
     assert "No card was entered" in follow(client, setup.return_url)
     assert not Payment.objects.exists()
+
+
+def test_link_shows_nothing_of_a_payment_with_the_customers_own_card(client, draft, link):
+    SandboxCard.objects.update(outcome="declined")
+    with pytest.raises(CardDeclined):
+        pay_with_saved_card(draft)
+    assert "Total $75.00" in follow(client, link)
+    assert "declined" not in follow(client, link)
+
+    SandboxCard.objects.update(outcome="requires_action")
+    pay_with_saved_card(draft)
+    waiting = client.get(link)
+    assert "Please do not pay again" in words(waiting)
+    assert "/sandbox/payments/" not in waiting.content.decode()
+
+    confirm_payment(SandboxPayment.objects.latest("pk").secret)
+    call_command("reconcile_payments")
+    booked = follow(client, link)
+    assert f"(reservation {draft.pk})" in booked
+    assert "$" not in booked
+    assert "1111" not in booked
+
+
+def test_link_of_a_disabled_account_shows_what_was_begun_but_takes_no_card(client, draft, link):
+    back = enter_card(client, link)
+    account = User.objects.filter(pk=draft.user_id)
+    account.update(is_active=False)
+    for url in (link, back):
+        assert client.get(url, follow=True).status_code == 410
+    assert client.post(link, {"total": "75.00"}).status_code == 410
+    with pytest.raises(CardDeclined, match="The account is disabled"):
+        one_time_cards.fetch_card(PaymentSetup.objects.get(), now=NOW)
+    assert not Payment.objects.exists()
+
+    account.update(is_active=True)
+    waiting = client.get(enter_card(client, link, number=BANK_ASKS), follow=True)
+    account.update(is_active=False)
+    assert "Open the page of your bank" in follow(client, link)
+    confirm_payment(re.search(r"/sandbox/payments/([\w-]+)", waiting.content.decode())[1])
+    assert "You have booked" in follow(client, link)
