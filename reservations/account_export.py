@@ -39,16 +39,17 @@ def build_export(user: User) -> Fields | None:
     """Return the document, or None if one of its lists has more than MAX_ROWS elements."""
     if any(rows(user)[MAX_ROWS : MAX_ROWS + 1].exists() for rows, _ in LISTS.values()):
         return None
-    lists = {name: list(_iterate_list(user, name)) for name in LISTS}
+    lists = {name: list(_iterate_list(user, *each)) for name, each in LISTS.items()}
     return {"Account": _describe_account(user), **lists}
 
 
 def iterate_json(user: User, *, for_staff: bool = False) -> Iterator[str]:
-    """Yield the same document as JSON text, in pieces; for staff with their notes (B18.2)."""
+    """Yield the same document as JSON text, in pieces; for staff with what only they see (B18)."""
     yield f'{{"Account":{_encode(_describe_account(user))}'
-    for name in (*LISTS, *STAFF_LISTS) if for_staff else LISTS:
+    lists = STAFF_LISTS if for_staff else LISTS
+    for name in lists:
         yield f',"{name}":['
-        for index, element in enumerate(_iterate_list(user, name)):
+        for index, element in enumerate(_iterate_list(user, *lists[name])):
             yield f"{',' if index else ''}{_encode(element)}"
         yield "]"
     yield "}"
@@ -177,7 +178,15 @@ def _describe_override(row: Reservation) -> Fields | None:
     override: RefundOverride | None = getattr(row, "refund_override", None)
     if override is None:
         return None
-    return {"Refund": override.refund, "Reason": override.reason, "At": override.at}
+    return {"Refund": override.refund, "At": override.at}
+
+
+def _describe_for_staff(row: Reservation) -> Fields:
+    """Return a reservation with the reason of its refund, which the customer does not see (B18)."""
+    fields = _describe_reservation(row)
+    if fields["RefundOverride"]:
+        fields["RefundOverride"]["Reason"] = row.refund_override.reason
+    return fields
 
 
 def _find_reservations(user: User) -> QuerySet[Reservation]:
@@ -302,6 +311,8 @@ LISTS: Lists = {
     "History": (_find_history, _describe_entry),
 }
 STAFF_LISTS: Lists = {
+    **LISTS,
+    "Reservations": (_find_reservations, _describe_for_staff),
     "Notes": (
         lambda user: Note.objects.filter(Q(customer=user) | Q(reservation__user=user)),
         lambda row: {"ReservationId": row.reservation_id, "Text": row.text, "At": row.created_at},
@@ -309,9 +320,12 @@ STAFF_LISTS: Lists = {
 }
 
 
-def _iterate_list(user: User, name: str) -> Iterator[Fields]:
+def _iterate_list(
+    user: User,
+    find_rows: Callable[[User], QuerySet[Any]],
+    describe: Callable[[Any], Fields],
+) -> Iterator[Fields]:
     """Yield the elements of a list in the order of their ids; each batch is a few statements."""
-    find_rows, describe = {**LISTS, **STAFF_LISTS}[name]
     rows, last = find_rows(user).order_by("pk"), 0
     while batch := list(rows.filter(pk__gt=last)[:BATCH_SIZE]):
         for row in batch:
