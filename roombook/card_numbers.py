@@ -1,8 +1,10 @@
-"""Card numbers in text: their checksum, their brand, and masking them."""
+"""Card numbers in text: their checksum, their brand, refusing and masking them."""
 
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+
+from django.core.exceptions import ValidationError
 
 # Digits that may belong to one card number, with little between them: people type spaces, dashes
 # and dots, URLs have slashes and plus signs, JSON escapes line ends. Digits of any script count.
@@ -63,6 +65,15 @@ def contains_card_of_a_brand(text: str, digit_run: re.Pattern[str] = DIGIT_RUN) 
         for groups in [re.findall(r"\d+", run)]
         for first, last in iter_valid_windows(groups)
     )
+
+
+def refuse_card_number(text: str) -> None:
+    """Validate a text that staff enter, and that may contain other long numbers (B18).
+
+    Raises ValidationError, whose message does not repeat the text.
+    """
+    if contains_card_of_a_brand(text):
+        raise ValidationError("This must not contain a card number.")
 
 
 def mask_cards(text: str) -> str:

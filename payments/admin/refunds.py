@@ -34,6 +34,7 @@ from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 from roombook.backoffice.pagination import CappedPaginator
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
 from roombook.backoffice.widgets import AutocompleteFilter
+from roombook.card_numbers import refuse_card_number
 
 
 class ManualRefundForm(forms.Form):
@@ -41,12 +42,14 @@ class ManualRefundForm(forms.Form):
 
     method = forms.CharField(
         max_length=100,
+        validators=[refuse_card_number],
         label="How the money was returned",
         help_text="Bank transfer, cash, ...",
         widget=UnfoldAdminTextInputWidget,
     )
     reference = forms.CharField(
         max_length=100,
+        validators=[refuse_card_number],
         label="Reference",
         help_text="What proves it: the number of the transfer or of the signed receipt.",
         widget=UnfoldAdminTextInputWidget,
@@ -58,6 +61,7 @@ class RefundByHandForm(forms.Form):
 
     reason = forms.CharField(
         max_length=200,
+        validators=[refuse_card_number],
         label="Reference",
         help_text="The number of the receipt or of the terminal's slip.",
         widget=UnfoldAdminTextInputWidget,

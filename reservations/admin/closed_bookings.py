@@ -41,6 +41,7 @@ from reservations.booking.refund_decisions import OVERRIDE_REFUND, RefundDecisio
 from reservations.models import RefundOverride, Reservation
 from reservations.notifications.emails import MAX_MESSAGE_LENGTH
 from roombook import dates, money
+from roombook.card_numbers import refuse_card_number
 from roombook.ids import parse_id
 
 # A page of bookings, and what one action can change.
@@ -57,6 +58,7 @@ class ClosedBookingsForm(forms.Form):
     reason = forms.CharField(
         label="Reason for the refund",
         max_length=RefundOverride._meta.get_field("reason").max_length,
+        validators=[refuse_card_number],
         required=False,
         widget=UnfoldAdminTextInputWidget,
         help_text="For the history and the reports.",
@@ -64,6 +66,7 @@ class ClosedBookingsForm(forms.Form):
     message = forms.CharField(
         label="Message to the customers",
         max_length=MAX_MESSAGE_LENGTH,
+        validators=[refuse_card_number],
         required=False,
         widget=UnfoldAdminTextareaWidget({"rows": 3}),
         help_text="Plain text, for the e-mail of a cancellation.",

@@ -6,7 +6,7 @@ from itertools import chain
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.widgets import UnfoldAdminTextareaWidget
 
@@ -16,17 +16,12 @@ from reservations.admin.actions.base import format_error
 from reservations.booking import notes
 from reservations.models import Note, Reservation
 from reservations.models.note import MAX_LENGTH
-from roombook.card_numbers import contains_card_of_a_brand
+from roombook.card_numbers import refuse_card_number
 from roombook.errors import DomainError
 from roombook.ids import parse_id
 
 # The latest notes, which a page lists.
 MAX_NOTES = 20
-
-
-def refuse_card_number(text: str) -> None:
-    if contains_card_of_a_brand(text):
-        raise ValidationError("A note must not contain a card number.")
 
 
 class NoteForm(forms.Form):

@@ -84,7 +84,7 @@ def test_note_about_a_customer_is_shown_on_their_page_and_reservations(desk, boo
     [
         (" ", "Enter a text."),
         ("x" * 2001, "Ensure this value has at most 2000 characters"),
-        ("Card 4242 4242 4242 4242", "A note must not contain a card number."),
+        ("Card 4242 4242 4242 4242", "This must not contain a card number."),
         ("\x00", "Null characters are not allowed."),
     ],
 )

@@ -17,6 +17,7 @@ from reservations.booking.change_request import build_slot_key
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.models import Reservation
 from reservations.models.status import Status
+from roombook.card_numbers import refuse_card_number
 
 EXTENSION = dt.timedelta(minutes=30)
 
@@ -59,6 +60,7 @@ class RescheduleForm(DifferenceForm):
     waiver = forms.CharField(
         label="Waive the additional price",
         max_length=255,
+        validators=[refuse_card_number],
         required=False,
         widget=UnfoldAdminTextInputWidget,
         help_text="The reason, which the bill shows. Leave empty to waive nothing.",

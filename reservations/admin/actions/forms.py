@@ -15,6 +15,7 @@ from reservations.booking.refund_decisions import RefundDecision, get_override_r
 from reservations.models import PriceAdjustment, RefundOverride, Reservation
 from reservations.notifications.emails import MAX_MESSAGE_LENGTH
 from roombook import dates, money
+from roombook.card_numbers import refuse_card_number
 
 
 class ActionForm(forms.Form):
@@ -46,7 +47,10 @@ class PriceAdjustmentForm(ActionForm):
         widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "text", "autocomplete": "off"}),
     )
     reason = forms.CharField(
-        max_length=255, widget=UnfoldAdminTextInputWidget, help_text="The bill shows it."
+        max_length=255,
+        validators=[refuse_card_number],
+        widget=UnfoldAdminTextInputWidget,
+        help_text="The bill shows it.",
     )
 
     def prepare(self) -> None:
@@ -98,6 +102,7 @@ class MessageForm(ActionForm):
     message = forms.CharField(
         label="Message to the customer",
         max_length=MAX_MESSAGE_LENGTH,
+        validators=[refuse_card_number],
         required=False,
         widget=UnfoldAdminTextareaWidget({"rows": 4}),
         help_text="Plain text, for the e-mail. Leave empty to send it without.",
@@ -116,6 +121,7 @@ class CancellationForm(MessageForm):
     reason = forms.CharField(
         label="Reason for this refund",
         max_length=RefundOverride._meta.get_field("reason").max_length,
+        validators=[refuse_card_number],
         required=False,
         widget=UnfoldAdminTextInputWidget,
         help_text="For the history and the reports. The customer does not see it.",

@@ -24,6 +24,7 @@ from reservations.admin.actions.base import ActionPreview
 from reservations.admin.actions.forms import ActionForm
 from reservations.models import Reservation
 from roombook import money
+from roombook.card_numbers import refuse_card_number
 from roombook.errors import CardDeclined, NoSavedCard
 
 SAVED_CARD = "card"
@@ -39,6 +40,7 @@ class PaymentForm(ActionForm):
     way = forms.ChoiceField(label="Way of payment", widget=UnfoldAdminSelectWidget)
     reference = forms.CharField(
         max_length=200,
+        validators=[refuse_card_number],
         required=False,
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
         help_text="Card terminal: the number of the slip. On account: the order number.",
