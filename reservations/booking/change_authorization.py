@@ -115,7 +115,7 @@ def read_request(change: BookingChange) -> ChangeRequest:
     """Return what was asked for, from its row."""
     services = change.services
     if services is not None:
-        services = [{**each, "duration_hours": _read_hours(each)} for each in services]
+        services = [{**each, **_read_hours(each)} for each in services]
     return ChangeRequest(
         change.room_id,
         change.start,
@@ -126,6 +126,6 @@ def read_request(change: BookingChange) -> ChangeRequest:
     )
 
 
-def _read_hours(service: dict[str, str]) -> Decimal | None:
+def _read_hours(service: dict[str, str]) -> dict[str, Decimal]:
     hours = service.get("duration_hours")
-    return None if hours is None else Decimal(hours)
+    return {} if hours is None else {"duration_hours": Decimal(hours)}

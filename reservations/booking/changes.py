@@ -18,7 +18,7 @@ its lease has expired. docs/checkout.md says what happens after a crash at each 
 import copy
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from django.conf import settings
@@ -37,6 +37,7 @@ from reservations.booking import (
     payment_recovery,
     rescheduling,
 )
+from reservations.booking.change_authorization import read_request
 from reservations.booking.change_request import ChangeRequest, ChangeResult, RoomSlot
 from reservations.booking.checkout import PaymentMethod
 from reservations.booking.claims import get_own_reservation
@@ -47,6 +48,7 @@ from reservations.models import BookingChange, ChangeState, Reservation, history
 from reservations.models.status import Status
 from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined, ReservationNotOpen
+from roombook.money import ZERO
 
 NOT_CONFIRMED = "Only a confirmed booking can be changed."
 NEEDS_APPROVAL = "The center has to approve bookings of this room. Please ask the center."
@@ -82,6 +84,7 @@ def preview_change(
     """
     get_own_reservation(reservation_id, user)
     result = _prepare(reservation_id, request, is_by_staff=False, now=now)
+    _find_unresolved_payment(result, request)
     if not change_steps.is_same(result, request):
         _require_customer_may_change(result, now=now)
         change_steps.evaluate(result, now=now).raise_if_unavailable()
@@ -102,7 +105,8 @@ def change_booking(
     """Change the customer's booking, and charge or refund the difference.
 
     `expected_total` is the total that the customer has seen. Repeating the same change is safe: if
-    the booking is already as it should be, nothing is done.
+    the booking is already as it should be, or the payment of the change is not resolved yet,
+    nothing is done. Another change is refused while that payment is not resolved.
 
     Raises:
         CardDeclined, SlotUnavailable, ReservationNotOpen, NoSavedCard, InvalidRequest, NotFound,
@@ -169,7 +173,7 @@ def _change(
     now: dt.datetime,
 ) -> ChangeOutcome:
     payment_recovery.resolve_payments(reservation_id, user=None, now=now)
-    result, pending = wait_for_others(
+    begun = wait_for_others(
         lambda: _begin(
             reservation_id,
             request,
@@ -181,9 +185,9 @@ def _change(
             now=now,
         )
     )
-    if pending is None:
-        return ChangeOutcome(is_applied=True, charge=result.charge, refund=result.refund)
-    return _pay(pending, customer_is_present=not is_by_staff, now=now)
+    if isinstance(begun, ChangeOutcome):
+        return begun
+    return _pay(begun, customer_is_present=not is_by_staff, now=now)
 
 
 # --- The steps -----------------------------------------------------------------------------------
@@ -200,11 +204,13 @@ def _begin(
     by: User,
     is_by_staff: bool,
     now: dt.datetime,
-) -> tuple[tuple[ChangeResult, PendingDifference | None], list[Payment]]:
+) -> tuple[ChangeOutcome | PendingDifference, list[Payment]]:
     """Apply a change that costs no more, or create the payment of its difference."""
     result = _prepare(reservation_id, request, is_by_staff=is_by_staff, now=now)
+    if not is_by_staff and (unresolved := _find_unresolved_payment(result, request)):
+        return _describe_unresolved(unresolved), []
     if change_steps.is_same(result, request):
-        return (result, None), []
+        return ChangeOutcome(is_applied=True, charge=ZERO, refund=ZERO), []
     rescheduling.require_slot(result.reservation, expected_slot)
     if not is_by_staff:
         _require_customer_may_change(result, now=now)
@@ -216,7 +222,8 @@ def _begin(
             require_expected("price", applied.new_total, expected=expected_total)
             applied, payments = rescheduling.refund_difference(applied, now=now)
             change_steps.record(applied, former=former, by=by, now=now)
-            return (applied, None), payments
+            outcome = ChangeOutcome(is_applied=True, charge=applied.charge, refund=applied.refund)
+            return outcome, payments
     except ExtraCharge as error:
         # What was applied is rolled back, and the locks were taken before.
         payment = _create_payment(
@@ -229,7 +236,7 @@ def _begin(
     elif isinstance(source, SavedCard):
         consent = f"{source.brand} ending {source.last4}"
         history.record_changes(former, {"saved_card_consent": (None, consent)}, by=by, now=now)
-    return (result, PendingDifference(payment, source)), []
+    return PendingDifference(payment, source), []
 
 
 def _prepare(
@@ -240,6 +247,25 @@ def _prepare(
     if reservation.status != Status.CONFIRMED:
         raise ReservationNotOpen(NOT_CONFIRMED)
     return change_steps.begin(reservation, room, request, is_by_staff=is_by_staff, now=now)
+
+
+def _find_unresolved_payment(result: ChangeResult, request: ChangeRequest) -> Payment | None:
+    """Return the payment of this change if it is not resolved yet (B27.5).
+
+    Raises ReservationNotOpen if the payment of another change is not resolved.
+    """
+    rows = result.reservation.payments.select_related("change")
+    payment = rows.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED).first()
+    if payment is None:
+        return None
+    slot = result.new
+    if read_request(payment.change) != replace(request, start=slot.start, end=slot.end):
+        raise ReservationNotOpen(CHANGE_UNDER_WAY)
+    return payment
+
+
+def _describe_unresolved(payment: Payment) -> ChangeOutcome:
+    return ChangeOutcome(is_applied=False, charge=payment.amount, refund=ZERO)
 
 
 def _require_customer_may_change(result: ChangeResult, *, now: dt.datetime) -> None:
@@ -301,7 +327,7 @@ def _pay(
 ) -> ChangeOutcome:
     """Authorize the difference, apply the change, capture."""
     payment = pending.payment
-    unknown = ChangeOutcome(is_applied=False, charge=payment.amount, refund=Decimal(0))
+    unknown = _describe_unresolved(payment)
     try:
         answer = lifecycle.authorize_payment(
             payment,
@@ -320,4 +346,4 @@ def _pay(
         raise ReservationNotOpen(f"{change.message} You were not charged.")
     if change.state == ChangeState.STARTED:
         return unknown
-    return ChangeOutcome(is_applied=True, charge=payment.amount, refund=Decimal(0))
+    return ChangeOutcome(is_applied=True, charge=payment.amount, refund=ZERO)

@@ -125,7 +125,7 @@ class ChangeReservation(Operation):
     A higher price is charged as in a Checkout, a lower one is refunded. Repeat the request whenever
     in doubt: if the booking is already as it should be, nothing is charged. IsApplied is `false`
     while the result of the payment is not known: wait, then repeat. Or the customer has to confirm
-    the payment at the bank: see Payment action.
+    the payment at the bank: see Payment action. Another change is refused until then.
     """
 
     errors = (

@@ -1,4 +1,4 @@
-"""Helpers for tests of rescheduling and price adjustments."""
+"""Helpers for tests of rescheduling, changes and price adjustments."""
 
 import datetime as dt
 from decimal import Decimal
@@ -7,11 +7,13 @@ from django.contrib.auth.models import Group
 
 from accounts.models import CenterRole, User
 from payments.gateways.sandbox_models import SandboxPayment
-from reservations.booking import rescheduling
+from payments.models import Payment
+from reservations.booking import changes, rescheduling
+from reservations.booking.change_request import ChangeRequest
 from reservations.models import Reservation
 from tests.factories_centers import MeetingRoomFactory, RateFactory
 from tests.factories_people import StaffFactory
-from tests.factories_reservations import HOUR, NOW, START
+from tests.factories_reservations import HOUR, NOW, START, make_payment_method
 
 DAY = dt.timedelta(days=1)
 
@@ -70,3 +72,27 @@ def get_net_payment():
     """Return the captured amount less refunds at the gateway."""
     paid = SandboxPayment.objects.get()
     return paid.amount * bool(paid.captures) - paid.refunded
+
+
+def build_request(booking, *, room=None, start=START, hours=3, **details):
+    room_id = (room or booking.room).pk
+    return ChangeRequest(room_id, start, start + hours * HOUR, **details)
+
+
+def change(booking, *, total, method=None, user=None, now=NOW, **request):
+    return changes.change_booking(
+        booking.pk,
+        build_request(booking, **request),
+        user=user or booking.user,
+        payment_method=method or make_payment_method(),
+        expected_total=Decimal(total),
+        now=now,
+    )
+
+
+def get_money():
+    """What the sandbox has captured and refunded, in the order of the payments."""
+    keys = Payment.objects.order_by("pk").values_list("key", flat=True)
+    rows = SandboxPayment.objects.in_bulk(keys, field_name="key")
+    paid = [rows[key] for key in keys if key in rows]
+    return [(each.amount * bool(each.captures), each.refunded) for each in paid]

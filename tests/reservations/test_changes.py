@@ -6,12 +6,10 @@ import pytest
 from django.core.management import call_command
 
 from accounts.models import OutboxMessage
-from payments.gateways.base import GatewayUnavailable
 from payments.gateways.sandbox import SandboxGateway, confirm_payment
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund
 from reservations.booking import cancellation, change_authorization, changes, rescheduling
-from reservations.booking.change_request import ChangeRequest
 from reservations.booking.checkout import PaymentMethod
 from reservations.booking.payment_action import get_payment_action
 from reservations.models import BookingChange, Reservation
@@ -36,7 +34,13 @@ from tests.factories_reservations import (
     make_pending_booking,
     make_room,
 )
-from tests.reservations.rescheduling_helpers import make_room_at_rate, reschedule
+from tests.reservations.rescheduling_helpers import (
+    build_request,
+    change,
+    get_money,
+    make_room_at_rate,
+    reschedule,
+)
 
 pytestmark = [
     pytest.mark.django_db,
@@ -45,30 +49,6 @@ pytestmark = [
 ]
 
 DECLINED_NUMBER = "4000000000009995"
-
-
-def build_request(booking, *, room=None, start=START, hours=3, **details):
-    room_id = (room or booking.room).pk
-    return ChangeRequest(room_id, start, start + hours * HOUR, **details)
-
-
-def change(booking, *, total, method=None, user=None, now=NOW, **request):
-    return changes.change_booking(
-        booking.pk,
-        build_request(booking, **request),
-        user=user or booking.user,
-        payment_method=method or make_payment_method(),
-        expected_total=Decimal(total),
-        now=now,
-    )
-
-
-def get_money():
-    """What the sandbox has captured and refunded, in the order of the payments."""
-    keys = Payment.objects.order_by("pk").values_list("key", flat=True)
-    rows = SandboxPayment.objects.in_bulk(keys, field_name="key")
-    paid = [rows[key] for key in keys if key in rows]
-    return [(each.amount * bool(each.captures), each.refunded) for each in paid]
 
 
 def get_values(booking):
@@ -289,22 +269,6 @@ def test_change_that_crashed_at_any_step_is_resolved_once(
     assert booking.total_cost == (125 if is_applied else 75)
     assert sum(captured - refunded for captured, refunded in get_money()) == booking.total_cost
     assert not Payment.objects.filter(state__in=["started", "authorized"]).exists()
-
-
-def test_change_without_an_answer_of_the_gateway_stays_open_until_it_is_known(booking, monkeypatch):
-    real = SandboxGateway.authorize
-
-    def lose_answer(*args, **kwargs):
-        real(*args, **kwargs)
-        raise GatewayUnavailable
-
-    monkeypatch.setattr(SandboxGateway, "authorize", lose_answer)
-    assert not change(booking, hours=5, total=125).is_applied
-    with pytest.raises(ReservationNotOpen, match="another change is under way"):
-        change(booking, hours=6, total=150)
-
-    assert change(booking, hours=5, total=125, now=NOW + 2 * MINUTE).is_applied
-    assert get_money() == [(75, 0), (50, 0)]
 
 
 @pytest.mark.parametrize("other", ["cancel", "reschedule", "book"])
