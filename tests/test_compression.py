@@ -47,7 +47,8 @@ def test_every_operation_without_a_secret_compresses_its_response(client, monkey
                     assert zipped["Content-Encoding"] == "gzip"
                     assert zipped["Content-Length"] == str(len(zipped.content))
                     assert len(zipped.content) < len(plain.content)
-                    if name != "Create reservation":  # Each time with another id.
+                    # These have other ids each time.
+                    if name not in {"Create reservation", "Change reservation"}:
                         assert gzip.decompress(zipped.content) == plain.content
 
     # The responses of the others are too short to gain anything.

@@ -14,7 +14,7 @@ from centers.models import Center, MeetingRoom
 from centers.search import filter_options
 from centers.search import locations as search
 from centers.search.filters import SearchFilters
-from payments.models import Payment, PaymentState
+from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations import account_export
 from reservations.admin.dashboard.dashboard import build_dashboard
 from reservations.booking import reminders
@@ -128,7 +128,7 @@ def create_many_bookings():
         )
         for each in range(60, 18_000, 6)
     )
-    Payment.objects.bulk_create(
+    payments = Payment.objects.bulk_create(
         Payment(
             reservation=booking,
             gateway="sandbox",
@@ -140,6 +140,10 @@ def create_many_bookings():
             created_at=NOW,
         )
         for booking in bookings
+    )
+    Refund.objects.bulk_create(
+        Refund(payment=payment, amount=1, state=RefundState.DONE, created_at=NOW, done_at=NOW)
+        for payment in payments
     )
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")

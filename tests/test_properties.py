@@ -45,6 +45,8 @@ NEW_FIELDS = {
     "Confirm email": {"Token"},
     "Create reservation": {"Id"},
     "Create payment setup": {"Id", "ClientSecret", "Url"},
+    "Change reservation": {"Id"},
+    "Get receipts": {"Url"},
 }
 
 
