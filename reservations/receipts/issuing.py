@@ -156,7 +156,7 @@ def _credit_refunds(reservation: Reservation, payments: list[Payment], *, now: d
         if each.pk in covered
     ]
     amounts = [(payment, amount) for payment, amount in amounts if amount < 0]
-    parts = _split_by_seller(reservation, amounts)
+    parts = _split_by_seller(reservation, amounts) if amounts else {}
     for seller, part in parts.items():
         _store(reservation, ReceiptType.CREDIT_NOTE, part, seller=seller, by=None, now=now)
     return len(parts)
