@@ -216,9 +216,10 @@ def _save_details(result: ChangeResult, request: ChangeRequest) -> None:
     guests: Sequence[Attendee] = list(reservation.attendees.all())
     if request.attendees is not None:
         guests = drafts.add_creator(reservation.user, request.attendees)
-    reservation.number_of_attendees = drafts.resolve_attendee_count(
-        result.new.room, request.number_of_attendees, guests
-    )
+    count = request.number_of_attendees
+    if count is None:
+        count = max(reservation.number_of_attendees, len(guests))
+    reservation.number_of_attendees = drafts.resolve_attendee_count(result.new.room, count, guests)
     reservation.save(update_fields=["number_of_attendees"])
     if request.attendees is not None:
         reservation.attendees.all().delete()

@@ -24,7 +24,7 @@ from decimal import Decimal
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts.limits import CARD_DECLINED, wait_for_others
+from accounts.limits import CARD_DECLINED, check_declined_cards, wait_for_others
 from accounts.models import User
 from payments import gateways, lifecycle
 from payments.cards import Card
@@ -115,6 +115,7 @@ def change_booking(
     """
 
     def get_source(customer: User) -> Card | SavedCard:
+        check_declined_cards(payment_method.network_address, now=now)
         return lifecycle.get_payment_source(
             customer,
             use_saved=payment_method.use_saved_card,

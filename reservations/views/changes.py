@@ -6,6 +6,7 @@ from typing import TypedDict, Unpack
 
 from django.utils import timezone
 
+from accounts.limits import count_declined_cards
 from accounts.models import User
 from payments.cards import CardFields
 from payments.serializers import AccountPaymentInfo
@@ -47,6 +48,7 @@ from roombook.errors import (
     SlotUnavailable,
     TooManyRequests,
 )
+from roombook.middleware import get_client_address
 
 EXAMPLE_CHANGE = {"ReservationId": EXAMPLE_BOOKED, "NumberOfAttendees": 4}
 
@@ -72,7 +74,8 @@ class ChangeInput(OwnReservationInput):
         many=True, help_text="All services from now on; empty: none; absent: the same."
     )
     NumberOfAttendees = IntegerField(
-        min_value=1, help_text="At most the capacity of the room; absent: the same."
+        min_value=1,
+        help_text="At most the capacity of the room; absent: the same, or more if more are listed.",
     )
     Attendees = AttendeeInfo(
         many=True,
@@ -166,14 +169,18 @@ class ChangeReservation(Operation):
         **fields: Unpack[ChangedFields],
     ) -> dict[str, object]:
         request = _build_request(reservation_id, user, **fields)
-        outcome = changes.change_booking(
-            reservation_id,
-            request,
-            user=user,
-            payment_method=PaymentMethod(use_saved_payment_info, payment_info),
-            expected_total=expected_total,
-            now=timezone.now(),
-        )
+        network_address, now = get_client_address(self.request), timezone.now()
+        with count_declined_cards(network_address, now=now):
+            outcome = changes.change_booking(
+                reservation_id,
+                request,
+                user=user,
+                payment_method=PaymentMethod(
+                    use_saved_payment_info, payment_info, network_address=network_address
+                ),
+                expected_total=expected_total,
+                now=now,
+            )
         reservation = claims.get_own_reservation(reservation_id, user)
         message = confirmation.get_change_message(
             reservation,

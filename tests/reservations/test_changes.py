@@ -126,7 +126,7 @@ def test_attendees_alone_do_not_change_the_price_of_a_booking(booking):
     booking.room.rate.save()
 
     change(booking, number_of_attendees=4, total=75, method=PaymentMethod())
-
+    change(booking, attendees=[{"name": "Grace"}], total=75, method=PaymentMethod())
     booking.refresh_from_db()
     assert (booking.number_of_attendees, booking.total_cost) == (4, 75)
 

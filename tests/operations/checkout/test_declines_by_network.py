@@ -6,8 +6,17 @@ from accounts import limits
 from accounts.limits import RateLimit
 from accounts.models import AttemptWindow
 from tests.factories_people import UserFactory, issue_token
-from tests.factories_reservations import CARD, DECLINED_NUMBER, HOUR, NOW, START, make_draft
+from tests.factories_reservations import (
+    CARD,
+    DECLINED_NUMBER,
+    HOUR,
+    NOW,
+    START,
+    make_booking,
+    make_draft,
+)
 from tests.http import post
+from tests.reservations.rescheduling_helpers import make_room_at_rate
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
@@ -56,6 +65,25 @@ def test_thief_with_many_accounts_cannot_test_cards_for_long(client):
     # Other networks go on.
     client.defaults["REMOTE_ADDR"] = "198.51.100.7"
     assert pay(client, drafts[0]).status_code == 200
+
+
+def test_declined_cards_of_changes_count_for_the_network(client):
+    bookings = [make_booking(UserFactory()) for _ in range(MAXIMUM + 1)]
+
+    statuses = [change(client, each, BAD_CARD).status_code for each in bookings]
+
+    assert statuses == [402] * MAXIMUM + [429]
+    assert change(client, bookings[0]).status_code == 429
+    client.defaults["REMOTE_ADDR"] = "198.51.100.7"
+    assert change(client, bookings[0]).status_code == 200
+
+
+def change(client, booking, card=CARD):
+    """Move the booking to a room at 100 an hour."""
+    room = make_room_at_rate(booking.room, 100)
+    body = {"Token": issue_token(booking.user), "ReservationId": booking.pk, "PaymentInfo": card}
+    body |= {"MeetingRoomId": room.pk, "ExpectedTotal": 300}
+    return post(client, "/api/reservations/change", body)
 
 
 def test_network_is_not_limited_where_only_staff_create_accounts(client, settings):
