@@ -1,6 +1,7 @@
 """The timeline for its scripts: the week of a center, moving, the panel, and asking for changes."""
 
 import datetime as dt
+import html
 import json
 import re
 
@@ -155,6 +156,25 @@ def test_unchanged_timeline_is_answered_with_304(office, clock, room, address):
         assert "<html" not in answer.text
         etag = answer["ETag"]
         assert ask(etag).status_code == 304, number
+
+
+@pytest.mark.parametrize("address", [DAY, CENTER_WEEK, ROOM_WEEK])
+def test_open_timeline_keeps_its_center_and_day(client, staff, clock, room, address):
+    clock.move_to(NOW + 14 * HOUR)  # 23:00 in Denver
+    client.force_login(staff("Desk"))
+    other = make_room().center
+    client.get(DAY, {"center": room.center_id})
+    query = {"room": room.pk} if address == ROOM_WEEK else {}
+    page = client.get(address, {**query, "hours": "all"})
+    client.get(DAY, {"center": other.pk})  # in another tab
+    clock.move_to(NOW + 16 * HOUR)
+    asked = html.unescape(re.search('data-address="(.+?)"', page.text)[1])
+
+    rows = client.get(f"{address}{asked}", headers=SCRIPT).context
+
+    for name in ("center", "day", "whole_day"):
+        assert rows[name] == page.context[name]
+    assert client.get(DAY).context["center"] == other
 
 
 def test_timeline_is_not_rendered_if_unchanged(office, room, django_assert_max_num_queries):

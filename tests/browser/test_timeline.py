@@ -53,3 +53,6 @@ def test_tablet_timeline_keeps_room_names_visible(desk, live_server):
         "links => links.map(link => link.getBoundingClientRect().height)"
     )
     assert all(height >= 44 for height in sizes)
+    # The address of the page names no center and no day; the script asks for those it shows.
+    with page.expect_request(re.compile(r"center=\d+&date=\d")):
+        page.evaluate("document.dispatchEvent(new CustomEvent('timeline:refresh'))")

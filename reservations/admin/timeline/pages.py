@@ -188,6 +188,9 @@ def _get_center(request: HttpRequest) -> Center | None:
 
 
 def _remember_center(request: HttpRequest, center_id: int) -> None:
+    # A page that refreshes in another tab is not what the user has seen last.
+    if is_fragment_request(request):
+        return
     if request.session.get(LAST_CENTER) != center_id:
         request.session[LAST_CENTER] = center_id
 

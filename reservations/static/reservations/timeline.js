@@ -75,19 +75,21 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // --- Refreshing: the focus and the scroll position stay.
 
+  // The page's own may name no center and no day, and then means others later.
+  const { address } = board.dataset;
   let etag = board.dataset.etag;
   const isMoving = () => board.querySelector(".timeline-ghost") !== null;
 
   const replaceRows = (html) => {
     const { scrollLeft = 0, scrollTop = 0 } = board.querySelector(".timeline") ?? {};
     const focused = board.contains(document.activeElement) ? document.activeElement : null;
-    const address = focused?.getAttribute("href");
+    const href = focused?.getAttribute("href");
     board.innerHTML = html;
     findLinks();
     const timeline = board.querySelector(".timeline");
     timeline?.scrollTo({ left: scrollLeft, top: scrollTop, behavior: "instant" });
     if (focused) {
-      const same = rows.flat().find((link) => link.getAttribute("href") === address);
+      const same = rows.flat().find((link) => link.getAttribute("href") === href);
       (same ?? timeline)?.focus({ preventScroll: true });
     }
     const messages = board.querySelector(".timeline-messages");
@@ -101,7 +103,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const request = ++latest;
     const headers = { "X-Requested-With": "fetch" };
     if (isPoll && etag) headers["If-None-Match"] = etag;
-    const answer = await fetch(location.href, { headers, redirect: "manual" });
+    const answer = await fetch(address, { headers, redirect: "manual" });
     // The user was signed out.
     if (answer.type === "opaqueredirect") location.reload();
     if (!answer.ok) return;
