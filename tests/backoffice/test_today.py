@@ -111,6 +111,10 @@ def test_day_is_the_local_day_of_each_center(client):
         "09:00 - 10:00",
         "23:30 - Tue 2027-03-16 00:30",
     ]
+    assert page.context["title"] == "Today, Mon 2027-03-15 and Tue 2027-03-16"
+    in_denver = client.get(PAGE, {"center": denver.center_id, "date": "2027-03-15"})
+    assert in_denver.context["title"] == "Today, Mon 2027-03-15"
+    client.get(PAGE, {"center": ""})
     # No day of Denver is skipped.
     assert "?date=2027-03-16" in page.text
     tomorrow = client.get(PAGE, {"center": auckland.center_id, "date": "2027-03-17"})

@@ -94,11 +94,11 @@ class CenterDay:
 
 @dataclass(frozen=True, slots=True)
 class DayMeetings:
-    """The meetings by center; `today` is the latest day that has begun at each of the centers."""
+    """The meetings by center; `local_days` are the dates of today at the centers, in order."""
 
     centers: list[CenterDay]
     has_more: bool
-    today: dt.date
+    local_days: list[dt.date]
 
 
 def find_time_zones(user: User, center: Center | None) -> list[str]:
@@ -143,9 +143,8 @@ def load_day(
     for arrival in sorted(arrivals, key=lambda each: each.urgency):
         by_center[arrival.reservation.room.center_id].append(arrival)
     centers = [_describe_center(each, now) for each in by_center.values()]
-    local_days = [now.astimezone(places.get_time_zone(zone)).date() for zone in zones]
-    today = min(local_days, default=now.date())
-    return DayMeetings(centers, len(found) > MAX_ARRIVALS, today)
+    local_days = {now.astimezone(places.get_time_zone(zone)).date() for zone in zones}
+    return DayMeetings(centers, len(found) > MAX_ARRIVALS, sorted(local_days) or [now.date()])
 
 
 def _describe_center(arrivals: list[Arrival], now: dt.datetime) -> CenterDay:

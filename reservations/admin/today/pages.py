@@ -65,18 +65,21 @@ class TodayPage:
         if is_chosen and center != last:
             request.session[LAST_CENTER] = center and center.pk
         meetings = load_day(user, center, day, now=now)
-        shown = day or meetings.today
+        days = [day] if day else meetings.local_days
+        title = " and ".join(dates.format_day(each) for each in days)
+        if days == meetings.local_days:
+            title = f"Today, {title}"
         context = {
             **self.site.each_context(request),
-            "title": "Today" if shown == meetings.today else dates.format_day(shown),
+            "title": title,
             "form": form,
             "media": form.media,
             "center": center,
             "meetings": meetings,
             "day_links": [
-                ("Previous day", "chevron_left", shown - DAY),
+                ("Previous day", "chevron_left", days[0] - DAY),
                 ("Today", "", None),
-                ("Next day", "chevron_right", shown + DAY),
+                ("Next day", "chevron_right", days[0] + DAY),
             ],
         }
         return TemplateResponse(request, "admin/reservations/today.html", context)
