@@ -90,16 +90,31 @@ def _return_to_draft(
     """Make the reservation a draft again, and return the promo use and the included hours.
 
     The hold is extended, so that the customer can try another card, unless a customer who has not
-    confirmed the payment in time had the room for long enough.
+    confirmed the payment in time had the room for long enough. A hold by staff is never shortened.
     """
     bill.return_benefits(reservation, now=now)
-    if not extends_hold:
+    hold_ends = []
+    if extends_hold:
+        hold_ends.append(now + dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE))
+    promised = _get_hold_by_staff(reservation)
+    if promised is not None and promised > now:
+        hold_ends.append(promised)
+    if not hold_ends:
         reservation.transition_to(Status.NEW, by=by, now=now)
         return
-    hold_until = now + dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE)
-    hold_until = min(hold_until, reservation.start)
+    hold_until = min(max(hold_ends), reservation.start)
     reservation.transition_to(Status.NEW, by=by, now=now, hold_until=hold_until)
     release_holds_for(reservation, now=now)
+
+
+def _get_hold_by_staff(reservation: Reservation) -> dt.datetime | None:
+    """Return the end of the hold before the first attempt if staff promised it, as with a link."""
+    until = reservation.price_held_until
+    if until is None or reservation.created_by_id is not None:
+        return until
+    # Only staff hold a customer's draft for longer than this.
+    own_hold = dt.timedelta(minutes=settings.HOLD_MINUTES_CUSTOMER)
+    return until if until > reservation.created_at + own_hold else None
 
 
 def _is_abandoned(payment: Payment, now: dt.datetime) -> bool:

@@ -100,6 +100,8 @@ def test_declined_card_is_not_charged_again_and_another_one_pays(client, draft, 
     assert "was declined" in follow(client, back)
     assert SandboxPayment.objects.count() == 1
     assert "was declined" in follow(client, link)
+    draft.refresh_from_db()
+    assert draft.hold_until == hold_extension.get_latest_hold_end(draft, now=NOW)
 
     follow(client, enter_card(client, link))
     assert get_current_status(draft) == Status.CONFIRMED
@@ -123,6 +125,19 @@ def test_bank_is_asked_and_the_page_shows_its_answer(client, draft, link, act, s
 
     assert text in follow(client, link)
     assert get_current_status(draft) == status
+
+
+def test_room_is_still_held_after_a_payment_that_was_not_confirmed_in_time(
+    client, clock, draft, link
+):
+    client.get(enter_card(client, link, number=BANK_ASKS), follow=True)
+
+    clock.move_to(NOW + HOUR)
+    call_command("reconcile_payments")
+
+    draft.refresh_from_db()
+    assert (draft.status, draft.holds_slot) == (Status.NEW, True)
+    assert draft.hold_until == hold_extension.get_latest_hold_end(draft, now=NOW)
 
 
 def test_changed_price_is_shown_before_it_is_charged(client, draft, link, staff):
