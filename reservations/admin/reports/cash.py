@@ -3,8 +3,9 @@
 This is the cash basis of accounting: a payment counts on the day on which it was captured (on
 account: received), a refund on the day on which it was returned, and a dispute on the day on which
 it was lost. A refund of what is not received is no money: it reduces what is to be received. Days
-are local days of the center. Amounts are in the deployment's currency; those in another are left
-out, as in the revenue report.
+are local days of the center, which is the one at which the booking is now: if it moves to another
+one, its earlier payments move too, also those of closed months. Amounts are in the deployment's
+currency; those in another are left out, as in the revenue report.
 """
 
 import datetime as dt
