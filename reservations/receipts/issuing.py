@@ -5,6 +5,7 @@ refund is followed by a credit note: at the next request, or by `reconcile_payme
 """
 
 import datetime as dt
+import logging
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -32,6 +33,8 @@ from reservations.receipts.contents import (
 from roombook import money
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReceiptNotAvailable
+
+logger = logging.getLogger(__name__)
 
 # A payment for a reservation that was never booked is refunded: it gets no receipt.
 RECEIPT_STATUSES = frozenset({Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW, Status.CANCELLED})
@@ -70,11 +73,21 @@ def get_amount_without_receipt(reservation: Reservation) -> Decimal:
     return sum((amount for _, amount in amounts), money.ZERO)
 
 
-def issue_credit_notes(*, now: dt.datetime) -> int:
-    """Issue all credit notes that are due, one reservation at a time; return how many (B28.2)."""
+def issue_credit_notes(*, now: dt.datetime) -> tuple[int, list[int]]:
+    """Issue all credit notes that are due, one reservation at a time (B28.2).
+
+    Returns how many were issued, and the reservations for which that failed, which is logged.
+    """
     rows = find_payments_without_credit_note(now=now).values_list("reservation", flat=True)
-    reservations = sorted(set(rows))
-    return sum(_issue_due_credit_notes(pk, now=now) for pk in reservations)
+    count = 0
+    failed = []
+    for pk in sorted(set(rows)):
+        try:
+            count += _issue_due_credit_notes(pk, now=now)
+        except Exception:
+            logger.exception("The credit notes of reservation %s could not be issued.", pk)
+            failed.append(pk)
+    return count, failed
 
 
 def find_payments_without_credit_note(*, now: dt.datetime) -> QuerySet[Any]:
@@ -130,7 +143,8 @@ def _sum_by_payment(rows: QuerySet) -> dict[int, Decimal]:
 def _get_amounts_without_receipt(reservation: Reservation, payments: list[Payment]) -> Amounts:
     """Return what was paid and has no receipt, less the refunds that are due or done.
 
-    A payment on account gets a receipt once its money has come in.
+    A payment on account gets a receipt once its money has come in. Attempts before the payment that
+    paid, and payments of abandoned changes, get none: they are refunded.
     """
     if reservation.status not in RECEIPT_STATUSES:
         return []
@@ -140,7 +154,7 @@ def _get_amounts_without_receipt(reservation: Reservation, payments: list[Paymen
     amounts = [
         (each, each.amount - refunded.get(each.pk, zero) - covered.get(each.pk, zero))
         for each in payments
-        if not each.is_receivable
+        if not each.is_receivable and each in reservation.paid_payments
     ]
     return [(payment, amount) for payment, amount in amounts if amount > 0]
 

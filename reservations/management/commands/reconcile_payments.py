@@ -92,7 +92,7 @@ class Command(RegularJob):
         self._keep(keep, now)
         self.counts: Counter[str] = Counter()
         self.problems: dict[int, str] = {}
-        self.gateway_problems: list[str] = []
+        self.other_problems: list[str] = []
         self.unanswered = 0  # Number of calls in a row without an answer.
         # First, because it finds the intents of payments that a restored backup does not know.
         is_compared = self._compare_with_gateway(since, now)
@@ -142,7 +142,10 @@ class Command(RegularJob):
                 logger.exception("%s could not be ended.", setup)
 
     def _issue_credit_notes(self) -> None:
-        count = issue_credit_notes(now=timezone.now())
+        count, failed = issue_credit_notes(now=timezone.now())
+        self.other_problems += [
+            f"Reservation {pk}: its credit notes could not be issued, see the log." for pk in failed
+        ]
         if count:
             self.stdout.write(f"{format_count(count, 'credit note')} issued.")
 
@@ -255,12 +258,12 @@ class Command(RegularJob):
         try:
             changed = unknown_payments.compare(gateway, since=start, now=now)
         except GatewayRefused as error:
-            self.gateway_problems.append(f"The gateway refused to list its payments: {error}")
+            self.other_problems.append(f"The gateway refused to list its payments: {error}")
             return False
         except GatewayUnavailable:
             self.unanswered += 1
             if since is not None or now - start > 2 * alerts.GATEWAY_PATIENCE:
-                self.gateway_problems.append(
+                self.other_problems.append(
                     "The gateway does not answer: its payments were not compared with ours."
                 )
             return False
@@ -292,7 +295,7 @@ class Command(RegularJob):
             self.stdout.write(f"[no booking {number}/{len(rows)}] {unknown}: {outcome}")
             if outcome in {"voided", "refunded"}:
                 logger.warning("Payment %s was for no booking and is %s.", unknown, outcome)
-                self.gateway_problems.append(f"{unknown}: for no booking here; {outcome}.")
+                self.other_problems.append(f"{unknown}: for no booking here; {outcome}.")
         # A late webhook about a payment that holds no money is no problem, so ask before reporting.
         return unresolved.exclude(currency="")
 
@@ -306,7 +309,7 @@ class Command(RegularJob):
                 f"The gateway does not answer: {format_count(skipped, 'payment')} left for the next"
                 " run."
             )
-        lines = [*self.gateway_problems, *(self.problems[pk] for pk in sorted(self.problems))]
+        lines = [*self.other_problems, *(self.problems[pk] for pk in sorted(self.problems))]
         lines += [_describe_unknown(payment) for payment in unknown]
         if lines:
             verb = "needs" if len(lines) == 1 else "need"
