@@ -6,6 +6,7 @@ import pytest
 from django.urls import reverse
 
 from accounts.models import CenterRole
+from reservations.admin.actions.payment_form import SAVED_CARD
 from reservations.models import Reservation, history
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import DAY, action_url, confirm
@@ -222,3 +223,21 @@ def test_reschedule_more_expensive_charges_the_saved_card_with_consent(office):
     consent, changed = history.get_changes(reservation).order_by("pk")[2:4]
     assert consent.changes["saved_card_consent"] == [None, "Visa ending 4242"]
     assert changed.changes["charge"] == [None, "$45.00 (Visa ending 4242)"]
+
+
+@pytest.mark.parametrize("way", ["terminal", SAVED_CARD])
+def test_extension_of_a_booking_that_was_moved_since_its_preview_is_refused(office, way):
+    reservation = make_booking(room=at_rate(make_room(), 25))
+    SavedCardFactory(user=reservation.user)
+    form = office.get(action_url(reservation, "extend")).context["form"]
+    slot = form["expected_slot"].value()
+    extended = to(reservation.room, hours=3.5, way=way, reference="7", consent="on")
+    other = MeetingRoomFactory(center=reservation.room.center, rate=reservation.room.rate)
+    Reservation.objects.update(room=other)
+
+    done = confirm(
+        office, reservation, "extend", **extended, expected_slot=slot, expected_amount="87.50"
+    )
+
+    assert "It was moved meanwhile" in messages_of(done)[0][1]
+    assert Reservation.objects.get().total_cost == 75

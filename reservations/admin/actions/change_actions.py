@@ -30,7 +30,6 @@ from reservations.booking.change_request import (
     ChangeRequest,
     ChangeResult,
     RoomSlot,
-    build_slot_key,
 )
 from reservations.booking.change_steps import describe_room
 from reservations.models import Reservation
@@ -166,7 +165,7 @@ class ExtendAction(RescheduleAction):
             "start": reservation.start,
             "end": request.data["end"],
             "waiver": "",
-            "expected_slot": build_slot_key(reservation.room_id, reservation.span),
+            "expected_slot": request.data["expected_slot"],
         }
 
 

@@ -102,13 +102,18 @@ class ExtendForm(DifferenceForm):
     is_complete = True
 
     end = LocalTimeField(label="New end", help_text="Local time of the center.")
+    expected_slot = forms.CharField(required=False, widget=forms.HiddenInput)
     field_order = ("end", "way", "reference", "consent")
 
     def prepare(self) -> None:
-        zone = self.reservation.room.center.zone
-        end = (self.reservation.end + EXTENSION).astimezone(zone)
-        way = SAVED_CARD if get_saved_card(self.reservation, now=self.now) else TERMINAL.name
-        self.initial = {"end": end.replace(tzinfo=None), "way": way, **self.initial}
+        row = self.reservation
+        end = (row.end + EXTENSION).astimezone(row.room.center.zone)
+        self.initial = {
+            "end": end.replace(tzinfo=None),
+            "way": SAVED_CARD if get_saved_card(row, now=self.now) else TERMINAL.name,
+            "expected_slot": build_slot_key(row.room_id, row.span),
+            **self.initial,
+        }
         self.prepare_difference()
 
     def clean_end(self) -> dt.datetime:
