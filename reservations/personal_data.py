@@ -68,7 +68,7 @@ register(
 register(
     BookingChange,
     "by attendees start end",
-    purpose="What a customer or staff asked for, until the payment for it is resolved.",
+    purpose="What a customer or staff requested, until the payment for it is resolved.",
     kept="For ever; the attendees until the payment is resolved.",
     at_erasure=UNDER_PSEUDONYM,
 )
@@ -106,7 +106,7 @@ register(
 register(
     Receipt,
     "reservation content issued_by",
-    purpose="What the customer was told about payments and refunds: tax law requires it.",
+    purpose="What the documents of payments and refunds say: tax law requires it.",
     kept="For ever; what it says, with the customer's name, for `BOOKS_YEARS`.",
     at_erasure="Stays unchanged, with the customer's name: tax law requires it (B28.6).",
     expiries=[

@@ -181,7 +181,7 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
             " received them in another way.",
         )
 
-    @admin.action(description="Confirm as returned by hand", permissions=["resolve"])
+    @admin.action(description="Confirm as returned manually", permissions=["resolve"])
     def confirm_by_hand(
         self, request: HttpRequest, queryset: QuerySet[Refund]
     ) -> HttpResponse | None:
@@ -190,7 +190,7 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
             queryset,
             RefundByHandForm,
             refunds.confirm_refund_by_hand,
-            title="Confirm as returned by hand",
+            title="Confirm as returned manually",
             text="These payments were taken without a gateway. Confirm that the customers have"
             " received the money.",
         )

@@ -67,7 +67,7 @@ class ReservationPageMixin(ModelAdminBase):
         form_url: str = "",
         extra_context: dict[str, object] | None = None,
     ) -> HttpResponse:
-        """Show the reservation, or a summary of it beside the timeline.
+        """Show the reservation, or a summary of it next to the timeline.
 
         There is no form: each action has a page of its own.
         """

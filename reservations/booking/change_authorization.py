@@ -112,7 +112,7 @@ def _resolve(
 
 
 def read_request(change: BookingChange) -> ChangeRequest:
-    """Return what was asked for, from its row."""
+    """Return what was requested, from its row."""
     services = change.services
     if services is not None:
         services = [{**each, **_read_hours(each)} for each in services]

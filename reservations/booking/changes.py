@@ -5,7 +5,7 @@ it becomes more expensive, a card pays the difference, and the gateway is never 
 transaction:
 
 1. `_begin`: lock both rooms and the reservation, check and price the change, roll that back, and
-   create a Payment with a lease and a BookingChange with what was asked for.
+   create a Payment with a lease and a BookingChange with what was requested.
 2. The gateway authorizes the difference. The booking is as it was, and the new slot is not held.
 3. `apply_change_authorization`: check again, and apply the change if everything is as it was.
    From this commit on, the change is acknowledged.
@@ -291,7 +291,7 @@ def _create_payment(
     is_by_staff: bool,
     now: dt.datetime,
 ) -> Payment:
-    """Create the payment of the difference, and store what was asked for."""
+    """Create the payment of the difference, and store what was requested."""
     try:
         payment = lifecycle.create_payment(
             reservation_id=booking.pk,

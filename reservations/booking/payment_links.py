@@ -1,4 +1,4 @@
-"""Payment links: a draft is paid on a page of this service, by whoever has the link (B26.7).
+"""Payment links: a draft is paid on a page of this service, by anybody who has the link (B26.7).
 
 A link is a signed secret that names the draft and its own end. So nothing is stored: the state of
 the draft decides what its page shows. The room is held until the link ends.

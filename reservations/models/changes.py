@@ -1,4 +1,4 @@
-"""Changes of bookings that cost more: what was asked for while their payment is under way (B27)."""
+"""Changes of bookings that cost more: what was requested, until they are paid (B27)."""
 
 from collections.abc import Iterable
 
@@ -21,7 +21,7 @@ class ChangeState(models.TextChoices):
 class BookingChange(models.Model):
     """A change of a booking that costs more. It is applied when its difference is authorized.
 
-    If the process dies in between, whoever resolves the payment knows from this row what to do.
+    If the process dies in between, this row says what to do once the payment is resolved.
     """
 
     payment = models.OneToOneField(Payment, models.PROTECT, related_name="change")

@@ -1,7 +1,7 @@
-"""The books that an accountant keeps by hand, and their comparison with the reports.
+"""The accounts that an accountant keeps manually, and their comparison with the reports.
 
-The books know only what staff and customers can see, and add it up with rules of their own: nothing
-of them comes from the product.
+The accounts know only what staff and customers can see, and add it up with rules of their own:
+nothing of them comes from the product.
 """
 
 import datetime as dt
@@ -42,7 +42,7 @@ class Money:
 
 @dataclass
 class Account:
-    """What the books know of one reservation."""
+    """What the accounts know of one reservation."""
 
     pk: int
     center: str
@@ -94,7 +94,7 @@ class Account:
 def find_disagreements(
     accounts: Collection[Account], *, since: dt.date, now: dt.datetime
 ) -> Iterator[str]:
-    """Compare the database, and the three tables of each month in question, with the books."""
+    """Compare the database, and the three tables of each month in question, with the accounts."""
     refused = [
         f"reservation {account.pk} is Cancelled: {account.refused} was promised,"
         " and less is refunded"

@@ -47,7 +47,7 @@ CENTERS_THAT_APPROVE = {"Boulder", "Osaka"}
 
 
 class Business:
-    """Does one random thing after the other: in the domain, and then in the books."""
+    """Does one random thing after the other: in the domain, and then in the accounts."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -162,7 +162,7 @@ class Business:
         net = account.net + PRICES[hours] - PRICES[account.hours]
         if net <= 0:
             return
-        # The bill is priced anew.
+        # The bill is repriced.
         tax = round_cents(net * TAX_RATE / 100)
         difference = net + tax - account.price
         way = self.random.choice(["sandbox", "cash", "terminal", "account"])
@@ -250,7 +250,7 @@ class Business:
                 due = [each for each in returned if each.at is None]
                 next(each for each in due if each.amount == refund.amount).at = self.now
 
-    def settle_refused(self) -> None:
+    def resolve_refused(self) -> None:
         account = self.choose(lambda each: each.refused > 0)
         if account is None:
             return
@@ -290,7 +290,7 @@ class Business:
         *(answer,) * 2,
         *(reduce, change_length) * 2,
         *(cancel,) * 2,
-        *(receive, hand_over, settle_refused, lose_dispute),
+        *(receive, hand_over, resolve_refused, lose_dispute),
     )
 
     def find_disagreements(self) -> list[str]:

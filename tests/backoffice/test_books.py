@@ -1,4 +1,4 @@
-"""The books agree to the cent after random days of sales, changes, cancellations and refunds.
+"""The accounts agree to the cent after random days of sales, changes, cancellations and refunds.
 
 FAULTS=long runs a hundred days, BOOKS_SEED=7 other ones.
 """

@@ -1,4 +1,4 @@
-"""Payment links: a draft is paid by whoever has the link, with a card that is not saved (B26.7)."""
+"""Payment links: anybody who has the link pays the draft, with a card that is not saved (B26.7)."""
 
 import re
 from decimal import Decimal
@@ -115,7 +115,7 @@ def test_declined_card_is_not_charged_again_and_another_one_pays(client, draft, 
         (refuse_payment, Status.NEW, "was not confirmed"),
     ],
 )
-def test_bank_is_asked_and_the_page_shows_its_answer(client, draft, link, act, status, text):
+def test_bank_is_queried_and_the_page_shows_its_answer(client, draft, link, act, status, text):
     waiting = client.get(enter_card(client, link, number=BANK_ASKS), follow=True)
 
     assert "Open the page of your bank" in words(waiting)

@@ -1,4 +1,4 @@
-"""Staff confirm refunds by hand, and mark payments on account as received (B26.4, B26.5)."""
+"""Staff confirm manual refunds, and mark payments on account as received (B26.4, B26.5)."""
 
 import pytest
 from django.contrib.auth.models import Group

@@ -309,7 +309,7 @@ def test_staff_take_the_difference_at_the_desk(booking, clerk, gateway):
     assert (done.charge, done.new_total) == (50, 125)
     payment = Payment.objects.get(purpose="change")
     assert (payment.gateway, payment.state, payment.amount) == (gateway, "captured", 50)
-    # The refund of a cheaper change goes the same way back, by hand.
+    # The refund of a cheaper change goes the same way back, manually.
     reschedule(booking, clerk, hours=4)
     refund = Refund.objects.get()
     assert (refund.payment, refund.amount, refund.state) == (payment, 25, "started")
@@ -341,7 +341,7 @@ def test_running_meeting_cannot_move_or_be_extended_into_the_next_booking(bookin
         reschedule(booking, clerk, hours=4, now=START + 3 * HOUR)
 
 
-def test_bank_is_not_asked_while_the_customer_is_away(booking, clerk):
+def test_bank_is_not_queried_while_the_customer_is_away(booking, clerk):
     SavedCardFactory(user=booking.user, outcome="requires_action", saved_by_setup=True)
 
     with pytest.raises(CardDeclined):

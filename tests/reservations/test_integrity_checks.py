@@ -101,7 +101,7 @@ CASES = {
         "UPDATE payments_refund SET state = 'started' WHERE id = {refund}",
         "refund {refund} of payment {refunded} is due for over an hour",
     ),
-    "refunds by hand forgotten": (
+    "manual refunds forgotten": (
         "UPDATE payments_refund SET created_at = '2027-01-01' WHERE id = {by_hand}",
         "refund {by_hand} of payment {paid_in_cash} has not been returned by staff for over two"
         " weeks",

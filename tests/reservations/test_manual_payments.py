@@ -1,4 +1,4 @@
-"""Payments in cash, at a card terminal or on account: booked at once, refunded by hand (B26)."""
+"""Payments in cash, at a card terminal or on account: booked at once, refunded manually (B26)."""
 
 from decimal import Decimal
 
@@ -124,7 +124,7 @@ def test_refund_by_hand_is_due_until_staff_confirm_it(staff, customer):
     assert len(get_alerts()) == 1
     assert has_no_problems(NOW + 2 * HOUR)
     overdue = [finding.check for finding in integrity.find_problems(now=LATER)]
-    assert overdue == ["refunds by hand forgotten"] * 2
+    assert overdue == ["manual refunds forgotten"] * 2
 
     refunds.confirm_refund_by_hand(refund, "Receipt 4", now=NOW)
     done = refunds.confirm_refund_by_hand(rest, "Receipt 5", now=NOW)

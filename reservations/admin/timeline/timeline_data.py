@@ -22,7 +22,7 @@ from reservations.admin.timeline.free_slots import TimelineOptions
 from reservations.admin.timeline.geometry import TimelineAxis
 from reservations.models import Reservation
 
-# A timeline that is asked for again shows a current time that is at most this old.
+# A timeline that is requested again shows a current time that is at most this old.
 NOW_STEP = dt.timedelta(minutes=5)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

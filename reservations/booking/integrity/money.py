@@ -273,7 +273,7 @@ def refunds_forgotten(now: dt.datetime) -> Rows:
 
 
 @CHECKS.add("refund {} of payment {} has not been returned by staff for over two weeks")
-def refunds_by_hand_forgotten(now: dt.datetime) -> Rows:
+def manual_refunds_forgotten(now: dt.datetime) -> Rows:
     """Find refunds of cash, terminal and account payments that no staff has confirmed (B26.5)."""
     rows = Refund.objects.due_by_hand().filter(created_at__lt=now - BY_HAND_OVERDUE_AFTER)
     return rows.values_list("pk", "payment")

@@ -75,7 +75,7 @@ def test_payment_link_is_paid_on_a_phone_without_signing_in(browser, transaction
         page.get_by_role("link", name="Open the page of your bank").click()
     opened.value.get_by_role("button", name="Confirm").click()
 
-    # The page asks by itself until the bank has answered.
+    # The page repeats its request until the bank has answered.
     expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
     expect(page.locator("main")).to_contain_text("You have booked")
     scanned.reload()

@@ -45,9 +45,9 @@ class CheckoutMachine(SetupRules):
 
     def __init__(self) -> None:
         super().__init__()
-        # Reservations that their customers know to be booked, and the ends that somebody asked for.
+        # Reservations that their customers know to be booked, and the ends that somebody requested.
         self.promised: set[int] = set()
-        self.asked_for: set[tuple[int, str]] = set()
+        self.requested_ends: set[tuple[int, str]] = set()
 
     # --- Actions ---------------------------------------------------------------------------------
 
@@ -69,19 +69,19 @@ class CheckoutMachine(SetupRules):
 
     def do_cancel(self, pk: int, number: int) -> None:
         # Before, because the worker may die after it has cancelled.
-        self.asked_for.add((pk, Status.CANCELLED))
+        self.requested_ends.add((pk, Status.CANCELLED))
         body = self.post(number, "reservations/cancel", ReservationId=pk)
         self.count("cancelled", body["Success"])
         self.note_answer(pk, Status.CANCELLED, has_succeeded=body["Success"])
 
     def note_answer(self, pk: int, end: Status, *, has_succeeded: bool) -> None:
-        """A refusal is the end of the request: nobody has asked for that end of the booking."""
+        """A refusal is the end of the request: nobody has requested that end of the booking."""
         status = Reservation.objects.values_list("status", flat=True).get(pk=pk)
         if has_succeeded:
             assert status == end
-            self.asked_for.add((pk, end))
+            self.requested_ends.add((pk, end))
         elif status != end:
-            self.asked_for.discard((pk, end))
+            self.requested_ends.discard((pk, end))
 
     def do_confirm(self, pk: int, number: int) -> None:
         for payment in self.get_payments(pk):
@@ -120,7 +120,7 @@ class CheckoutMachine(SetupRules):
             approval.approve(pk, now=self.now)
 
     def do_decline(self, pk: int, number: int) -> None:
-        self.asked_for.add((pk, Status.DECLINED))
+        self.requested_ends.add((pk, Status.DECLINED))
         try:
             approval.decline(pk, now=self.now)
         except DomainError:
@@ -267,7 +267,9 @@ class CheckoutMachine(SetupRules):
         """Bookings that their customers know of, and that ended without a reason."""
         for reservation in Reservation.objects.filter(pk__in=self.promised):
             status = reservation.status
-            has_reason = status in BOOKED_STATUSES or (reservation.pk, status) in self.asked_for
+            has_reason = (
+                status in BOOKED_STATUSES or (reservation.pk, status) in self.requested_ends
+            )
             if status == Status.EXPIRED:
                 has_reason = checks.is_overdue(reservation, self.now)
             if not has_reason:

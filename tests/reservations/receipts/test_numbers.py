@@ -1,4 +1,4 @@
-"""Numbers without gaps, whoever issues documents at the same time."""
+"""Numbers without gaps, also if many issue documents at the same time."""
 
 import datetime as dt
 
@@ -27,7 +27,7 @@ def test_document_that_is_rolled_back_leaves_no_gap():
 
 
 @pytest.mark.django_db
-def test_series_begin_anew_with_the_year_of_the_center():
+def test_series_begin_again_with_the_year_of_the_center():
     make_seller()
     booking = make_taxed_booking()
     # In Denver it is still the old year.
