@@ -168,9 +168,9 @@ def test_open_timeline_keeps_its_center_and_day(client, staff, clock, room, addr
     page = client.get(address, {**query, "hours": "all"})
     client.get(DAY, {"center": other.pk})  # in another tab
     clock.move_to(NOW + 16 * HOUR)
-    asked = html.unescape(re.search('data-address="(.+?)"', page.text)[1])
+    parameters = html.unescape(re.search('data-address="(.+?)"', page.text)[1])
 
-    rows = client.get(f"{address}{asked}", headers=SCRIPT).context
+    rows = client.get(f"{address}{parameters}", headers=SCRIPT).context
 
     for name in ("center", "day", "whole_day"):
         assert rows[name] == page.context[name]
