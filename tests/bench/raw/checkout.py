@@ -204,7 +204,7 @@ def apply_authorization(
     )
     log_status_change(cur, user, pk, ["Processing", status], now)
     [(center,)] = fetch_all(cur, "SELECT name FROM centers_center WHERE id = %s", (room.center_id,))
-    charged = SimpleNamespace(amount=amount, card_brand=brand, card_last4=last4)
+    charged = SimpleNamespace(gateway="sandbox", amount=amount, card_brand=brand, card_last4=last4)
     row = SimpleNamespace(
         pk=pk,
         paid_payments=[charged],
