@@ -80,6 +80,7 @@ def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
     page.wait_for_url("**/reservation/add/**")
     go_to(page, page.locator(".draft-field--user .select2-selection"))
     page.keyboard.press("Enter")
+    expect(page.locator(".select2-search__field")).to_be_focused()
     page.keyboard.type("demo@roombook.example")
     # While the address is typed, the list shows more customers.
     options = page.locator(".select2-results__option")
