@@ -227,7 +227,7 @@ def test_viewer_sees_no_phone_payment_or_button(client, staff, room):
         "",
         [],
     )
-    assert "555" not in page.text
+    assert "555 0111" not in page.text
 
 
 def test_customer_with_only_a_draft_has_no_phone_or_link(desk, room):
