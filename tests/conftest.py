@@ -64,14 +64,18 @@ def _media_root(settings, media_folder):
     settings.MEDIA_ROOT = media_folder / uuid4().hex
 
 
-@pytest.fixture
-def tiny_pictures(monkeypatch):
+def use_tiny_pictures(monkeypatch):
     """Demo data with tiny pictures, because making thumbnails takes most of the time."""
     from reservations.demo import loader  # Models cannot be imported earlier.
 
     picture = BytesIO()
     Image.new("RGB", (16, 10)).save(picture, "PNG")
     monkeypatch.setattr(loader, "read_picture", lambda name: picture.getvalue())
+
+
+@pytest.fixture
+def tiny_pictures(monkeypatch):
+    use_tiny_pictures(monkeypatch)
 
 
 @pytest.fixture

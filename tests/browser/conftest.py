@@ -1,14 +1,20 @@
 """Fixtures for tests with a browser and demo data."""
 
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
 from django.db import connection, connections
+from django.test import override_settings
 from playwright.sync_api import Browser, Page, expect
 
 from reservations.demo.accounts import PASSWORD
 from tests.browser import chromium
+from tests.conftest import FAST_HASHERS, use_tiny_pictures
+from tests.faults.database import Database, DatabaseStore
 from tests.pg_plugin import find_programs
 
 
@@ -26,8 +32,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"{item.name} {reason}"))
 
 
+@pytest.fixture(scope="session")
+def databases(django_db_setup, django_db_blocker, tmp_path_factory) -> Iterator[DatabaseStore]:
+    with django_db_blocker.unblock():
+        store = DatabaseStore(tmp_path_factory.mktemp("databases"))
+    yield store
+    with django_db_blocker.unblock():
+        store.remove()
+
+
+@pytest.fixture(scope="session")
+def loaded_demo(databases, django_db_blocker, tmp_path_factory) -> tuple[Database, Path]:
+    """A database with the demo data, and the folder of its pictures, to be copied for each test.
+
+    Loading them takes seconds.
+    """
+    folder = tmp_path_factory.mktemp("pictures")
+    with (
+        django_db_blocker.unblock(),
+        pytest.MonkeyPatch.context() as patch,
+        override_settings(MEDIA_ROOT=folder, PASSWORD_HASHERS=FAST_HASHERS),
+    ):
+        use_tiny_pictures(patch)
+        # PostgreSQL copies only databases that nothing is connected to.
+        connection.close()
+        database = databases.copy(Database(""))
+        with database.open():
+            call_command("seed_demo", force=True, verbosity=0)
+    return database, folder
+
+
 @pytest.fixture(scope="package")
-def browser(live_server) -> Iterator[Browser]:
+def browser(loaded_demo, live_server) -> Iterator[Browser]:
     # Playwright runs an event loop in this thread, so Django would refuse to use the database, and
     # has a connection for it that the tests of other folders would not close.
     with pytest.MonkeyPatch.context() as patch, chromium.started() as browser:
@@ -38,8 +74,14 @@ def browser(live_server) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def demo(transactional_db: None, tiny_pictures: None) -> None:
-    call_command("seed_demo", force=True, verbosity=0)
+def demo(transactional_db: None, databases, loaded_demo, settings, media_folder) -> Iterator[None]:
+    """The demo data, in a database of the test's own."""
+    database, pictures = loaded_demo
+    settings.MEDIA_ROOT = shutil.copytree(pictures, media_folder / uuid4().hex)
+    copy = databases.copy(database)
+    with copy.open_in_all_threads():
+        yield
+    databases.remove_copy(copy)
 
 
 @pytest.fixture

@@ -47,6 +47,21 @@ class Database:
             connections["default"] = before
             ContentType.objects.clear_cache()
 
+    @contextlib.contextmanager
+    def open_in_all_threads(self) -> Iterator[None]:
+        """All new connections of this process use this database in the meantime."""
+        connections["default"].close()
+        parts = connections.databases["default"]
+        before = dict(parts)
+        parts.update(self.settings)
+        ContentType.objects.clear_cache()
+        try:
+            yield
+        finally:
+            connections["default"].close()
+            parts.update(before)
+            ContentType.objects.clear_cache()
+
     def migrate(self) -> None:
         with self.open():
             call_command("migrate", verbosity=0)
@@ -126,8 +141,19 @@ class DatabaseStore:
             cursor.execute(sql)
 
     def remove(self) -> None:
-        for name in self.created:
-            self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        while self.created:
+            self._drop(self.created.pop())
+
+    def remove_copy(self, database: Database) -> None:
+        name = database.settings["NAME"]
+        if self.is_postgres:
+            self.created.remove(name)
+            self._drop(name)
+        else:
+            Path(name).unlink()
+
+    def _drop(self, name: str) -> None:
+        self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 class Cluster:
