@@ -43,27 +43,13 @@ def apply_authorization(
     waits for the answer, or None when a payment is recovered. `room_id` saves a query (see
     `lock_reservation`).
     """
-    is_waiting = result.state == "action_required"
-    if not is_waiting and result.state not in FUNDED_STATES:
+    if result.state not in {"action_required", *FUNDED_STATES}:
         # The reservation becomes a draft again, which holds its room.
         lock_drafts_of_customer(payment.reservation_id, now=now)
     reservation = lock_reservation(payment.reservation_id, room_id=room_id)
     payment = lock_payment(payment.pk)
-    was_unresolved = payment.state == PaymentState.STARTED
-    if was_unresolved and payment.is_called_off and (is_waiting or result.state == "authorized"):
-        # Another process is voiding this payment. It stays unresolved until it is voided.
-        return reservation, payment
-    if was_unresolved and is_waiting:
-        wait_for_customer(reservation, payment)
-        return reservation, payment
-    apply_gateway_result(payment, result, now=now)
-    if was_unresolved:
-        # Checkout began this attempt. It ends here even if the worker of the checkout has died.
-        has_failed = payment.state == PaymentState.DECLINED or _is_abandoned(payment, now)
-        CARD_DECLINED.finish(
-            reservation.user_id, has_failed=has_failed, begun_at=payment.created_at, now=now
-        )
-    if not was_unresolved or reservation.status != Status.PROCESSING:
+    is_resolved = record_answer(reservation, payment, result, now=now)
+    if not is_resolved or reservation.status != Status.PROCESSING:
         return reservation, payment
     # If the meeting began before the outcome was known, the payment is voided and not captured.
     if payment.state in FUNDED_STATES and reservation.start > now:
@@ -73,10 +59,42 @@ def apply_authorization(
     return reservation, payment
 
 
-def wait_for_customer(reservation: Reservation, payment: Payment) -> None:
-    """Hold the room until the customer has confirmed the payment at the bank (B21.3).
+def record_answer(
+    reservation: Reservation,
+    payment: Payment,
+    result: GatewayPayment,
+    *,
+    is_attempt: bool = True,
+    now: dt.datetime,
+) -> bool:
+    """Record the gateway's answer to a payment; return whether that has resolved the payment.
 
-    The time is counted from the Checkout, and ends with the start of the meeting.
+    It has not if the customer still has to act at the bank, or if another call has resolved it
+    before. `is_attempt` says whether the payment counts as an attempt to charge a card (B16.6). The
+    caller holds the locks of the reservation and the payment.
+    """
+    is_waiting = result.state == "action_required"
+    was_unresolved = payment.state == PaymentState.STARTED
+    if was_unresolved and payment.is_called_off and (is_waiting or result.state == "authorized"):
+        # Another process is voiding this payment. It stays unresolved until it is voided.
+        return False
+    if was_unresolved and is_waiting:
+        wait_for_customer(reservation, payment)
+        return False
+    apply_gateway_result(payment, result, now=now)
+    if was_unresolved and is_attempt:
+        # It ends here even if the worker that began it has died.
+        has_failed = payment.state == PaymentState.DECLINED or _is_abandoned(payment, now)
+        CARD_DECLINED.finish(
+            reservation.user_id, has_failed=has_failed, begun_at=payment.created_at, now=now
+        )
+    return was_unresolved
+
+
+def wait_for_customer(reservation: Reservation, payment: Payment) -> None:
+    """Let the payment wait until the customer has confirmed it at the bank (B21.3).
+
+    The time is counted from its beginning, and ends with the start of the meeting.
     """
     if payment.action_until is None:
         payment.action_until = min(lifecycle.get_action_deadline(payment), reservation.start)

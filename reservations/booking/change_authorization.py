@@ -10,13 +10,12 @@ from decimal import Decimal
 
 from django.db import transaction
 
-from accounts.limits import CARD_DECLINED
 from centers.models import MeetingRoom
-from payments.gateway_results import apply_gateway_result, lock_payment
+from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayPayment
-from payments.models import Payment, PaymentState
+from payments.models import Payment
 from reservations.booking import change_steps
-from reservations.booking.authorization import FUNDED_STATES, wait_for_customer
+from reservations.booking.authorization import FUNDED_STATES, record_answer
 from reservations.booking.change_request import ChangeRequest
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.models import BookingChange, ChangeState, Reservation
@@ -42,24 +41,8 @@ def apply_change_authorization(
     change = BookingChange.objects.get(payment=payment.pk)
     reservation, room = lock_for_rescheduling(payment.reservation_id, change.room_id)
     payment = lock_payment(payment.pk)
-    is_waiting = result.state == "action_required"
-    was_unresolved = payment.state == PaymentState.STARTED
-    if was_unresolved and payment.is_called_off and (is_waiting or result.state == "authorized"):
-        # Another process is voiding this payment. It stays unresolved until it is voided.
+    if not record_answer(reservation, payment, result, is_attempt=not change.is_by_staff, now=now):
         return reservation, payment
-    if was_unresolved and is_waiting:
-        wait_for_customer(reservation, payment)
-        return reservation, payment
-    apply_gateway_result(payment, result, now=now)
-    if not was_unresolved:
-        return reservation, payment
-    if not change.is_by_staff:
-        CARD_DECLINED.finish(
-            reservation.user_id,
-            has_failed=payment.state == PaymentState.DECLINED,
-            begun_at=payment.created_at,
-            now=now,
-        )
     if payment.state not in FUNDED_STATES:
         _resolve(change, ChangeState.ABANDONED, message=payment.message or NOT_PAID, now=now)
         return reservation, payment

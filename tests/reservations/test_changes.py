@@ -5,13 +5,14 @@ from decimal import Decimal
 import pytest
 from django.core.management import call_command
 
-from accounts.models import OutboxMessage
+from accounts.models import AttemptWindow, OutboxMessage
 from payments.gateways.sandbox import SandboxGateway, confirm_payment
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund
 from reservations.booking import cancellation, change_authorization, changes, rescheduling
 from reservations.booking.checkout import PaymentMethod
 from reservations.booking.payment_action import get_payment_action
+from reservations.booking.payment_recovery import resolve_payments
 from reservations.models import BookingChange, Reservation
 from reservations.models.status import Status
 from roombook.errors import (
@@ -220,6 +221,15 @@ def test_cancelling_calls_off_a_change_that_waits_for_the_bank(waiting):
 
     assert Payment.objects.get(purpose="change").state == "voided"
     assert get_money() == [(75, 75), (0, 0)]
+
+
+def test_change_that_nobody_confirms_is_abandoned_and_counts_as_a_decline(waiting):
+    resolve_payments(waiting.pk, user=None, now=NOW + 16 * MINUTE)
+
+    assert BookingChange.objects.get().state == "abandoned"
+    assert get_money() == [(75, 0), (0, 0)]
+    attempts = AttemptWindow.objects.get(scope="card-declined", key=waiting.user_id)
+    assert (attempts.count, Payment.objects.get(purpose="change").state) == (1, "voided")
 
 
 # --- Crashes and concurrent requests -------------------------------------------------------------
