@@ -13,10 +13,9 @@ from accounts.models import OutboxMessage, User
 from payments import lifecycle
 from payments.models import Payment
 from reservations import availability
-from reservations.booking.authorization import FUNDED_STATES
 from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import fulfils_obligations, lock_open_payment
+from reservations.booking.payment_recovery import fulfils_obligations, lock_booked_payments
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -55,10 +54,8 @@ def decline(
 
     The `message` of staff is added to the e-mail.
     """
-    reservation = _lock_request(reservation_id)
-    _end_request(reservation, Status.DECLINED, by=by, now=now)
-    emails.send_request_declined(reservation, message=message, now=now)
-    return reservation, _lock_open_payments(reservation)
+    reservation = _decline(reservation_id, by=by, message=message, now=now)
+    return reservation, lock_booked_payments(reservation)
 
 
 @in_transaction
@@ -66,12 +63,19 @@ def preview_decline_email(
     reservation_id: int, *, by: User, message: str = "", now: dt.datetime
 ) -> OutboxMessage | None:
     """Decline the request, roll that back, and return the e-mail that was written."""
-    reservation = _lock_request(reservation_id)
-    _end_request(reservation, Status.DECLINED, by=by, now=now)
-    emails.send_request_declined(reservation, message=message, now=now)
+    reservation = _decline(reservation_id, by=by, message=message, now=now)
     email = emails.get_last_email(reservation)
     transaction.set_rollback(True)
     return email
+
+
+def _decline(
+    reservation_id: int, *, by: User | None, message: str, now: dt.datetime
+) -> Reservation:
+    reservation = _lock_request(reservation_id)
+    _end_request(reservation, Status.DECLINED, by=by, now=now)
+    emails.send_request_declined(reservation, message=message, now=now)
+    return reservation
 
 
 def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
@@ -91,18 +95,18 @@ def _approve(
     reservation_id: int, *, by: User | None, now: dt.datetime
 ) -> tuple[Reservation, list[Payment]]:
     reservation = _lock_request(reservation_id)
-    payment = lock_open_payment(reservation)
+    payments = lock_booked_payments(reservation)
     calendar_columns = reservation.advance_calendar(now)
-    if reservation.total_cost and (payment is None or payment.state not in FUNDED_STATES):
+    if reservation.total_cost and not payments:
         # The authorization has expired, so the booking could no longer be charged.
         reservation.transition_to(Status.EXPIRED, by=by, now=now, **calendar_columns)
         bill.return_benefits(reservation, now=now)
         emails.send_authorization_expired(reservation, now=now)
-        return reservation, [payment] if payment else []
+        return reservation, payments
     availability.evaluate_reservation(reservation, now=now).raise_if_unavailable()
     reservation.transition_to(Status.CONFIRMED, by=by, now=now, **calendar_columns)
     emails.send_request_approved(reservation, now=now)
-    return reservation, [payment] if payment else []
+    return reservation, payments
 
 
 @fulfils_obligations
@@ -110,7 +114,7 @@ def _expire(reservation_id: int, *, now: dt.datetime) -> tuple[Reservation, list
     reservation = _lock_request(reservation_id)
     _end_request(reservation, Status.EXPIRED, by=None, now=now)
     emails.send_request_expired(reservation, now=now)
-    return reservation, _lock_open_payments(reservation)
+    return reservation, lock_booked_payments(reservation)
 
 
 def _end_request(
@@ -118,11 +122,6 @@ def _end_request(
 ) -> None:
     reservation.transition_to(status, by=by, now=now, **reservation.advance_calendar(now))
     bill.return_benefits(reservation, now=now)
-
-
-def _lock_open_payments(reservation: Reservation) -> list[Payment]:
-    payment = lock_open_payment(reservation)
-    return [payment] if payment else []
 
 
 def _lock_request(reservation_id: int) -> Reservation:

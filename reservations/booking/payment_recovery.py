@@ -27,6 +27,7 @@ from payments.models import (
     Refund,
 )
 from reservations.booking import authorization, change_authorization
+from reservations.booking.authorization import FUNDED_STATES
 from reservations.booking.integrity.money import captured_after_cancellation
 from reservations.models import Reservation
 from reservations.models.changes import pays_for_nothing
@@ -271,34 +272,22 @@ def _create_full_refund(payment: Payment, *, now: dt.datetime) -> None:
         refunds.create_refund(payment, amount=amount, reason="Taken for no booking", now=now)
 
 
-def get_open_payment(reservation: Reservation) -> Payment | None:
-    """Return the payment for the booking that is started, authorized or captured, if any."""
-    rows = reservation.payments.open().filter(purpose=PaymentPurpose.BOOKING)
-    payment: Payment | None = rows.first()
-    return payment
-
-
-def lock_open_payment(reservation: Reservation) -> Payment | None:
-    """Return the same payment, locked: no event changes it or its refunds meanwhile.
-
-    The caller is in a transaction and holds the lock of the reservation.
-    """
-    rows = reservation.payments.open().filter(purpose=PaymentPurpose.BOOKING)
-    payment: Payment | None = rows.select_for_update().first()
-    return payment
-
-
 def get_booked_payments(reservation: Reservation) -> list[Payment]:
     """Return the payments for the booking and for its changes, the latest first.
 
     They are authorized or captured. A payment of a change that was not applied is not among them.
     """
-    rows = reservation.payments.open().exclude(state=PaymentState.STARTED)
-    return [each for each in rows.order_by("-pk") if not pays_for_nothing(each)]
+    return _find_booked(reservation.payments.all())
 
 
 def lock_booked_payments(reservation: Reservation) -> list[Payment]:
-    """Return the same payments, locked as by `lock_open_payment`."""
-    rows = reservation.payments.open().exclude(state=PaymentState.STARTED)
-    locked = rows.order_by("-pk").select_for_update()
-    return [each for each in locked if not pays_for_nothing(each)]
+    """Return the same payments, locked: no event changes them or their refunds meanwhile.
+
+    The caller is in a transaction and holds the lock of the reservation.
+    """
+    return _find_booked(reservation.payments.select_for_update())
+
+
+def _find_booked(payments: QuerySet[Payment]) -> list[Payment]:
+    rows = payments.filter(state__in=sorted(FUNDED_STATES)).order_by("-pk")
+    return [each for each in rows if not pays_for_nothing(each)]

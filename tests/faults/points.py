@@ -31,7 +31,7 @@ POINTS = {
     "in capture": (SANDBOX, "lock_payment"),
     "after the gateway's capture": (SANDBOX, "SandboxGateway.capture"),
     "after capture": ("payments.lifecycle", "capture_payment"),
-    "in approval": ("reservations.booking.approval", "lock_open_payment"),
+    "in approval": ("reservations.booking.approval", "lock_booked_payments"),
     "after approval": ("reservations.booking.payment_recovery", "commit_change"),
     "in cancel": ("reservations.pricing.bill", "return_benefits"),
     "after cancel": ("reservations.booking.payment_recovery", "commit_change"),

@@ -9,7 +9,6 @@ from reservations.admin.actions.base import Action, ActionPreview, ActionRequest
 from reservations.admin.actions.forms import CancellationForm, MessageForm
 from reservations.booking import (
     approval,
-    authorization,
     cancellation,
     check_in,
     payment_recovery,
@@ -236,9 +235,7 @@ def _build_attendance_preview(status: Status) -> ActionPreview:
 
 
 def _get_authorized_payment(reservation: Reservation) -> Payment | None:
-    payment = payment_recovery.get_open_payment(reservation)
-    is_funded = payment is not None and payment.state in authorization.FUNDED_STATES
-    return payment if is_funded else None
+    return next(iter(payment_recovery.get_booked_payments(reservation)), None)
 
 
 def _describe_returned_benefits(reservation: Reservation) -> list[tuple[str, str]]:
