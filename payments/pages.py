@@ -16,7 +16,6 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
@@ -28,11 +27,11 @@ from payments.gateways.sandbox_models import SandboxPayment, SandboxSetup
 from payments.gateways.sandbox_setups import OPEN_STATES, confirm_setup, refuse_setup
 from payments.models import PaymentSetup
 from roombook.errors import InvalidRequest
-from roombook.middleware import mark_secret
+from roombook.middleware import mark_secret, secret_page
 from roombook.money import format_amount
 
 
-@never_cache
+@secret_page
 @require_safe
 def show_return_page(request: HttpRequest, setup: UUID | None = None) -> HttpResponse:
     """Lead back to the app of a payment setup, or say that the customer can go back to it.
@@ -42,28 +41,24 @@ def show_return_page(request: HttpRequest, setup: UUID | None = None) -> HttpRes
     """
     found = PaymentSetup.objects.filter(key=setup).first() if setup else None
     url = found.return_url if found else ""
-    response = render(request, "payments/return.html", {"return_url": url})
-    response["Referrer-Policy"] = "no-referrer"
-    return response
+    return render(request, "payments/return.html", {"return_url": url})
 
 
 def sandbox_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponseBase]:
-    """Decorates a page of the sandbox: 404 with another gateway, and its address stays secret."""
+    """Decorates a page of the sandbox: 404 with another gateway."""
 
     # Anyone who knows the secret address may do everything here, so a token against forgery adds
     # nothing; without it, no cookie is needed.
     @wraps(view)
     @csrf_exempt
-    @never_cache
     @mark_secret
+    @secret_page
     @sensitive_post_parameters()
     @require_http_methods(["GET", "HEAD", "POST"])
     def wrapper(request: HttpRequest, secret: str) -> HttpResponse:
         if settings.PAYMENT_GATEWAY != "sandbox":
             raise Http404
-        response = view(request, secret)
-        response["Referrer-Policy"] = "no-referrer"
-        return response
+        return view(request, secret)
 
     return wrapper
 

@@ -19,6 +19,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.encoding import escape_uri_path
 
 from roombook.card_numbers import mask_cards
+from roombook.errors import TooManyRequests
 from roombook.logging import request_id
 from roombook.secret_paths import mask_path
 
@@ -191,6 +192,26 @@ def mark_secret(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResp
     def wrapper(*args: object, **kwargs: object) -> HttpResponseBase:
         response = view(*args, **kwargs)
         response.is_secret = True  # type: ignore[attr-defined]
+        return response
+
+    return wrapper
+
+
+def secret_page(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Decorates a page at a secret path: no cache stores it, and no other site learns the path.
+
+    A view that sets Cache-Control itself keeps it. TooManyRequests is answered in plain text.
+    """
+
+    @wraps(view)
+    def wrapper(*args: object, **kwargs: object) -> HttpResponseBase:
+        try:
+            response = view(*args, **kwargs)
+        except TooManyRequests as error:
+            response = HttpResponse(error.message, "text/plain", status=429)
+            response["Retry-After"] = str(error.retry_after)
+        response.headers.setdefault("Cache-Control", "no-store")
+        response["Referrer-Policy"] = "no-referrer"
         return response
 
     return wrapper

@@ -43,8 +43,6 @@ def build_pdf_response(receipt: Receipt, *, is_download: bool) -> HttpResponse:
         render_receipt(receipt),
         "application/pdf",
         headers={
-            "Cache-Control": "no-store",
-            "Referrer-Policy": "no-referrer",
             "Content-Disposition": f'{disposition}; filename="{get_file_name(receipt)}"',
         },
     )

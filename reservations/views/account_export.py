@@ -6,29 +6,20 @@ from django.views.decorators.http import require_GET
 
 from accounts.limits import EXPORT
 from reservations import account_export
-from roombook.errors import TooManyRequests
-from roombook.middleware import mark_secret
+from roombook.middleware import mark_secret, secret_page
 
 
 @mark_secret
+@secret_page
 @require_GET
 def download_export(request: HttpRequest, secret: str) -> StreamingHttpResponse:
     """Return the document; 404 if the link is not valid, or not any more."""
     user = account_export.find_account(secret)
     if user is None:
         raise Http404
-    headers = {
-        "Cache-Control": "no-store",
-        "Referrer-Policy": "no-referrer",
-        "Content-Disposition": 'attachment; filename="account.json"',
-    }
-    try:
-        EXPORT.attempt(user.pk, now=timezone.now())
-    except TooManyRequests as error:
-        headers = {"Retry-After": str(error.retry_after), "Cache-Control": "no-store"}
-        return StreamingHttpResponse(
-            [error.message], status=429, content_type="text/plain", headers=headers
-        )
+    EXPORT.attempt(user.pk, now=timezone.now())
     return StreamingHttpResponse(
-        account_export.iterate_json(user), content_type="application/json", headers=headers
+        account_export.iterate_json(user),
+        content_type="application/json",
+        headers={"Content-Disposition": 'attachment; filename="account.json"'},
     )

@@ -11,12 +11,13 @@ from accounts.limits import CALENDAR_FEED
 from accounts.models import CalendarAddress
 from reservations.models import Reservation
 from reservations.notifications import calendar
-from roombook.errors import TooManyRequests
+from roombook.middleware import secret_page
 
 PAST = dt.timedelta(days=90)
 
 
 @csrf_exempt
+@secret_page
 @require_safe
 def show_calendar(request: HttpRequest, secret: str) -> HttpResponse:
     """Return the calendar: 304 if the client has it, 404 if the secret is not valid."""
@@ -32,15 +33,9 @@ def show_calendar(request: HttpRequest, secret: str) -> HttpResponse:
         CALENDAR_FEED.attempt(account, now=now)
         return HttpResponse(calendar.render_feed(reservations), "text/calendar; charset=utf-8")
 
-    try:
-        response = render(request)
-    except TooManyRequests as error:
-        response = HttpResponse(
-            error.message, "text/plain", status=429, headers={"Retry-After": error.retry_after}
-        )
+    response = render(request)
     # A cache must ask again each time, because the address may have been revoked.
     response["Cache-Control"] = "private, no-cache"
-    response["Referrer-Policy"] = "no-referrer"
     return response
 
 

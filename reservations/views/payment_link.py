@@ -12,7 +12,6 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
@@ -33,38 +32,30 @@ from roombook.errors import (
     NotFound,
     PaymentSetupNotComplete,
     SlotUnavailable,
-    TooManyRequests,
 )
-from roombook.middleware import mark_secret
+from roombook.middleware import mark_secret, secret_page
 
 NOT_ENTERED = "No card was entered. You were not charged."
 
 
 def payment_link_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponseBase]:
-    """Decorates a page of a payment link: finds the link, limits requests, and hides the address.
+    """Decorates a page of a payment link: finds the link, and limits requests.
 
     Who knows the secret address may do everything here, so a token against forgery adds nothing.
     """
 
     @wraps(view)
     @csrf_exempt
-    @never_cache
     @mark_secret
+    @secret_page
     @require_http_methods(["GET", "HEAD", "POST"])
     def wrapper(request: HttpRequest, secret: str, **options: str) -> HttpResponse:
         now = timezone.now()
         link = payment_links.find_link(secret)
         if link is None:
             raise Http404
-        try:
-            PAYMENT_LINK.attempt(link.reservation.pk, now=now)
-        except TooManyRequests as error:
-            response = HttpResponse(error.message, status=HTTPStatus.TOO_MANY_REQUESTS)
-            response["Retry-After"] = str(error.retry_after)
-        else:
-            response = view(request, link, secret=secret, now=now, **options)
-        response["Referrer-Policy"] = "no-referrer"
-        return response
+        PAYMENT_LINK.attempt(link.reservation.pk, now=now)
+        return view(request, link, secret=secret, now=now, **options)
 
     return wrapper
 

@@ -18,7 +18,7 @@ from roombook.api.fields import ChoiceField, DateTimeField, DecimalField, TextFi
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer
 from roombook.errors import NotFound, ReceiptNotAvailable, TooManyRequests
-from roombook.middleware import mark_secret
+from roombook.middleware import secret_page
 
 
 class ReceiptInfo(ContractSerializer):
@@ -78,16 +78,12 @@ def _describe(receipt: Receipt, expires_at: dt.datetime) -> dict[str, object]:
     }
 
 
-@mark_secret
+@secret_page
 @require_safe
 def show_receipt(request: HttpRequest, secret: str) -> HttpResponse:
     """Return the PDF of an address that Get receipts returned; 404 once it has expired."""
     receipt = sending.find_signed_receipt(secret)
     if receipt is None:
         raise Http404
-    try:
-        RECEIPT.attempt(receipt.reservation.user_id, now=timezone.now())
-    except TooManyRequests as error:
-        headers = {"Retry-After": str(error.retry_after), "Cache-Control": "no-store"}
-        return HttpResponse(error.message, "text/plain", status=429, headers=headers)
+    RECEIPT.attempt(receipt.reservation.user_id, now=timezone.now())
     return build_pdf_response(receipt, is_download=True)
