@@ -50,16 +50,21 @@ def enqueue_email(
     about: str,
     heading: str,
     paragraphs: Sequence[str],
+    attachment: tuple[str, bytes] | None = None,
     expires_at: datetime | None = None,
     now: datetime,
 ) -> None:
-    """Write an e-mail of plain paragraphs, whose heading is also its subject, to the outbox."""
+    """Write an e-mail of plain paragraphs, whose heading is also its subject, to the outbox.
+
+    ``attachment`` is the name of a PDF file, and the file.
+    """
     OutboxMessage.enqueue(
         user_id=user_id,
         to=to,
         kind=kind,
         about=about,
         subject=heading,
+        attachment=attachment,
         expires_at=expires_at,
         now=now,
         **render_email("base", {"heading": heading, "paragraphs": paragraphs}),

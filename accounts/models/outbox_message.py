@@ -156,6 +156,7 @@ class OutboxMessage(models.Model):
         about: str = "",
         calendar: str = "",
         calendar_method: str = "",
+        attachment: tuple[str, bytes] | None = None,
         expires_at: datetime | None = None,
         now: datetime,
     ) -> "OutboxMessage":
@@ -164,6 +165,7 @@ class OutboxMessage(models.Model):
         if to.endswith(f"@{PSEUDONYM_DOMAIN}"):
             # An erased customer reads nothing: it is deleted instead of sent.
             expires_at = now
+        attachment_name, attached = attachment or ("", None)
         return cls.objects.create(
             user_id=user_id,
             to=to,
@@ -174,6 +176,8 @@ class OutboxMessage(models.Model):
             html=html,
             calendar=calendar,
             calendar_method=calendar_method,
+            attachment=attached,
+            attachment_name=attachment_name,
             created_at=now,
             next_attempt_at=now,
             expires_at=expires_at,

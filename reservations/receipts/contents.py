@@ -88,7 +88,7 @@ def build_content(
         "lines": list(
             _describe_lines(reservation, lines, earlier, total)
             if is_receipt
-            else _describe_refunds(refunds, -total)
+            else _describe_refunds(reservation, refunds, -total)
         ),
         "total": money.format_amount(abs(total), reservation.currency),
         "taxes": [
@@ -164,14 +164,16 @@ def _describe_lines(
         yield text, "", money.format_amount(rest, reservation.currency)
 
 
-def _describe_refunds(refunds: Sequence[Refund], total: Decimal) -> Iterable[tuple[str, str, str]]:
+def _describe_refunds(
+    reservation: Reservation, refunds: Sequence[Refund], total: Decimal
+) -> Iterable[tuple[str, str, str]]:
     """Yield the refunds of a credit note, and what else leads to its total."""
     rest = total
     for refund in refunds:
         rest -= refund.amount
         yield refund.reason or "Refund", "", refund.formatted_amount
     if rest:
-        yield "Earlier refunds", "", money.format_amount(rest)
+        yield "Earlier refunds", "", money.format_amount(rest, reservation.currency)
 
 
 def _describe_payments(
