@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.contrib.contenttypes.models import ContentType
-from django.core.signing import BadSignature, TimestampSigner
+from django.core import signing
 from django.db.models import Q, QuerySet
 from django.utils.crypto import constant_time_compare
 
@@ -33,6 +33,7 @@ Fields = dict[str, Any]
 BATCH_SIZE = 100
 MAX_ROWS = 200
 LINK_LIFETIME = dt.timedelta(hours=24)
+SALT = "reservations.account_export"
 
 
 def build_export(user: User) -> Fields | None:
@@ -68,7 +69,7 @@ def send_link(user: User, build_url: Callable[[str], str], *, now: dt.datetime) 
         paragraphs=[
             f"You requested everything that {service} stores about you. You can download it for 24"
             " hours, until you change your password:",
-            build_url(_get_signer().sign_object([user.pk, user.get_session_auth_hash()])),
+            build_url(signing.dumps([user.pk, user.get_session_auth_hash()], salt=SALT)),
             "If you did not ask for it, change your password.",
         ],
         expires_at=now + LINK_LIFETIME,
@@ -79,18 +80,14 @@ def send_link(user: User, build_url: Callable[[str], str], *, now: dt.datetime) 
 def find_account(secret: str) -> User | None:
     """Return the active account that was sent this link, unless the link has expired."""
     try:
-        pk, auth_hash = _get_signer().unsign_object(secret, max_age=LINK_LIFETIME)
-    except BadSignature:
+        pk, auth_hash = signing.loads(secret, salt=SALT, max_age=LINK_LIFETIME)
+    except signing.BadSignature:
         return None
     user = User.objects.filter(pk=pk, is_active=True).first()
     # A change of the password, and an erasure, end the link.
     if user is None or not constant_time_compare(auth_hash, user.get_session_auth_hash()):
         return None
     return user
-
-
-def _get_signer() -> TimestampSigner:
-    return TimestampSigner(salt="reservations.account_export")
 
 
 # --- The document --------------------------------------------------------------------------------
