@@ -315,22 +315,17 @@ def _enqueue(
         "total": money.format_amount(reservation.total_cost),
         "terms": terms,
     }
-    invitation = {}
-    if meeting:
-        invitation = {
-            "calendar": calendar.render_invitation(reservation, meeting, now=now),
-            "calendar_method": calendar.get_method(meeting),
-        }
     OutboxMessage.enqueue(
         user_id=reservation.user.pk,
         to=reservation.user.email,
         kind=kind,
         about=get_subject_key(reservation),
         subject=f"{subject}: {describe_booking(reservation)}",
+        calendar=calendar.render_invitation(reservation, meeting, now=now) if meeting else "",
+        calendar_method=calendar.get_method(meeting) if meeting else "",
         expires_at=expires_at,
         now=now,
         **render_email("reservation", context),
-        **invitation,
     )
 
 
