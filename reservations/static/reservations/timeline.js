@@ -8,7 +8,7 @@
 document.addEventListener("DOMContentLoaded", () => {
   const POLL_INTERVAL = 30_000;
 
-  const choice = document.querySelector(".timeline-choice");
+  const choice = document.querySelector(".day-choice");
   if (choice) {
     const submit = () => choice.requestSubmit();
     for (const box of choice.querySelectorAll("select")) {
