@@ -13,7 +13,6 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
-from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts import roles
 from accounts.admin.center_scope import CenterScopedMixin
@@ -33,38 +32,31 @@ from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT, ListExportMi
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 from roombook.backoffice.pagination import CappedPaginator
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
-from roombook.backoffice.widgets import AutocompleteFilter
-from roombook.card_numbers import refuse_card_number
+from roombook.backoffice.widgets import AutocompleteFilter, StaffTextField
 
 
 class ManualRefundForm(forms.Form):
     """How staff returned the money, and what proves it."""
 
-    method = forms.CharField(
+    method = StaffTextField(
         max_length=100,
-        validators=[refuse_card_number],
         label="How the money was returned",
         help_text="Bank transfer, cash, ...",
-        widget=UnfoldAdminTextInputWidget,
     )
-    reference = forms.CharField(
+    reference = StaffTextField(
         max_length=100,
-        validators=[refuse_card_number],
         label="Reference",
         help_text="What proves it: the number of the transfer or of the signed receipt.",
-        widget=UnfoldAdminTextInputWidget,
     )
 
 
 class RefundByHandForm(forms.Form):
     """The proof that staff have returned the money."""
 
-    reason = forms.CharField(
+    reason = StaffTextField(
         max_length=200,
-        validators=[refuse_card_number],
         label="Reference",
         help_text="The number of the receipt or of the terminal's slip.",
-        widget=UnfoldAdminTextInputWidget,
     )
 
 

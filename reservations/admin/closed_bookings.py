@@ -18,11 +18,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from unfold.widgets import (
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextareaWidget,
-    UnfoldAdminTextInputWidget,
-)
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from accounts import roles
 from accounts.models import User
@@ -41,7 +37,7 @@ from reservations.booking.refund_decisions import OVERRIDE_REFUND, RefundDecisio
 from reservations.models import RefundOverride, Reservation
 from reservations.notifications.emails import MAX_MESSAGE_LENGTH
 from roombook import dates, money
-from roombook.card_numbers import refuse_card_number
+from roombook.backoffice.widgets import StaffTextField
 from roombook.ids import parse_id
 
 # A page of bookings, and what one action can change.
@@ -55,18 +51,15 @@ class ClosedBookingsForm(forms.Form):
         choices=[("full", "Everything"), ("policy", "By the policy")],
         widget=UnfoldAdminSelectWidget,
     )
-    reason = forms.CharField(
+    reason = StaffTextField(
         label="Reason for the refund",
         max_length=RefundOverride._meta.get_field("reason").max_length,
-        validators=[refuse_card_number],
         required=False,
-        widget=UnfoldAdminTextInputWidget,
         help_text="For the history and the reports.",
     )
-    message = forms.CharField(
+    message = StaffTextField(
         label="Message to the customers",
         max_length=MAX_MESSAGE_LENGTH,
-        validators=[refuse_card_number],
         required=False,
         widget=UnfoldAdminTextareaWidget({"rows": 3}),
         help_text="Plain text, for the e-mail of a cancellation.",

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db import models
 
+from centers.hours import NonexistentLocalTime, localize
 from centers.models import Center, MeetingRoom
 from roombook.backoffice.widgets import AutocompleteWidget, DateTimeTextInput
 
@@ -40,3 +41,12 @@ class LocalTimeField(forms.SplitDateTimeField):
             raise ValidationError(f"Enter a year from {YEARS[0]} to {YEARS[-1]}.")
         # The back office runs in UTC, so removing the time zone does not change the time.
         return value and value.replace(tzinfo=None)
+
+
+def localize_input(local: dt.datetime, center: Center) -> dt.datetime:
+    """The local time of a center that a form has. Raises ValidationError if the clock skips it."""
+    try:
+        return localize(local, center.zone)
+    except NonexistentLocalTime:
+        message = "This local time does not exist: the clocks go forward."
+        raise ValidationError(message) from None

@@ -16,7 +16,7 @@ from reservations.admin.actions.base import format_error
 from reservations.booking import notes
 from reservations.models import Note, Reservation
 from reservations.models.note import MAX_LENGTH
-from roombook.card_numbers import refuse_card_number
+from roombook.backoffice.widgets import StaffTextField
 from roombook.errors import DomainError
 from roombook.ids import parse_id
 
@@ -25,10 +25,9 @@ MAX_NOTES = 20
 
 
 class NoteForm(forms.Form):
-    text = forms.CharField(
+    text = StaffTextField(
         label="New note",
         max_length=MAX_LENGTH,
-        validators=[refuse_card_number],
         widget=UnfoldAdminTextareaWidget({"rows": 2}),
         error_messages={"required": "Enter a text."},
     )

@@ -12,7 +12,7 @@ from reservations import alternatives
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import ActionPreview, ActionRequest
 from reservations.alternatives import AlternativeSearch
-from reservations.booking import rescheduling
+from reservations.booking.change_request import build_slot_key
 from reservations.models import Reservation
 from roombook.ids import parse_id
 
@@ -84,7 +84,7 @@ def propose(
         if any(each.room.pk == alternative.room_id and each.span.overlaps(span) for each in taken):
             continue
         room = MeetingRoom.objects.get(pk=alternative.room_id)
-        old_slot = rescheduling.build_slot_key(reservation.room_id, reservation.span)
+        old_slot = build_slot_key(reservation.room_id, reservation.span)
         target = RelocationTarget(room, span, old_slot)
         request = ActionRequest(reservation, by=by, now=now, data=target.data, has_email=False)
         preview = ACTIONS["move"].preview(request)

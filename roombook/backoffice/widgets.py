@@ -1,4 +1,4 @@
-"""Widgets and fields of back-office forms: autocomplete, dates and times."""
+"""Widgets and fields of back-office forms: texts, autocomplete, dates and times."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -12,12 +12,20 @@ from django.db import models
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
-from unfold.widgets import BASE_INPUT_CLASSES
+from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
 
 from roombook.backoffice.typing_bases import AnyAdminBase
+from roombook.card_numbers import refuse_card_number
 from roombook.ids import is_id
 
 INPUT_CLASSES = " ".join(BASE_INPUT_CLASSES)
+
+
+class StaffTextField(forms.CharField):
+    """A text that staff enter about a booking or payment: it has no card number (B18)."""
+
+    widget = UnfoldAdminTextInputWidget
+    default_validators = [refuse_card_number]
 
 
 # --- Autocomplete -------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from reservations.admin.actions.change_forms import RescheduleForm
 from reservations.admin.actions.forms import CancellationForm, MessageForm, PriceAdjustmentForm
 from reservations.admin.actions.payment_form import PaymentForm
 from reservations.admin.closed_bookings import ClosedBookingsForm
+from reservations.admin.new_reservation.forms import NewReservationForm
+from reservations.admin.notes import NoteForm
 
 
 @pytest.mark.parametrize(
@@ -19,6 +21,8 @@ from reservations.admin.closed_bookings import ClosedBookingsForm
         (CancellationForm, ["reason", "message"]),
         (RescheduleForm, ["reference", "waiver"]),
         (ClosedBookingsForm, ["reason", "message"]),
+        (NewReservationForm, ["hours_override_reason"]),
+        (NoteForm, ["text"]),
         (ManualRefundForm, ["method", "reference"]),
         (RefundByHandForm, ["reason"]),
     ],

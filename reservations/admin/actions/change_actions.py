@@ -26,11 +26,7 @@ from reservations.admin.actions.payment_form import (
 )
 from reservations.admin.bill_comparison import compare_bills
 from reservations.booking import changes, rescheduling
-from reservations.booking.change_request import (
-    ChangeRequest,
-    ChangeResult,
-    RoomSlot,
-)
+from reservations.booking.change_request import ChangeRequest, ChangeResult, RoomSlot
 from reservations.booking.change_steps import describe_room
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -96,14 +92,14 @@ class RescheduleAction(Action):
     def execute(self, request: ActionRequest) -> str:
         target, way = self.get_target(request), request.data.get("way", "")
         reservation = request.reservation
-        is_more = (request.expected_amount or reservation.total_cost) > reservation.total_cost
-        if is_more and (missing := find_missing(request.data)):
-            raise InvalidRequest(missing)
-        if way == SAVED_CARD and request.expected_amount is not None:
-            slot = ChangeRequest(target["room_id"], target["start"], target["end"])
+        new_total = request.expected_amount or reservation.total_cost
+        if new_total > reservation.total_cost:
+            if missing := find_missing(request.data):
+                raise InvalidRequest(missing)
             is_charged = reservation.status == Status.CONFIRMED and not target["waiver"]
-            if is_charged and request.expected_amount > reservation.total_cost:
-                return self._charge_saved_card(request, slot, request.expected_amount)
+            if is_charged and way == SAVED_CARD:
+                slot = ChangeRequest(target["room_id"], target["start"], target["end"])
+                return self._charge_saved_card(request, slot, new_total)
         taken = rescheduling.TakenPayment(way, request.data["reference"]) if way else None
         result = rescheduling.reschedule(
             reservation.pk,

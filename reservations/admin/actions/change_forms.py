@@ -4,20 +4,18 @@ import datetime as dt
 from typing import Any
 
 from django import forms
-from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts import roles
-from centers.hours import NonexistentLocalTime, localize
 from centers.models import MeetingRoom
 from payments.gateways.manual import TERMINAL
 from reservations.admin.actions.payment_form import SAVED_CARD, PaymentForm, get_saved_card
-from reservations.admin.forms import LocalTimeField, build_search_box
+from reservations.admin.forms import LocalTimeField, build_search_box, localize_input
 from reservations.booking import rescheduling
 from reservations.booking.change_request import build_slot_key
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.models import Reservation
 from reservations.models.status import Status
-from roombook.card_numbers import refuse_card_number
+from roombook.backoffice.widgets import StaffTextField
 
 EXTENSION = dt.timedelta(minutes=30)
 
@@ -30,8 +28,12 @@ class RescheduleRoomField(forms.ModelChoiceField):
 class DifferenceForm(PaymentForm):
     """How the customer of a booking pays if it costs more."""
 
-    def prepare_difference(self) -> None:
+    expected_slot = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def prepare(self) -> None:
         """Offer the ways of payment for a booking; a draft and a request have no difference."""
+        slot = build_slot_key(self.reservation.room_id, self.reservation.span)
+        self.initial = {"expected_slot": slot, **self.initial}
         if self.reservation.status != Status.CONFIRMED:
             for name in ("way", "reference", "consent"):
                 del self.fields[name]
@@ -57,15 +59,12 @@ class RescheduleForm(DifferenceForm):
     )
     start = LocalTimeField(help_text="Local time of the center it moves to.")
     end = LocalTimeField(help_text="Local time of the center it moves to.")
-    waiver = forms.CharField(
+    waiver = StaffTextField(
         label="Waive the additional price",
         max_length=255,
-        validators=[refuse_card_number],
         required=False,
-        widget=UnfoldAdminTextInputWidget,
         help_text="The reason, which the bill shows. Leave empty to waive nothing.",
     )
-    expected_slot = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def prepare(self) -> None:
         row = self.reservation
@@ -74,10 +73,9 @@ class RescheduleForm(DifferenceForm):
             "room": row.room_id,
             "start": row.start.astimezone(zone).replace(tzinfo=None),
             "end": row.end.astimezone(zone).replace(tzinfo=None),
-            "expected_slot": build_slot_key(row.room_id, row.span),
             **self.initial,
         }
-        self.prepare_difference()
+        super().prepare()
         # The page would name a refused room, so rooms of other centers are no choice.
         permitted = roles.get_center_filter(self.user, roles.CHANGE_RESERVATION, "center")
         field: Any = self.fields["room"]
@@ -102,7 +100,6 @@ class ExtendForm(DifferenceForm):
     is_complete = True
 
     end = LocalTimeField(label="New end", help_text="Local time of the center.")
-    expected_slot = forms.CharField(required=False, widget=forms.HiddenInput)
     field_order = ("end", "way", "reference", "consent")
 
     def prepare(self) -> None:
@@ -111,18 +108,12 @@ class ExtendForm(DifferenceForm):
         self.initial = {
             "end": end.replace(tzinfo=None),
             "way": SAVED_CARD if get_saved_card(row, now=self.now) else TERMINAL.name,
-            "expected_slot": build_slot_key(row.room_id, row.span),
             **self.initial,
         }
-        self.prepare_difference()
+        super().prepare()
 
     def clean_end(self) -> dt.datetime:
-        try:
-            end = localize(self.cleaned_data["end"], self.reservation.room.center.zone)
-        except NonexistentLocalTime:
-            raise forms.ValidationError(
-                "This local time does not exist: the clocks go forward."
-            ) from None
+        end = localize_input(self.cleaned_data["end"], self.reservation.room.center)
         if end <= self.reservation.end:
             raise forms.ValidationError("Choose a time after the present end.")
         return end

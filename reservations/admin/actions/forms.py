@@ -8,14 +8,13 @@ from django import forms
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from accounts.models import User
-from centers.hours import NonexistentLocalTime, localize
-from reservations.admin.forms import MAX_ADJUSTMENT, LocalTimeField
+from reservations.admin.forms import MAX_ADJUSTMENT, LocalTimeField, localize_input
 from reservations.booking import cancellation, hold_extension
 from reservations.booking.refund_decisions import RefundDecision, get_override_refusal
 from reservations.models import PriceAdjustment, RefundOverride, Reservation
 from reservations.notifications.emails import MAX_MESSAGE_LENGTH
 from roombook import dates, money
-from roombook.card_numbers import refuse_card_number
+from roombook.backoffice.widgets import StaffTextField
 
 
 class ActionForm(forms.Form):
@@ -46,10 +45,8 @@ class PriceAdjustmentForm(ActionForm):
         help_text=PriceAdjustment._meta.get_field("amount").help_text,
         widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "text", "autocomplete": "off"}),
     )
-    reason = forms.CharField(
+    reason = StaffTextField(
         max_length=255,
-        validators=[refuse_card_number],
-        widget=UnfoldAdminTextInputWidget,
         help_text="The bill shows it.",
     )
 
@@ -88,21 +85,15 @@ class HoldExtensionForm(ActionForm):
         )
 
     def clean_until(self) -> dt.datetime:
-        try:
-            return localize(self.cleaned_data["until"], self.reservation.room.center.zone)
-        except NonexistentLocalTime:
-            raise forms.ValidationError(
-                "This local time does not exist: the clocks go forward."
-            ) from None
+        return localize_input(self.cleaned_data["until"], self.reservation.room.center)
 
 
 class MessageForm(ActionForm):
     """A message to the customer, which is added to the e-mail."""
 
-    message = forms.CharField(
+    message = StaffTextField(
         label="Message to the customer",
         max_length=MAX_MESSAGE_LENGTH,
-        validators=[refuse_card_number],
         required=False,
         widget=UnfoldAdminTextareaWidget({"rows": 4}),
         help_text="Plain text, for the e-mail. Leave empty to send it without.",
@@ -118,12 +109,10 @@ class CancellationForm(MessageForm):
         required=False,
         widget=UnfoldAdminTextInputWidget({"inputmode": "decimal", "autocomplete": "off"}),
     )
-    reason = forms.CharField(
+    reason = StaffTextField(
         label="Reason for this refund",
         max_length=RefundOverride._meta.get_field("reason").max_length,
-        validators=[refuse_card_number],
         required=False,
-        widget=UnfoldAdminTextInputWidget,
         help_text="For the history and the reports. The customer does not see it.",
     )
     field_order = ("refund", "reason", "message")

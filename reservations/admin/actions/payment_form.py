@@ -24,7 +24,7 @@ from reservations.admin.actions.base import ActionPreview
 from reservations.admin.actions.forms import ActionForm
 from reservations.models import Reservation
 from roombook import money
-from roombook.card_numbers import refuse_card_number
+from roombook.backoffice.widgets import StaffTextField
 from roombook.errors import CardDeclined, NoSavedCard
 
 SAVED_CARD = "card"
@@ -38,9 +38,8 @@ class PaymentForm(ActionForm):
     """How the customer pays."""
 
     way = forms.ChoiceField(label="Way of payment", widget=UnfoldAdminSelectWidget)
-    reference = forms.CharField(
+    reference = StaffTextField(
         max_length=200,
-        validators=[refuse_card_number],
         required=False,
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
         help_text="Card terminal: the number of the slip. On account: the order number.",

@@ -30,7 +30,7 @@ from reservations.admin.forms import CenterSearchField, LocalTimeField
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from reservations.models import Reservation
 from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY, ServiceInput
-from roombook.backoffice.widgets import INPUT_CLASSES
+from roombook.backoffice.widgets import INPUT_CLASSES, StaffTextField
 from roombook.ids import parse_id
 
 MAX_NAME_LENGTH, MAX_EMAIL_LENGTH = 255, 254
@@ -151,7 +151,9 @@ class NewReservationForm(forms.Form):
         widget=UnfoldAdminTextareaWidget({"rows": 3}),
         help_text="One on each line: a name, an e-mail address, or both.",
     )
-    hours_override_reason = _build_text_field("Reason to book outside opening hours", 255)
+    hours_override_reason = StaffTextField(
+        label="Reason to book outside opening hours", max_length=255, required=False
+    )
 
     def __init__(
         self,
