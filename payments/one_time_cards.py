@@ -31,8 +31,9 @@ def fetch_card(setup: PaymentSetup, *, now: datetime) -> SavedCard:
 
     Raises CardDeclined, also if it was discarded, PaymentSetupNotComplete or ServiceUnavailable.
     """
-    setups.require_success(setup, now=now)
-    found = gateways.get_gateway(setup.gateway).find_setup(setup.reference)
+    found = setups.require_success(setup, now=now)
+    if found is None or found.card is None:  # Another request has resolved it.
+        found = gateways.get_gateway(setup.gateway).find_setup(setup.reference)
     if not setup.card_reference or found.card is None:
         raise CardDeclined(setup.message or setups.EXPIRED)
     # The card is as old as its setup: a decline after that is a decline of this card.

@@ -159,12 +159,15 @@ def complete_setup(user: User, setup_id: str, *, now: datetime) -> SavedCard | N
     return SavedCard.objects.filter(user=user).first()
 
 
-def require_success(setup: PaymentSetup, *, now: datetime) -> None:
-    """Resolve the setup. Raises PaymentSetupNotComplete or CardDeclined unless it has succeeded."""
+def require_success(setup: PaymentSetup, *, now: datetime) -> GatewaySetup | None:
+    """Resolve the setup. Raises PaymentSetupNotComplete or CardDeclined unless it has succeeded.
+
+    Returns the gateway's answer, if the gateway was asked.
+    """
     at_gateway = resolve_setup(setup, now=now)
     setup.refresh_from_db()
     if setup.state == PaymentSetupState.SUCCEEDED:
-        return
+        return at_gateway
     if setup.state == PaymentSetupState.OPEN and at_gateway and at_gateway.state == "failed":
         for attempt in at_gateway.refused_attempts:
             record_refusal(setup, attempt, at_gateway.message, now=now)
@@ -242,12 +245,15 @@ def _end_setup(setup: PaymentSetup, state: PaymentSetupState, message: str) -> b
     )
 
 
-def _store_one_time_card(setup: PaymentSetup, card: GatewayCard) -> None:
-    problem = ""
+def _find_problem(card: GatewayCard, user: User) -> str:
+    """Return why the card is not accepted; empty if it is."""
     if card.brand is None:
-        problem = KIND_NOT_ACCEPTED
-    elif not setup.user.is_active:
-        problem = ACCOUNT_DISABLED
+        return KIND_NOT_ACCEPTED
+    return "" if user.is_active else ACCOUNT_DISABLED
+
+
+def _store_one_time_card(setup: PaymentSetup, card: GatewayCard) -> None:
+    problem = _find_problem(card, setup.user)
     state = PaymentSetupState.FAILED if problem else PaymentSetupState.SUCCEEDED
     # Also if it is not accepted: `reconcile_payments` deletes it.
     PaymentSetup.objects.open().filter(pk=setup.pk).update(
@@ -262,12 +268,8 @@ def _replace_saved_card(
     """Save the card, and return the gateway and the reference of the card that is now unused."""
     user = User.objects.lock(setup.user_id)
     newer_cards = SavedCard.objects.filter(user=user, created_at__gt=setup.created_at)
-    problem = ""
-    if card.brand is None:
-        problem = KIND_NOT_ACCEPTED
-    elif not user.is_active:
-        problem = ACCOUNT_DISABLED
-    elif keeps_newer_card and newer_cards.exists():
+    problem = _find_problem(card, user)
+    if not problem and keeps_newer_card and newer_cards.exists():
         problem = REPLACED
     state = PaymentSetupState.FAILED if problem else PaymentSetupState.SUCCEEDED
     if not _end_setup(setup, state, problem):
