@@ -31,7 +31,7 @@ from reservations.models import Reservation
 from reservations.models.changes import get_paying
 from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
-from reservations.notifications.confirmation import describe_refund_target
+from reservations.notifications.confirmation import describe_refund
 from reservations.pricing import bill
 from roombook import money
 from roombook.db.transactions import in_transaction
@@ -254,7 +254,7 @@ def _get_terms(
         return CancellationTerms(money.ZERO, money.ZERO, _describe_no_refund(captured))
     is_free = now <= reservation.free_cancellation_until
     if reservation.status != Status.CONFIRMED or is_free:
-        return CancellationTerms(paid, money.ZERO, _describe_refund(payments, paid), left=paid)
+        return CancellationTerms(paid, money.ZERO, describe_refund(payments, paid), left=paid)
     # The fee is at most the price: a refund that is due after a price reduction stays due.
     fee = min(paid, reservation.total_cost)
     return CancellationTerms(money.ZERO, fee, _describe_too_late(reservation), left=paid)
@@ -277,9 +277,16 @@ def _decide_terms(
         return terms
     center, reason = reservation.room.center, decision.reason
     validate_refund(refund, left=terms.left, reason=reason, center=center, by=by)
-    sentence = _describe_refund(payments, refund) if refund else NOTHING_REFUNDED
+    sentence = describe_refund(payments, refund) if refund else NOTHING_REFUNDED
     fee = min(terms.left - refund, reservation.total_cost)
-    return CancellationTerms(refund, fee, sentence, terms.left, decision, terms.refund)
+    return replace(
+        terms,
+        refund=refund,
+        fee=fee,
+        sentence=sentence,
+        decision=decision,
+        policy_refund=terms.refund,
+    )
 
 
 def _get_paid_amount(reservation: Reservation, payment: Payment) -> Decimal:
@@ -310,7 +317,7 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
     refund = reservation.refund_promised or money.ZERO
     payments = _get_captured_payments(reservation)
     if payments and refund:
-        sentence = _describe_refund(payments, refund)
+        sentence = describe_refund(payments, refund)
     elif reservation.booked_at and any(map(refunds.get_refundable_amount, payments)):
         sentence = NOTHING_REFUNDED
         if reservation.was_cancelled_late:
@@ -332,10 +339,6 @@ def _describe_no_refund(payments: Sequence[Payment]) -> str:
         return NOTHING_CHARGED
     has_returned_refund = any(map(refunds.get_refundable_amount, payments))
     return REFUND_RETURNED if has_returned_refund else ALREADY_REFUNDED
-
-
-def _describe_refund(payments: Sequence[Payment], amount: Decimal) -> str:
-    return f"{money.format_amount(amount)} is {describe_refund_target(payments)}."
 
 
 def _describe_too_late(reservation: Reservation) -> str:

@@ -56,7 +56,7 @@ def get_change_message(
     if charge:
         return f"{text} {money.format_amount(charge)} more was {describe_charge(payments[0])}."
     if refund:
-        return f"{text} {money.format_amount(refund)} is {describe_refund_target(payments)}."
+        return f"{text} {describe_refund(payments, refund)}"
     return f"{text} Nothing more is to be paid."
 
 
@@ -120,16 +120,22 @@ def describe_refund_target(payments: Sequence[Payment]) -> str:
     return " and ".join(dict.fromkeys(targets))
 
 
+def describe_refund(payments: Sequence[Payment], amount: Decimal) -> str:
+    """Describe a refund of the payments: `$50.00 is refunded to Visa ending 4242.`"""
+    return f"{money.format_amount(amount)} is {describe_refund_target(payments)}."
+
+
 def describe_release(reservation: Reservation) -> str:
     """Describe that authorized amounts are released instead of captured."""
     payments = reservation.paid_payments
     if not payments:
         return "Nothing was charged."
-    amount = money.format_amount(sum((each.amount for each in payments), money.ZERO))
+    amount = sum((each.amount for each in payments), money.ZERO)
     if payments[0].is_manual:
-        return f"{amount} is {describe_refund_target(payments)}."
+        return describe_refund(payments, amount)
     cards = " and ".join(dict.fromkeys(map(describe_card, payments)))
-    return f"Nothing was charged. The hold of {amount} on {cards} is released."
+    hold = f"The hold of {money.format_amount(amount)} on {cards}"
+    return f"Nothing was charged. {hold} is released."
 
 
 def describe_card(payment: Payment) -> str:

@@ -29,7 +29,7 @@ from reservations.notifications.confirmation import (
     describe_booking,
     describe_charge,
     describe_payments,
-    describe_refund_target,
+    describe_refund,
     describe_release,
 )
 from reservations.notifications.formatting import format_local_time, format_time_range
@@ -386,7 +386,7 @@ def _describe_refund(reservation: Reservation, refund: Decimal) -> str:
     if not reservation.paid_payments or not refund:
         return "What you paid has already been refunded."
     payments = reservation.paid_payments
-    text = f"{money.format_amount(refund)} is {describe_refund_target(payments)}."
+    text = describe_refund(payments, refund)
     if all(each.is_manual for each in payments):
         return text
     return f"{text} Your bank may take some days to show it."
