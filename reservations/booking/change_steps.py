@@ -25,7 +25,6 @@ from reservations.booking.change_request import ChangeRequest, ChangeResult, Roo
 from reservations.booking.holds import release_conflicting_holds, release_holds_for
 from reservations.models import (
     Attendee,
-    ChosenService,
     LineItemType,
     PriceAdjustment,
     Reservation,
@@ -202,15 +201,7 @@ def _save_details(result: ChangeResult, request: ChangeRequest) -> None:
     reservation = result.reservation
     if result.selections is not None:
         reservation.chosen_services.all().delete()
-        ChosenService.objects.bulk_create(
-            ChosenService(
-                reservation=reservation,
-                service=each.service,
-                duration_hours=each.duration_hours,
-                quantity=each.quantity,
-            )
-            for each in result.selections
-        )
+        drafts.save_services(reservation, result.selections)
     if request.attendees is None and request.number_of_attendees is None:
         return
     guests: Sequence[Attendee] = list(reservation.attendees.all())
@@ -223,9 +214,7 @@ def _save_details(result: ChangeResult, request: ChangeRequest) -> None:
     reservation.save(update_fields=["number_of_attendees"])
     if request.attendees is not None:
         reservation.attendees.all().delete()
-        for guest in guests:
-            guest.reservation = reservation
-        Attendee.objects.bulk_create(guests)
+        drafts.save_attendees(reservation, guests)
 
 
 def _return_benefits(reservation: Reservation, *, now: dt.datetime) -> bool:

@@ -1,7 +1,7 @@
 """Creates drafts, and changes their holds, promo codes and allowances before they are paid."""
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypedDict
 
 from django.conf import settings
@@ -30,6 +30,7 @@ from reservations.booking.locks import (
 from reservations.models import Attendee, ChosenService, Reservation, history
 from reservations.models.status import Status
 from reservations.pricing import allowances, bill, promo_codes, services
+from reservations.pricing.quote import ServiceSelection
 from reservations.pricing.services import ServiceInput
 from roombook.card_numbers import contains_card_number
 from roombook.db.transactions import in_transaction
@@ -111,6 +112,15 @@ def create_draft(
         billable_hours=quote.room.billable_hours,
     )
     reservation.save(force_insert=True)
+    save_services(reservation, selections)
+    save_attendees(reservation, guests)
+    bill.save_lines(reservation, quote)
+    changes = {"hours_override_reason": ("", override)}
+    history.record_changes(reservation, changes, by=created_by, now=now)
+    return reservation
+
+
+def save_services(reservation: Reservation, selections: Iterable[ServiceSelection]) -> None:
     # A list, because Django returns an empty one before it prepares anything.
     ChosenService.objects.bulk_create(
         [
@@ -123,13 +133,12 @@ def create_draft(
             for selection in selections
         ]
     )
+
+
+def save_attendees(reservation: Reservation, guests: Sequence[Attendee]) -> None:
     for guest in guests:
         guest.reservation = reservation
     Attendee.objects.bulk_create(guests)
-    bill.save_lines(reservation, quote)
-    changes = {"hours_override_reason": ("", override)}
-    history.record_changes(reservation, changes, by=created_by, now=now)
-    return reservation
 
 
 def _resolve_hours_override(room: MeetingRoom, span: Span, reason: str, *, by: User | None) -> str:
