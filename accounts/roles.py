@@ -33,7 +33,6 @@ ADD_RECEIPT, VIEW_RECEIPT = "reservations.add_receipt", "reservations.view_recei
 ADD_SELLER = "reservations.add_seller"
 SEE_REPORTS = "reservations.see_reports"
 VIEW_CENTER = "centers.view_center"
-ADD_CLOSURE = "centers.add_closure"
 CHANGE_UNKNOWN_PAYMENT = "payments.change_unknownpayment"
 VIEW_UNKNOWN_PAYMENT = "payments.view_unknownpayment"
 TAKE_ON_ACCOUNT = "payments.take_on_account"

@@ -86,9 +86,8 @@ def evaluate(
 
     `for_user`: this customer's own drafts are not conflicts. `excluding`: the reservation that is
     checked out, approved or rescheduled. `turnaround_minutes`: by default that of the room now.
-    `ignore_opening_hours`: a manager has allowed this booking
-    outside the opening hours; every other rule still applies. `has_begun`: the meeting is running,
-    and is to be extended.
+    `ignore_opening_hours`: a manager has allowed this booking outside the opening hours; every
+    other rule still applies. `has_begun`: the meeting is running, and is to be extended.
     """
     params: ConflictParams = {
         "room": room.pk,

@@ -38,8 +38,8 @@ NOTHING: frozenset[PaymentState] = frozenset()
 BY_HAND_OVERDUE_AFTER = dt.timedelta(days=14)
 
 # By status of a reservation: the states in which payments for its booking, and for changes of it
-# that were applied, can stay, and those that are only
-# temporary, until a capture, void or refund is executed.
+# that were applied, can stay, and those that are only temporary, until a capture, void or refund is
+# executed.
 ALLOWED: dict[Status, tuple[frozenset[PaymentState], frozenset[PaymentState]]] = {
     Status.NEW: (CLOSED, AUTHORIZED | CAPTURED),
     Status.PROCESSING: (CLOSED | STARTED, NOTHING),
