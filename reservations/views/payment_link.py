@@ -167,18 +167,13 @@ def _render(
     request: HttpRequest, link: PaymentLink, state: str, *, status: int = 200, **context: str
 ) -> HttpResponse:
     reservation = link.reservation
-    context = {
-        "state": state,
-        "page": request.path,
-        **context,
-    }
-    bill = {}
+    fields: dict[str, object] = {"state": state, "page": request.path, **context}
     if state == "bill":
-        bill = {
+        fields |= {
             "booking": confirmation.describe_booking(reservation),
             "lines": reservation.line_items.order_by("position"),
             "amount": money.format_amount(reservation.total_cost),
             "total": reservation.total_cost,
             "until": format_local_time(reservation.room.center, link.until),
         }
-    return render(request, "reservations/payment_link.html", {**context, **bill}, status=status)
+    return render(request, "reservations/payment_link.html", fields, status=status)
