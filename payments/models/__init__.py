@@ -12,17 +12,14 @@ from payments.gateways.stripe_models import StripeCustomer, StripePayment  # noq
 from payments.models.cards import PaymentSetup, PaymentSetupState, SavedCard
 from payments.models.gateway_reports import GatewayCheckpoint, GatewayEvent, UnknownPayment
 from payments.models.payments import (
-    COMPLETED_REFUND_STATES,
     OPEN_PAYMENT_STATES,
     TRANSITIONS,
-    Dispute,
     InvalidPaymentTransition,
     Payment,
     PaymentPurpose,
     PaymentState,
-    Refund,
-    RefundState,
 )
+from payments.models.refunds import COMPLETED_REFUND_STATES, Dispute, Refund, RefundState
 
 __all__ = [
     "COMPLETED_REFUND_STATES",
