@@ -108,6 +108,7 @@ def record_dispute(payment: Payment, reported: GatewayDispute, *, now: datetime)
             "status": reported.status,
             "opened_at": reported.opened_at,
             "respond_by": reported.respond_by,
+            "fee": reported.fee,
             "closed_at": now if reported.is_closed else None,
         },
     )
@@ -125,6 +126,7 @@ def record_dispute(payment: Payment, reported: GatewayDispute, *, now: datetime)
     if not is_new:
         dispute.status = reported.status
         dispute.respond_by = reported.respond_by
+        dispute.fee = reported.fee
         dispute.closed_at = (dispute.closed_at or now) if reported.is_closed else None
-        dispute.save(update_fields=["status", "respond_by", "closed_at"])
+        dispute.save(update_fields=["status", "respond_by", "fee", "closed_at"])
     return dispute

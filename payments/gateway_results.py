@@ -13,7 +13,7 @@ from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
 from roombook.db.transactions import in_transaction
 
 GATEWAY_RESULT_FIELDS = (
-    *("state", "authorized_at", "captured_at", "settled_at"),
+    *("state", "authorized_at", "captured_at", "settled_at", "fees_due_at"),
     *("reference", "card_brand", "card_last4", "authorized_until", "message"),
 )
 

@@ -133,7 +133,8 @@ def _update_refunded_state(payment: Payment, now: datetime) -> None:
         payment.transition_to(PaymentState.REFUNDED, now=now)
     elif not is_complete and payment.state == PaymentState.REFUNDED and _is_for_a_booking(payment):
         payment.transition_to(PaymentState.CAPTURED, now=now)
-    payment.save(update_fields=["state", "captured_at", "settled_at"])
+    payment.request_fees(now)
+    payment.save(update_fields=["state", "captured_at", "settled_at", "fees_due_at"])
 
 
 def _is_for_a_booking(payment: Payment) -> bool:

@@ -32,6 +32,7 @@ REVIEWED: dict[tuple[str, str], str] = dict.fromkeys(
         ("payments", "0009_payments_have_a_purpose"),
         ("payments", "0011_payments_have_an_index_of_receivables"),
         ("payments", "0014_cards_that_pay_once_have_an_index"),
+        ("payments", "0017_payments_have_an_index_of_fees_that_are_due"),
         ("reservations", "0013_webhook_events_have_an_index_by_former_center"),
     ],
     "an index built without a lock, whose SQL cannot be shown in the transaction of a test",

@@ -35,7 +35,7 @@ class DisputeAdmin(
     )
     fields = (
         *("payment", "reservation_link", "customer", "center", "reference", "formatted_amount"),
-        *("stated_reason", "current_status", "opened_at", "respond_by", "closed_at"),
+        *("fee", "stated_reason", "current_status", "opened_at", "respond_by", "closed_at"),
     )
     readonly_fields = (
         *("reservation_link", "customer", "center", "formatted_amount"),

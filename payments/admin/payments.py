@@ -30,7 +30,7 @@ from roombook.money import format_amount
 
 class RefundInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
     model = Refund
-    fields = ("formatted_amount", "state", "reason", "created_at", "done_at")
+    fields = ("formatted_amount", "fee", "state", "reason", "created_at", "done_at")
     readonly_fields = fields
     extra = 0
     show_change_link = True
@@ -44,7 +44,7 @@ class RefundInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
 class DisputeInline(DisputeWordsMixin, ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
     model = Dispute
     fields = (
-        *("formatted_amount", "stated_reason", "current_status"),
+        *("formatted_amount", "fee", "stated_reason", "current_status"),
         *("opened_at", "respond_by", "closed_at"),
     )
     readonly_fields = fields
@@ -75,14 +75,15 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
         *("gateway", "is_live", "created"),
     )
     fields = (
-        *("reservation_link", "customer", "center", "formatted_amount", "state", "card", "message"),
-        *("gateway", "is_live", "key", "reference", "created_at", "action_until"),
+        *("reservation_link", "customer", "center", "formatted_amount", "fee", "state", "card"),
+        *("message", "gateway", "is_live", "key", "reference", "created_at", "action_until"),
         *("authorized_at", "authorized_until", "captured_at", "received_at", "settled_at"),
         "taken_by",
     )
     readonly_fields = ("reservation_link", "customer", "center", "formatted_amount", "card")
     export_columns = (
         *(SheetColumn("Number", 10), *BOOKING_COLUMNS, SheetColumn("Amount", 12)),
+        SheetColumn("Fee", 10),
         *(SheetColumn("Currency", 10), SheetColumn("State", 12), SheetColumn("Card", 20)),
         *(SheetColumn("Gateway", 10), SheetColumn("Live", 8), SheetColumn("Reference", 30)),
         CREATED_COLUMN,
@@ -112,7 +113,7 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
     def get_export_row(self, row: Payment) -> tuple[CellValue, ...]:
         times = (row.created_at, row.captured_at, row.received_at, row.settled_at)
         return (
-            *(row.pk, *get_booking_cells(row), row.amount, row.currency, row.state),
+            *(row.pk, *get_booking_cells(row), row.amount, row.fee, row.currency, row.state),
             *(self.card(row), row.gateway, "yes" if row.is_live else "no", row.reference),
             *(get_local(row, at) for at in times),
         )

@@ -76,14 +76,14 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
         *("state", "reason", "created", "done"),
     )
     fields = (
-        *("payment", "reservation_link", "customer", "center", "formatted_amount", "state"),
-        *("reason", "reference", "again", "key", "created_at", "done_at"),
+        *("payment", "reservation_link", "customer", "center", "formatted_amount", "fee"),
+        *("state", "reason", "reference", "again", "key", "created_at", "done_at"),
     )
     readonly_fields = ("reservation_link", "customer", "center", "formatted_amount")
     export_columns = (
         *(SheetColumn("Number", 10), SheetColumn("Payment", 10), *BOOKING_COLUMNS),
-        *(SheetColumn("Amount", 12), SheetColumn("Currency", 10), SheetColumn("State", 18)),
-        *(SheetColumn("Reason", 40), CREATED_COLUMN),
+        *(SheetColumn("Amount", 12), SheetColumn("Fee", 10), SheetColumn("Currency", 10)),
+        *(SheetColumn("State", 18), SheetColumn("Reason", 40), CREATED_COLUMN),
         SheetColumn("Done (local)", 18, DATETIME_NUMBER_FORMAT),
     )
     list_filter = (
@@ -109,7 +109,7 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
 
     def get_export_row(self, row: Refund) -> tuple[CellValue, ...]:
         return (
-            *(row.pk, row.payment_id, *get_booking_cells(row), row.amount),
+            *(row.pk, row.payment_id, *get_booking_cells(row), row.amount, row.fee),
             *(row.payment.currency, RefundState(row.state).label, row.reason),
             *(get_local(row, at) for at in (row.created_at, row.done_at)),
         )

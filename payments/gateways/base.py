@@ -4,7 +4,7 @@ Every payment has a random key that we create and store before the first call, s
 repeated: the same key gives the same answer and never moves money twice.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -117,6 +117,17 @@ class GatewayRefund:
 
 
 @dataclass(frozen=True, slots=True)
+class GatewayFees:
+    """What the gateway charges for a payment and for its refunds.
+
+    None, and a refund that is missing: the gateway does not know it yet.
+    """
+
+    payment: Decimal | None = None
+    refunds: Sequence[tuple[GatewayRefund, Decimal]] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class GatewayDispute:
     """A dispute at the gateway: a customer contests a payment at their bank."""
 
@@ -128,6 +139,8 @@ class GatewayDispute:
     opened_at: datetime
     is_closed: bool
     respond_by: datetime | None = None
+    # None if no money was withdrawn.
+    fee: Decimal | None = None
 
 
 class Gateway(Protocol):
@@ -207,6 +220,9 @@ class Gateway(Protocol):
 
     def list_refunds(self, key: UUID) -> list[GatewayRefund]:
         """All refunds of a payment, those made in the gateway's dashboard included."""
+
+    def fetch_fees(self, key: UUID) -> GatewayFees:
+        """What the gateway charges for a captured payment and its refunds, as far as it knows."""
 
     def list_payments(self, since: datetime) -> Iterator[tuple[UUID, GatewayPayment]]:
         """The payments with our keys that were created `since`, and hold or held money, or wait for

@@ -15,7 +15,13 @@ from django.db.models import QuerySet
 
 from payments.cards import Card
 from payments.gateways import declines
-from payments.gateways.base import GatewayAction, GatewayPayment, GatewayRefund, GatewayRefused
+from payments.gateways.base import (
+    GatewayAction,
+    GatewayFees,
+    GatewayPayment,
+    GatewayRefund,
+    GatewayRefused,
+)
 from payments.gateways.sandbox_cards import (
     DECLINE_MESSAGES,
     NEVER_CONFIRMED,
@@ -28,6 +34,7 @@ from payments.gateways.sandbox_faults import operation
 from payments.gateways.sandbox_models import SandboxPayment, SandboxRefund
 from payments.gateways.sandbox_setups import SandboxSetupOperations
 from roombook.db.compiled_queries import compiled_query, uuid_param
+from roombook.money import ZERO, round_amount
 
 
 class SandboxGateway(SandboxCardOperations, SandboxSetupOperations):
@@ -118,6 +125,17 @@ class SandboxGateway(SandboxCardOperations, SandboxSetupOperations):
         rows = SandboxRefund.objects.filter(payment__key=key).order_by("pk")
         return [to_gateway_refund(row) for row in rows]
 
+    @operation("fees")
+    def fetch_fees(self, key: UUID) -> GatewayFees:
+        charged = SandboxPayment.objects.filter(state__in=["captured", "refunded"])
+        payment = charged.filter(key=key).first()
+        if payment is None:
+            return GatewayFees()
+        return GatewayFees(
+            calculate_fee(payment.amount, payment.currency),
+            [(to_gateway_refund(refund), ZERO) for refund in payment.refunds.all()],
+        )
+
     @operation("list")
     def list_payments(self, since: datetime) -> Iterator[tuple[UUID, GatewayPayment]]:
         rows = SandboxPayment.objects.filter(
@@ -150,6 +168,11 @@ def refuse_payment(secret: str) -> GatewayPayment:
         payment.state, payment.message = "declined", declines.NOT_CONFIRMED
         payment.save(update_fields=["state", "message"])
     return to_gateway_payment(payment)
+
+
+def calculate_fee(amount: Decimal, currency: str) -> Decimal:
+    """2.9 percent and 0.30, as gateways charge. They keep it if the payment is refunded."""
+    return round_amount(amount * Decimal("0.029") + Decimal("0.30"), currency)
 
 
 def apply_outcome(payment: SandboxPayment, outcome: str) -> None:

@@ -103,6 +103,10 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
     def captured(self) -> Self:
         return self.filter(state=PaymentState.CAPTURED)
 
+    def with_fees_due(self, now: datetime) -> Self:
+        """Payments whose gateway is to be asked for its fees, those that wait longest first."""
+        return self.filter(fees_due_at__lte=now).order_by("fees_due_at")
+
     def receivable(self) -> Self:
         """Payments on account whose money has not come in yet (B26.4)."""
         return self.captured().filter(gateway=ACCOUNT.name, received_at__isnull=True)
@@ -164,6 +168,14 @@ class Payment(FormattedAmountMixin, models.Model):
         null=True, blank=True, help_text="When the authorization expires, if it does."
     )
     captured_at = models.DateTimeField(null=True, blank=True)
+    fee = MoneyField(
+        null=True,
+        blank=True,
+        help_text="What the gateway charges for the payment. Empty: not known yet, or no gateway.",
+    )
+    # When to ask the gateway next for the fees of the payment and its refunds (payments/fees.py).
+    # None if they are known, or not to be expected any more.
+    fees_due_at = models.DateTimeField(null=True, editable=False)
     settled_at = models.DateTimeField(
         "closed at", null=True, blank=True, help_text="Declined, voided or fully refunded."
     )
@@ -233,6 +245,12 @@ class Payment(FormattedAmountMixin, models.Model):
             models.Index(
                 fields=["reservation", "id"], condition=Q(state="voided"), name="payment_void"
             ),
+            # The few payments whose fees are not known yet.
+            models.Index(
+                fields=["fees_due_at"],
+                condition=Q(fees_due_at__isnull=False),
+                name="payment_by_fees_due",
+            ),
             # The few payments that customers still owe.
             models.Index(
                 fields=["reservation"],
@@ -280,3 +298,10 @@ class Payment(FormattedAmountMixin, models.Model):
             if state == PaymentState.REFUNDED:
                 # The gateway can report the refund of a payment before its capture.
                 self.captured_at = self.captured_at or now
+        if state in {PaymentState.CAPTURED, PaymentState.REFUNDED}:
+            self.request_fees(now)
+
+    def request_fees(self, now: datetime) -> None:
+        """Let `reconcile_payments` ask the gateway for the fees; does not save."""
+        if not self.is_manual:
+            self.fees_due_at = now

@@ -48,6 +48,11 @@ class Refund(models.Model):
     reason = models.CharField(max_length=255, blank=True)
     # Only of payments without a gateway: the receipt or slip of the money that staff returned.
     reference = models.CharField(max_length=255, blank=True, default="", db_default="")
+    fee = MoneyField(
+        null=True,
+        blank=True,
+        help_text="What the gateway charges for the refund. Empty: not known yet, or no gateway.",
+    )
     created_at = models.DateTimeField(editable=False)
     done_at = models.DateTimeField(null=True, blank=True)
     # One to one: a refused refund is retried once. If the retry is refused, the retry is retried.
@@ -104,6 +109,11 @@ class Dispute(FormattedAmountMixin, models.Model):
     reference = models.CharField(max_length=255, unique=True)
     amount = MoneyField()
     currency = models.CharField(max_length=3)
+    fee = MoneyField(
+        null=True,
+        blank=True,
+        help_text="What the gateway charges for the dispute. Empty: it has not withdrawn money.",
+    )
     reason = models.CharField(max_length=100, blank=True)
     status = models.CharField(
         max_length=100, help_text="The gateway's own status: needs_response, won, lost, ..."

@@ -11,6 +11,8 @@ from django.db.models import QuerySet
 from accounts.models import User
 from centers.models import MeetingRoom, Service
 from centers.requested_span import resolve_span
+from payments import fees
+from payments.models import Payment
 from reservations import availability, records
 from reservations.booking import approval, cancellation, drafts, taking_payment
 from reservations.booking.checkout import PaymentMethod, check_out
@@ -73,6 +75,8 @@ def create_missing(*, now: dt.datetime, write_line: Callable[[str], object]) -> 
                 # Another run at the same time may have been faster.
                 with suppress(ReservationNotOpen):
                     approval.mark_no_show(missed.pk, now=now)
+    for payment in Payment.objects.with_fees_due(now):
+        fees.fetch_fees(payment, now=now)
 
 
 def are_complete() -> bool:

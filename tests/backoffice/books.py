@@ -56,6 +56,7 @@ class Account:
     received: list[Money] = field(default_factory=list)
     returned: list[Money] = field(default_factory=list)
     lost: list[Money] = field(default_factory=list)
+    dispute_fees: list[Money] = field(default_factory=list)
     # What the gateway refused to refund.
     refused: Decimal = Decimal(0)
     fee: Decimal = Decimal(0)
@@ -77,6 +78,15 @@ class Account:
         """What the customer has paid or owes, less what was or will be returned."""
         given = sum(each.amount for each in self.returned) + self.refused
         return sum((each.amount for each in self.received), Decimal(0)) - given
+
+    @property
+    def gateway_fees(self) -> list[Money]:
+        """2.9 percent and 30 cents of each payment by card, and what the disputes cost."""
+        by_card = [each for each in self.received if each.way == "sandbox"]
+        return self.dispute_fees + [
+            Money(paid.way, round_cents(paid.amount * 29 / 1000) + Decimal("0.30"), paid.at)
+            for paid in by_card
+        ]
 
     def give_back(self, amount: Decimal, *, at: dt.datetime | None) -> None:
         """Return money, the latest payment first. What is not received is credited instead."""
@@ -124,7 +134,7 @@ def _compare_month(accounts: Collection[Account], period: ReportPeriod) -> Itera
         yield f"{period.first}: the lines add up to {sum(lines.values())}, cash is {cash}"
     reported = {tuple(row[:3]): tuple(row[4:]) for row in tables["cash"].rows}
     for cell, sums in _get_expected_cash(accounts, period).items():
-        if reported.pop(cell, (0, 0, 0, 0)) != sums:
+        if reported.pop(cell, (0, 0, 0, 0, 0)) != sums:
             yield f"{cell}: the cash report does not have {sums}"
     if reported:
         yield f"{period.first}: there was no cash of {reported}"
@@ -155,17 +165,18 @@ Cell = tuple[dt.date, str, str]
 
 def _get_expected_cash(
     accounts: Collection[Account], period: ReportPeriod
-) -> dict[Cell, tuple[Decimal, Decimal, Decimal, Decimal]]:
-    """What was received, refunded and lost on each day, and the sum."""
-    cells: dict[Cell, list[Decimal]] = defaultdict(lambda: [Decimal(0)] * 3)
+) -> dict[Cell, tuple[Decimal, ...]]:
+    """What was received, refunded and lost on each day, the gateway's fees, and the sum."""
+    cells: dict[Cell, list[Decimal]] = defaultdict(lambda: [Decimal(0)] * 4)
     for account in accounts:
         zone = account.zone
-        for column, moved in enumerate((account.received, account.returned, account.lost)):
+        columns = (account.received, account.returned, account.lost, account.gateway_fees)
+        for column, moved in enumerate(columns):
             for each in moved:
                 day = each.at and each.at.astimezone(zone).date()
                 if day and each.amount and period.first <= day <= period.last:
                     cells[day, account.center, LABELS[each.way]][column] += each.amount
     return {
-        cell: (received, returned, lost, received - returned - lost)
-        for cell, (received, returned, lost) in cells.items()
+        cell: (received, returned, lost, fees, received - returned - lost - fees)
+        for cell, (received, returned, lost, fees) in cells.items()
     }

@@ -7,7 +7,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from centers.models import Center, MeetingRoom
-from payments import manual_payments, refunds
+from payments import fees, manual_payments, refunds
 from payments.gateway_events import record_dispute
 from payments.gateways.base import GatewayDispute
 from payments.gateways.sandbox_models import SandboxPayment
@@ -68,6 +68,8 @@ class Business:
         for _ in range(count):
             self.now += dt.timedelta(minutes=self.random.randint(1, 20))
             self.random.choice(self.ACTIONS)(self)
+        for payment in Payment.objects.with_fees_due(self.now):
+            fees.fetch_fees(payment, now=self.now)
         self.now = FIRST_DAY + DAY * ((self.now - FIRST_DAY).days + 1)
 
     def choose(self, is_possible: Callable[[Account], bool]) -> Account | None:
@@ -280,8 +282,10 @@ class Business:
                 status=status,
                 opened_at=self.now,
                 is_closed=status != "needs_response",
+                fee=Decimal(15),
             )
             record_dispute(payment, reported, now=self.now)
+        account.dispute_fees.append(Money("sandbox", Decimal(15), self.now))
         if status == "lost":
             account.lost.append(Money("sandbox", payment.amount, self.now))
 

@@ -36,6 +36,8 @@ def test_books_agree_after_random_days_and_find_defects():
         assert "the cash report does not have" in find_all(business)
     with planted(captured.filter(received_at__isnull=False, gateway="account"), received_at=None):
         assert "the cash report does not have" in find_all(business)
+    with planted(captured.filter(fee__gt=0), fee=F("fee") + cent):
+        assert "the cash report does not have" in find_all(business)
     with planted(Refund.objects.filter(state="done"), amount=F("amount") + cent):
         assert "Revenue of the meetings of the period is" in find_all(business)
     booked = Reservation.objects.filter(status="Confirmed", payments__gateway="sandbox")

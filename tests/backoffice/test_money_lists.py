@@ -188,7 +188,7 @@ def export(client, name, **query):
 
 def test_exported_payments_have_customer_center_and_local_times(office, grace):
     room = make_room()
-    payment = paid(ReservationFactory(user=grace, room=room), reference="=1+1")
+    payment = paid(ReservationFactory(user=grace, room=room), reference="=1+1", fee=Decimal("1.75"))
     paid(ReservationFactory(), state="voided", at=NOW - 5 * DAY)
 
     assert len(export(office, "payment")) == 2
@@ -201,6 +201,7 @@ def test_exported_payments_have_customer_center_and_local_times(office, grace):
         "Center": room.center.name,
         "Time zone": "America/Denver",
         "Amount": "50.00",
+        "Fee": "1.75",
         "Currency": "USD",
         "State": "captured",
         "Card": "",
@@ -230,6 +231,7 @@ def test_exported_refunds_have_customer_center_and_local_times(office, grace):
         "Center": room.center.name,
         "Time zone": "America/Denver",
         "Amount": "5.00",
+        "Fee": "",
         "Currency": "USD",
         "State": "refunded manually",
         "Reason": "",

@@ -43,7 +43,7 @@ def captured(row, at, amount=None, gateway="stripe", **fields):
     )
 
 
-def refunded(payment, amount, at, state=RefundState.DONE):
+def refunded(payment, amount, at, state=RefundState.DONE, **fields):
     done_at = None if state == RefundState.STARTED else at
     return Refund.objects.create(
         payment=payment,
@@ -51,6 +51,7 @@ def refunded(payment, amount, at, state=RefundState.DONE):
         state=state,
         created_at=FEBRUARY_DAY,
         done_at=done_at,
+        **fields,
     )
 
 
@@ -160,7 +161,48 @@ def test_payments_on_account_are_cash_when_they_are_received():
         "Cash of the period": "-6.00",
     }
     [row] = tables["way"].rows
-    assert [str(cell) for cell in row] == ["On account", "1", "2.00", "8.00", "0.00", "-6.00"]
+    assert [str(cell) for cell in row] == [
+        *("On account", "1", "2.00", "8.00", "0.00", "0.00", "-6.00")
+    ]
+
+
+def test_fees_reduce_the_cash_on_the_day_of_their_movement():
+    """The fee of a dispute counts when it is closed, also if it is won."""
+    row = meeting("100.00", reduced_by="7.00")
+    payment = captured(row, FEBRUARY_DAY, "107.00", fee="3.00")
+    refunded(payment, "5.00", MARCH_DAY, fee="0.10")
+    refunded(payment, "2.00", MARCH_DAY)  # Its fee is not known yet.
+    for number, (status, closed_at) in enumerate(
+        (("won", MARCH_DAY), ("lost", APRIL_DAY), ("needs_response", None))
+    ):
+        Dispute.objects.create(
+            payment=payment,
+            reference=f"d{number}",
+            amount="100.00",
+            currency="USD",
+            status=status,
+            fee="15.00",
+            opened_at=FEBRUARY_DAY,
+            closed_at=closed_at,
+        )
+
+    report = month_end.build_report(ReportSelection(MARCH))
+
+    tables = {table.key: table for table in report.tables}
+    assert get_lines(tables) == {
+        "Revenue of the meetings of the period": "100.00",
+        DifferenceLine.PAID_BEFORE: "-107.00",
+        DifferenceLine.FEES: "-15.10",
+        "Cash of the period": "-22.10",
+    }
+    [figure] = [each for each in report.figures if each.label == "Fees"]
+    assert (figure.value, figure.note) == ("$15.10", "1 not known yet")
+    assert (
+        get_lines(build(ReportPeriod(dt.date(2027, 2, 1), dt.date(2027, 2, 28))))[
+            DifferenceLine.FEES
+        ]
+        == "-3.00"
+    )
 
 
 def test_every_gateway_has_a_way_of_payment():
@@ -172,7 +214,7 @@ def test_cash_is_attributed_to_the_local_day_the_center_and_the_way():
     late = dt.datetime(2027, 4, 1, 5, 30, tzinfo=dt.UTC)
     denver, auckland = make_room(), make_room(time_zone_id="Pacific/Auckland")
     captured(meeting("1.00", room=auckland), late)
-    payment = captured(meeting("2.00", room=denver), late)
+    payment = captured(meeting("2.00", room=denver), late, fee="0.20")
     refunded(payment, "0.50", late, RefundState.OUTSIDE)
     captured(meeting("4.00", room=denver), late - dt.timedelta(days=1), gateway="sandbox")
 
@@ -180,13 +222,13 @@ def test_cash_is_attributed_to_the_local_day_the_center_and_the_way():
 
     name, days = denver.center.name, (dt.date(2027, 3, 30), dt.date(2027, 3, 31))
     assert [[str(cell) for cell in row] for row in tables["cash"].rows] == [
-        [f"{days[0]}", name, "Card (sandbox)", "1", "4.00", "0.00", "0.00", "4.00"],
-        [f"{days[1]}", name, "Card (Stripe)", "1", "2.00", "0.00", "0.00", "2.00"],
-        [f"{days[1]}", name, "Refunded manually", "0", "0.00", "0.50", "0.00", "-0.50"],
+        [f"{days[0]}", name, "Card (sandbox)", "1", "4.00", "0.00", "0.00", "0.00", "4.00"],
+        [f"{days[1]}", name, "Card (Stripe)", "1", "2.00", "0.00", "0.00", "0.20", "1.80"],
+        [f"{days[1]}", name, "Refunded manually", "0", "0.00", "0.50", "0.00", "0.00", "-0.50"],
     ]
     for key in ("way", "day", "center", "cash"):
-        assert tables[key].total[-1] == Decimal("5.50")
-        assert sum(row[-1] for row in tables[key].rows) == Decimal("5.50")
+        assert tables[key].total[-1] == Decimal("5.30")
+        assert sum(row[-1] for row in tables[key].rows) == Decimal("5.30")
     assert get_lines(tables)[DifferenceLine.PAID_AFTER] == "-1.00"
 
 

@@ -73,6 +73,21 @@ def test_list_refunds_returns_amounts_and_keys(gateway):
     assert all(refund.reference and not refund.failed for refund in listed.values())
 
 
+def test_fees_are_known_after_the_capture(gateway):
+    key, refund = uuid4(), uuid4()
+    authorize(gateway, key)
+    assert gateway.fetch_fees(key).payment is None
+
+    gateway.capture(key)
+    fees = gateway.fetch_fees(key)
+    assert (fees.payment, list(fees.refunds)) == (Decimal("0.59"), [])
+
+    gateway.refund(key=key, refund_key=refund, amount=TEN)
+    fees = gateway.fetch_fees(key)
+    assert fees.payment == Decimal("0.59")
+    assert [(each.key, fee) for each, fee in fees.refunds] == [(refund, 0)]
+
+
 def test_list_payments_returns_those_that_hold_or_held_money(gateway):
     authorized, captured, refunded, voided, declined = keys = [uuid4() for _ in range(5)]
     since = datetime.now(UTC) - timedelta(seconds=5)

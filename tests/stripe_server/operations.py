@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.stripe_server.balance import BalanceOperations
 from tests.stripe_server.cards import BRANDS, get_outcome, split_outcome
 from tests.stripe_server.errors import StripeApiError, card_error, not_found
 from tests.stripe_server.routes import ROUTES, check_parameters, parse_int
@@ -36,11 +37,14 @@ class Mode:
         return [each for each in self.objects.values() if each["object"] == kind]
 
 
-class StripeOperations(SetupOperations):
+class StripeOperations(SetupOperations, BalanceOperations):
     def __init__(self) -> None:
         self.live, self.test = Mode(), Mode()
         # Whether the account may send card numbers itself.
         self.accepts_card_numbers = True
+        # Whether a capture creates its balance transaction at once, and the key may read it.
+        self.settles_at_once = True
+        self.may_read_balance = True
         # Whether all authorizations have expired.
         self.expired = False
         # The `livemode` of new objects; None: the mode of the key.
@@ -82,6 +86,8 @@ class StripeOperations(SetupOperations):
     def render(self, mode: Mode, stored: dict[str, Any], *, expand: Any) -> dict[str, Any]:
         """A copy of an object as the response contains it."""
         copy: dict[str, Any] = json.loads(json.dumps(stored))
+        if not self.may_read_balance and "balance_transaction" in str(expand):
+            raise StripeApiError(403, "The provided key does not have the required permissions")
         for path in expand:
             self.expand(mode, copy, path.split("."))
         return copy
@@ -285,6 +291,7 @@ class StripeOperations(SetupOperations):
                 "amount": intent["amount"],
                 "amount_captured": 0,
                 "amount_refunded": 0,
+                "balance_transaction": None,
                 "captured": False,
                 "currency": intent["currency"],
                 "failure_code": None,
@@ -309,6 +316,8 @@ class StripeOperations(SetupOperations):
         charge = mode.objects[intent["latest_charge"]]
         charge |= {"captured": True, "amount_captured": charge["amount"]}
         charge["payment_method_details"]["card"].pop("capture_before")
+        if self.settles_at_once:
+            self.settle(mode, charge)
         intent |= {
             "status": "succeeded",
             "amount_capturable": 0,
@@ -339,44 +348,6 @@ class StripeOperations(SetupOperations):
                 code="payment_intent_unexpected_state",
                 payment_intent=dict(intent),
             )
-
-    def create_refund(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
-        intent = mode.objects.get(params["payment_intent"])
-        if intent is None:
-            raise not_found("payment_intent", params["payment_intent"], "payment_intent")
-        charge = mode.objects.get(intent["latest_charge"] or "")
-        if charge is None or not charge["captured"]:
-            message = "This PaymentIntent does not have a successful charge to refund."
-            raise StripeApiError(400, message, code="payment_intent_unexpected_state")
-        amount = parse_int(params, "amount")
-        left = charge["amount"] - charge["amount_refunded"]
-        if not left:
-            message = f"Charge {charge['id']} has already been refunded."
-            raise StripeApiError(400, message, code="charge_already_refunded")
-        if not 0 < amount <= left:
-            message = f"Refund amount ({amount}) is greater than unrefunded amount ({left})"
-            raise StripeApiError(400, message, param="amount")
-        charge["amount_refunded"] += amount
-        charge["refunded"] = amount == left
-        return self.store(
-            mode,
-            "re",
-            {
-                "object": "refund",
-                "amount": amount,
-                "charge": charge["id"],
-                "currency": charge["currency"],
-                "metadata": params.get("metadata", {}),
-                "payment_intent": intent["id"],
-                "reason": None,
-                "status": "succeeded",
-            },
-        )
-
-    def list_refunds(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
-        intent = params.get("payment_intent")
-        rows = [r for r in mode.get_all("refund") if intent in {None, r["payment_intent"]}]
-        return self.list_page("/v1/refunds", rows, params)
 
     def list_intents(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
         return self.list_page("/v1/payment_intents", mode.get_all("payment_intent"), params)

@@ -137,12 +137,13 @@ class StripeServer(StripeOperations):
 
     def dispute(self, intent: str, amount: int) -> dict[str, Any]:
         now = int(time.time())
-        return self.store(
+        dispute = self.store(
             self.test,
             "dp",
             {
                 "object": "dispute",
                 "amount": amount,
+                "balance_transactions": [],
                 "charge": self.test.objects[intent]["latest_charge"],
                 "created": now,
                 "currency": self.test.objects[intent]["currency"],
@@ -160,6 +161,9 @@ class StripeServer(StripeOperations):
                 "status": "needs_response",
             },
         )
+        withdrawn = self.create_balance_transaction(self.test, dispute, -amount, 1500)
+        dispute["balance_transactions"].append(withdrawn)
+        return dispute
 
     def event(self, type_: str, about: dict[str, Any]) -> dict[str, Any]:
         return {

@@ -28,6 +28,7 @@ from payments.cards import Card
 from payments.gateways import declines
 from payments.gateways.base import (
     GatewayDispute,
+    GatewayFees,
     GatewayPayment,
     GatewayRefund,
     GatewayRefused,
@@ -41,6 +42,7 @@ from payments.gateways.stripe.client import (
     is_live_key,
     to_minor_units,
 )
+from payments.gateways.stripe.fees import fetch_fees, get_dispute_fee
 from payments.gateways.stripe.intents import (
     EXPAND_CHARGE,
     ON_SESSION_METADATA,
@@ -286,6 +288,10 @@ class StripeGateway(StripeSetupOperations):
         api = create_client(is_live=row.is_live)
         return list_refunds(api, row.intent)
 
+    def fetch_fees(self, key: UUID) -> GatewayFees:
+        row = get_payment_row(key)
+        return fetch_fees(create_client(is_live=row.is_live), row.intent)
+
     def list_payments(self, since: datetime) -> Iterator[tuple[UUID, GatewayPayment]]:
         for key, intent in list_relevant_intents(is_live=self.is_live, since=since):
             store_intent(key, intent.id, is_live=self.is_live)
@@ -313,4 +319,5 @@ class StripeGateway(StripeSetupOperations):
             opened_at=from_timestamp(dispute.created),
             is_closed=dispute.status in {"won", "lost", "warning_closed", "prevented"},
             respond_by=from_timestamp(due) if due else None,
+            fee=get_dispute_fee(dispute),
         )

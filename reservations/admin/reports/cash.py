@@ -2,7 +2,9 @@
 
 This is the cash basis of accounting: a payment counts on the day on which it was captured (on
 account: received), a refund on the day on which it was returned, and a dispute on the day on which
-it was lost. A refund of what is not received is no money: it reduces what is to be received. Days
+it was lost. A refund of what is not received is no money: it reduces what is to be received. The
+fee of the gateway counts with its movement: that of a dispute when it is closed, also if it is won.
+Days
 are local days of the center, which is the one at which the booking is now: if it moves to another
 one, its earlier payments move too, also those of closed months. Amounts are in the deployment's
 currency; those in another are left out, as in the revenue report.
@@ -21,6 +23,7 @@ from django.conf import settings
 from django.db.models import Case, F, Model, Q, QuerySet, Value, When
 
 from centers.span import Span
+from payments.gateways import GATEWAY_CLASSES
 from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
 from payments.models import Dispute, Payment, PaymentState, Refund, RefundState
 from reservations.admin.reports.aggregates import ZERO, SummableMixin
@@ -28,6 +31,7 @@ from reservations.admin.reports.revenue import is_superseded
 from reservations.admin.reports.selection import MAX_GROUPS, ReportSelection, fetch_at_most
 from reservations.booking.integrity.money import effective_refunds
 from roombook import places
+from roombook.money import MoneyField
 
 MANUAL_REFUND = "manual"
 WAYS_OF_PAYMENT = {
@@ -54,6 +58,7 @@ class Movement(NamedTuple):
 
     ``at`` is None if that has not happened yet: a capture or a refund is due, or a payment on
     account is not received. ``is_superseded`` means that another payment paid for the reservation.
+    ``fee`` is None if the gateway's fee is not known yet, or there is no gateway.
     """
 
     kind: MovementKind
@@ -65,7 +70,13 @@ class Movement(NamedTuple):
     way: str
     is_superseded: bool
     amount: Decimal
+    fee: Decimal | None
     at: dt.datetime | None
+
+    @property
+    def is_fee_unknown(self) -> bool:
+        """Whether the gateway charges a fee that is not known yet."""
+        return self.fee is None and self.way in GATEWAY_CLASSES
 
     @property
     def day(self) -> dt.date:
@@ -82,20 +93,25 @@ class CashSums(SummableMixin):
     received: Decimal = ZERO
     refunded: Decimal = ZERO
     disputed: Decimal = ZERO
+    fees: Decimal = ZERO
+    # The number of movements whose fee is not known yet.
+    unknown_fees: int = 0
 
     @property
     def net(self) -> Decimal:
-        return self.received - self.refunded - self.disputed
+        return self.received - self.refunded - self.disputed - self.fees
 
     @classmethod
     def from_movement(cls, movement: Movement) -> "CashSums":
-        if movement.kind == MovementKind.PAYMENT:
-            return cls(payments=1, received=movement.amount)
-        if movement.kind == MovementKind.CREDIT:
-            return cls(received=movement.amount)
-        if movement.kind == MovementKind.REFUND:
-            return cls(refunded=-movement.amount)
-        return cls(disputed=-movement.amount)
+        amount, kind = movement.amount, movement.kind
+        return cls(
+            payments=int(kind == MovementKind.PAYMENT),
+            received=amount if kind in {MovementKind.PAYMENT, MovementKind.CREDIT} else ZERO,
+            refunded=-amount if kind == MovementKind.REFUND else ZERO,
+            disputed=-amount if kind == MovementKind.DISPUTE else ZERO,
+            fees=movement.fee or ZERO,
+            unknown_fees=int(movement.is_fee_unknown),
+        )
 
 
 def fetch_movements(selection: ReportSelection) -> list[Movement]:
@@ -106,7 +122,7 @@ def fetch_movements(selection: ReportSelection) -> list[Movement]:
     return [
         *_fetch(selection, _get_payments(), "", "captured_at", "received_at"),
         *_fetch(selection, _get_refunds(), "payment__", "done_at", "payment__received_at"),
-        *_fetch(selection, _get_lost_disputes(), "payment__", "closed_at"),
+        *_fetch(selection, _get_closed_disputes(), "payment__", "closed_at"),
     ]
 
 
@@ -115,7 +131,7 @@ def _get_payments() -> QuerySet[Payment]:
     at = Case(When(gateway=ACCOUNT.name, then=F("received_at")), default=F("captured_at"))
     return Payment.objects.filter(
         Q(state=PaymentState.AUTHORIZED) | Q(captured_at__isnull=False)
-    ).annotate(kind=Value(MovementKind.PAYMENT), way=F("gateway"), at=at)
+    ).annotate(kind=Value(MovementKind.PAYMENT), way=F("gateway"), moved=F("amount"), at=at)
 
 
 def _get_refunds() -> QuerySet[Refund]:
@@ -129,14 +145,19 @@ def _get_refunds() -> QuerySet[Refund]:
             When(is_credit, then=Value(MovementKind.CREDIT)), default=Value(MovementKind.REFUND)
         ),
         way=Case(When(is_manual, then=Value(MANUAL_REFUND)), default=F("payment__gateway")),
+        moved=F("amount"),
         at=Case(When(is_credit, then=F("payment__received_at")), default=F("done_at")),
     )
 
 
-def _get_lost_disputes() -> QuerySet[Dispute]:
-    return Dispute.objects.filter(status=LOST, closed_at__isnull=False).annotate(
+def _get_closed_disputes() -> QuerySet[Dispute]:
+    """Disputes that were lost, and the fees of the others."""
+    return Dispute.objects.filter(Q(status=LOST) | Q(fee__gt=0), closed_at__isnull=False).annotate(
         kind=Value(MovementKind.DISPUTE),
         way=F("payment__gateway"),
+        moved=Case(
+            When(status=LOST, then=F("amount")), default=Value(ZERO), output_field=MoneyField()
+        ),
         at=F("closed_at"),
     )
 
@@ -161,7 +182,7 @@ def _fetch(
     columns = (
         *("kind", "pk", f"{path}pk", f"{path}room__center_id"),
         *(f"{path}room__center__time_zone_id", f"{path}start"),
-        *("way", "superseded", "amount", "at"),
+        *("way", "superseded", "moved", "fee", "at"),
     )
     of_meetings = rows.filter(selection.filter_reservations(path)).values_list(*columns)
     of_period = rows.filter(
@@ -169,8 +190,8 @@ def _fetch(
     ).values_list(*columns)
     found = fetch_at_most(MAX_GROUPS, of_meetings.union(of_period), TOO_MANY)
     return [
-        Movement._make((kind, *row, amount if kind == MovementKind.PAYMENT else -amount, at))
-        for kind, *row, amount, at in found
+        Movement._make((kind, *row, amount if kind == MovementKind.PAYMENT else -amount, fee, at))
+        for kind, *row, amount, fee, at in found
     ]
 
 

@@ -31,18 +31,19 @@ from reservations.admin.reports.tables import (
 from roombook import money
 
 DESCRIPTION = (
-    "Cash: what was captured, less what was refunded and lost in disputes, on the local days of"
-    " each center, whenever the meetings are. A center's cash is that of the bookings that are"
-    " there now: if a booking moves to another center, its payments move too, also those of earlier"
-    " months. Revenue: meetings that start in the period, whenever they are paid, as in the revenue"
-    " report. In {}, tax included. Every movement of money is in"
-    " one line of the difference, so nothing is unexplained unless the data contradict themselves."
+    "Cash: what was captured, less what was refunded and lost in disputes, and less the fees of the"
+    " gateway, on the local days of each center, whenever the meetings are. A center's cash is that"
+    " of the bookings that are there now: if a booking moves to another center, its payments move"
+    " too, also those of earlier months. Revenue: meetings that start in the period, whenever they"
+    " are paid, as in the revenue report. In {}, tax included. Every movement of money is in one"
+    " line of the difference, so nothing is unexplained unless the data contradict themselves."
 )
 CASH_COLUMNS = (
     ReportColumn("Payments", COUNT, "payments"),
     ReportColumn("Received", MONEY, "received"),
     ReportColumn("Refunded", MONEY, "refunded"),
     ReportColumn("Lost disputes", MONEY, "disputed"),
+    ReportColumn("Fees", MONEY, "fees"),
     ReportColumn("Cash", MONEY, "net"),
 )
 REASON, AMOUNT = ReportColumn("Reason"), ReportColumn("Amount", MONEY)
@@ -68,6 +69,7 @@ def _build_report(selection: ReportSelection) -> tuple[Report, bool]:
     cash = _break_down(selection, sums_by_cell)
     difference = cash.total.net - accrued.total.revenue
     unexplained = difference - found.explained
+    unknown_fees = cash.total.unknown_fees
     tables = [
         _build_difference_table(found, accrued.total.revenue, unexplained, cash.total.net),
         *_build_cash_tables(sums_by_cell, cash),
@@ -82,9 +84,16 @@ def _build_report(selection: ReportSelection) -> tuple[Report, bool]:
         tables.insert(0, _build_unexplained_table(found))
     report = Report(
         figures=[
-            ReportFigure("Cash", money.format_amount(cash.total.net), "received less refunded"),
+            ReportFigure(
+                "Cash", money.format_amount(cash.total.net), "received less refunded and fees"
+            ),
             ReportFigure("Received", money.format_amount(cash.total.received)),
             ReportFigure("Refunded", money.format_amount(cash.total.refunded)),
+            ReportFigure(
+                "Fees",
+                money.format_amount(cash.total.fees),
+                f"{unknown_fees:,} not known yet" if unknown_fees else "",
+            ),
             ReportFigure(
                 "Revenue", money.format_amount(accrued.total.revenue), "of meetings in the period"
             ),

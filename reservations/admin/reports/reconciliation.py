@@ -42,6 +42,7 @@ class DifferenceLine(StrEnum):
     PAID_WITHOUT_BOOKING = "Reservations without revenue: paid in the period"
     REFUNDED_WITHOUT_BOOKING = "Reservations without revenue: refunded in the period"
     DISPUTES = "Disputes lost in the period"
+    FEES = "Fees of the gateway in the period"
 
 
 # The line of refunds that belongs to a line of payments.
@@ -119,6 +120,8 @@ class MovementClassifier:
         span = self.spans[movement.time_zone_id]
         amount, at = movement.amount, movement.at
         is_in_period = at is not None and span.start <= at < span.end
+        if is_in_period and movement.fee:
+            yield DifferenceLine.FEES, -movement.fee
         if movement.kind == MovementKind.DISPUTE:
             if is_in_period:
                 yield DifferenceLine.DISPUTES, amount

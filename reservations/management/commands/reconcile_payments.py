@@ -2,13 +2,13 @@ import datetime as dt
 import logging
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from django.core.management.base import CommandError
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from payments import gateway_events, gateways, one_time_cards, setups, unknown_payments
+from payments import fees, gateway_events, gateways, one_time_cards, setups, unknown_payments
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import (
     InvalidPaymentTransition,
@@ -34,6 +34,8 @@ NO_ANSWER = "no answer"
 SKIPPED = "skipped"
 # After this many calls in a row without an answer, this run does not call the gateway again.
 MAX_UNANSWERED = 2
+# The most payments whose fees one run fetches, each by one or two calls of the gateway.
+MAX_FEES = 100
 # After a restore there can be hundreds of problems, and cron sends the lines of every run.
 MAX_LINES = 50
 
@@ -127,6 +129,8 @@ class Command(RegularJob):
         for_no_booking = self._process_unknown_payments(
             is_complete=since is not None, release=release
         )
+        # Last, because nothing waits for them.
+        self._fetch_fees(payments.with_fees_due(now)[:MAX_FEES])
         self._print_summary(for_no_booking)
 
     def _end_payment_setups(self) -> None:
@@ -140,6 +144,18 @@ class Command(RegularJob):
                 self.unanswered += 1
             except Exception:
                 logger.exception("%s could not be ended.", setup)
+
+    def _fetch_fees(self, payments: Iterable[Payment]) -> None:
+        """Fetch what the gateways charge. What is not known is asked again by a later run."""
+        for payment in payments:
+            if self.unanswered >= MAX_UNANSWERED:
+                return
+            try:
+                fees.fetch_fees(payment, now=timezone.now())
+            except GatewayUnavailable:
+                self.unanswered += 1
+            except Exception:
+                logger.exception("The fees of payment %s could not be fetched.", payment.key)
 
     def _issue_credit_notes(self) -> None:
         count, failed = issue_credit_notes(now=timezone.now())

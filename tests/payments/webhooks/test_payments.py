@@ -142,6 +142,7 @@ def test_new_dispute_is_recorded_and_logged(send, payment, stripe_server, caplog
     assert (dispute.amount, dispute.currency, dispute.reason) == (75, "USD", "fraudulent")
     assert (dispute.status, dispute.closed_at) == ("needs_response", None)
     assert dispute.respond_by - dispute.opened_at == timedelta(days=7)
+    assert dispute.fee == 15
     assert caplog.text.count("disputes 75") == 1
     assert find_problems() == []
 

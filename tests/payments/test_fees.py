@@ -1,0 +1,108 @@
+"""`reconcile_payments` fetches what the gateway charges, and no payment depends on it."""
+
+import datetime as dt
+import io
+from decimal import Decimal
+
+import pytest
+import stripe
+import time_machine
+from django.core.management import call_command
+
+from payments.gateways.sandbox_models import FaultKind, SandboxFault
+from payments.gateways.stripe.fees import get_fee
+from payments.models import Payment, Refund
+from reservations.booking import cancellation
+from tests.factories_reservations import NOW, make_booking
+
+pytestmark = pytest.mark.django_db
+
+MINUTE = dt.timedelta(minutes=1)
+# 2.9 percent of $75.00, and 30 cents.
+FEE = Decimal("2.48")
+NOTHING = "0 payments processed.\n"
+
+
+def reconcile(minutes):
+    """Run the command that many minutes after the booking; return what it printed."""
+    out = io.StringIO()
+    with time_machine.travel(NOW + minutes * MINUTE, tick=False):
+        call_command("reconcile_payments", stdout=out)
+    return out.getvalue()
+
+
+def count_questions(stripe_server):
+    return sum("balance_transaction" in str(each.params) for each in stripe_server.requests)
+
+
+def test_fee_that_is_missing_at_the_capture_is_asked_for_ever_less_often(stripe_server):
+    stripe_server.settles_at_once = False
+    make_booking()
+    assert count_questions(stripe_server) == 0  # A checkout does not wait for it.
+    day = 24 * 60
+
+    asked = []
+    for minute in (1, 2, 3, 4, 5, 8, 9, 60, 61, 120, *range(day, 50 * day, day)):
+        before = count_questions(stripe_server)
+        assert reconcile(minute) == NOTHING
+        if count_questions(stripe_server) > before:
+            asked.append(minute)
+
+    assert asked == [1, 2, 4, 8, 60, 120, *(day * each for each in (1, 2, 4, 8, 16, 32))]
+    assert (Payment.objects.get().fee, Payment.objects.get().fees_due_at) == (None, None)
+
+
+def test_fees_of_a_payment_and_its_refund_are_each_fetched_once(stripe_server):
+    stripe_server.settles_at_once = False
+    reservation = make_booking()
+    reconcile(1)
+    stripe_server.settle(stripe_server.test, stripe_server.charges[0])
+
+    reconcile(2)
+
+    assert Payment.objects.get().fee == FEE
+    questions = count_questions(stripe_server)
+    reconcile(10)
+    assert count_questions(stripe_server) == questions
+
+    cancellation.cancel(reservation.pk, user=reservation.user, now=NOW + 11 * MINUTE)
+    assert Payment.objects.get().fees_due_at is not None
+    reconcile(12)
+    assert (Payment.objects.get().fee, Refund.objects.get().fee) == (FEE, 0)
+    assert Payment.objects.get().fees_due_at is None
+
+
+def test_key_that_may_not_read_balances_captures_and_refunds(stripe_server):
+    stripe_server.may_read_balance = False
+    reservation = make_booking()
+    for minute in range(1, 4):
+        assert reconcile(minute) == NOTHING
+    cancellation.cancel(reservation.pk, user=reservation.user, now=NOW + 5 * MINUTE)
+
+    payment = Payment.objects.get()
+    assert (payment.state, payment.fee) == ("refunded", None)
+    assert len(stripe_server.calls("/capture")) == 1
+    assert len(stripe_server.calls("/v1/refunds")) == 1
+
+
+def test_fee_whose_answer_is_lost_is_asked_for_again():
+    make_booking()
+    SandboxFault.objects.create(operation="fees", kind=FaultKind.TIMEOUT_AFTER, times=1)
+
+    assert reconcile(1) == NOTHING
+    assert Payment.objects.get().fee is None
+    reconcile(2)
+
+    assert Payment.objects.get().fee == FEE
+
+
+@pytest.mark.parametrize(
+    ("currency", "rate", "fee"),
+    [("usd", None, "2.48"), ("eur", 0.9, "2.76"), ("eur", None, None), ("jpy", 150, "1.65")],
+)
+def test_fee_in_the_currency_of_the_balance_is_converted(currency, rate, fee):
+    transaction = stripe.BalanceTransaction.construct_from(
+        {"object": "balance_transaction", "currency": currency, "exchange_rate": rate, "fee": 248},
+        "sk_test",
+    )
+    assert get_fee(transaction, "usd") == (Decimal(fee) if fee else None)
