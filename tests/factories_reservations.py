@@ -13,6 +13,7 @@ from factory.django import DjangoModelFactory
 
 from accounts.models import User
 from centers.models import MeetingRoom
+from payments.models import Payment, PaymentState
 from reservations import models, records
 from reservations.booking import checkout, drafts
 from reservations.models.status import HOLDING_STATUSES, Status
@@ -143,6 +144,29 @@ class ReservationFactory(DjangoModelFactory):
     cancellation_notice_hours = 24
     cancellation_grace_minutes = 15
     created_at = NOW
+
+
+class PaymentFactory(DjangoModelFactory):
+    """A payment of the price, captured unless another state is given. The sandbox has no row."""
+
+    class Meta:
+        model = Payment
+        exclude = ("at",)
+
+    at = NOW
+    reservation = factory.SubFactory(ReservationFactory)
+    gateway = "sandbox"
+    amount = factory.SelfAttribute("reservation.total_cost")
+    currency = "USD"
+    state = PaymentState.CAPTURED
+    lease_until = factory.SelfAttribute("at")
+    created_at = factory.SelfAttribute("at")
+    authorized_at = factory.LazyAttribute(
+        lambda row: row.at if row.captured_at or row.state == PaymentState.AUTHORIZED else None
+    )
+    captured_at = factory.LazyAttribute(
+        lambda row: row.at if row.state in {"captured", "refunded"} else None
+    )
 
 
 class AllowanceFactory(DjangoModelFactory):

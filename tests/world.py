@@ -12,7 +12,6 @@ from django.db import transaction
 from accounts.models import CalendarAddress, CodePurpose, User
 from centers import models as centers
 from payments.gateways.sandbox_models import SandboxPayment
-from payments.models import Payment, PaymentState
 from reservations.booking import drafts
 from reservations.models import (
     Allowance,
@@ -39,7 +38,7 @@ from tests.factories_people import (
     make_email_code,
     make_entered_setup,
 )
-from tests.factories_reservations import ReservationFactory, update_promo_code
+from tests.factories_reservations import PaymentFactory, ReservationFactory, update_promo_code
 from tests.http import post
 
 NOW = dt.datetime(2027, 3, 1, 15, tzinfo=dt.UTC)
@@ -130,14 +129,13 @@ class World:
         )
         reservation = Reservation.objects.get(pk=row.pk)
         until = NOW + dt.timedelta(minutes=15)
-        payment = Payment.objects.create(
+        payment = PaymentFactory(
             reservation=reservation,
-            gateway="sandbox",
             amount=75,
-            currency="USD",
+            state="started",
+            at=NOW,
             lease_until=until,
             action_until=until,
-            created_at=NOW,
         )
         SandboxPayment.objects.create(
             key=payment.key, state="action_required", amount=75, secret=payment.key.hex
@@ -149,16 +147,7 @@ class World:
         LineItem.objects.create(
             reservation=reservation, position=1, type=LineItemType.ROOM, total=75, amount="$75.00"
         )
-        Payment.objects.create(
-            reservation=reservation,
-            gateway="sandbox",
-            amount=75,
-            currency="USD",
-            state=PaymentState.CAPTURED,
-            lease_until=NOW,
-            created_at=NOW,
-            captured_at=NOW,
-        )
+        PaymentFactory(reservation=reservation, at=NOW)
         Seller.objects.create(legal_name="Union Rooms Inc.", legal_address="Denver")
 
     def make_webhook(self) -> WebhookEndpoint:

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 from django.urls import reverse
 
 from accounts.models import CenterRole, OutboxMessage
-from payments.models import Dispute, Payment, Refund, UnknownPayment
+from payments.models import Dispute, Refund, UnknownPayment
 from reservations.models import Allowance, Partner, PromoCode, Receipt, ReceiptSeries, Seller
 from reservations.models.webhooks import WebhookEndpoint
 from reservations.webhooks.events import create_test_event
@@ -17,6 +17,7 @@ from roombook.backoffice.models import AuditEntry
 from tests import factories_centers as make
 from tests.backoffice.role_permissions import MAY
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
+from tests.factories_reservations import PaymentFactory
 from tests.world import NOW
 
 # Rows are those of a center; those that every role sees alike and only who may everywhere changes;
@@ -240,16 +241,10 @@ def rows_of(world):
     )
     both(
         "payments.Payment",
-        lambda center, _: Payment.objects.create(
+        lambda center, _: PaymentFactory(
             reservation=world.reservation if center == a else world.bobs_reservation,
-            gateway="sandbox",
             amount=Decimal(50),
-            currency="USD",
-            state="captured",
-            lease_until=NOW,
-            created_at=NOW,
-            authorized_at=NOW,
-            captured_at=NOW,
+            at=NOW,
         ),
     )
     paid = dict(zip((a, b), rows["payments.Payment"], strict=True))

@@ -6,13 +6,12 @@ import io
 import re
 import zipfile
 from decimal import Decimal
-from uuid import uuid4
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from payments.models import Payment, Refund
+from payments.models import Refund
 from reservations.admin.reports.pages import REPORTS
 from reservations.models.status import Status
 from roombook.imports.resources import RESOURCES
@@ -22,6 +21,7 @@ from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     AllowanceFactory,
     PartnerFactory,
+    PaymentFactory,
     PromoCodeFactory,
     ReservationFactory,
     make_room,
@@ -59,18 +59,7 @@ def create_rows(text, number):
         booked_at=now,
         partner=PartnerFactory(name=text),
     )
-    payment = Payment.objects.create(
-        reservation=reservation,
-        key=uuid4(),
-        gateway="sandbox",
-        amount=Decimal(50),
-        currency="USD",
-        state="captured",
-        lease_until=now,
-        reference=text,
-        created_at=now,
-        captured_at=now,
-    )
+    payment = PaymentFactory(reservation=reservation, reference=text, at=now)
     Refund.objects.create(
         payment=payment, amount=Decimal(5), state="done", created_at=now, done_at=now, reason=text
     )

@@ -4,7 +4,6 @@ import csv
 import datetime as dt
 import io
 from decimal import Decimal
-from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -14,7 +13,13 @@ from django.urls import reverse
 from payments.models import Dispute, Payment, Refund
 from tests.backoffice.counting import queries_of
 from tests.factories_people import SavedCardFactory, UserFactory
-from tests.factories_reservations import NOW, ReservationFactory, make_booking, make_room
+from tests.factories_reservations import (
+    NOW,
+    PaymentFactory,
+    ReservationFactory,
+    make_booking,
+    make_room,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -31,21 +36,8 @@ def listed(office, name, **query):
     return [row.pk for row in response.context["cl"].result_list]
 
 
-def paid(reservation, *, state="captured", at=NOW, reference="", currency="USD", **fields):
-    return Payment.objects.create(
-        reservation=reservation,
-        key=uuid4(),
-        gateway="sandbox",
-        amount=Decimal(50),
-        currency=currency,
-        state=state,
-        reference=reference,
-        lease_until=at,
-        created_at=at,
-        authorized_at=at,
-        captured_at=at,
-        **fields,
-    )
+def paid(reservation, **fields):
+    return PaymentFactory(reservation=reservation, amount=Decimal(50), **fields)
 
 
 def given_back(payment, *, state="done", at=NOW):

@@ -19,6 +19,7 @@ from tests.factories_reservations import (
     NOW,
     START,
     PartnerFactory,
+    PaymentFactory,
     PromoCodeFactory,
     ReservationFactory,
     make_booking,
@@ -46,17 +47,7 @@ def earned(total="108.81", tax="8.81", *, status=Status.COMPLETED, **fields):
 
 
 def paid(row, amount=None, *, state=PaymentState.CAPTURED):
-    return Payment.objects.create(
-        reservation=row,
-        gateway="sandbox",
-        amount=amount or row.total_cost,
-        currency="USD",
-        state=state,
-        lease_until=NOW,
-        created_at=NOW,
-        authorized_at=NOW,
-        captured_at=None if state == PaymentState.AUTHORIZED else NOW,
-    )
+    return PaymentFactory(reservation=row, amount=amount or row.total_cost, state=state)
 
 
 def given_back(payment, amount, state=RefundState.DONE):

@@ -18,7 +18,7 @@ from roombook.backoffice.audit_log import build_entry
 from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.imports.models import Upload
 from tests.factories_people import SavedCardFactory, UserFactory
-from tests.factories_reservations import NOW, ReservationFactory
+from tests.factories_reservations import NOW, PaymentFactory, ReservationFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
@@ -51,17 +51,14 @@ def make_old_data(*, days):
             status=Status.COMPLETED if booked_at else Status.EXPIRED,
         )
         Attendee.objects.create(reservation=reservation, name="Ada", email_address="a@b.example")
-    Payment.objects.create(
+    PaymentFactory(
         reservation=reservation,
-        gateway="sandbox",
         amount=Decimal(1),
-        currency="USD",
         state="voided",
         card_brand="Visa",
         card_last4="4242",
         reference="pay_1",
-        lease_until=then,
-        created_at=then,
+        at=then,
     )
     StripePayment.objects.create(key=uuid.uuid4(), intent="pi_1", is_live=False)
     StripePayment.objects.update(created_at=then)

@@ -37,6 +37,7 @@ from tests.factories_reservations import (
     HOUR,
     NOW,
     START,
+    PaymentFactory,
     ReservationFactory,
     make_booking,
     make_draft,
@@ -125,14 +126,7 @@ def test_account_with_a_booking_ahead_is_in_use(client, ada, token, status):
 
 def test_account_is_in_use_while_money_is_in_doubt_owed_or_contested(client, ada, token):
     reservation = ReservationFactory(user=ada, status=Status.COMPLETED)
-    payment = Payment.objects.create(
-        reservation=reservation,
-        gateway="sandbox",
-        amount=Decimal(100),
-        currency="USD",
-        lease_until=NOW,
-        created_at=NOW,
-    )
+    payment = PaymentFactory(reservation=reservation, amount=Decimal(100), state="started")
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
     Payment.objects.update(state="authorized", authorized_at=NOW)
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)

@@ -17,6 +17,7 @@ from tests.factories_reservations import (
     NOW,
     START,
     AllowanceFactory,
+    PaymentFactory,
     PromoCodeFactory,
     make_booking,
     make_draft,
@@ -196,16 +197,12 @@ def rows(db):
 
 
 def _create_abandoned_change(booking):
-    payment = Payment.objects.create(
+    payment = PaymentFactory(
         reservation=booking,
         reservation_uid=booking.uid,
         purpose="change",
         state="voided",
-        gateway="sandbox",
         amount=25,
-        currency=booking.currency,
-        lease_until=NOW,
-        created_at=NOW,
     )
     return BookingChange.objects.create(
         payment=payment,

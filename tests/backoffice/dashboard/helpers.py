@@ -3,10 +3,10 @@
 import datetime as dt
 from decimal import Decimal
 
-from payments.models import Payment, PaymentState
+from payments.models import PaymentState
 from reservations.admin.dashboard.dashboard import build_dashboard
 from reservations.models.status import Status
-from tests.factories_reservations import HOUR, ReservationFactory
+from tests.factories_reservations import HOUR, PaymentFactory, ReservationFactory
 
 DAY = 24 * HOUR
 # Monday the 15th, 09:00 in Denver.
@@ -28,20 +28,7 @@ def meeting(room, start, hours=1, status=Status.CONFIRMED, **fields):
 
 
 def paid(row, state=PaymentState.CAPTURED, **fields):
-    return Payment.objects.create(
-        **{
-            "reservation": row,
-            "gateway": "sandbox",
-            "amount": row.total_cost,
-            "currency": "USD",
-            "state": state,
-            "lease_until": NOW,
-            "created_at": NOW,
-            "authorized_at": NOW,
-            "captured_at": NOW if state == PaymentState.CAPTURED else None,
-            **fields,
-        }
-    )
+    return PaymentFactory(reservation=row, state=state, at=NOW, **fields)
 
 
 def seen(user):

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, transaction
 
 from centers.models import Center
-from payments.models import Payment, PaymentPurpose, PaymentState, Refund, RefundState
+from payments.models import PaymentPurpose, Refund, RefundState
 from reservations.booking import changes, integrity
 from reservations.booking.cancellation import cancel
 from reservations.booking.change_request import ChangeRequest
@@ -28,6 +28,7 @@ from tests.factories_reservations import (
     MINUTE,
     NOW,
     START,
+    PaymentFactory,
     make_draft,
     make_payment_method,
     make_pending_booking,
@@ -158,18 +159,11 @@ def test_payment_of_a_change_gets_a_receipt_of_the_difference_at_its_own_tax(boo
 
 
 def pay_change(booking, amount, *, state=ChangeState.APPLIED):
-    payment = Payment.objects.create(
+    payment = PaymentFactory(
         reservation=booking,
         reservation_uid=booking.uid,
         purpose=PaymentPurpose.CHANGE,
-        gateway="sandbox",
         amount=Decimal(amount),
-        currency="USD",
-        state=PaymentState.CAPTURED,
-        lease_until=NOW,
-        created_at=NOW,
-        authorized_at=NOW,
-        captured_at=NOW,
     )
     BookingChange.objects.create(
         payment=payment,
