@@ -198,9 +198,10 @@ def test_link_shows_nothing_of_a_payment_with_the_customers_own_card(client, dra
     confirm_payment(SandboxPayment.objects.latest("pk").secret)
     call_command("reconcile_payments")
     booked = follow(client, link)
-    assert f"(reservation {draft.pk})" in booked
-    assert "$" not in booked
-    assert "1111" not in booked
+    booking, number, rest = booked.partition(f"(reservation {draft.pk})")
+    assert number
+    assert "$" not in booking + rest
+    assert "1111" not in booking + rest
 
 
 def test_link_of_a_disabled_account_shows_what_was_begun_but_takes_no_card(client, draft, link):

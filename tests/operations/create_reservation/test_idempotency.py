@@ -155,7 +155,8 @@ def test_neither_key_nor_body_is_stored(client, body):
 
     stored = model_to_dict(SavedResponse.objects.get())
     content = stored.pop("content")
-    assert "4242" not in str(stored) + content
+    # Four digits alone can be a part of a hash.
+    assert "42424242" not in (str(stored) + content).replace(" ", "")
     assert GRACE["EmailAddress"] not in str(stored)
     assert body["Token"] not in str(stored) + content
 
