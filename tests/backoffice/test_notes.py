@@ -4,7 +4,6 @@ import datetime as dt
 import json
 
 import pytest
-import time_machine
 from django.urls import reverse
 
 from accounts.models import User
@@ -21,13 +20,7 @@ from tests.backoffice.reservation_pages import reservation_url
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import HOUR, NOW, make_booking, make_room
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def clock():
-    with time_machine.travel(NOW, tick=False) as traveller:
-        yield traveller
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 
 @pytest.fixture

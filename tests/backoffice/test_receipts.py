@@ -1,27 +1,16 @@
 """The page of a reservation's receipts, the list of all, and the sellers."""
 
 import pytest
-import time_machine
-from django.contrib.auth.models import Group
 from django.core import mail
 from django.urls import reverse
 from django.utils import timezone
 
 from accounts import outbox
-from accounts.models import CenterRole
 from reservations.models import Receipt, Seller
 from reservations.receipts.rendering import render_receipt
-from tests.factories_people import AdministratorFactory, StaffFactory
-from tests.factories_reservations import NOW
 from tests.reservations.receipts.helpers import issue, make_seller, make_taxed_booking
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def clock():
-    with time_machine.travel(NOW, tick=False):
-        yield
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 
 @pytest.fixture
@@ -34,17 +23,10 @@ def page(booking):
     return reverse("admin:reservations_reservation_receipts", args=[booking.pk])
 
 
-def sign_in(client, role=None, center=None):
-    user = StaffFactory() if role else AdministratorFactory()
-    if role:
-        CenterRole.objects.create(user=user, group=Group.objects.get(name=role), center=center)
-    client.force_login(user)
-    return user
-
-
-def test_desk_issues_a_receipt_opens_it_and_sends_it(client, booking, page):
+def test_desk_issues_a_receipt_opens_it_and_sends_it(client, staff, booking, page):
     make_seller()
-    desk = sign_in(client, "Desk", booking.room.center)
+    desk = staff("Desk", booking.room.center)
+    client.force_login(desk)
     detail = reverse("admin:reservations_reservation_change", args=[booking.pk])
     assert f'href="{page}"' in client.get(detail).text
     assert "Issue receipt of $82.50" in client.get(page).text
@@ -69,13 +51,13 @@ def test_desk_issues_a_receipt_opens_it_and_sends_it(client, booking, page):
     assert message.attachments == [("receipt-2027-000001.pdf", opened.content, "application/pdf")]
 
 
-def test_page_says_what_is_missing_without_a_seller(client, booking, page):
-    sign_in(client, "Desk", booking.room.center)
+def test_page_says_what_is_missing_without_a_seller(client, staff, booking, page):
+    client.force_login(staff("Desk", booking.room.center))
     assert "Please ask a manager" in client.get(page).text
     assert "details are missing" in client.post(page, follow=True).text
     assert not Receipt.objects.exists()
 
-    sign_in(client, "Manager", booking.room.center)
+    client.force_login(staff("Manager", booking.room.center))
     form = reverse("admin:reservations_seller_add")
     assert f'href="{form}"' in client.get(page).text
     fields = {"legal_name": "Glenarm Rooms Inc.", "legal_address": "Denver"}
@@ -85,7 +67,7 @@ def test_page_says_what_is_missing_without_a_seller(client, booking, page):
     assert "Issue receipt" in client.get(page).text
 
 
-def test_only_roles_of_the_center_issue_and_see_receipts(client, booking, page):
+def test_only_roles_of_the_center_issue_and_see_receipts(client, staff, booking, page):
     make_seller()
     [receipt] = issue(booking)
     other = make_taxed_booking().room.center
@@ -96,7 +78,7 @@ def test_only_roles_of_the_center_issue_and_see_receipts(client, booking, page):
         ("Manager", other): 404,
     }
     for (role, center), status in cases.items():
-        sign_in(client, role, center)
+        client.force_login(staff(role, center))
         found = [client.get(address).status_code for address in (page, pdf)]
         found.append(client.post(page, {"send": receipt.pk}, follow=True).status_code)
         assert found == [status] * 3, (role, center)
@@ -106,29 +88,27 @@ def test_only_roles_of_the_center_issue_and_see_receipts(client, booking, page):
     assert client.get(pdf).status_code == 302
 
 
-def test_list_finds_a_receipt_by_number_and_reservation_and_changes_none(client, booking):
+def test_list_finds_a_receipt_by_number_and_reservation_and_changes_none(office, booking):
     make_seller()
     [receipt] = issue(booking)
-    sign_in(client)
     listing = reverse("admin:reservations_receipt_changelist")
 
     for term, is_found in ((receipt.number, True), (booking.pk, True), ("2027-000002", False)):
-        shown = client.get(listing, {"q": term}).text
+        shown = office.get(listing, {"q": term}).text
         assert (f"Open PDF of {receipt.number}" in shown) == is_found
     change = reverse("admin:reservations_receipt_change", args=[receipt.pk])
-    assert client.get(change).status_code == 200
-    assert client.post(change, {"number": "X"}).status_code == 403
+    assert office.get(change).status_code == 200
+    assert office.post(change, {"number": "X"}).status_code == 403
     delete = reverse("admin:reservations_receipt_delete", args=[receipt.pk])
-    assert client.post(delete).status_code == 403
+    assert office.post(delete).status_code == 403
 
 
-def test_page_of_an_emptied_receipt_says_so(client, booking, page):
+def test_page_of_an_emptied_receipt_says_so(office, booking, page):
     make_seller()
     [receipt] = issue(booking)
     Receipt.objects.update(content={})
-    sign_in(client)
 
-    assert "need not be kept any longer" in client.get(page).text
+    assert "need not be kept any longer" in office.get(page).text
     pdf = reverse("admin:reservations_receipt_file", args=[booking.pk, receipt.number])
-    assert client.get(pdf).status_code == 404
-    assert client.post(page, {"send": receipt.pk}).status_code == 404
+    assert office.get(pdf).status_code == 404
+    assert office.post(page, {"send": receipt.pk}).status_code == 404

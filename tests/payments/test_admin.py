@@ -20,7 +20,7 @@ from tests.factories_people import (
     StaffFactory,
     UserFactory,
 )
-from tests.payments.test_payments import NOW, ada, captured, reservation, start  # noqa: F401 (fixtures)  # noqa: F401 (fixtures)
+from tests.payments.test_payments import NOW, ada, captured, reservation, start  # noqa: F401 (fixtures)
 
 pytestmark = pytest.mark.django_db
 

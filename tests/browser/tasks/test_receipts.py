@@ -1,17 +1,15 @@
 """A customer wants a receipt: the desk's task in a browser, with as few clicks as possible."""
 
-import io
-
 import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
-from pypdf import PdfReader
 
 from reservations.booking import approval
 from reservations.models import Receipt
 from tests.browser import accessibility, chromium
 from tests.browser.clicks import Clicks
 from tests.browser.day import open_day, request_for, room
+from tests.reservations.receipts.helpers import read_pdf
 
 
 @pytest.mark.parametrize("size", [chromium.DESKTOP, chromium.PHONE], ids=["desktop", "phone"])
@@ -33,7 +31,7 @@ def test_desk_opens_a_receipt_with_two_clicks(desk, live_server, size):
     assert clicks.count == 2
     receipt = Receipt.objects.get()
     shown = page.context.request.get(page.url).body()
-    text = PdfReader(io.BytesIO(shown)).pages[0].extract_text()
+    text = read_pdf(shown)
     assert f"Receipt {receipt.number}" in text
     assert "Roombook Demo Centers Inc." in text
 

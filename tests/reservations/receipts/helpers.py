@@ -45,6 +45,10 @@ def refund(payment: Payment, amount, *, reason="Cancelled", now=NOW):
 
 
 def read_text(receipt: Receipt) -> str:
-    """The text of the PDF, each line of the page a line."""
-    reader = PdfReader(io.BytesIO(render_receipt(receipt)), strict=True)
+    return read_pdf(render_receipt(receipt))
+
+
+def read_pdf(content: bytes) -> str:
+    """The text of a PDF, each line of a page a line."""
+    reader = PdfReader(io.BytesIO(content), strict=True)
     return "\n".join(page.extract_text() for page in reader.pages)
