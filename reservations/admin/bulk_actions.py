@@ -1,6 +1,7 @@
-"""The actions of the reservation list, which take each reservation separately."""
+"""Actions on several reservations, each of which they take separately."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -31,6 +32,45 @@ def _build_bulk_action(name: str, description: str) -> Callable[..., HttpRespons
     return run
 
 
+@dataclass(frozen=True, slots=True)
+class BulkPreview:
+    """The preview of one of several reservations. `target` is sent back with the confirmation."""
+
+    reservation: Reservation
+    preview: ActionPreview
+    target: object = None
+
+    @property
+    def url(self) -> str:
+        return get_reservation_url(self.reservation.pk)
+
+    @property
+    def place_and_time(self) -> str:
+        return format_place_and_time(self.reservation)
+
+
+def build_bulk_context(
+    action: Action,
+    previews: Sequence[BulkPreview],
+    *,
+    submitted: Iterable[tuple[str, str]],
+    back_url: str,
+) -> dict[str, object]:
+    """The context of bulk_action.html, apart from its title. The first preview may have an e-mail.
+
+    ``submitted`` is sent again with the confirmation.
+    """
+    return {
+        "action": action,
+        "previews": previews,
+        "possible": sum(not each.preview.problems for each in previews),
+        "email": next((each.preview.email for each in previews), None),
+        "submitted": submitted,
+        "checkbox_name": ACTION_CHECKBOX_NAME,
+        "back_url": back_url,
+    }
+
+
 class BulkActionsMixin(ModelAdminBase):
     """The list actions of the ModelAdmin. Comes before ModelAdmin in the bases."""
 
@@ -52,26 +92,18 @@ class BulkActionsMixin(ModelAdminBase):
             for reservation in reservations:
                 _execute(request, action, reservation, staff)
             return None
-        previews = [_build_preview(action, each, staff) for each in reservations]
+        previews = [BulkPreview(each, _preview(action, each, staff)) for each in reservations]
         title = action.title if len(previews) == 1 else action.title.replace("this", "each")
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": title,
-            "action": action,
-            "submitted": [("action", request.POST["action"])],
-            "previews": [
-                {
-                    "reservation": reservation,
-                    "url": get_reservation_url(reservation.pk),
-                    "place_and_time": format_place_and_time(reservation),
-                    "preview": preview,
-                }
-                for reservation, preview in zip(reservations, previews, strict=True)
-            ],
-            "possible": sum(not each.problems for each in previews),
-            "checkbox_name": ACTION_CHECKBOX_NAME,
-            "back_url": reverse("admin:reservations_reservation_changelist"),
+            **build_bulk_context(
+                action,
+                previews,
+                submitted=[("action", request.POST["action"])],
+                back_url=reverse("admin:reservations_reservation_changelist"),
+            ),
         }
         return TemplateResponse(request, "admin/reservations/bulk_action.html", context)
 
@@ -89,7 +121,7 @@ def _execute(request: HttpRequest, action: Action, reservation: Reservation, sta
     )
 
 
-def _build_preview(action: Action, reservation: Reservation, staff: User) -> ActionPreview:
+def _preview(action: Action, reservation: Reservation, staff: User) -> ActionPreview:
     if refusal := _get_refusal(action, reservation, staff):
         return ActionPreview(problems=[refusal])
     request = ActionRequest(reservation, by=staff, now=timezone.now(), has_email=False)

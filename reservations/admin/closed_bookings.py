@@ -24,7 +24,8 @@ from accounts import roles
 from accounts.models import User
 from centers.models import Closure
 from reservations.admin.actions import ACTIONS
-from reservations.admin.actions.base import Action, ActionPreview, ActionRequest
+from reservations.admin.actions.base import Action, ActionRequest
+from reservations.admin.bulk_actions import BulkPreview, build_bulk_context
 from reservations.admin.formatting import (
     format_customer,
     format_place_and_time,
@@ -174,15 +175,10 @@ class ClosedBookingPages:
         else:
             previews = _preview_cancellations(bookings, form, staff, now)
         title = "Move each booking?" if is_move else "Cancel each booking?"
-        context = {
-            "action": action,
-            "previews": previews,
-            "possible": sum(not each["preview"].problems for each in previews),
-            "email": next((each["preview"].email for each in previews), None),
-            "submitted": [(name, request.POST.get(name, "")) for name in ("do", *form.fields)],
-            "checkbox_name": ACTION_CHECKBOX_NAME,
-            "back_url": request.get_full_path(),
-        }
+        submitted = [(name, request.POST.get(name, "")) for name in ("do", *form.fields)]
+        context = build_bulk_context(
+            action, previews, submitted=submitted, back_url=request.get_full_path()
+        )
         return self._render(request, "bulk_action.html", title, context)
 
 
@@ -225,9 +221,9 @@ def _describe_closures(bookings: Iterable[Reservation]) -> dict[int, list[str]]:
 
 def _preview_cancellations(
     bookings: Sequence[Reservation], form: ClosedBookingsForm, staff: User, now: dt.datetime
-) -> list[dict[str, Any]]:
+) -> list[BulkPreview]:
     """Preview each; the first one has its e-mail."""
-    previews: list[dict[str, Any]] = []
+    previews: list[BulkPreview] = []
     for booking in bookings:
         request = ActionRequest(
             booking,
@@ -236,13 +232,13 @@ def _preview_cancellations(
             data=form.cancellation_data,
             has_email=not previews,
         )
-        previews.append(_describe(booking, ACTIONS["cancel"].preview(request)))
+        previews.append(BulkPreview(booking, ACTIONS["cancel"].preview(request)))
     return previews
 
 
 def _preview_moves(
     bookings: Sequence[Reservation], form: ClosedBookingsForm, staff: User, now: dt.datetime
-) -> list[dict[str, Any]]:
+) -> list[BulkPreview]:
     has_other_times = form.cleaned_data["move_to"] == "time"
     previews, taken = [], list[RelocationTarget]()
     for booking in bookings:
@@ -251,17 +247,8 @@ def _preview_moves(
         )
         if target is not None:
             taken.append(target)
-        previews.append({**_describe(booking, preview), "target": target})
+        previews.append(BulkPreview(booking, preview, target))
     return previews
-
-
-def _describe(booking: Reservation, preview: ActionPreview) -> dict[str, Any]:
-    return {
-        "reservation": booking,
-        "url": get_reservation_url(booking.pk),
-        "place_and_time": format_place_and_time(booking),
-        "preview": preview,
-    }
 
 
 def _execute(
