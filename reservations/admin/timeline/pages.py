@@ -38,6 +38,8 @@ VIEW_PERMISSIONS = (roles.VIEW_RESERVATION, roles.CHANGE_RESERVATION)
 LAST_CENTER = "timeline_center"
 DAY, WEEK = dt.timedelta(days=1), dt.timedelta(days=7)
 
+CenterTimeline = CenterDayTimeline | CenterWeekTimeline
+
 LEGEND = [(status.value, sign, status.label) for status, sign in STATUS_SIGNS.items()]
 
 
@@ -59,41 +61,39 @@ class TimelinePages:
 
     def show_day(self, request: HttpRequest) -> HttpResponseBase:
         """The rooms of a center on a day. Without parameters the last center, today."""
-        roles.require_permission(request, *VIEW_PERMISSIONS)
-        center = _get_center(request)
-        if center is None:
-            return self._render(request, None, {"title": "Timeline"})
-        options = _get_options(request, center)
-        day = _get_day(request, options.now.astimezone(center.zone).date())
-        axis = geometry.build_axis(day, center.zone)
-        context = {
-            "title": f"{center.name}, {dates.format_day(day)}",
-            "form": CenterDayForm(_get_visible_centers(request), center, day),
-            **_describe_page(center, day, options, "day"),
-        }
-        timeline = CenterDayTimeline(center, axis, options) if axis else None
-        return self._render(request, timeline, context)
+        return self._show_center(request, is_week=False)
 
     def show_center_week(self, request: HttpRequest) -> HttpResponseBase:
         """The rooms of a center on the days of a week, from Monday on."""
+        return self._show_center(request, is_week=True)
+
+    def _show_center(self, request: HttpRequest, *, is_week: bool) -> HttpResponseBase:
         roles.require_permission(request, *VIEW_PERMISSIONS)
-        center = _get_center(request)
+        centers = _get_visible_centers(request)
+        center = _get_center(request, centers)
         if center is None:
             return self._render(request, None, {"title": "Timeline"})
         options = _get_options(request, center)
-        day = _get_day(request, options.now.astimezone(center.zone).date())
-        context = {
-            "title": _format_week(center.name, day),
-            "form": CenterWeekForm(_get_visible_centers(request), center, day),
-            **_describe_page(center, day, options, "center-week"),
-        }
-        return self._render(request, CenterWeekTimeline(center, _get_monday(day), options), context)
+        day = _get_day(request, center, options)
+        timeline: CenterTimeline | None
+        if is_week:
+            title = _format_week(center.name, day)
+            form: CenterDayForm = CenterWeekForm(centers, center, day)
+            timeline = CenterWeekTimeline(center, _get_monday(day), options)
+        else:
+            title = f"{center.name}, {dates.format_day(day)}"
+            form = CenterDayForm(centers, center, day)
+            axis = geometry.build_axis(day, center.zone)
+            timeline = CenterDayTimeline(center, axis, options) if axis else None
+        view = "center-week" if is_week else "day"
+        context = {"title": title, "form": form, **_describe_page(center, day, options, view)}
+        return self._render(request, timeline, context)
 
     def show_room_week(self, request: HttpRequest) -> HttpResponseBase:
         """A room on the days of a week, from Monday on."""
         room = _get_room(request)
         options = _get_options(request, room.center)
-        day = _get_day(request, options.now.astimezone(room.center.zone).date())
+        day = _get_day(request, room.center, options)
         context = {
             "title": _format_week(room.name, day),
             "form": RoomWeekForm(room.center.rooms.order_by("name", "pk"), room, day),
@@ -105,7 +105,7 @@ class TimelinePages:
     def _render(
         self,
         request: HttpRequest,
-        timeline: CenterDayTimeline | CenterWeekTimeline | RoomWeekTimeline | None,
+        timeline: CenterTimeline | RoomWeekTimeline | None,
         context: dict[str, Any],
     ) -> HttpResponseBase:
         """The page. Its script gets the rows only, or 304 if it shows the same already."""
@@ -174,9 +174,9 @@ def _get_visible_centers(request: HttpRequest) -> QuerySet[Center]:
     return Center.objects.filter(roles.get_center_filter(request.user, VIEW_PERMISSIONS, ""))
 
 
-def _get_center(request: HttpRequest) -> Center | None:
+def _get_center(request: HttpRequest, centers: QuerySet[Center]) -> Center | None:
     """The center of the query; without one the last that the user has seen, or the first."""
-    centers = _get_visible_centers(request).prefetch_related("opening_hours", "rooms")
+    centers = centers.prefetch_related("opening_hours", "rooms")
     if not request.GET.get("center"):
         last = centers.filter(pk=request.session.get(LAST_CENTER, 0)).first()
         return last or centers.order_by("rank", "name_folded", "pk").first()
@@ -207,7 +207,9 @@ def _get_room(request: HttpRequest) -> MeetingRoom:
     return room
 
 
-def _get_day(request: HttpRequest, today: dt.date) -> dt.date:
+def _get_day(request: HttpRequest, center: Center, options: TimelineOptions) -> dt.date:
+    """The day of the query; today at the center if there is none, or no valid one."""
+    today = options.now.astimezone(center.zone).date()
     text = request.GET.get("date")
     if not text:
         return today
@@ -248,9 +250,6 @@ def _describe_page(
     """The context of a page; ``view`` is day, center-week or room-week."""
     noon = dt.datetime.combine(day, dt.time(12), tzinfo=center.zone)
     unit, step, this = ("day", DAY, "Today") if view == "day" else ("week", WEEK, "This week")
-    no_rows = "This center has no active rooms."
-    if view == "day" and geometry.build_axis(day, center.zone) is None:
-        no_rows = "This day does not exist in the time zone of the center."
     return {
         "center": center,
         "day": day,
@@ -258,7 +257,6 @@ def _describe_page(
         "whole_day": options.whole_day,
         "view": view,
         "heading": "Day" if view == "room-week" else "Room",
-        "no_rows": no_rows,
         "day_links": [
             (f"Previous {unit}", "chevron_left", day - step),
             (this, "", options.now.astimezone(center.zone).date()),
