@@ -67,7 +67,7 @@ def find_alternatives(search: AlternativeSearch, *, limit: int) -> list[Alternat
     Other rooms of the center that are as large; the room itself at other times; as large rooms of
     other centers nearby, unless a service is selected, because services belong to a center.
     """
-    found = chain(_find_other_rooms(search), _find_other_times(search), _find_other_centers(search))
+    found = chain(find_at_center(search, has_other_times=True), _find_other_centers(search))
     return list(islice(found, limit))
 
 

@@ -4,11 +4,13 @@ import datetime as dt
 
 from babel.dates import get_timezone_name
 from django.conf import settings
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils.html import format_html
 
+from accounts.models import User
 from centers.models import Center
-from reservations.models import Reservation
+from reservations.models import ChosenService, Reservation
 from reservations.models.status import Status
 from roombook import dates
 
@@ -23,6 +25,21 @@ def format_customer(reservation: Reservation) -> str:
     """The name of the customer without their address, for everybody who sees reservations."""
     user = reservation.user
     return user.get_full_name() or user.company_name or f"Customer {user.pk}"
+
+
+def format_staff(user: User) -> str:
+    """The name of a member of staff, or the e-mail address."""
+    return user.get_full_name() or user.email
+
+
+def format_service(service: ChosenService) -> str:
+    """A service of a booking with its amounts: ``Lunch buffet, 4 pieces, 1.5 h``"""
+    parts = [service.service.name]
+    if service.quantity is not None:
+        parts.append(f"{service.quantity} piece{pluralize(service.quantity)}")
+    if service.duration_hours is not None:
+        parts.append(f"{service.duration_hours.normalize():f} h")
+    return ", ".join(parts)
 
 
 def format_time_span(reservation: Reservation) -> str:

@@ -13,6 +13,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from accounts import customer_access, roles
 from accounts.models import User
 from reservations.admin.actions.base import format_error
+from reservations.admin.formatting import format_staff
 from reservations.booking import notes
 from reservations.models import Note, Reservation
 from reservations.models.note import MAX_LENGTH
@@ -134,7 +135,7 @@ def _describe_note(
     is_customers_page = isinstance(subject, User)
     return NoteEntry(
         note=note,
-        author=note.author.get_full_name() or note.author.email,
+        author=format_staff(note.author),
         reservation_id=note.reservation_id if is_customers_page else None,
         is_about_customer=note.customer_id is not None and not is_customers_page,
         can_delete=notes.can_delete(note, user, now=now),

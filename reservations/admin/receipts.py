@@ -1,6 +1,5 @@
 """Receipts in the back office: the page of a reservation's receipts, the list, and the sellers."""
 
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
@@ -16,21 +15,22 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts import roles
 from accounts.admin.center_scope import CenterOrAllMixin, CenterScopedMixin
+from accounts.models import User
 from reservations.admin.formatting import format_datetime, get_reservation_url
+from reservations.admin.reservation_page import ReservationPageMixin
 from reservations.models import Receipt, Reservation, Seller
 from reservations.receipts import sending
 from reservations.receipts.issuing import get_amount_without_receipt, issue_documents
 from reservations.receipts.rendering import build_pdf_response
 from roombook import money
 from roombook.backoffice.model_admin import LocalTimeMixin, ModelAdmin, ReadOnlyMixin
-from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.backoffice.widgets import AutocompleteFilter
 from roombook.errors import ReceiptNotAvailable
 from roombook.ids import parse_id
 
 
-class ReceiptPagesMixin(ModelAdminBase):
-    """The receipts of a reservation. Comes before ModelAdmin in the bases of its admin."""
+class ReceiptPagesMixin(ReservationPageMixin):
+    """The receipts of a reservation, next to its page. Comes before ModelAdmin in the bases."""
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
@@ -76,14 +76,13 @@ class ReceiptPagesMixin(ModelAdminBase):
         return build_pdf_response(receipt, is_download=False)
 
     def _get_permitted(self, request: HttpRequest, object_id: str, permission: str) -> Reservation:
-        rows = self.get_queryset(request).select_related("user", "room__center")
-        reservation: Reservation | None = rows.filter(pk=parse_id(object_id) or 0).first()
+        reservation = self.get_reservation(request, object_id)
         if reservation is None:
             raise Http404
         self._require(request, reservation, permission)
         return reservation
 
-    def _require(self, request: HttpRequest, reservation: Reservation, permission: str) -> Any:
+    def _require(self, request: HttpRequest, reservation: Reservation, permission: str) -> User:
         staff = roles.get_staff(request)
         if not roles.has_permission(staff, permission, reservation.room.center_id):
             raise PermissionDenied

@@ -9,7 +9,6 @@ from accounts.admin.center_scope import CenterScopedMixin
 from reservations.admin.bulk_actions import BulkActionsMixin
 from reservations.admin.receipts import ReceiptPagesMixin
 from reservations.admin.reservation_list import ReservationListMixin
-from reservations.admin.reservation_page import ReservationPageMixin
 from reservations.admin.urls import get_urls
 from reservations.models import Reservation
 from roombook.backoffice.model_admin import ModelAdmin
@@ -20,7 +19,6 @@ class ReservationAdmin(
     ReservationListMixin,
     BulkActionsMixin,
     ReceiptPagesMixin,
-    ReservationPageMixin,
     CenterScopedMixin,
     ModelAdmin,
 ):

@@ -20,6 +20,8 @@ from reservations.admin.actions import get_available_actions
 from reservations.admin.formatting import (
     format_datetime,
     format_place_and_time,
+    format_service,
+    format_staff,
     format_time_span,
     format_time_zone,
     render_status_badge,
@@ -78,7 +80,7 @@ def build_summary_context(
             _describe_booking(reservation, user, now, can_see_customer=can_see_customer)
         ),
         "total": money.format_amount(reservation.total_cost),
-        "services": list(services),
+        "services": [format_service(each) for each in services],
         "can_see_customer": can_see_customer,
     }
 
@@ -174,15 +176,13 @@ def _describe_refund_override(reservation: Reservation) -> Iterator[ReservationD
     for override in overrides:
         given = money.format_amount(override.refund)
         policy = money.format_amount(override.policy_refund)
-        by = override.by.get_full_name() or override.by.email
-        yield ReservationDetail(
-            "Refund by decision", f"{given} instead of {policy}, by {by}: {override.reason}"
-        )
+        text = f"{given} instead of {policy}, by {format_staff(override.by)}: {override.reason}"
+        yield ReservationDetail("Refund by decision", text)
 
 
 def _get_creator(reservation: Reservation) -> str:
     by = reservation.created_by
-    return (by.get_full_name() or by.email) if by else "the customer"
+    return format_staff(by) if by else "the customer"
 
 
 def _describe_discounts(reservation: Reservation) -> Iterator[ReservationDetail]:
@@ -197,8 +197,7 @@ def _describe_discounts(reservation: Reservation) -> Iterator[ReservationDetail]
         text = f"{use.hours} h, {money.format_amount(use.discount)} off"
         yield ReservationDetail(use.allowance.description, text)
     for adjustment in reservation.price_adjustments.select_related("by").order_by("pk"):
-        by = adjustment.by.get_full_name() or adjustment.by.email
-        text = f"{money.format_amount(adjustment.amount)}, by {by}"
+        text = f"{money.format_amount(adjustment.amount)}, by {format_staff(adjustment.by)}"
         yield ReservationDetail(f"Adjustment: {adjustment.reason}", text)
 
 
@@ -248,7 +247,7 @@ def _get_author(entry: AuditEntry, reservation: Reservation) -> str:
         return entry.actor_email or "automatically"
     if entry.actor_id == reservation.user_id:
         return "the customer"
-    return entry.actor.get_full_name() or entry.actor.email
+    return format_staff(entry.actor)
 
 
 def _format_value(reservation: Reservation, name: str, value: str | None) -> str:

@@ -52,7 +52,7 @@ class ReservationPageMixin(ModelAdminBase):
         )
         return [action_url, notes_url, *super().get_urls()]
 
-    def _get_reservation(self, request: HttpRequest, object_id: str) -> Reservation | None:
+    def get_reservation(self, request: HttpRequest, object_id: str) -> Reservation | None:
         """The reservation with that id, if the user may see it."""
         rows = self.get_queryset(request).select_related(
             *("room__center", "room__rate", "user", "promo_code", "partner", "created_by")
@@ -71,7 +71,7 @@ class ReservationPageMixin(ModelAdminBase):
 
         There is no form: each action has a page of its own.
         """
-        reservation = self._get_reservation(request, object_id)
+        reservation = self.get_reservation(request, object_id)
         if reservation is None:
             return redirect_not_found(request)
         if not self.has_view_permission(request, reservation):
@@ -95,7 +95,7 @@ class ReservationPageMixin(ModelAdminBase):
 
     def notes_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Add or delete a note about the reservation."""
-        reservation = self._get_reservation(request, object_id)
+        reservation = self.get_reservation(request, object_id)
         if reservation is None:
             raise Http404
         url = get_reservation_url(reservation.pk)
@@ -103,7 +103,7 @@ class ReservationPageMixin(ModelAdminBase):
 
     def action_view(self, request: HttpRequest, object_id: str, name: str) -> HttpResponse:
         """Show the preview of an action. Once it is confirmed, execute it."""
-        action, reservation = ACTIONS.get(name), self._get_reservation(request, object_id)
+        action, reservation = ACTIONS.get(name), self.get_reservation(request, object_id)
         if action is None or reservation is None:
             raise Http404
         staff, now = roles.get_staff(request), timezone.now()

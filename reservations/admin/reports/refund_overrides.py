@@ -2,7 +2,7 @@
 
 from django.conf import settings
 
-from reservations.admin.formatting import format_time_span
+from reservations.admin.formatting import format_staff, format_time_span
 from reservations.admin.reports.selection import MAX_GROUPS, ReportSelection, fetch_at_most
 from reservations.admin.reports.tables import MONEY, ReportColumn, ReportTable
 from reservations.models import RefundOverride
@@ -35,7 +35,7 @@ def build_refund_override_table(selection: ReportSelection) -> ReportTable:
             each.reservation.room.center.name,
             format_time_span(each.reservation),
             each.reason,
-            each.by.get_full_name() or each.by.email,
+            format_staff(each.by),
             each.policy_refund,
             each.refund,
         )

@@ -11,7 +11,6 @@ from enum import IntEnum
 from itertools import groupby
 
 from django.db.models import Q
-from django.template.defaultfilters import pluralize
 
 from accounts import customer_access, roles
 from accounts.models import User
@@ -19,11 +18,11 @@ from centers.models import Center
 from centers.span import Span, get_local_midnight
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action
-from reservations.admin.formatting import format_customer, format_time_zone
+from reservations.admin.formatting import format_customer, format_service, format_time_zone
 from reservations.admin.overruns import get_overrun_urls
 from reservations.admin.reports.periods import DAY, filter_by_local_span
 from reservations.booking.balances import get_unpaid_amounts
-from reservations.models import ChosenService, Reservation
+from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates, money, places
 
@@ -193,7 +192,7 @@ def _describe_arrivals(rows: list[Reservation], user: User, now: dt.datetime) ->
             customer_id=row.user_id if can_see_customer else None,
             phone=row.user.phone_number if can_see_customer else "",
             unpaid=money.format_amount(unpaid[row.pk]) if row.pk in unpaid else "",
-            services=[_describe_service(each) for each in row.chosen_services.all()],
+            services=[format_service(each) for each in row.chosen_services.all()],
             checked_in=f"{arrived.astimezone(center.zone):%H:%M}" if arrived else "",
             actions=list(_find_actions(row, user, now)),
             overrun_url=overrun_urls.get(row.pk, ""),
@@ -217,12 +216,3 @@ def _find_actions(row: Reservation, user: User, now: dt.datetime) -> Iterator[Ac
         is_possible = action.is_available(row, now=now) and action.is_permitted(user, row)
         if is_possible and action.is_immediate_for(row, now=now):
             yield action
-
-
-def _describe_service(service: ChosenService) -> str:
-    parts = [service.service.name]
-    if service.quantity is not None:
-        parts.append(f"{service.quantity} piece{pluralize(service.quantity)}")
-    if service.duration_hours is not None:
-        parts.append(f"{service.duration_hours.normalize():f} h")
-    return ", ".join(parts)
