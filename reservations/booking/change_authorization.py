@@ -80,7 +80,7 @@ def _apply(
         raise ReservationNotOpen(CHANGED_MEANWHILE)
     _resolve(change, ChangeState.APPLIED, now=now)
     result = replace(result, charge=payment.amount)
-    way = f"({describe_card(payment)})"
+    way = describe_card(payment)
     change_steps.record(result, former=former, way=way, by=change.by, now=now)
 
 

@@ -291,7 +291,7 @@ def record(
 ) -> None:
     """Record the change in the history, and write to the customer of a booking.
 
-    `former` has the values before the change. `way` says how the difference was paid.
+    `former` has the values before the change. `way` says how a difference was paid.
     """
     reservation, old, new = result.reservation, result.old, result.new
     has_moved = old.room.center_id != new.room.center_id
@@ -300,7 +300,7 @@ def record(
         old_room += f" (center {old.room.center_id})"
         new_room += f" (center {new.room.center_id})"
     waived = f"{money.format_amount(result.waived)}: {waiver}" if result.waived else None
-    charge = f"{money.format_amount(result.charge)} {way}".strip() if result.charge else None
+    charge = f"{money.format_amount(result.charge)} ({way})" if result.charge else None
     changes = {
         "room": (old_room, new_room),
         "start": (old.start, new.start),

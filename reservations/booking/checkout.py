@@ -11,8 +11,8 @@ transactions, each followed by a gateway call:
 4. The gateway captures the amount. If that fails, the capture stays due.
 
 If a worker dies in between, the client's retry or the command `reconcile_payments` resolves the
-payment once its lease has expired (payment_recovery.py). docs/architecture.md says what happens
-after a crash at each step.
+payment once its lease has expired (payment_recovery.py). docs/checkout.md says what happens after a
+crash at each step.
 """
 
 import datetime as dt

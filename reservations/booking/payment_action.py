@@ -7,7 +7,7 @@ from accounts.models import User
 from payments import gateways, lifecycle
 from payments.models import Payment
 from reservations.booking.claims import get_own_reservation
-from reservations.booking.payment_recovery import finish_checkout
+from reservations.booking.payment_recovery import finish_payment
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def get_payment_action(
     if payment is None or payment.action_until is None:
         return reservation.status, None
     result = lifecycle.fetch_gateway_status(payment, now=now)
-    finish_checkout(payment, result, now=now)
+    finish_payment(payment, result, now=now)
     if result.action is None:
         return get_own_reservation(reservation_id, user).status, None
     return reservation.status, PaymentAction(

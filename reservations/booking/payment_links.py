@@ -83,8 +83,9 @@ def send_link(draft: Reservation, *, base_url: str, by: User, now: dt.datetime) 
 def get_end(draft: Reservation, *, now: dt.datetime) -> dt.datetime:
     """Return the time until which a link that is sent now can be paid: the longest hold."""
     latest = hold_extension.get_latest_hold_end(draft, now=now)
-    is_held = draft.hold_until is not None and draft.is_held_at(now)
-    return max(latest, draft.hold_until) if is_held and draft.hold_until else latest
+    if draft.hold_until is None or not draft.is_held_at(now):
+        return latest
+    return max(latest, draft.hold_until)
 
 
 def find_link(secret: str) -> PaymentLink | None:

@@ -86,10 +86,10 @@ def resolve_payment(payment: Payment, *, calls_off: bool = False, now: dt.dateti
     A payment that still waits for its customer is not changed.
     """
     result = lifecycle.fetch_gateway_status(payment, calls_off=calls_off, now=now)
-    return finish_checkout(payment, result, now=now)
+    return finish_payment(payment, result, now=now)
 
 
-def finish_checkout(payment: Payment, result: GatewayPayment, *, now: dt.datetime) -> Payment:
+def finish_payment(payment: Payment, result: GatewayPayment, *, now: dt.datetime) -> Payment:
     """Apply the gateway's answer to an unresolved payment, and execute what is due."""
     if result.state == "action_required" and payment.action_until is not None:
         # It still waits for its customer, and there is no need to lock the room.

@@ -143,7 +143,7 @@ def reschedule(
     price_changes.require_expected("price", result.new_total, expected=expected_total)
     way = ""
     if taken is not None and result.difference > 0 and reservation.status == Status.CONFIRMED:
-        way = f"({MANUAL_GATEWAYS[taken.gateway].label})"
+        way = MANUAL_GATEWAYS[taken.gateway].label
         result = _take_difference(result, former, taken, by=by, now=now)
     result, payments = refund_difference(result, now=now)
     change_steps.record(result, former=former, waiver=waiver, way=way, by=by, now=now)

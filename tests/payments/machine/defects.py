@@ -174,7 +174,7 @@ def book_after_the_start_of_the_meeting(original, payment, result, *, now, **kwa
 def trust_the_webhook_without_asking(original, payment, *, now):
     if payment.state != PaymentState.STARTED or payment.action_until is None:
         return original(payment, now=now)
-    payment_recovery.finish_checkout(payment, forge(payment, "authorized"), now=now)
+    payment_recovery.finish_payment(payment, forge(payment, "authorized"), now=now)
     return payment
 
 
