@@ -188,6 +188,8 @@ def _change(
     )
     if isinstance(begun, ChangeOutcome):
         return begun
+    if isinstance(begun, CardDeclined):
+        raise begun
     return _pay(begun, customer_is_present=not is_by_staff, now=now)
 
 
@@ -205,8 +207,12 @@ def _begin(
     by: User,
     is_by_staff: bool,
     now: dt.datetime,
-) -> tuple[ChangeOutcome | PendingDifference, list[Payment]]:
-    """Apply a change that costs no more, or create the payment of its difference."""
+) -> tuple[ChangeOutcome | PendingDifference | CardDeclined, list[Payment]]:
+    """Apply a change that costs no more, or create the payment of its difference.
+
+    Returns CardDeclined if the customer's bank has refused this change, and no request has reported
+    that yet: it is not raised, so that this is stored.
+    """
     result = _prepare(reservation_id, request, is_by_staff=is_by_staff, now=now)
     if not is_by_staff and (unresolved := _find_unresolved_payment(result, request)):
         return _describe_unresolved(unresolved), []
@@ -227,10 +233,13 @@ def _begin(
             return outcome, payments
     except ExtraCharge as error:
         # What was applied is rolled back, and the locks were taken before.
-        payment = _create_payment(
-            former, result.new, request, error.difference, by=by, is_by_staff=is_by_staff, now=now
-        )
+        difference = error.difference
     source = get_source(former.user)
+    if not is_by_staff and (refusal := _take_refusal(former, result.new, request, source)):
+        return refusal, []
+    payment = _create_payment(
+        former, result.new, request, difference, by=by, is_by_staff=is_by_staff, now=now
+    )
     if not is_by_staff:
         # Begin only here, so that a double click is one attempt. The second transaction ends it.
         CARD_DECLINED.begin(by.pk, now=now)
@@ -259,10 +268,28 @@ def _find_unresolved_payment(result: ChangeResult, request: ChangeRequest) -> Pa
     payment = rows.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED).first()
     if payment is None:
         return None
-    slot = result.new
-    if read_request(payment.change) != replace(request, start=slot.start, end=slot.end):
+    if read_request(payment.change) != _resolve_times(request, result.new):
         raise ReservationNotOpen(CHANGE_UNDER_WAY)
     return payment
+
+
+def _resolve_times(request: ChangeRequest, slot: RoomSlot) -> ChangeRequest:
+    """Return the request as it is stored, with the times of its slot."""
+    return replace(request, start=slot.start, end=slot.end)
+
+
+def _take_refusal(
+    booking: Reservation, slot: RoomSlot, request: ChangeRequest, source: Card | SavedCard
+) -> CardDeclined | None:
+    """Return, once, that the customer's bank has refused the payment of the same change (B27.5)."""
+    payment = booking.payments.filter(purpose=PaymentPurpose.CHANGE).order_by("pk").last()
+    if payment is None or not lifecycle.is_confirmable(source):
+        return None
+    # The attendees of a change that is resolved are not stored.
+    if read_request(payment.change) != replace(_resolve_times(request, slot), attendees=None):
+        return None
+    message = lifecycle.take_unreported_decline(booking.payments.filter(pk=payment.pk), source)
+    return None if message is None else CardDeclined(message)
 
 
 def _describe_unresolved(payment: Payment) -> ChangeOutcome:

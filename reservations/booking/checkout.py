@@ -135,11 +135,15 @@ def check_out(
     partner = get_partner(partner_code, user=user, now=now)
     source = _get_payment_source(draft, payment_method, now)
     is_by_link = payment_method.one_time_card is not None
+    may_wait = False
     if payment_method.is_customer_present and lifecycle.is_confirmable(source):
-        _report_refused_confirmation(draft, source, is_by_link=is_by_link)
+        may_wait = True
+        payments = draft.payments.filter(is_by_link=is_by_link)
+        message = lifecycle.take_unreported_decline(payments, source)
+        if message is not None:
+            raise CardDeclined(message)
     actor = by or user
     claims.require_current_price(draft, shown_total=shown_total, by=actor, now=now)
-    may_wait = payment_method.is_customer_present and lifecycle.is_confirmable(source)
     reservation, payment = wait_for_others(
         lambda: _claim(
             draft,
@@ -223,23 +227,6 @@ def _get_payment_source(
         payment_info=payment_method.card,
         now=now,
     )
-
-
-def _report_refused_confirmation(draft: Reservation, card: SavedCard, *, is_by_link: bool) -> None:
-    """Raise CardDeclined, once, if the payment was declined while it waited for the customer.
-
-    A webhook or `reconcile_payments` may have recorded that before the customer's next Checkout,
-    which must not begin another payment then (B21.3).
-    """
-    unreported = draft.payments.filter(
-        state=PaymentState.DECLINED,
-        action_until__isnull=False,
-        is_by_link=is_by_link,
-        created_at__gte=card.created_at,
-    )
-    payment = unreported.order_by("pk").last()
-    if payment is not None and unreported.update(action_until=None):
-        raise CardDeclined(payment.message)
 
 
 def _limit_waiting_payments(user: User) -> None:

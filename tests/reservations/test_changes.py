@@ -6,7 +6,7 @@ import pytest
 from django.core.management import call_command
 
 from accounts.models import AttemptWindow, OutboxMessage
-from payments.gateways.sandbox import SandboxGateway, confirm_payment
+from payments.gateways.sandbox import SandboxGateway, confirm_payment, refuse_payment
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund
 from reservations.booking import cancellation, change_authorization, changes, rescheduling
@@ -201,6 +201,26 @@ def test_change_confirmed_at_the_bank_is_applied_when_the_client_asks(waiting):
 
     assert again.is_applied
     assert get_money() == [(75, 0), (50, 0)]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_change_refused_at_the_bank_is_declined_once_and_then_begins_again(waiting, is_known):
+    method = PaymentMethod(use_saved_card=True)
+    refuse_payment(SandboxPayment.objects.get(key=Payment.objects.waiting().get().key).secret)
+    if is_known:  # as by a webhook
+        call_command("reconcile_payments", older_than=0)
+        assert Payment.objects.latest("pk").state == "declined"
+
+    # Another change, and another card, are not answered with it.
+    shorter = change(waiting, hours=2, total=50, method=method)
+    assert (shorter.is_applied, shorter.refund) == (True, 25)
+    for _ in range(2):
+        with pytest.raises(CardDeclined, match="not confirmed"):
+            change(waiting, hours=5, total=125, method=method)
+        again = change(waiting, hours=5, total=125, method=method)
+        assert (again.is_applied, again.charge) == (False, 75)
+        refuse_payment(SandboxPayment.objects.get(key=Payment.objects.waiting().get().key).secret)
+    assert [payment.amount for payment in Payment.objects.filter(state="captured")] == [75]
 
 
 def test_change_confirmed_after_its_slot_is_gone_is_voided(waiting):
