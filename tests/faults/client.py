@@ -25,6 +25,8 @@ class Answer:
     @property
     def code(self) -> str:
         """The status of the reservation, or the code of the error."""
+        if self.body.get("IsApplied") is False:  # the payment of a change is not resolved
+            return "Processing"
         error = self.body.get("Error") or {}
         return str(self.body.get("Status") or error.get("Summary") or self.status)
 
@@ -53,6 +55,9 @@ class CustomerClient:
             "reservations/checkout", ReservationId=reservation_id, PaymentInfo=card, **more
         )
 
+    def change(self, reservation_id: int, **more: Any) -> Answer:
+        return self.post("reservations/change", ReservationId=reservation_id, **more)
+
     def cancel(self, reservation_id: int) -> Answer:
         return self.post("reservations/cancel", ReservationId=reservation_id)
 
@@ -64,23 +69,22 @@ class StaffClient:
     port: int
     session: str
 
-    def run_action(self, action: str, reservation_id: int, **more: Any) -> Answer:
+    def run_action(self, action: str, reservation_id: int) -> Answer:
+        """Run a bulk action on one reservation."""
+        return self._confirm("", action=action, _selected_action=reservation_id)
+
+    def extend(self, reservation_id: int, **data: Any) -> Answer:
+        return self._confirm(f"{reservation_id}/step/extend/", **data)
+
+    def _confirm(self, path: str, **data: Any) -> Answer:
+        """Submit a form as if its preview was shown."""
         csrf = "c" * 32
-        data = urlencode(
-            {
-                "action": action,
-                # As if the preview was shown.
-                "confirmed": "yes",
-                "_selected_action": reservation_id,
-                "csrfmiddlewaretoken": csrf,
-                **more,
-            }
-        )
+        fields = urlencode({"confirmed": "yes", "csrfmiddlewaretoken": csrf, **data})
         headers = {
             "Content-Type": "application/x-www-form-urlencoded",
             "Cookie": f"sessionid={self.session}; csrftoken={csrf}",
         }
-        return send(self.port, "/admin/reservations/reservation/", data, headers)
+        return send(self.port, f"/admin/reservations/reservation/{path}", fields, headers)
 
 
 def send(port: int, path: str, data: str, headers: dict[str, str]) -> Answer:

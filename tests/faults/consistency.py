@@ -2,13 +2,15 @@
 
 import datetime as dt
 import io
-from collections import Counter
+from collections import Counter, defaultdict
+from decimal import Decimal
 
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.gateways.sandbox_models import SandboxPayment
-from payments.models import Payment, PaymentState, RefundState
+from payments.models import Payment, PaymentPurpose, PaymentState, RefundState
 from reservations.booking import integrity
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -52,11 +54,20 @@ def find_problems() -> list[str]:
     at_gateway = {row.key: row for row in SandboxPayment.objects.all()}
     payments = Payment.objects.select_related("reservation").prefetch_related("refunds")
     by_reservation: dict[int, list[str]] = {}
+    paid: dict[int, Decimal] = defaultdict(Decimal)
     for payment in payments:
+        if payment.gateway in MANUAL_GATEWAYS:
+            paid[payment.reservation_id] += payment.amount
+            continue
         row = at_gateway.pop(payment.key, None)
         name = f"payment {payment.pk} of reservation {payment.reservation_id}"
         state = row.state if row else "unknown"
-        by_reservation.setdefault(payment.reservation_id, []).append(state)
+        if row and row.captures:
+            paid[payment.reservation_id] += row.amount - row.refunded
+        if payment.purpose == PaymentPurpose.BOOKING:
+            by_reservation.setdefault(payment.reservation_id, []).append(state)
+        elif state == "authorized":
+            found.append(f"{name}, for a change, is only authorized")
         if payment.state == PaymentState.STARTED:
             found.append(f"{name} is not resolved")
         elif payment.state != state:
@@ -76,6 +87,10 @@ def find_problems() -> list[str]:
     for reservation in Reservation.objects.all():
         states = by_reservation.get(reservation.pk, [])
         found += _find_payment_problems(reservation, states)
+        is_paid = EXPECTED_PAYMENT_STATES.get(Status(reservation.status)) == "captured"
+        price = reservation.total_cost if is_paid else 0
+        if paid[reservation.pk] != price:
+            found.append(f"{reservation} costs {price}, and {paid[reservation.pk]} is paid")
         if reservation.status == Status.PROCESSING:
             found.append(f"{reservation} is still Processing")
         if reservation.hold_until and reservation.hold_until > now + MAX_HOLD:
@@ -84,7 +99,10 @@ def find_problems() -> list[str]:
 
 
 def _find_payment_problems(reservation: Reservation, states: list[str]) -> list[str]:
-    """A booking without its payment, or a payment without its booking."""
+    """A booking without its payment, or a payment without its booking.
+
+    `states` are those of the payments for the booking itself, at the gateway.
+    """
     open_states = [state for state in states if state in {"authorized", "captured"}]
     wanted = EXPECTED_PAYMENT_STATES.get(Status(reservation.status))
     if wanted and reservation.total_cost:

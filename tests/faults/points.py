@@ -40,6 +40,16 @@ POINTS = {
     "after lookup": (SANDBOX, "SandboxGateway.find_payment"),
     "after the gateway's void": (SANDBOX, "SandboxGateway.void"),
     "after void": ("payments.lifecycle", "void_payment"),
+    # A change of a booking, which also passes the points of a checkout at the gateway.
+    "in a change": ("reservations.booking.change_steps", "apply"),
+    "in T1 of a change": ("reservations.booking.changes", "_create_payment"),
+    "after T1 of a change": ("reservations.booking.changes", "_begin"),
+    "in T2 of a change": ("reservations.booking.change_authorization", "_apply"),
+    "after T2 of a change": (
+        "reservations.booking.change_authorization",
+        "apply_change_authorization",
+    ),
+    "in taking a difference": ("reservations.booking.rescheduling", "record_manual_payment"),
     "after setup": ("payments.setups", "create_setup"),
     "after the gateway's setup": (SANDBOX, "SandboxGateway.create_setup"),
     "after lookup of setup": (SANDBOX, "SandboxGateway.find_setup"),

@@ -8,6 +8,8 @@ database behind them.
 import functools
 import inspect
 import time
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 from django.db import connection
@@ -17,7 +19,7 @@ from accounts.limits import RateLimit
 from payments import setups
 from payments.models import Payment
 from reservations import availability
-from reservations.booking import holds
+from reservations.booking import change_authorization, holds
 from reservations.models import PromoCode, PromoRedemption, Reservation
 from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE
 from reservations.pricing import allowances, promo_codes
@@ -31,7 +33,7 @@ DATABASE_GUARDS: dict[Any, tuple[str, ...]] = {
     PromoCode: ("promo_code_uses_within_limit", "promo_code_spent_within_budget"),
 }
 UNIQUE_GUARDS: dict[Any, tuple[str, ...]] = {
-    Payment: ("payment_one_open_for_booking",),
+    Payment: ("payment_one_open_for_booking", "payment_one_open_for_change"),
     PromoRedemption: ("promo_redemption_one_open_per_reservation",),
 }
 
@@ -54,6 +56,17 @@ def disable_locks() -> None:
     availability.evaluate = add_delay(availability.evaluate)
     promo_codes.require_usable = add_delay(promo_codes.require_usable)
     allowances.get_available = add_delay(allowances.get_available)
+
+
+def split_changes() -> None:
+    """Let a change of a booking, and what its payment is for, be stored one after the other.
+
+    Locks have to be disabled: they need a transaction.
+    """
+    change_authorization.apply_change_authorization = inspect.unwrap(
+        change_authorization.apply_change_authorization
+    )
+    change_authorization.transaction = SimpleNamespace(atomic=nullcontext)
 
 
 def add_delay(function: Any) -> Any:

@@ -3,7 +3,8 @@
 FAULTS_FOLDER          the folder with the files that control crashes, pauses and the clock
 FAULTS_LEASE_SECONDS   a lease that is too short for a real gateway
 FAULTS_OUTAGE_SECONDS  an outage that lasts so long is an error in the log
-FAULTS_UNGUARDED       without locks, for the negative controls
+FAULTS_UNGUARDED       without locks, for the negative controls; "split changes":
+                       also with a T2 of changes that is no transaction
 """
 
 import os
@@ -22,5 +23,7 @@ if lease := os.environ.get("FAULTS_LEASE_SECONDS"):
     settings.PAYMENT_LEASE_SECONDS = int(lease)
 if seconds := os.environ.get("FAULTS_OUTAGE_SECONDS"):
     outages.MIN_SECONDS = outages.PAUSE_SECONDS = float(seconds)
-if os.environ.get("FAULTS_UNGUARDED"):
+if control := os.environ.get("FAULTS_UNGUARDED"):
     unguarded.disable_locks()
+    if control == "split changes":
+        unguarded.split_changes()
