@@ -2,6 +2,7 @@
 
 import datetime as dt
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -79,7 +80,8 @@ class CustomerAdmin(CustomerDataAdmin):
         if user is None or not self.has_view_permission(request, user):
             raise PermissionDenied
         url = reverse("admin:accounts_user_change", args=[user.pk])
-        return handle_note(request, user, url, now=timezone.now())
+        show_page = partial(self.change_view, object_id=object_id)
+        return handle_note(request, user, url, show_page, now=timezone.now())
 
     def get_account_context(self, request: HttpRequest, user: User) -> dict[str, object]:
         context = super().get_account_context(request, user)

@@ -1,7 +1,9 @@
 """The notes on the pages of reservations and customers (B18.2)."""
 
 import datetime as dt
-from dataclasses import dataclass
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from django import forms
@@ -71,9 +73,17 @@ def build_note_list(
 
 
 def handle_note(
-    request: HttpRequest, subject: Reservation | User, url: str, *, now: dt.datetime
+    request: HttpRequest,
+    subject: Reservation | User,
+    url: str,
+    show_page: Callable[..., HttpResponse],
+    *,
+    now: dt.datetime,
 ) -> HttpResponse:
-    """Add the note of a form, or delete the one that it names, and return to the page."""
+    """Add the note of a form, or delete the one that it names, and return to the page.
+
+    `show_page(request, extra_context=...)` shows the page with the text of a note that is refused.
+    """
     user = roles.get_staff(request)
     found = build_note_list(subject, user, now=now)
     if found is None:
@@ -83,20 +93,24 @@ def handle_note(
     elif found.form is None:
         raise PermissionDenied
     else:
-        _add(request, subject, user, now)
+        form = NoteForm(request.POST)
+        if reason := _add(form, subject, user, now):
+            messages.error(request, f"The note was not added. {reason}")
+            page_request = copy(request)
+            page_request.method = "GET"
+            return show_page(page_request, extra_context={"notes": replace(found, form=form)})
     return HttpResponseRedirect(f"{url}#notes")
 
 
-def _add(request: HttpRequest, subject: Reservation | User, user: User, now: dt.datetime) -> None:
-    form = NoteForm(request.POST)
+def _add(form: NoteForm, subject: Reservation | User, user: User, now: dt.datetime) -> str:
+    """Add the note; return why it is refused, or an empty text."""
     if not form.is_valid():
-        reasons = " ".join(map(str, form.errors["text"]))
-        messages.error(request, f"The note was not added. {reasons}")
-        return
+        return " ".join(map(str, form.errors["text"]))
     try:
         notes.add_note(subject, form.cleaned_data["text"], by=user, now=now)
     except DomainError as error:
-        messages.error(request, f"The note was not added. {format_error(error)}")
+        return format_error(error)
+    return ""
 
 
 def _delete(request: HttpRequest, found: NoteList) -> None:

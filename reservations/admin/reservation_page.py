@@ -1,6 +1,7 @@
 """The page of a reservation, and a page for each action on it."""
 
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -99,7 +100,8 @@ class ReservationPageMixin(ModelAdminBase):
         if reservation is None:
             raise Http404
         url = get_reservation_url(reservation.pk)
-        return handle_note(request, reservation, url, now=timezone.now())
+        show_page = partial(self.change_view, object_id=object_id)
+        return handle_note(request, reservation, url, show_page, now=timezone.now())
 
     def action_view(self, request: HttpRequest, object_id: str, name: str) -> HttpResponse:
         """Show the preview of an action. Once it is confirmed, execute it."""

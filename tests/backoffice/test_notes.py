@@ -81,13 +81,16 @@ def test_note_about_a_customer_is_shown_on_their_page_and_reservations(desk, boo
         ("\x00", "Null characters are not allowed."),
     ],
 )
-def test_invalid_note_is_refused_with_a_reason(desk, booking, text, error):
-    response = post_note(desk, booking, text=text)
+def test_invalid_note_is_refused_with_a_reason_and_keeps_its_text(desk, booking, text, error):
+    subject = booking.user if text.startswith("Card") else booking
+    response = post_note(desk, subject, text=text)
 
     [(level, message)] = messages_of(response)
     assert level == "error"
     assert error in message
     assert "4242" not in message
+    assert response.context["notes"].form["text"].value() == text
+    assert f"{text.strip()}</textarea>" in response.text
     assert not Note.objects.exists()
 
 
