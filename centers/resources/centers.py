@@ -11,6 +11,7 @@ from django.db.models import prefetch_related_objects
 from import_export.fields import Field
 
 from accounts.resources import CenterScopedResource
+from centers.closure_effects import find_effects_of_hours
 from centers.hours import MIDNIGHT, has_overlap
 from centers.models import Center, Neighborhood, OpeningHours
 from roombook import places
@@ -20,6 +21,9 @@ from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import ReferenceWidget, TextWidget
 
 DayHours = tuple[tuple[dt.time, dt.time], ...]
+
+# The bookings outside of new opening hours are reported for so many centers of a file.
+MAX_CENTERS_WITH_NOTES = 50
 
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -114,6 +118,7 @@ class CenterResource(CenterScopedResource[Center]):
 
     def load_references(self, rows: Sequence[Cells], instances: Iterable[Center]) -> None:
         self.neighborhoods: dict[str, list[Neighborhood]] = defaultdict(list)
+        self.noted_centers = 0
         if not any(row.get("neighborhood") for row in rows):
             return
         by_name: dict[str, list[Neighborhood]] = defaultdict(list)
@@ -149,6 +154,20 @@ class CenterResource(CenterScopedResource[Center]):
 
     def normalize_instance(self, instance: Center) -> None:
         instance.normalize()
+
+    def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
+        """Name the reservations that would be outside the new opening hours."""
+        column = next((day for day in WEEK if day in row.changes), "")
+        if not column or not row.before or self.noted_centers == MAX_CENTERS_WITH_NOTES:
+            return
+        self.noted_centers += 1
+        week = [
+            OpeningHours(weekday=weekday, opens=opens, closes=closes)
+            for weekday in range(7)
+            for opens, closes in getattr(row.instance, f"hours_{weekday}") or ()
+        ]
+        if effects := find_effects_of_hours(row.instance, week):
+            yield column, effects.html
 
     def prepare_save(self, instances: Sequence[Center]) -> None:
         stored = [each for each in instances if not each._state.adding]

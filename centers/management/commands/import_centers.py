@@ -1,10 +1,13 @@
 import sys
 from argparse import ArgumentParser
+from html import unescape
 from pathlib import Path
 
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
+from django.utils.html import strip_tags
+from django.utils.safestring import SafeString
 
 from accounts.models import User, canonicalize_email
 from roombook.backoffice.spreadsheets import InvalidFile
@@ -55,7 +58,9 @@ class Command(BaseCommand):
             raise CommandError(f"Nothing was written. {result.summary}.")
         for row in result.rows:
             for column, note in row.notes:
-                self.stdout.write(f"Row {row.number}, {column}: {note}")
+                # Notes with links are HTML.
+                text = unescape(strip_tags(note)) if isinstance(note, SafeString) else note
+                self.stdout.write(f"Row {row.number}, {column}: {text}")
         if dry_run:
             self.stdout.write(f"Nothing was written: --dry-run. {result.summary}.")
             return
