@@ -160,6 +160,7 @@ def test_templates_of_the_theme_are_as_ours_expect():
     texts = {
         "userlinks.html": ("{% action_list %}", "{{ nav_global_side }}", "environment"),
         "pagination_default.html": ("pagination_required", "paginator_number"),
+        "header_title.html": ("for part in parts", "part.link", "part.title|capfirst"),
         "empty_results.html": ("cl.query", "No results found"),
         "command.html": ("opencommand", "admin:search", "#command-results-list"),
         "command_results.html": ("results", "page_counter", "page_obj", "execution_time"),
