@@ -58,7 +58,7 @@ def find_pages(page: Page) -> Iterator[tuple[str, HttpResponseBase]]:
     client = Client()
     for cookie in page.context.cookies():
         client.cookies[cookie["name"]] = cookie["value"]
-    for url in dict.fromkeys(_build_urls()):
+    for url in dict.fromkeys(build_urls()):
         response = client.get(url)
         # Others are redirects, files, data, or parts of a page.
         is_page = response.status_code == 200 and response.headers["Content-Type"] == HTML
@@ -116,7 +116,8 @@ def scan(page: Page, themes: Sequence[str] = ("light", "dark")) -> list[str]:
     return found
 
 
-def _build_urls() -> Iterator[str]:
+def build_urls() -> Iterator[str]:
+    """The URLs of all pages of the back office, and others, by its URL patterns."""
     booked_rooms = Reservation.objects.values("room")
     for pattern in _find_patterns(admin.site.urls[0]):
         if pattern.name is None:  # redirects, and the catch-all

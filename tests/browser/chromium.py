@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 DESKTOP = {"width": 1440, "height": 900}
+LAPTOP = {"width": 1024, "height": 768}
 TABLET = {"width": 820, "height": 1180}
 PHONE = {"width": 390, "height": 844}
 

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from reservations.demo.accounts import PASSWORD
 from tests.browser import chromium
+from tests.browser.ways import DESKTOP, Way
 from tests.conftest import FAST_HASHERS, use_tiny_pictures
 from tests.faults.database import Database, DatabaseStore
 from tests.pg_plugin import find_programs
@@ -89,8 +90,8 @@ def desk(demo: None, browser: Browser, live_server) -> Iterator[Callable[..., Pa
     """Sign a demo staff user in: `desk("desk")`, "manager", "viewer" or "staff"."""
     opened = []
 
-    def open_as(name: str, *, size: dict = chromium.DESKTOP) -> Page:
-        context = browser.new_context(viewport=size)
+    def open_as(name: str, way: Way = DESKTOP) -> Page:
+        context = browser.new_context(viewport=way.viewport, color_scheme=way.theme)
         page = context.new_page()
         page.set_default_timeout(chromium.TIMEOUT)
         opened.append((context, chromium.Watch(page, live_server.url)))

@@ -1,9 +1,10 @@
 """Takes screenshots of every page with demo data: `make screenshots`.
 
-They are saved in screenshots/, by size and theme. Those in README and in the guide are copied to
+They are saved in screenshots/, by size and theme. Those in README and in the docs are copied to
 docs/images manually, after a look at them.
 """
 
+import io
 import os
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from urllib.parse import urljoin
 from urllib.request import urlopen
 
+from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from tests.browser import chromium
@@ -30,25 +32,48 @@ DEVELOPER_PAGES: dict[str, tuple[str, ...]] = {
     "guide": ("docs/guide/",),
     "guide-page": ("docs/guide/first-booking/",),
 }
+
+
+class Click(str):
+    """A selector of what to click. The targets of other links are opened."""
+
+
 # Each page by its URL under /admin/ and selectors of links to follow from there.
 RESERVATIONS = "reservations/reservation/"
 CONFIRMED = f"{RESERVATIONS}?status__exact=Confirmed"
+DRAFTS = f"{RESERVATIONS}?status__exact=New"
 ROW = "#result_list a[href*='/change/']"
 PAGES: dict[str, tuple[str, ...]] = {
     "dashboard": ("",),
     "today": (f"{RESERVATIONS}today/", "a[aria-label='Next day']"),
     "timeline": (f"{RESERVATIONS}timeline/",),
+    "timeline-panel": (
+        f"{RESERVATIONS}timeline/",
+        "a[aria-label='Next day']",
+        Click(".timeline-booking--Confirmed >> nth=1"),
+    ),
     "center-week": (f"{RESERVATIONS}timeline/center/",),
     "week": (f"{RESERVATIONS}timeline/", ".timeline-row a"),
     "reservations": (RESERVATIONS,),
     "reservation": (CONFIRMED, ROW),
     "cancel": (CONFIRMED, ROW, "a[href$='/step/cancel/']"),
     "move": (CONFIRMED, ROW, "a[href$='/step/move/']"),
+    "adjust-price": (CONFIRMED, ROW, "a[href$='/step/adjust/']"),
+    "take-payment": (DRAFTS, ROW, "a[href$='/step/take-payment/']"),
+    "receipts": (CONFIRMED, ROW, "a[href$='/receipts/']"),
+    "receipt": (
+        CONFIRMED,
+        ROW,
+        "a[href$='/receipts/']",
+        # The first look issues it, the others open it again.
+        Click("button:has-text('Issue receipt'), .reservation a[href$='.pdf']"),
+    ),
     "new-reservation": (
         f"{RESERVATIONS}timeline/",
         "a.timeline-free-slot",
     ),
     "revenue": (f"{RESERVATIONS}reports/revenue/",),
+    "month-end": (f"{RESERVATIONS}reports/month-end/",),
     "utilization": (f"{RESERVATIONS}reports/utilization/",),
     "customers": ("accounts/user/",),
     "customer": ("accounts/user/", ROW),
@@ -75,8 +100,8 @@ PAGES: dict[str, tuple[str, ...]] = {
 }
 LOOKS = {
     "desktop": (chromium.DESKTOP, "light"),
-    "desktop-dark": (chromium.DESKTOP, "dark"),
-    "tablet": (chromium.TABLET, "light"),
+    "laptop-dark": (chromium.LAPTOP, "dark"),
+    "phone": (chromium.PHONE, "light"),
 }
 
 
@@ -154,17 +179,23 @@ def take(browser: Browser, host: str, look: str) -> list[str]:
             page.locator(link).click()
             page.locator(link).scroll_into_view_if_needed()
         page.wait_for_load_state("networkidle")
-        page.screenshot(path=folder / f"{name}.png")
+        save_screenshot(page, folder / f"{name}.png")
     page.goto(f"{host}/admin/login/")
-    page.screenshot(path=folder / "sign-in.png")
+    save_screenshot(page, folder / "sign-in.png")
     chromium.sign_in(page, host, EMAIL, PASSWORD)
     for name, (address, *links) in PAGES.items():
         open_page(page, f"{host}/admin/", address, *links)
         page.wait_for_load_state("networkidle")
-        page.screenshot(path=folder / f"{name}.png")
+        save_screenshot(page, folder / f"{name}.png")
         print(f"{look}/{name}.png")
     context.close()
     return [f"{look}: {complaint}" for complaint in watch.complaints]
+
+
+def save_screenshot(page: Page, path: Path) -> None:
+    """Save what the window shows, with few colors, because a repository keeps each version."""
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    picture.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def open_page(page: Page, admin: str, address: str, *links: str) -> None:
@@ -172,7 +203,7 @@ def open_page(page: Page, admin: str, address: str, *links: str) -> None:
     for link in links:
         found = page.locator(link).first
         target = found.get_attribute("href")
-        if target is None or target.startswith("#"):
+        if isinstance(link, Click) or target is None or target.startswith("#"):
             found.click()
         else:
             page.goto(urljoin(page.url, target))

@@ -1,4 +1,7 @@
-"""Every page of the back office is accessible: axe-core finds nothing."""
+"""Every page of the back office is accessible: axe-core finds nothing.
+
+The long form (tests/browser/ways.py) looks at them in all sizes.
+"""
 
 from uuid import uuid4
 
@@ -16,10 +19,15 @@ from roombook.backoffice.model_admin import ModelAdmin
 from tests.backoffice.second_factor_helpers import RECOVERY_CODES, TURN_OFF, compute_code
 from tests.browser import accessibility, chromium
 from tests.browser.day import open_day, request_for, room
+from tests.browser.ways import DESKTOP, in_ways
 from tests.webhooks.helpers import make_endpoint
 
+# Each scan takes both themes.
+in_sizes = in_ways(DESKTOP, without=("dark", "keyboard"))
 
-def test_pages_have_no_violations(desk, browser, live_server, monkeypatch):
+
+@in_sizes
+def test_pages_have_no_violations(desk, browser, live_server, monkeypatch, way):
     # More rows of a list are the same template once more.
     monkeypatch.setattr(ModelAdmin, "list_per_page", 15)
     boardroom = room("Boardroom")
@@ -30,14 +38,14 @@ def test_pages_have_no_violations(desk, browser, live_server, monkeypatch):
     issuing.issue_documents(paid, by=None, now=timezone.now())
     found = {}
 
-    anonymous = browser.new_page()
+    anonymous = browser.new_page(viewport=way.viewport)
     anonymous.goto(f"{live_server.url}/admin/login/")
     found["sign-in"] = accessibility.scan(anonymous)
     anonymous.goto(live_server.url + get_invitation_path())
     found["invitation"] = accessibility.scan(anonymous)
     anonymous.close()
 
-    page = desk("staff")
+    page = desk("staff", way)
     pages = list(accessibility.find_pages(page))
     # Most pages of a template that show other rows have the same structure.
     by_structure = {
@@ -52,8 +60,9 @@ def test_pages_have_no_violations(desk, browser, live_server, monkeypatch):
     assert {url: violations for url, violations in found.items() if violations} == {}
 
 
-def test_open_widgets_have_no_violations(desk, live_server):
-    page = desk("staff")
+@in_sizes
+def test_open_widgets_have_no_violations(desk, live_server, way):
+    page = desk("staff", way)
 
     page.goto(f"{live_server.url}/admin/reservations/reservation/add/")
     page.click(".select2-selection")
@@ -67,11 +76,12 @@ def test_open_widgets_have_no_violations(desk, live_server):
     assert accessibility.scan(page) == []
 
 
-def test_pages_of_administrators_have_no_violations(desk, live_server):
+@in_sizes
+def test_pages_of_administrators_have_no_violations(desk, live_server, way):
     User.objects.filter(email="staff@roombook.example").update(is_superuser=True)
     clerk = User.objects.get(email="desk@roombook.example")
     webhook = create_test_event(make_endpoint(), now=timezone.now()).endpoint
-    page = desk("staff")
+    page = desk("staff", way)
     found = {}
 
     for path in (

@@ -2,35 +2,15 @@
 
 import re
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
 from reservations.demo.accounts import PASSWORD
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.browser.chromium import DESKTOP, TIMEOUT
 from tests.browser.day import open_day, request_for, room
-
-MAX_TABS = 150
-HAS_FOCUS_STYLE = """element => {
-  const style = getComputedStyle(element);
-  return style.outlineStyle !== "none" || style.boxShadow !== "none";
-}"""
-
-
-def go_to(page: Page, target: Locator, *, key: str = "Tab") -> None:
-    """Press the key until the target has the focus, which must be visible."""
-    expect(target.first).to_be_attached()
-    for _ in range(MAX_TABS):
-        if target.first.evaluate("element => element === document.activeElement"):
-            assert target.first.evaluate(HAS_FOCUS_STYLE), f"{target} shows no focus"
-            return
-        page.keyboard.press(key)
-    raise AssertionError(f"Tab does not lead to {target}.")
-
-
-def press(page: Page, target: Locator) -> None:
-    go_to(page, target)
-    page.keyboard.press("Enter")
+from tests.browser.person import go_to, go_to_slot, press
+from tests.browser.ways import PHONE
 
 
 def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
@@ -67,15 +47,9 @@ def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
     page.keyboard.type(f"{open_day(aspen)}")
     press(page, page.get_by_role("button", name="Show"))
     page.wait_for_url("**date=**")
-    slot = page.get_by_role("link", name=re.compile(r"New draft: Aspen, .*, 10:00"))
-    go_to(page, page.locator(".timeline a[tabindex='0']"))
-    page.keyboard.press("Home")
-    for _ in range(aspen.center.rooms.count()):
-        page.keyboard.press("ArrowUp")
-    for _ in range(MAX_TABS):
-        if slot.first.evaluate("element => element === document.activeElement"):
-            break
-        page.keyboard.press("ArrowRight" if is_in_row(page, "Aspen") else "ArrowDown")
+    go_to_slot(
+        page, "Aspen", page.get_by_role("link", name=re.compile(r"New draft: Aspen, .*, 10:00"))
+    )
     page.keyboard.press("Enter")
     page.wait_for_url("**/reservation/add/**")
     go_to(page, page.locator(".draft-field--user .select2-selection"))
@@ -120,13 +94,8 @@ def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
     assert statuses == [Status.CANCELLED, Status.DECLINED]
 
 
-def is_in_row(page: Page, name: str) -> bool:
-    row = page.locator(".timeline-row:focus-within")
-    return row.count() == 1 and row.get_attribute("aria-label") == name
-
-
 def test_menu_opens_by_keyboard_on_a_phone(desk, live_server):
-    page = desk("desk", size={"width": 390, "height": 844})
+    page = desk("desk", PHONE)
     menu = page.get_by_role("link", name="Timeline")
     expect(menu).not_to_be_in_viewport()
 

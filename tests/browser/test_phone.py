@@ -4,6 +4,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import chromium
 from tests.browser.day import open_day, request_for, room
+from tests.browser.ways import PHONE
 
 RESERVATIONS = "/admin/reservations/reservation/"
 
@@ -22,7 +23,7 @@ def fits(page: Page) -> bool:
 def test_requests_are_answered_without_scrolling_sideways(desk, live_server):
     boardroom = room("Boardroom")
     request = request_for(boardroom, open_day(boardroom), 9)
-    page = desk("desk", size=chromium.PHONE)
+    page = desk("desk", PHONE)
 
     for width in (390, 820, 1280, 1440):
         page.set_viewport_size({**chromium.PHONE, "width": width})
@@ -39,7 +40,7 @@ def test_requests_are_answered_without_scrolling_sideways(desk, live_server):
 
 
 def test_pages_on_phone_are_as_wide_as_the_screen(desk, live_server):
-    page = desk("manager", size=chromium.PHONE)
+    page = desk("manager", PHONE)
     too_wide = []
     for path in (
         *(RESERVATIONS, f"{RESERVATIONS}?status__exact=Pending", f"{RESERVATIONS}add/?room=1"),
@@ -56,7 +57,7 @@ def test_pages_on_phone_are_as_wide_as_the_screen(desk, live_server):
 def test_reservation_on_phone_is_a_card(desk, live_server):
     boardroom = room("Boardroom")
     request = request_for(boardroom, open_day(boardroom), 9)
-    page = desk("desk", size=chromium.PHONE)
+    page = desk("desk", PHONE)
 
     page.goto(f"{live_server.url}{RESERVATIONS}?q={request.pk}")
     for text in ("Awaiting approval", "Boardroom", f"${request.total_cost}"):

@@ -5,8 +5,8 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser import chromium
 from tests.browser.day import open_day, room
+from tests.browser.ways import Way
 
 TIMELINE = "/admin/reservations/reservation/timeline/"
 
@@ -40,7 +40,7 @@ def test_keyboard_from_free_slot_to_held_room(desk, live_server):
 
 
 def test_tablet_timeline_keeps_room_names_visible(desk, live_server):
-    page = desk("manager", size=chromium.TABLET)
+    page = desk("manager", Way("tablet"))
     page.goto(f"{live_server.url}{TIMELINE}?hours=all")
     timeline = page.locator(".timeline")
     timeline.evaluate("timeline => { timeline.scrollLeft = timeline.scrollWidth }")

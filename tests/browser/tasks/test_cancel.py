@@ -2,9 +2,8 @@
 
 import datetime as dt
 
-import pytest
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from accounts.models import OutboxMessage
 from centers.models import Closure, MeetingRoom
@@ -13,8 +12,9 @@ from reservations.booking import approval
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.browser import accessibility, chromium
-from tests.browser.clicks import Clicks
 from tests.browser.day import open_day, request_for, room
+from tests.browser.person import Person
+from tests.browser.ways import DESKTOP, PHONE, in_ways
 
 
 def book(place: MeetingRoom, day: dt.date, hour: int) -> Reservation:
@@ -29,39 +29,39 @@ def make_policy_strict(*bookings: Reservation) -> None:
     )
 
 
-@pytest.mark.parametrize("size", [chromium.DESKTOP, chromium.PHONE], ids=["desktop", "phone"])
-def test_booking_is_cancelled_with_full_refund_and_message_with_four_clicks(
-    desk, live_server, size
-):
+@in_ways(DESKTOP, PHONE)
+def test_booking_is_cancelled_with_full_refund_and_message_with_four_clicks(desk, live_server, way):
     boardroom = room("Boardroom")
     booking = book(boardroom, open_day(boardroom), 9)
     make_policy_strict(booking)
-    page = desk("manager", size=size)
-    clicks = Clicks(page)
+    page = desk("manager", way)
+    person = Person(page, way)
     page.goto(f"{live_server.url}/admin/reservations/reservation/{booking.pk}/change/")
 
-    page.get_by_role("link", name="Cancel").click()
+    person.click(page.get_by_role("link", name="Cancel"))
     preview = page.locator("#preview")
     expect(preview).to_contain_text("$0.00")
-    page.get_by_label("Refund", exact=True).fill(str(booking.total_cost))
-    page.get_by_label("Reason for this refund").fill("The heating is broken.")
-    page.get_by_label("Message to the customer").fill("We are sorry: <the heating> is broken.")
+    person.fill(page.get_by_label("Refund", exact=True), str(booking.total_cost))
+    person.fill(page.get_by_label("Reason for this refund"), "The heating is broken.")
+    message = "We are sorry: <the heating> is broken."
+    person.fill(page.get_by_label("Message to the customer"), message)
     email = preview.locator(".action-email")
-    expect(email).to_contain_text("We are sorry: <the heating> is broken.")
+    expect(email).to_contain_text(message)
     expect(email).to_contain_text(f"${booking.total_cost} is refunded to")
     assert accessibility.scan(page) == []
     shown = email.inner_text()
-    preview.get_by_role("button", name="Cancel the reservation").click()
+    person.click(preview.get_by_role("button", name="Cancel the reservation"))
 
     expect(page.locator(".reservation-head")).to_contain_text("Cancelled")
     expect(page.get_by_text("Refund by decision")).to_be_visible()
-    assert 2 <= clicks.count <= 4
+    assert 2 <= person.clicks <= 4
     assert Refund.objects.get(payment__reservation=booking).amount == booking.total_cost
     sent = OutboxMessage.objects.get(about=f"reservation {booking.pk}", kind="cancelled")
     assert shown.split() == sent.text.split()
 
 
-def test_center_is_closed_for_a_day_with_six_clicks(desk, live_server):
+@in_ways(DESKTOP)
+def test_center_is_closed_for_a_day_with_six_clicks(desk, live_server, way):
     boardroom = room("Boardroom")
     # The demo data have other bookings at the center.
     others = Reservation.objects.filter(room__center=boardroom.center, start__gt=timezone.now())
@@ -69,29 +69,31 @@ def test_center_is_closed_for_a_day_with_six_clicks(desk, live_server):
     day = open_day(boardroom)
     bookings = [book(boardroom, day, hour) for hour in (9, 12, 15)]
     make_policy_strict(*bookings)
-    page = desk("manager")
-    clicks = Clicks(page)
+    page = desk("manager", way)
+    person = Person(page, way)
     page.goto(f"{live_server.url}/admin/centers/closure/add/?center={boardroom.center_id}")
 
-    fill_day(page, day)
-    page.get_by_role("button", name="Save", exact=True).click()
+    fill_day(person, day)
+    save = page.get_by_role("button", name="Save", exact=True)
+    person.click(save)
     for booking in bookings:
         expect(page.get_by_role("link", name=f"{booking}", exact=True)).to_be_visible()
     assert not Closure.objects.filter(reason="Burst pipe").exists()
-    page.get_by_role("button", name="Save", exact=True).click()
-    page.get_by_label(f"Select {bookings[2]}").click()
-    page.get_by_label("Reason for the refund").fill("Burst pipe")
-    page.get_by_label("Message to the customers").fill("We have to close. We are sorry.")
+    person.click(save)
+    person.click(page.get_by_label(f"Select {bookings[2]}"), key="Space")
+    person.fill(page.get_by_label("Reason for the refund"), "Burst pipe")
+    message = "We have to close. We are sorry."
+    person.fill(page.get_by_label("Message to the customers"), message)
     assert accessibility.scan(page) == []
-    page.get_by_role("button", name="Cancel selected").click()
-    expect(page.locator(".action-email")).to_contain_text("We have to close. We are sorry.")
+    person.click(page.get_by_role("button", name="Cancel selected"))
+    expect(page.locator(".action-email")).to_contain_text(message)
     assert accessibility.scan(page) == []
-    page.get_by_role("button", name="Cancel the reservation: 2 reservations").click()
+    person.click(page.get_by_role("button", name="Cancel the reservation: 2 reservations"))
 
     left = page.get_by_role("row", name=f"{bookings[2]}")
     expect(left).to_contain_text("Burst pipe")
     expect(page.get_by_label(f"Select {bookings[0]}")).to_have_count(0)
-    assert 5 <= clicks.count <= 6
+    assert 5 <= person.clicks <= 6
     for booking in bookings:
         booking.refresh_from_db()
     assert [each.status for each in bookings] == ["Cancelled", "Cancelled", "Confirmed"]
@@ -111,9 +113,12 @@ def test_center_is_closed_for_a_day_with_six_clicks(desk, live_server):
     assert page.evaluate("document.documentElement.scrollWidth") <= chromium.PHONE["width"]
 
 
-def fill_day(page: Page, day: dt.date) -> None:
-    page.fill("#id_starts_at_0", f"{day}")
-    page.fill("#id_starts_at_1", "00:00")
-    page.fill("#id_ends_at_0", f"{day + dt.timedelta(days=1)}")
-    page.fill("#id_ends_at_1", "00:00")
-    page.fill("#id_reason", "Burst pipe")
+def fill_day(person: Person, day: dt.date) -> None:
+    for field, text in (
+        ("starts_at_0", f"{day}"),
+        ("starts_at_1", "00:00"),
+        ("ends_at_0", f"{day + dt.timedelta(days=1)}"),
+        ("ends_at_1", "00:00"),
+        ("reason", "Burst pipe"),
+    ):
+        person.fill(person.page.locator(f"#id_{field}"), text)

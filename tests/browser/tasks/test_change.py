@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from accounts.models import User
 from centers.models import OpeningHours
@@ -13,9 +13,9 @@ from reservations.booking.drafts import create_draft
 from reservations.demo.accounts import DEMO
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.browser import chromium
-from tests.browser.clicks import Clicks
 from tests.browser.day import room
+from tests.browser.person import Person
+from tests.browser.ways import DESKTOP, PHONE, in_ways
 
 MAX_CLICKS = 4
 HOUR = dt.timedelta(hours=1)
@@ -41,28 +41,29 @@ def running(demo) -> Reservation:
     return check_out(draft.pk, user=user, payment_method=method, now=booked_at)
 
 
-def open_running_meeting(page: Page, running: Reservation) -> Clicks:
+def open_running_meeting(person: Person, running: Reservation) -> None:
     """Open its page from the list of the day on which it began."""
-    clicks = Clicks(page)
+    page = person.page
     day = running.start.astimezone(running.room.center.zone).date()
     page.goto(f"{page.url}reservations/reservation/today/?date={day}")
-    page.locator(f"#reservation-{running.pk}").get_by_role("link").first.click()
-    page.get_by_role("link", name="Extend", exact=True).click()
+    person.click(page.locator(f"#reservation-{running.pk}").get_by_role("link").first)
+    person.click(page.get_by_role("link", name="Extend", exact=True))
     expect(page.locator("#preview tfoot")).to_contain_text("+$")
-    return clicks
 
 
-def test_running_meeting_is_extended_and_charged_to_the_saved_card(desk, running):
-    page = desk("desk")
-    clicks = open_running_meeting(page, running)
+@in_ways(DESKTOP)
+def test_running_meeting_is_extended_and_charged_to_the_saved_card(desk, running, way):
+    page = desk("desk", way)
+    person = Person(page, way)
+    open_running_meeting(person, running)
 
     expect(page.get_by_label("If it costs more")).to_have_value("card")
     preview = page.locator("#preview")
     expect(preview).to_contain_text("Ask the customer")
-    page.locator("input[name=consent]").check()
+    person.click(page.locator("input[name=consent]"), key="Space")
     expect(preview).not_to_contain_text("Ask the customer")
     expect(preview).to_contain_text("Visa ending")
-    preview.get_by_role("button", name="Extend and take payment").click()
+    person.click(preview.get_by_role("button", name="Extend and take payment"))
 
     expect(page.locator("body")).to_contain_text("charged to the saved card")
     extended = Reservation.objects.get(pk=running.pk)
@@ -72,21 +73,23 @@ def test_running_meeting_is_extended_and_charged_to_the_saved_card(desk, running
         "captured",
         extended.total_cost - running.total_cost,
     )
-    assert clicks.count <= MAX_CLICKS
+    assert person.clicks <= MAX_CLICKS
 
 
-def test_running_meeting_is_extended_on_the_phone_and_paid_at_the_terminal(desk, running):
-    page = desk("desk", size=chromium.PHONE)
-    clicks = open_running_meeting(page, running)
+@in_ways(PHONE)
+def test_running_meeting_is_extended_and_paid_at_the_terminal(desk, running, way):
+    page = desk("desk", way)
+    person = Person(page, way)
+    open_running_meeting(person, running)
 
-    page.get_by_label("If it costs more").select_option("terminal")
+    person.select(page.get_by_label("If it costs more"), "terminal")
     preview = page.locator("#preview")
     expect(preview).to_contain_text("number of the terminal's slip")
-    page.get_by_label("Reference").fill("Slip 0043")
+    person.fill(page.get_by_label("Reference"), "Slip 0043")
     expect(preview).to_contain_text("Card terminal")
-    preview.get_by_role("button", name="Extend and take payment").click()
+    person.click(preview.get_by_role("button", name="Extend and take payment"))
 
     expect(page.locator("body")).to_contain_text("paid at the card terminal")
     payment = Reservation.objects.get(pk=running.pk).payments.get(purpose="change")
     assert (payment.gateway, payment.reference) == ("terminal", "Slip 0043")
-    assert clicks.count <= MAX_CLICKS
+    assert person.clicks <= MAX_CLICKS

@@ -1,34 +1,34 @@
 """A customer wants a receipt: the desk's task in a browser, with as few clicks as possible."""
 
-import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
 from reservations.booking import approval
 from reservations.models import Receipt
-from tests.browser import accessibility, chromium
-from tests.browser.clicks import Clicks
+from tests.browser import accessibility
 from tests.browser.day import open_day, request_for, room
+from tests.browser.person import Person
+from tests.browser.ways import DESKTOP, PHONE, in_ways
 from tests.reservations.receipts.helpers import read_pdf
 
 
-@pytest.mark.parametrize("size", [chromium.DESKTOP, chromium.PHONE], ids=["desktop", "phone"])
-def test_desk_opens_a_receipt_with_two_clicks(desk, live_server, size):
+@in_ways(DESKTOP, PHONE)
+def test_desk_opens_a_receipt_with_two_clicks(desk, live_server, way):
     boardroom = room("Boardroom")
     request = request_for(boardroom, open_day(boardroom), 9)
     booking = approval.approve(request.pk, now=timezone.now())
-    page = desk("desk", size=size)
-    clicks = Clicks(page)
+    page = desk("desk", way)
+    person = Person(page, way)
     page.goto(f"{live_server.url}/admin/reservations/reservation/{booking.pk}/change/")
 
-    page.get_by_role("link", name="Receipt", exact=True).click()
+    person.click(page.get_by_role("link", name="Receipt", exact=True))
     issue = page.get_by_role("button", name=f"Issue receipt of ${booking.total_cost}")
     expect(issue).to_be_visible()
     assert accessibility.scan(page) == []
-    issue.click()
+    person.click(issue)
     page.wait_for_url("**/receipts/*.pdf")
 
-    assert clicks.count == 2
+    assert person.clicks == 2
     receipt = Receipt.objects.get()
     shown = page.context.request.get(page.url).body()
     text = read_pdf(shown)
@@ -39,10 +39,10 @@ def test_desk_opens_a_receipt_with_two_clicks(desk, live_server, size):
     link = page.get_by_role("link", name=f"Receipt {receipt.number}")
     expect(link).to_be_visible()
     assert accessibility.scan(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= way.viewport["width"]
     # The same by keyboard.
     page.get_by_role("button", name="Send by e-mail").press("Enter")
     expect(page.get_by_text(f"will be sent to {booking.user.email}")).to_be_visible()
     link.press("Enter")
     page.wait_for_url("**/receipts/*.pdf")
-    assert clicks.count == 2
+    assert person.clicks == 2

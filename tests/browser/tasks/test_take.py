@@ -3,7 +3,6 @@
 import datetime as dt
 import re
 
-import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
@@ -11,35 +10,36 @@ from accounts.models import OutboxMessage
 from reservations.booking import payment_links
 from reservations.models import Reservation
 from tests.browser import accessibility, chromium
-from tests.browser.clicks import Clicks
 from tests.browser.day import open_day, room
+from tests.browser.person import Person
+from tests.browser.ways import DESKTOP, PHONE, in_ways
 from tests.factories_reservations import make_draft
 
 MAX_CLICKS = 5
 
 
-@pytest.mark.parametrize("size", [chromium.DESKTOP, chromium.PHONE], ids=["desktop", "phone"])
-def test_walk_in_pays_at_the_terminal_and_is_confirmed(desk, live_server, size):
-    page = desk("desk", size=size)
+@in_ways(DESKTOP, PHONE)
+def test_walk_in_pays_at_the_terminal_and_is_confirmed(desk, live_server, way):
+    page = desk("desk", way)
+    person = Person(page, way)
     day = open_day(room("Aspen"))
     page.goto(f"{live_server.url}/admin/reservations/reservation/timeline/?date={day}")
-    clicks = Clicks(page)
-    page.reload()
 
-    page.get_by_role("region").get_by_role(
-        "link", name=re.compile(r"Aspen, .*, 10:00")
-    ).first.click()
-    page.locator("summary", has_text="New customer").click()
-    page.fill("input[name=email]", "walk-in@example.com")
-    page.fill("input[name=first_name]", "Grace")
-    page.fill("input[name=last_name]", "Hopper")
+    person.click_slot("Aspen", "10:00")
+    person.click(page.locator("summary", has_text="New customer"))
+    for name, text in (
+        ("email", "walk-in@example.com"),
+        ("first_name", "Grace"),
+        ("last_name", "Hopper"),
+    ):
+        person.fill(page.locator(f"input[name={name}]"), text)
     expect(page.locator("#draft-preview tfoot")).to_contain_text("$")
-    page.get_by_role("button", name="Save draft and hold room").click()
-    page.get_by_role("link", name="Take payment").click()
-    page.get_by_label("Reference").fill("Slip 0042")
+    person.click(page.get_by_role("button", name="Save draft and hold room"))
+    person.click(page.get_by_role("link", name="Take payment"))
+    person.fill(page.get_by_label("Reference"), "Slip 0042")
     preview = page.locator("#preview")
     expect(preview).to_contain_text("Confirmed")
-    preview.get_by_role("button", name="Take payment").click()
+    person.click(preview.get_by_role("button", name="Take payment"))
 
     expect(page.locator(".reservation-head")).to_contain_text("Confirmed")
     expect(page.locator("body")).to_contain_text("paid at the card terminal")
@@ -47,7 +47,7 @@ def test_walk_in_pays_at_the_terminal_and_is_confirmed(desk, live_server, size):
     payment = booked.payments.get()
     assert (payment.gateway, payment.reference) == ("terminal", "Slip 0042")
     assert (payment.amount, payment.taken_by.email) == (booked.total_cost, "desk@roombook.example")
-    assert clicks.count <= MAX_CLICKS
+    assert person.clicks <= MAX_CLICKS
 
 
 def test_payment_link_is_paid_on_a_phone_without_signing_in(browser, transactional_db, live_server):

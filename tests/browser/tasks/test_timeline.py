@@ -12,9 +12,10 @@ from reservations import availability
 from reservations.booking import approval, rescheduling
 from reservations.demo.accounts import STAFF
 from reservations.models import Reservation
-from tests.browser import accessibility, chromium
-from tests.browser.clicks import Clicks
+from tests.browser import accessibility
 from tests.browser.day import open_day, request_for, room
+from tests.browser.person import Person, go_to
+from tests.browser.ways import DESKTOP, PHONE, Way, in_ways
 
 TIMELINE = "/admin/reservations/reservation/timeline/"
 HOUR = dt.timedelta(hours=1)
@@ -101,9 +102,10 @@ def open_timeline(page: Page, host: str, booking: Reservation) -> None:
     expect(get_bar(page, booking)).to_be_visible()
 
 
-def test_booking_is_moved_by_one_drag_and_one_click(desk, live_server, booking):
-    page = desk("desk")
-    clicks = Clicks(page)
+@in_ways(DESKTOP, without=("phone", "keyboard"))
+def test_booking_is_moved_by_one_drag_and_one_click(desk, live_server, booking, way):
+    page = desk("desk", way)
+    person = Person(page, way)
     open_timeline(page, live_server.url, booking)
     notice, panel = page.locator("#timeline-notice"), page.locator("#timeline-panel")
 
@@ -111,7 +113,7 @@ def test_booking_is_moved_by_one_drag_and_one_click(desk, live_server, booking):
     drag(page, ("Boardroom", 10), ("Boardroom", 12))
     expect(notice).to_contain_text("Rescheduled to Boardroom")
     assert get_place(booking) == ("Boardroom", 11, 2)
-    assert clicks.count == 1
+    assert person.clicks == 1
     expect(get_bar(page, booking)).to_contain_text("11:00-13:00")
     page.get_by_role("button", name="Undo").click()
     expect(notice).to_contain_text("09:00 - 11:00")
@@ -126,13 +128,13 @@ def test_booking_is_moved_by_one_drag_and_one_click(desk, live_server, booking):
     assert get_place(booking) == ("Boardroom", 9, 2)
 
     # A cheaper room, and a shorter meeting: one click confirms that money moves.
-    clicks.count = 0
+    person.clicks = 0
     drag(page, ("Boardroom", 10), ("Aspen", 13))
     expect(panel).to_contain_text("Refund")
     assert get_place(booking) == ("Boardroom", 9, 2)
     panel.get_by_role("button", name="Reschedule").click()
     expect(notice).to_contain_text("will be refunded")
-    assert clicks.count == 2
+    assert person.clicks == 2
     assert get_place(booking) == ("Aspen", 12, 2)
     expect(page.get_by_role("button", name="Undo")).to_have_count(0)
     drag(page, ("Aspen", 13.98), ("Aspen", 13))
@@ -217,8 +219,9 @@ def move_elsewhere(booking: Reservation, *, back: bool = False) -> None:
     )
 
 
-def test_booking_is_moved_by_keyboard_or_from_the_panel_of_a_phone(desk, live_server, booking):
-    page = desk("desk")
+@in_ways(Way(hand="keyboard"), without=("mouse",))
+def test_booking_is_moved_by_keyboard_and_shown_on_a_phone(desk, live_server, booking, way):
+    page = desk("desk", way)
     open_timeline(page, live_server.url, booking)
     live = page.locator("#timeline-live")
     get_bar(page, booking).focus()
@@ -247,16 +250,12 @@ def test_booking_is_moved_by_keyboard_or_from_the_panel_of_a_phone(desk, live_se
     page.keyboard.press("Shift+ArrowLeft")
     page.keyboard.press("Enter")
     button = page.locator("#timeline-panel").get_by_role("button", name="Reschedule")
-    expect(button).to_be_visible()
-    for _ in range(3):
-        page.keyboard.press("Tab")
-        if button.evaluate("each => each === document.activeElement"):
-            break
+    go_to(page, button)
     page.keyboard.press("Enter")
     expect(page.locator("#timeline-notice")).to_contain_text("will be refunded")
     assert get_place(booking) == ("Aspen", 10, 1.75)
 
-    page = desk("desk", size=chromium.PHONE)
+    page = desk("desk", PHONE)
     open_timeline(page, live_server.url, booking)
     get_bar(page, booking).click()
     panel = page.locator("#timeline-panel")
@@ -271,3 +270,21 @@ def test_booking_is_moved_by_keyboard_or_from_the_panel_of_a_phone(desk, live_se
     page.goto(f"{live_server.url}{TIMELINE}center/")
     expect(page.locator(".timeline--center-week")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@in_ways(without=("desktop", "laptop"))
+def test_booking_is_moved_on_a_phone_without_dragging(desk, live_server, booking, way):
+    page = desk("desk", way)
+    person = Person(page, way)
+    open_timeline(page, live_server.url, booking)
+
+    person.click(get_bar(page, booking))
+    person.click(page.locator("#timeline-panel").get_by_role("link", name="Reschedule"))
+    person.fill(page.locator("[name=start_1]"), "11:00")
+    confirm = page.locator("#preview").get_by_role("button", name="Reschedule")
+    expect(confirm).to_be_visible()
+    person.click(confirm)
+
+    expect(page.locator(".reservation-head")).to_contain_text("11:00")
+    assert get_place(booking) == ("Boardroom", 11, 2)
+    assert person.clicks == 3

@@ -12,10 +12,10 @@ from centers.models import Service
 from reservations.demo.accounts import DEMO
 from reservations.models import ChosenService, Reservation
 from reservations.models.status import Status
-from tests.browser import chromium
 from tests.browser.accessibility import scan
-from tests.browser.clicks import Clicks
 from tests.browser.day import room
+from tests.browser.person import Person
+from tests.browser.ways import DESKTOP, PHONE, in_ways
 from tests.factories_reservations import ReservationFactory
 
 MINUTE = dt.timedelta(minutes=1)
@@ -49,13 +49,14 @@ def meetings(demo) -> list:
     ]
 
 
-def test_morning_takes_one_click_each_to_print_check_in_and_mark_no_show(desk, meetings):
+@in_ways(DESKTOP)
+def test_morning_takes_one_click_each_to_print_check_in_and_mark_no_show(desk, meetings, way):
     late, over = meetings
     service = Service.objects.filter(center=late.room.center).first()
     ChosenService.objects.create(reservation=late, service=service, quantity=8)
-    page = desk("desk")
+    page = desk("desk", way)
     page.add_init_script(COUNT_PRINTS)
-    clicks = Clicks(page)
+    person = Person(page, way)
     # The day on which both began, even if this test runs at midnight.
     day = late.start.astimezone(late.room.center.zone).date()
     page.goto(f"{page.url}reservations/reservation/today/?date={day}")
@@ -64,17 +65,18 @@ def test_morning_takes_one_click_each_to_print_check_in_and_mark_no_show(desk, m
     row = page.locator(f"#reservation-{late.pk}")
     expect(row.locator(".today-phone")).to_have_attribute("href", "tel:+13035550142")
 
-    page.get_by_role("button", name="Print").click()
+    person.click(page.get_by_role("button", name="Print"))
     page.wait_for_function("window.prints === 1")
-    assert clicks.count == 1
+    assert person.clicks == 1
 
-    page.get_by_role("button", name=f"Check in reservation {late.pk}", exact=True).click()
+    check_in = page.get_by_role("button", name=f"Check in reservation {late.pk}", exact=True)
+    person.click(check_in)
     expect(row).to_contain_text("Checked in")
-    assert clicks.count == 2
-    page.get_by_role("button", name=f"No-show reservation {over.pk}").click()
+    assert person.clicks == 2
+    person.click(page.get_by_role("button", name=f"No-show reservation {over.pk}"))
     gone = page.locator(f"#reservation-{over.pk}")
     expect(gone).to_contain_text("No-show")
-    assert clicks.count == 3
+    assert person.clicks == 3
     found = dict(Reservation.objects.values_list("pk", "status"))
     assert (found[late.pk], found[over.pk]) == (Status.CONFIRMED, Status.NO_SHOW)
 
@@ -88,10 +90,9 @@ def test_morning_takes_one_click_each_to_print_check_in_and_mark_no_show(desk, m
     # The demo data of test_accessibility.py have no meetings of today.
     assert scan(page) == []
 
-    page.set_viewport_size(chromium.PHONE)
+    page.set_viewport_size(PHONE.viewport)
     page.wait_for_function("document.documentElement.scrollWidth <= window.innerWidth")
-    button = page.get_by_role("button", name=f"Check in reservation {late.pk}", exact=True)
-    button.click()
+    check_in.click()
     expect(row).to_contain_text("Checked in")
 
 
@@ -119,25 +120,26 @@ def test_printed_day_sheet_has_one_page_for_each_center_and_no_navigation(desk, 
     assert pages == 2
 
 
-def test_customer_who_calls_is_found_by_phone_and_noted_with_two_clicks(desk, demo):
+@in_ways(PHONE)
+def test_customer_who_calls_is_found_by_phone_and_noted_with_two_clicks(desk, demo, way):
     """Task 6: what is booked, spent, missed and owed, and a note of what was agreed."""
-    page = desk("desk", size=chromium.PHONE)
-    clicks = Clicks(page)
+    page = desk("desk", way)
+    person = Person(page, way)
     page.goto(page.url)
 
     page.wait_for_load_state()
     page.keyboard.press("Control+k")
     expect(page.locator("#search-input-command")).to_be_focused()
     page.keyboard.type("(303) 555-0142")
-    page.locator("#command-results-list a[href*='/accounts/user/']").click()
+    person.click(page.locator("#command-results-list a[href*='/accounts/user/']"))
     page.wait_for_url("**/accounts/user/*/change/")
     for label in ("Upcoming", "Billed", "Missed", "Owed"):
         expect(page.get_by_role("term").filter(has_text=label)).to_be_visible()
-    page.get_by_label("New note").fill("Will call again at 9")
-    page.get_by_role("button", name="Add note").click()
+    person.fill(page.get_by_label("New note"), "Will call again at 9")
+    person.click(page.get_by_role("button", name="Add note"))
 
     expect(page.locator("#notes")).to_contain_text("Will call again at 9")
     expect(page.locator("#notes")).to_contain_text("Idris Bello")
-    assert clicks.count <= 2
+    assert person.clicks <= 2
     assert scan(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
