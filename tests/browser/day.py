@@ -3,17 +3,22 @@
 import datetime as dt
 import json
 from urllib.request import Request, urlopen
+from uuid import uuid4
 
 from django.utils import timezone
 
 from accounts.models import User
 from centers.models import MeetingRoom
 from centers.requested_span import resolve_span
+from payments.models import Dispute, Payment, UnknownPayment
 from reservations import availability
 from reservations.booking.checkout import PaymentMethod, check_out
 from reservations.booking.drafts import create_draft
 from reservations.demo.accounts import DEMO, GUEST, PASSWORD, ROLES_CENTER, get_card
 from reservations.models import Reservation
+from reservations.receipts import issuing
+from reservations.webhooks.events import create_test_event
+from tests.webhooks.helpers import make_endpoint
 
 CENTER = ROLES_CENTER
 
@@ -38,6 +43,25 @@ def request_for(room: MeetingRoom, day: dt.date, hour: int) -> Reservation:
     user, now = User.objects.get(email=DEMO), timezone.now()
     made = create_draft(user, room_id=room.pk, start=span.start, end=span.end, now=now)
     return check_out(made.pk, user=user, payment_method=PaymentMethod(use_saved_card=True), now=now)
+
+
+def complete_demo_data() -> None:
+    """Add a row of each kind of which the demo data have none, so that every page has something."""
+    now, payment = timezone.now(), Payment.objects.latest("pk")
+    issuing.issue_documents(Payment.objects.captured().earliest("pk").reservation, by=None, now=now)
+    create_test_event(make_endpoint(), now=now)
+    UnknownPayment.objects.create(
+        gateway="sandbox", key=uuid4(), amount=75, currency="USD", found_at=payment.created_at
+    )
+    Dispute.objects.create(
+        payment=payment,
+        reference="d1",
+        amount=payment.amount,
+        currency=payment.currency,
+        reason="fraudulent",
+        status="needs_response",
+        opened_at=payment.created_at,
+    )
 
 
 def _span(room: MeetingRoom, day: dt.date, first: int, last: int):

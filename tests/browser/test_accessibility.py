@@ -3,8 +3,6 @@
 The long form (tests/browser/ways.py) looks at them in all sizes.
 """
 
-from uuid import uuid4
-
 from django.contrib.auth.tokens import default_token_generator
 from django.urls import reverse
 from django.utils import timezone
@@ -12,13 +10,11 @@ from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import expect
 
 from accounts.models import User
-from payments.models import Dispute, Payment, UnknownPayment
-from reservations.receipts import issuing
 from reservations.webhooks.events import create_test_event
 from roombook.backoffice.model_admin import ModelAdmin
 from tests.backoffice.second_factor_helpers import RECOVERY_CODES, TURN_OFF, compute_code
 from tests.browser import accessibility, chromium
-from tests.browser.day import open_day, request_for, room
+from tests.browser.day import complete_demo_data, open_day, request_for, room
 from tests.browser.ways import DESKTOP, in_ways
 from tests.webhooks.helpers import make_endpoint
 
@@ -32,10 +28,7 @@ def test_pages_have_no_violations(desk, browser, live_server, monkeypatch, way):
     monkeypatch.setattr(ModelAdmin, "list_per_page", 15)
     boardroom = room("Boardroom")
     request_for(boardroom, open_day(boardroom), 9)
-    make_dispute_and_unknown_payment()
-    create_test_event(make_endpoint(), now=timezone.now())
-    paid = Payment.objects.captured().earliest("pk").reservation
-    issuing.issue_documents(paid, by=None, now=timezone.now())
+    complete_demo_data()
     found = {}
 
     anonymous = browser.new_page(viewport=way.viewport)
@@ -113,22 +106,6 @@ def get_invitation_path() -> str:
     uid = urlsafe_base64_encode(str(user.pk).encode())
     token = default_token_generator.make_token(user)
     return reverse("admin:accounts_invitation", args=[uid, token])
-
-
-def make_dispute_and_unknown_payment() -> None:
-    payment = Payment.objects.latest("pk")
-    UnknownPayment.objects.create(
-        gateway="sandbox", key=uuid4(), amount=75, currency="USD", found_at=payment.created_at
-    )
-    Dispute.objects.create(
-        payment=payment,
-        reference="d1",
-        amount=payment.amount,
-        currency=payment.currency,
-        reason="fraudulent",
-        status="needs_response",
-        opened_at=payment.created_at,
-    )
 
 
 def test_pages_with_other_texts_and_numbers_have_the_same_structure():
