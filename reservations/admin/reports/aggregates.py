@@ -82,11 +82,17 @@ class Breakdown(Generic[SumsT]):
 def break_down(
     selection: ReportSelection, groups: Sequence[ReportGroup], sums_class: type[SumsT]
 ) -> Breakdown[SumsT]:
-    zero = sums_class()
-    summed = [(group, sums_class.from_row(group)) for group in groups]
+    summed = [(group["month"], group["center"], sums_class.from_row(group)) for group in groups]
+    return break_down_sums(selection, summed, sums_class())
+
+
+def break_down_sums(
+    selection: ReportSelection, summed: Sequence[tuple[dt.date, int, SumsT]], zero: SumsT
+) -> Breakdown[SumsT]:
+    """Break down sums with their month and their center."""
     months = dict.fromkeys(selection.period.months(), zero)
-    by_month = months | add_up((group["month"], sums) for group, sums in summed)
-    by_center = add_up((group["center"], sums) for group, sums in summed)
+    by_month = months | add_up((month, sums) for month, _, sums in summed)
+    by_center = add_up((center, sums) for _, center, sums in summed)
     total = sum(by_month.values(), zero)
     if not selection.lists_centers:
         return Breakdown(total, by_month, None, {})

@@ -7,9 +7,8 @@ from operator import attrgetter, itemgetter
 
 from django.conf import settings
 
-from centers.models import Center
 from reservations.admin.reports import revenue
-from reservations.admin.reports.aggregates import ZERO, Breakdown, add_up
+from reservations.admin.reports.aggregates import ZERO, Breakdown, add_up, break_down_sums
 from reservations.admin.reports.cash import (
     WAYS_OF_PAYMENT,
     CashSums,
@@ -66,7 +65,8 @@ def _build_report(selection: ReportSelection) -> tuple[Report, bool]:
     movements = fetch_movements(selection)
     found = reconcile(selection, movements, by_reservation)
     sums_by_cell = _add_up_cash(selection, movements)
-    cash = _break_down(selection, sums_by_cell)
+    summed = [(day.replace(day=1), center, sums) for (day, center, _), sums in sums_by_cell.items()]
+    cash = break_down_sums(selection, summed, CashSums())
     difference = cash.total.net - accrued.total.revenue
     unexplained = difference - found.explained
     unknown_fees = cash.total.unknown_fees
@@ -120,17 +120,6 @@ def _add_up_cash(
         )
         for each in select_movements_of_period(movements, selection)
     )
-
-
-def _break_down(
-    selection: ReportSelection, sums_by_cell: Mapping[CashCell, CashSums]
-) -> Breakdown[CashSums]:
-    by_center = add_up((center, sums) for (_, center, _), sums in sums_by_cell.items())
-    total = sum(by_center.values(), CashSums())
-    if not selection.lists_centers:
-        return Breakdown(total, {}, None, {})
-    names = Center.objects.filter(pk__in=by_center).values_list("pk", "name")
-    return Breakdown(total, {}, by_center, dict(names))
 
 
 def _build_difference_table(

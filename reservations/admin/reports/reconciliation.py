@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from django.db.models import Q
 
+from centers.span import Span
 from payments.gateways.manual import ACCOUNT
 from reservations.admin.reports.aggregates import ZERO
 from reservations.admin.reports.cash import Movement, MovementKind, get_spans
@@ -85,10 +86,11 @@ def reconcile(
         line: defaultdict(lambda: ZERO) for line in DifferenceLine
     }
     captured, returned, paid = (defaultdict[int, Decimal](lambda: ZERO) for _ in range(3))
-    classify = MovementClassifier(selection, revenue_by_reservation)
+    spans = get_spans(selection)
     for movement in movements:
         reservation, amount = movement.reservation, movement.amount
-        for line, part in classify(movement):
+        span, is_revenue = spans[movement.time_zone_id], reservation in revenue_by_reservation
+        for line, part in _classify(movement, span, is_revenue=is_revenue):
             lines[line][reservation] += part
         if movement.kind == MovementKind.DISPUTE or movement.is_superseded:
             continue
@@ -109,46 +111,43 @@ def reconcile(
     return Reconciliation(lines, {key: value for key, value in unexplained.items() if value})
 
 
-class MovementClassifier:
-    """Finds the lines of a movement, and what it adds to each of them."""
+def _classify(
+    movement: Movement, span: Span, *, is_revenue: bool
+) -> Iterator[tuple[DifferenceLine, Decimal]]:
+    """Yield the lines of a movement, and what it adds to each of them.
 
-    def __init__(self, selection: ReportSelection, counted: Mapping[int, object]) -> None:
-        self.spans = get_spans(selection)
-        self.counted = counted
-
-    def __call__(self, movement: Movement) -> Iterator[tuple[DifferenceLine, Decimal]]:
-        span = self.spans[movement.time_zone_id]
-        amount, at = movement.amount, movement.at
-        is_in_period = at is not None and span.start <= at < span.end
-        if is_in_period and movement.fee:
-            yield DifferenceLine.FEES, -movement.fee
-        if movement.kind == MovementKind.DISPUTE:
-            if is_in_period:
-                yield DifferenceLine.DISPUTES, amount
-            return
-        line = None
-        is_revenue = movement.reservation in self.counted
-        if is_revenue:
-            if movement.is_superseded:
-                yield DifferenceLine.FAILED_ATTEMPT, amount
-            if at is None:
-                is_owed = movement.way == ACCOUNT.name and movement.kind != MovementKind.REFUND
-                line = DifferenceLine.RECEIVABLE if is_owed else DifferenceLine.NOT_CAPTURED
-            elif not is_in_period:
-                is_before = at < span.start
-                line = DifferenceLine.PAID_BEFORE if is_before else DifferenceLine.PAID_AFTER
-            # The revenue is in the period, and the money is not.
-            amount = -amount
-        elif is_in_period:
-            if movement.start < span.start:
-                line = DifferenceLine.PAID_FOR_EARLIER
-            elif movement.start >= span.end:
-                line = DifferenceLine.PAID_FOR_LATER
-            else:
-                line = DifferenceLine.PAID_WITHOUT_BOOKING
-        if line is not None:
-            is_refund = movement.kind == MovementKind.REFUND
-            yield REFUND_LINES[line] if is_refund else line, amount
+    ``is_revenue``: the meeting counts as revenue of the period, which is ``span`` at its center.
+    """
+    amount, at = movement.amount, movement.at
+    is_in_period = at is not None and span.start <= at < span.end
+    if is_in_period and movement.fee:
+        yield DifferenceLine.FEES, -movement.fee
+    if movement.kind == MovementKind.DISPUTE:
+        if is_in_period:
+            yield DifferenceLine.DISPUTES, amount
+        return
+    line = None
+    if is_revenue:
+        if movement.is_superseded:
+            yield DifferenceLine.FAILED_ATTEMPT, amount
+        if at is None:
+            is_owed = movement.way == ACCOUNT.name and movement.kind != MovementKind.REFUND
+            line = DifferenceLine.RECEIVABLE if is_owed else DifferenceLine.NOT_CAPTURED
+        elif not is_in_period:
+            is_before = at < span.start
+            line = DifferenceLine.PAID_BEFORE if is_before else DifferenceLine.PAID_AFTER
+        # The revenue is in the period, and the money is not.
+        amount = -amount
+    elif is_in_period:
+        if movement.start < span.start:
+            line = DifferenceLine.PAID_FOR_EARLIER
+        elif movement.start >= span.end:
+            line = DifferenceLine.PAID_FOR_LATER
+        else:
+            line = DifferenceLine.PAID_WITHOUT_BOOKING
+    if line is not None:
+        is_refund = movement.kind == MovementKind.REFUND
+        yield REFUND_LINES[line] if is_refund else line, amount
 
 
 def _fetch_promises(selection: ReportSelection) -> Iterator[tuple[int, Decimal]]:
