@@ -55,6 +55,11 @@ class CenterQuerySet(models.QuerySet["Center"]):
     def active(self) -> Self:
         return self.filter(is_active=True)
 
+    def list_time_zones(self) -> list[str]:
+        """The different time zones of the centers, sorted by name."""
+        zones = self.order_by("time_zone_id").values_list("time_zone_id", flat=True)
+        return list(zones.distinct())
+
     def within(self, circle: SearchCircle) -> Self:
         """Centers in a circle. The box uses the index; the chord decides."""
         longitudes = Q()

@@ -198,6 +198,7 @@ class UndoNoShowAction(Action):
 class CheckInAction(Action):
     name, label, icon = "check-in", "Check in", "how_to_reg"
     title, confirm_label = "Has the customer arrived?", "Check in"
+    is_primary = True
     is_immediate = True
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:

@@ -51,8 +51,8 @@ def build_figures(user: User, now: dt.datetime) -> DashboardFigures:
         return DashboardFigures(
             note="There are too many centers for this page. See the reports for the figures."
         )
-    zones = rows.order_by("time_zone_id").values_list("time_zone_id", flat=True).distinct()
-    local_days = [now.astimezone(places.get_time_zone(zone)).date() for zone in zones]
+    zones = map(places.get_time_zone, rows.list_time_zones())
+    local_days = [now.astimezone(zone).date() for zone in zones]
     if not local_days:
         return DashboardFigures()
     # The latest day that has begun at every center.

@@ -57,8 +57,7 @@ class ReportSelection:
     @cached_property
     def zones(self) -> list[str]:
         """The time zones of the selected centers."""
-        rows = Center.objects.filter(self.filter_centers("pk")).order_by("time_zone_id")
-        return list(rows.values_list("time_zone_id", flat=True).distinct())
+        return Center.objects.filter(self.filter_centers("pk")).list_time_zones()
 
     @cached_property
     def lists_centers(self) -> bool:

@@ -105,8 +105,7 @@ def find_time_zones(user: User, center: Center | None) -> list[str]:
     if center is not None:
         return [center.time_zone_id]
     centers = Center.objects.filter(roles.get_center_filter(user, roles.VIEW_RESERVATION, ""))
-    zones = centers.order_by("time_zone_id").values_list("time_zone_id", flat=True)
-    return list(zones.distinct())
+    return centers.list_time_zones()
 
 
 def filter_by_day(zones: Sequence[str], get_day: Callable[[dt.tzinfo], dt.date]) -> Q:
