@@ -43,6 +43,16 @@ NEW_EACH_TIME = {
 }
 
 
+PREVIEWED = {path for path, _ in iterate_paths(OPERATIONS_BY_NAME["Preview change"].request)}
+
+
+def is_covered(name, path):
+    """Whether a faster operation reads the cells of this field in the same way."""
+    if path.startswith("PaymentInfo."):
+        return name != "Update payment info"
+    return name == "Change reservation" and path in PREVIEWED
+
+
 @pytest.fixture
 def world(world_copy):
     return world_copy
@@ -68,10 +78,10 @@ def test_any_value_is_accepted_or_rejected_naming_its_field(world, operation):
 
 @pytest.mark.parametrize("operation", WITH_FIELDS)
 def test_null_is_the_same_as_absent(world, operation):
-    good = world.body(operation)
     for path, _ in iterate_paths(operation.request):
         if path.endswith(".0"):
             continue  # Elements of lists cannot be null.
+        good = build_valid_body(world, operation, path)
         with_null = send(world, operation, replace_value(good, path, None))
         without = deepcopy(good)
         *above, last = path.split(".")
@@ -101,8 +111,8 @@ def test_unreadable_value_makes_the_body_invalid(world, operation):
 @pytest.mark.parametrize("operation", WITH_FIELDS)
 def test_any_csv_cell_is_accepted_or_rejected_naming_its_field(world, operation):
     for path, type_name in iterate_paths(operation.request):
-        if operation.name == "Checkout" and path.startswith("PaymentInfo."):
-            continue  # "Update payment info" covers these cells.
+        if is_covered(operation.name, path):
+            continue
         good = world.with_token(operation, world.body(operation))
         cells = {csv_table.join_path(each): text for each, text in csv_table.iterate_leaves(good)}
         others = {

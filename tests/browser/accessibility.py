@@ -1,7 +1,7 @@
 """Runs axe-core (tests/browser/axe, from npm) on the pages of the back office."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -43,8 +43,15 @@ SCAN = """async themes => {
   }
   return found;
 }"""
-# Their values are texts or addresses.
+# Their values are texts, addresses or names.
 TEXT_ATTRIBUTES = {"href", "src", "value", "title", "content", "alt", "placeholder", "aria-label"}
+TEXT_ATTRIBUTES |= {"id", "name", "action", "scope"}
+# Their values are ids of other elements.
+REFERENCES = {"for", "aria-controls", "aria-describedby", "aria-labelledby"}
+# Classes that Django's admin gives to the elements of one app, model or field.
+OWN_CLASS = re.compile(
+    r"(app|model|column|field|inline)-|(accounts|centers|payments|reservations)-"
+)
 VOID_ELEMENTS = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source"}
 # Colors that are in transition would be measured halfway.
 STILL = "*, *::before, *::after { transition: none !important; animation: none !important }"
@@ -67,19 +74,28 @@ def find_pages(page: Page) -> Iterator[tuple[str, HttpResponseBase]]:
 
 
 class StructureParser(HTMLParser):
-    """Collects the distinct elements of a page with their ancestors, without texts and numbers."""
+    """Collects the distinct elements of a page with their ancestors, without texts and names."""
 
-    def __init__(self) -> None:
+    def __init__(self, ids: set[str]) -> None:
         super().__init__()
+        self.ids = ids
         self.ancestors: list[tuple[str, ...]] = []
         self.structure: set[tuple[tuple[str, ...], ...]] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = {name: "" if name in TEXT_ATTRIBUTES else value or "" for name, value in attrs}
-        numberless = sorted(re.sub(r"\d+", "0", f"{name}={values[name]}") for name in values)
-        self.structure.add((*self.ancestors, (tag, *numberless)))
+        nameless = sorted(f"{name}={self._generalize(name, value or '')}" for name, value in attrs)
+        self.structure.add((*self.ancestors, (tag, *nameless)))
         if tag not in VOID_ELEMENTS:
-            self.ancestors.append((tag, *numberless))
+            self.ancestors.append((tag, *nameless))
+
+    def _generalize(self, name: str, value: str) -> str:
+        if name in TEXT_ATTRIBUTES or name.startswith("data-"):
+            return ""
+        if name in REFERENCES:
+            return "found" if {*value.split()} <= self.ids else "missing"
+        if name == "class":
+            value = " ".join(sorted(each for each in value.split() if not OWN_CLASS.match(each)))
+        return re.sub(r"\d+", "0", value)
 
     def handle_endtag(self, tag: str) -> None:
         while self.ancestors and self.ancestors.pop()[0] != tag:
@@ -92,9 +108,23 @@ class StructureParser(HTMLParser):
 
 def get_structure(html: str) -> frozenset[object]:
     """What axe judges of a page: pages of one template that only differ in texts have the same."""
-    parser = StructureParser()
+    parser = StructureParser({*re.findall(r'\bid="?([^"\s>]+)', html)})
     parser.feed(html)
     return frozenset(parser.structure)
+
+
+def select_pages(
+    pages: Iterable[tuple[str, HttpResponseBase]],
+) -> Iterator[tuple[str, HttpResponseBase]]:
+    """The pages that have an element which none of those with more elements has."""
+    structures = [
+        (get_structure(b"".join(response).decode()), url, response) for url, response in pages
+    ]
+    seen: set[object] = set()
+    for structure, url, response in sorted(structures, key=lambda each: len(each[0]), reverse=True):
+        if not structure <= seen:
+            yield url, response
+        seen |= structure
 
 
 def open_page(page: Page, url: str, response: HttpResponseBase) -> None:

@@ -39,14 +39,9 @@ def test_pages_have_no_violations(desk, browser, live_server, monkeypatch, way):
     anonymous.close()
 
     page = desk("staff", way)
-    pages = list(accessibility.find_pages(page))
-    # Most pages of a template that show other rows have the same structure.
-    by_structure = {
-        accessibility.get_structure(b"".join(response).decode()): (url, response)
-        for url, response in pages
-    }
-    assert len(by_structure) > 100
-    for url, response in by_structure.values():
+    selected = list(accessibility.select_pages(accessibility.find_pages(page)))
+    assert len(selected) > 70
+    for url, response in selected:
         accessibility.open_page(page, f"{live_server.url}{url}", response)
         found[url] = accessibility.scan(page)
 
@@ -119,6 +114,11 @@ def test_pages_with_other_texts_and_numbers_have_the_same_structure():
         changed = page.replace("<main><h1 id=row-1>", other)
         assert accessibility.get_structure(changed) != structure
     assert accessibility.get_structure(page.replace("Open", "")) != structure
+    labelled, unlabelled = (
+        "<label for=a>A</label><input id=a>",
+        "<label for=b>A</label><input id=a>",
+    )
+    assert accessibility.get_structure(labelled) != accessibility.get_structure(unlabelled)
 
 
 def test_axe_finds_violations_of_a_bad_page(browser):
