@@ -52,6 +52,11 @@ class SavedCard(Address):
         return f"{self.brand} {self.last4}"
 
     @property
+    def description(self) -> str:
+        """The card as on a receipt: `Visa ending 4242`."""
+        return f"{self.brand} ending {self.last4}"
+
+    @property
     def expiration_date(self) -> datetime:
         """Midnight UTC of the last day of the month, as the API returns it (B5.1)."""
         last_day = calendar.monthrange(self.exp_year, self.exp_month)[1]

@@ -6,7 +6,6 @@ changes.py calls it, and so does payment_recovery if the worker that began the c
 import copy
 import datetime as dt
 from dataclasses import replace
-from decimal import Decimal
 
 from django.db import transaction
 
@@ -16,7 +15,7 @@ from payments.gateways.base import GatewayPayment
 from payments.models import Payment
 from reservations.booking import change_steps
 from reservations.booking.authorization import FUNDED_STATES, record_answer
-from reservations.booking.change_request import ChangeRequest
+from reservations.booking.change_request import read_request, resolve_change
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.models import BookingChange, ChangeState, Reservation
 from reservations.models.status import Status
@@ -44,7 +43,7 @@ def apply_change_authorization(
     if not record_answer(reservation, payment, result, is_attempt=not change.is_by_staff, now=now):
         return reservation, payment
     if payment.state not in FUNDED_STATES:
-        _resolve(change, ChangeState.ABANDONED, message=payment.message or NOT_PAID, now=now)
+        resolve_change(change, ChangeState.ABANDONED, message=payment.message or NOT_PAID, now=now)
         return reservation, payment
     former = copy.copy(reservation)
     try:
@@ -52,7 +51,7 @@ def apply_change_authorization(
             _apply(change, reservation, room, payment, now=now)
     except DomainError as error:
         message = " ".join(error.fields.values()) if isinstance(error, InvalidRequest) else ""
-        _resolve(change, ChangeState.ABANDONED, message=message or error.message, now=now)
+        resolve_change(change, ChangeState.ABANDONED, message=message or error.message, now=now)
         return former, payment
     return reservation, payment
 
@@ -78,37 +77,7 @@ def _apply(
     )
     if (result.old_total, result.new_total) != (change.old_total, change.new_total):
         raise ReservationNotOpen(CHANGED_MEANWHILE)
-    _resolve(change, ChangeState.APPLIED, now=now)
+    resolve_change(change, ChangeState.APPLIED, now=now)
     result = replace(result, charge=payment.amount)
     way = describe_card(payment)
     change_steps.record(result, former=former, way=way, by=change.by, now=now)
-
-
-def _resolve(
-    change: BookingChange, state: ChangeState, *, message: str = "", now: dt.datetime
-) -> None:
-    change.state = state
-    change.message = message[:255]
-    change.resolved_at = now
-    change.attendees = None
-    change.save(update_fields=["state", "message", "resolved_at", "attendees"])
-
-
-def read_request(change: BookingChange) -> ChangeRequest:
-    """Return what was requested, from its row."""
-    services = change.services
-    if services is not None:
-        services = [{**each, **_read_hours(each)} for each in services]
-    return ChangeRequest(
-        change.room_id,
-        change.start,
-        change.end,
-        services,
-        change.number_of_attendees,
-        change.attendees,
-    )
-
-
-def _read_hours(service: dict[str, str]) -> dict[str, Decimal]:
-    hours = service.get("duration_hours")
-    return {} if hours is None else {"duration_hours": Decimal(hours)}

@@ -1,14 +1,16 @@
-"""What a change of a reservation asks for, and what it results in."""
+"""What a change of a reservation asks for, how that is stored, and what it results in."""
 
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from accounts.models import User
 from centers.models import MeetingRoom
 from centers.span import Span
+from payments.models import Payment
 from reservations.booking.drafts import AttendeeInput
-from reservations.models import LineItem, Reservation
+from reservations.models import BookingChange, ChangeState, LineItem, Reservation
 from reservations.pricing.quote import QuoteLine, ServiceSelection
 from reservations.pricing.services import ServiceInput
 from roombook import money
@@ -78,3 +80,69 @@ class ChangeResult:
     @property
     def difference(self) -> Decimal:
         return self.new_total - self.old_total
+
+
+# --- What is stored of a change that costs more (B27) ---------------------------------------------
+
+
+def store_change(
+    payment: Payment,
+    booking: Reservation,
+    slot: RoomSlot,
+    request: ChangeRequest,
+    *,
+    new_total: Decimal,
+    by: User,
+    is_by_staff: bool,
+    now: dt.datetime,
+) -> BookingChange:
+    """Store what was requested, until its payment is resolved.
+
+    `booking` has the values before the change; `slot` is the room and the time that it asks for.
+    """
+    return BookingChange.objects.create(
+        payment=payment,
+        by=by,
+        is_by_staff=is_by_staff,
+        room=slot.room,
+        start=slot.start,
+        end=slot.end,
+        number_of_attendees=request.number_of_attendees,
+        services=None if request.services is None else list(request.services),
+        attendees=None if request.attendees is None else list(request.attendees),
+        old_total=booking.total_cost,
+        new_total=new_total,
+        calendar_sequence=booking.calendar_sequence,
+        created_at=now,
+    )
+
+
+def read_request(change: BookingChange) -> ChangeRequest:
+    """Return what was requested, from its row."""
+    services = change.services
+    if services is not None:
+        services = [{**each, **_read_hours(each)} for each in services]
+    return ChangeRequest(
+        change.room_id,
+        change.start,
+        change.end,
+        services,
+        change.number_of_attendees,
+        change.attendees,
+    )
+
+
+def _read_hours(service: dict[str, str]) -> dict[str, Decimal]:
+    hours = service.get("duration_hours")
+    return {} if hours is None else {"duration_hours": Decimal(hours)}
+
+
+def resolve_change(
+    change: BookingChange, state: ChangeState, *, message: str = "", now: dt.datetime
+) -> None:
+    """Store that the change was applied or abandoned, and forget the attendees."""
+    change.state = state
+    change.message = message[:255]
+    change.resolved_at = now
+    change.attendees = None
+    change.save(update_fields=["state", "message", "resolved_at", "attendees"])

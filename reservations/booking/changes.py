@@ -17,6 +17,7 @@ its lease has expired. docs/checkout.md says what happens after a crash at each 
 
 import copy
 import datetime as dt
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -37,14 +38,20 @@ from reservations.booking import (
     payment_recovery,
     rescheduling,
 )
-from reservations.booking.change_authorization import read_request
-from reservations.booking.change_request import ChangeRequest, ChangeResult, RoomSlot
+from reservations.booking.change_request import (
+    ChangeRequest,
+    ChangeResult,
+    RoomSlot,
+    read_request,
+    store_change,
+)
 from reservations.booking.checkout import PaymentMethod
 from reservations.booking.claims import get_own_reservation
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.booking.price_changes import ExtraCharge, require_expected
-from reservations.models import BookingChange, ChangeState, Reservation, history
+from reservations.booking.taking_payment import record_consent
+from reservations.models import BookingChange, ChangeState, Reservation
 from reservations.models.status import Status
 from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined, ReservationNotOpen
@@ -124,7 +131,8 @@ def change_booking(
         )
 
     get_own_reservation(reservation_id, user)
-    return _change(
+    begin = functools.partial(
+        _begin,
         reservation_id,
         request,
         get_source=get_source,
@@ -133,6 +141,7 @@ def change_booking(
         is_by_staff=False,
         now=now,
     )
+    return _change(reservation_id, begin, customer_is_present=True, now=now)
 
 
 def charge_change(
@@ -150,47 +159,34 @@ def charge_change(
     `expected_slot` is the key of the room and time that the user saw. Raises the errors of
     `change_booking`.
     """
-    return _change(
+    begin = functools.partial(
+        _begin,
         reservation_id,
         request,
-        get_source=lambda customer: get_usable_saved_card(customer, now=now),
+        get_source=functools.partial(get_usable_saved_card, now=now),
         expected_total=expected_total,
         expected_slot=expected_slot,
         by=by,
         is_by_staff=True,
         now=now,
     )
+    return _change(reservation_id, begin, customer_is_present=False, now=now)
 
 
 def _change(
     reservation_id: int,
-    request: ChangeRequest,
+    begin: Callable[[], ChangeOutcome | PendingDifference | CardDeclined],
     *,
-    get_source: GetSource,
-    expected_total: Decimal,
-    expected_slot: str = "",
-    by: User,
-    is_by_staff: bool,
+    customer_is_present: bool,
     now: dt.datetime,
 ) -> ChangeOutcome:
     payment_recovery.resolve_payments(reservation_id, user=None, now=now)
-    begun = wait_for_others(
-        lambda: _begin(
-            reservation_id,
-            request,
-            get_source=get_source,
-            expected_total=expected_total,
-            expected_slot=expected_slot,
-            by=by,
-            is_by_staff=is_by_staff,
-            now=now,
-        )
-    )
+    begun = wait_for_others(begin)
     if isinstance(begun, ChangeOutcome):
         return begun
     if isinstance(begun, CardDeclined):
         raise begun
-    return _pay(begun, customer_is_present=not is_by_staff, now=now)
+    return _pay(begun, customer_is_present=customer_is_present, now=now)
 
 
 # --- The steps -----------------------------------------------------------------------------------
@@ -244,8 +240,7 @@ def _begin(
         # Begin only here, so that a double click is one attempt. The second transaction ends it.
         CARD_DECLINED.begin(by.pk, now=now)
     elif isinstance(source, SavedCard):
-        consent = f"{source.brand} ending {source.last4}"
-        history.record_changes(former, {"saved_card_consent": (None, consent)}, by=by, now=now)
+        record_consent(former, source, by=by, now=now)
     return PendingDifference(payment, source), []
 
 
@@ -332,20 +327,16 @@ def _create_payment(
         )
     except IntegrityError as error:
         raise ReservationNotOpen(CHANGE_UNDER_WAY) from error
-    BookingChange.objects.create(
-        payment=payment,
+    new_total = booking.total_cost + difference
+    store_change(
+        payment,
+        booking,
+        slot,
+        request,
+        new_total=new_total,
         by=by,
         is_by_staff=is_by_staff,
-        room=slot.room,
-        start=slot.start,
-        end=slot.end,
-        number_of_attendees=request.number_of_attendees,
-        services=None if request.services is None else list(request.services),
-        attendees=None if request.attendees is None else list(request.attendees),
-        old_total=booking.total_cost,
-        new_total=booking.total_cost + difference,
-        calendar_sequence=booking.calendar_sequence,
-        created_at=now,
+        now=now,
     )
     return payment
 

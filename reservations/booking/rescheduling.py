@@ -30,12 +30,18 @@ from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
 from payments.manual_payments import record_manual_payment
 from payments.models import Payment, PaymentPurpose
 from reservations.booking import change_steps, price_changes
-from reservations.booking.change_request import ChangeRequest, ChangeResult, build_slot_key
+from reservations.booking.change_request import (
+    ChangeRequest,
+    ChangeResult,
+    build_slot_key,
+    resolve_change,
+    store_change,
+)
 from reservations.booking.locks import lock_drafts_of_customer, lock_for_rescheduling
 from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.booking.taking_payment import require_account_payment
-from reservations.models import BookingChange, ChangeState, Reservation
+from reservations.models import ChangeState, Reservation
 from reservations.models.status import Status
 from reservations.pricing.services import ServiceInput
 from roombook import dates
@@ -144,7 +150,7 @@ def reschedule(
     way = ""
     if taken is not None and result.difference > 0 and reservation.status == Status.CONFIRMED:
         way = MANUAL_GATEWAYS[taken.gateway].label
-        result = _take_difference(result, former, taken, by=by, now=now)
+        result = _take_difference(result, request, former, taken, by=by, now=now)
     result, payments = refund_difference(result, now=now)
     change_steps.record(result, former=former, waiver=waiver, way=way, by=by, now=now)
     return result, payments
@@ -205,6 +211,7 @@ def refund_difference(
 
 def _take_difference(
     result: ChangeResult,
+    request: ChangeRequest,
     former: Reservation,
     taken: TakenPayment,
     *,
@@ -212,7 +219,7 @@ def _take_difference(
     now: dt.datetime,
 ) -> ChangeResult:
     """Record the payment of the difference. No gateway is called, so nothing can be in doubt."""
-    reservation, new = result.reservation, result.new
+    reservation = result.reservation
     payment = record_manual_payment(
         reservation_id=reservation.pk,
         reservation_uid=reservation.uid,
@@ -224,20 +231,17 @@ def _take_difference(
         purpose=PaymentPurpose.CHANGE,
         now=now,
     )
-    BookingChange.objects.create(
-        payment=payment,
-        state=ChangeState.APPLIED,
+    change = store_change(
+        payment,
+        former,
+        result.new,
+        request,
+        new_total=result.new_total,
         by=by,
         is_by_staff=True,
-        room=new.room,
-        start=new.start,
-        end=new.end,
-        old_total=result.old_total,
-        new_total=result.new_total,
-        calendar_sequence=former.calendar_sequence,
-        created_at=now,
-        resolved_at=now,
+        now=now,
     )
+    resolve_change(change, ChangeState.APPLIED, now=now)
     return replace(result, charge=result.difference)
 
 

@@ -15,7 +15,7 @@ from accounts.models import User
 from payments import gateways, saved_cards
 from payments.gateways.manual import ACCOUNT
 from payments.manual_payments import record_manual_payment, require_credit
-from payments.models import PaymentPurpose
+from payments.models import PaymentPurpose, SavedCard
 from reservations.booking import authorization, checkout, claims
 from reservations.booking.locks import lock_reservation
 from reservations.models import Reservation, history
@@ -58,7 +58,7 @@ def charge_saved_card(
 
     Raises the errors of `check_out`.
     """
-    _record_consent(draft, by=by, now=now)
+    _record_consent_to_booking(draft, by=by, now=now)
     return checkout.check_out(
         draft.pk,
         user=draft.user,
@@ -70,13 +70,20 @@ def charge_saved_card(
 
 
 @in_transaction
-def _record_consent(draft: Reservation, *, by: User, now: dt.datetime) -> None:
+def _record_consent_to_booking(draft: Reservation, *, by: User, now: dt.datetime) -> None:
     reservation = lock_reservation(draft.pk, room_id=draft.room_id)
     if not reservation.is_new:
         raise ReservationNotOpen(ALREADY_BOOKED)
     card = saved_cards.get_usable_saved_card(draft.user, now=now)
-    consent = f"{card.brand} ending {card.last4}"
-    history.record_changes(reservation, {"saved_card_consent": (None, consent)}, by=by, now=now)
+    record_consent(reservation, card, by=by, now=now)
+
+
+def record_consent(
+    reservation: Reservation, card: SavedCard, *, by: User, now: dt.datetime
+) -> None:
+    """Record that the customer has agreed that staff charge the saved card (B26.6)."""
+    changes = {"saved_card_consent": (None, card.description)}
+    history.record_changes(reservation, changes, by=by, now=now)
 
 
 @in_transaction

@@ -171,7 +171,7 @@ def _describe_difference(
     if not result.charge:
         return "Refund", format_refund(result.refund)
     card = get_saved_card(reservation, now=now) if way == SAVED_CARD else None
-    payer = f"{card.brand} ending {card.last4}" if card else MANUAL_GATEWAYS[way].label
+    payer = card.description if card else MANUAL_GATEWAYS[way].label
     return "Charge", f"{money.format_amount(result.charge)}, {payer}"
 
 

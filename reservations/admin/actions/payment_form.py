@@ -59,7 +59,7 @@ class PaymentForm(ActionForm):
         if card is None:
             del self.fields["consent"]
         else:
-            ways.append((SAVED_CARD, f"Saved card, {card.brand} ending {card.last4}"))
+            ways.append((SAVED_CARD, f"Saved card, {card.description}"))
         field: Any = self.fields["way"]
         field.choices = ways
 
