@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import unfold
-from django.contrib.admin import ModelAdmin
+from django.contrib.admin import ModelAdmin, options
 from django.contrib.auth.admin import UserAdmin
 from django.core.files.base import ContentFile
 from django.core.handlers.wsgi import WSGIRequest
@@ -131,6 +131,32 @@ def test_admin_loads_rows_by_a_method_that_can_lock_them():
     assert "self.get_object" in inspect.getsource(ModelAdmin._changeform_view), what_to_do
     assert "self.get_object" in inspect.getsource(UserAdmin.user_change_password), what_to_do
     assert list(password.parameters)[:3] == ["self", "request", "id"], what_to_do
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("changeform_view", "request object_id form_url extra_context"),
+        ("formfield_for_dbfield", "db_field request kwargs"),
+        ("log_addition", "request obj message"),
+        ("log_change", "request obj message"),
+        ("log_deletions", "request queryset"),
+        ("render_change_form", "request context add change form_url obj"),
+        ("response_action", "request queryset"),
+        ("response_post_save_add", "request obj"),
+        ("response_post_save_change", "request obj"),
+        ("save_form", "request form change"),
+    ],
+)
+def test_admin_calls_the_methods_that_ours_replace(name, parameters):
+    method = getattr(ModelAdmin, name, None)
+    what_to_do = WHAT_TO_DO.format(
+        what=f"ModelAdmin.{name}", module="the admin of every app", tests="tests/backoffice"
+    )
+
+    assert method is not None, what_to_do
+    assert list(inspect.signature(method).parameters) == ["self", *parameters.split()], what_to_do
+    assert f"self.{name}" in inspect.getsource(options), what_to_do
 
 
 def test_export_of_the_library_can_be_replaced_by_a_stream():
