@@ -77,15 +77,7 @@ class CenterDayTimeline:
         rooms = _get_shown_rooms(self.data)
         [axis] = self.data.crop([self.axis], rooms)
         rows = [
-            TimelineRow(
-                title=room.name,
-                href=_build_url("reservations_room_week", room=room.pk, date=axis.day),
-                link_title=f"Week of {room.name}",
-                subtitle=f"{room.capacity} people",
-                note=_describe_room_state(room),
-                tracks=[build_track(self.data, axis, room)],
-            )
-            for room in rooms
+            _build_room_row(room, axis.day, [build_track(self.data, axis, room)]) for room in rooms
         ]
         return Timeline(
             rows,
@@ -138,17 +130,10 @@ class CenterWeekTimeline:
     def build(self) -> Timeline:
         rooms = _get_shown_rooms(self.data)
         axes = self.data.crop(self.axes, rooms)
-        rows = [
-            TimelineRow(
-                title=room.name,
-                href=_build_url("reservations_room_week", room=room.pk, date=self.monday),
-                link_title=f"Week of {room.name}",
-                subtitle=f"{room.capacity} people",
-                note=_describe_room_state(room),
-                tracks=[build_track(self.data, axis, room, has_free_slots=False) for axis in axes],
-            )
-            for room in rooms
-        ]
+        rows = []
+        for room in rooms:
+            tracks = [build_track(self.data, axis, room, has_free_slots=False) for axis in axes]
+            rows.append(_build_room_row(room, self.monday, tracks))
         columns = [_build_column(self.data, axis) for axis in axes]
         return Timeline(rows, _get_hours(axes[0]), columns=columns)
 
@@ -166,6 +151,19 @@ def _get_shown_rooms(data: TimelineData) -> list[MeetingRoom]:
     """The active rooms and those that are booked."""
     rooms = [room for room in data.rooms if room.is_active or data.bookings[room.pk]]
     return sorted(rooms, key=_get_natural_sort_key)
+
+
+def _build_room_row(
+    room: MeetingRoom, day: dt.date, tracks: Sequence[TimelineTrack]
+) -> TimelineRow:
+    return TimelineRow(
+        title=room.name,
+        href=_build_url("reservations_room_week", room=room.pk, date=day),
+        link_title=f"Week of {room.name}",
+        subtitle=f"{room.capacity} people",
+        note=_describe_room_state(room),
+        tracks=tracks,
+    )
 
 
 def _build_column(data: TimelineData, axis: TimelineAxis) -> TimelineColumn:
