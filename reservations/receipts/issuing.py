@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import F, Q, QuerySet, Sum
 
 from accounts.models import User
 from payments.models import COMPLETED_REFUND_STATES, Payment, Refund, RefundState
@@ -31,6 +30,7 @@ from reservations.receipts.contents import (
     get_seller_lines,
 )
 from roombook import money
+from roombook.db.sums import sum_of_related
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReceiptNotAvailable
 
@@ -92,20 +92,12 @@ def issue_credit_notes(*, now: dt.datetime) -> tuple[int, list[int]]:
 
 def find_payments_without_credit_note(*, now: dt.datetime) -> QuerySet[Any]:
     """Return the payments of which more has a receipt than was kept after the refunds until now."""
-    done = Refund.objects.filter(
-        payment=OuterRef("pk"), state__in=COMPLETED_REFUND_STATES, done_at__lte=now
-    )
-    entries = ReceiptEntry.objects.filter(payment=OuterRef("pk"))
-    zero = money.ZERO
+    done = Refund.objects.filter(state__in=COMPLETED_REFUND_STATES, done_at__lte=now)
     rows = Payment.objects.filter(pk__in=ReceiptEntry.objects.values("payment")).annotate(
-        given=Coalesce(_sum_amounts(done), zero), covered=Coalesce(_sum_amounts(entries), zero)
+        given=sum_of_related(done, "amount", by="payment"),
+        covered=sum_of_related(ReceiptEntry.objects, "amount", by="payment"),
     )
     return rows.filter(covered__gt=F("amount") - F("given") + money.ROUNDING_TOLERANCE)
-
-
-def _sum_amounts(rows: QuerySet) -> Subquery:
-    sums = rows.order_by().values("payment").annotate(all=Sum("amount")).values("all")
-    return Subquery(sums)
 
 
 @in_transaction

@@ -7,11 +7,9 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum, Value
 from django.db.models.functions import Coalesce
 
 from reservations.booking.integrity.common import (
-    MONEY_FIELD,
     CheckList,
     Rows,
     approximately,
-    sum_of_related,
 )
 from reservations.models import (
     Allowance,
@@ -24,6 +22,7 @@ from reservations.models import (
     Reservation,
 )
 from reservations.models.status import BOOKED_STATUSES, Status
+from roombook.db.sums import MONEY_FIELD, sum_of_related
 
 CHECKS = CheckList()
 
@@ -88,8 +87,8 @@ def allowances_overdrawn(now: dt.datetime) -> Rows:
 @CHECKS.add("reservation {} is {}: {} h in the ledger, {} h on its bill")
 def allowance_hours_off_their_reservation(now: dt.datetime) -> Rows:
     """Find reservations whose hours in the ledger differ from the hours on their bill."""
-    entered = sum_of_related(AllowanceEntry.objects, "hours", is_integer=True)
-    planned = sum_of_related(AllowanceUse.objects, "hours", is_integer=True)
+    entered = sum_of_related(AllowanceEntry.objects, "hours", by="reservation", is_integer=True)
+    planned = sum_of_related(AllowanceUse.objects, "hours", by="reservation", is_integer=True)
     rows = Reservation.objects.annotate(entered=entered, planned=planned)
     wrong = rows.filter(~Q(entered=-F("planned")), status__in=USING_BENEFITS) | rows.filter(
         ~Q(entered=0)

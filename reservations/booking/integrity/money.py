@@ -20,11 +20,11 @@ from reservations.booking.integrity.common import (
     CheckList,
     Rows,
     approximately,
-    sum_of_related,
 )
 from reservations.models import BookingChange, ChangeState, LineItem, Reservation
 from reservations.models.changes import PAYS_FOR_NOTHING
 from reservations.models.status import BOOKED_STATUSES, Status
+from roombook.db.sums import sum_of_related
 from roombook.money import ROUNDING_TOLERANCE
 
 CHECKS = CheckList()
@@ -112,7 +112,9 @@ def unmet_refund_promises() -> QuerySet[Reservation]:
     rows = Reservation.objects.filter(status=Status.CANCELLED, refund_promised__gt=0).annotate(
         given_since=sum_of_related(since, "amount", by=own),
         given=sum_of_related(effective_refunds(), "amount", by=own),
-        taken=sum_of_related(Payment.objects.filter(captured_at__isnull=False), "amount"),
+        taken=sum_of_related(
+            Payment.objects.filter(captured_at__isnull=False), "amount", by="reservation"
+        ),
     )
     is_fully_refunded = Q(taken__gt=0, given__gte=F("taken") - ROUNDING_TOLERANCE)
     return rows.filter(given_since__lt=F("refund_promised") - ROUNDING_TOLERANCE).exclude(
@@ -133,7 +135,9 @@ def unmet_reductions() -> QuerySet[Any]:
 @CHECKS.add("reservation {}: its total is {}, its lines add up to {:.2f}")
 def totals_that_are_not_their_lines(now: dt.datetime) -> Rows:
     """Find totals that are not the sum of their line items."""
-    rows = Reservation.objects.annotate(lines=sum_of_related(LineItem.objects, "total"))
+    rows = Reservation.objects.annotate(
+        lines=sum_of_related(LineItem.objects, "total", by="reservation")
+    )
     rows = rows.exclude(lines__range=approximately(F("total_cost")))
     return rows.values_list("pk", "total_cost", "lines")
 
@@ -165,7 +169,7 @@ def bookings_without_payment(now: dt.datetime) -> Rows:
     `reductions_off_their_refunds` finds nothing either, what was captured less what was refunded is
     the price.
     """
-    charged = sum_of_related(paying_payments(), "amount")
+    charged = sum_of_related(paying_payments(), "amount", by="reservation")
     rows = Reservation.objects.filter(status__in=sorted(BOOKED_STATUSES)).annotate(
         charged=charged, due=F("total_cost") + F("reduced_by")
     )

@@ -6,15 +6,14 @@ from django.db.models import Case, Count, F, Max, Q, When
 
 from payments.models import Payment
 from reservations.booking.integrity.common import (
-    MONEY_FIELD,
     OVERDUE_AFTER,
     CheckList,
     Rows,
     approximately,
-    sum_of_related,
 )
 from reservations.models import Receipt, ReceiptEntry, ReceiptSeries, ReceiptType
 from reservations.receipts.issuing import find_payments_without_credit_note
+from roombook.db.sums import MONEY_FIELD, sum_of_related
 from roombook.money import ROUNDING_TOLERANCE
 
 CHECKS = CheckList()
