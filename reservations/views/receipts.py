@@ -9,7 +9,8 @@ from django.views.decorators.http import require_safe
 
 from accounts.limits import RECEIPT
 from accounts.models import User
-from reservations.models import Receipt, ReceiptType, Reservation
+from reservations.booking.claims import get_own_reservation
+from reservations.models import Receipt, ReceiptType
 from reservations.receipts import sending
 from reservations.receipts.issuing import issue_documents
 from reservations.receipts.rendering import build_pdf_response
@@ -55,10 +56,7 @@ class GetReceipts(Operation):
 
     def perform(self, user: User, *, reservation_id: int) -> dict[str, object]:
         now = timezone.now()
-        rows = Reservation.objects.for_user(user).select_related("user", "room__center")
-        reservation = rows.filter(pk=reservation_id).first()
-        if reservation is None:
-            raise NotFound
+        reservation = get_own_reservation(reservation_id, user)
         RECEIPT.attempt(user.pk, now=now)
         issue_documents(reservation, by=None, now=now)
         documents = reservation.receipts.exclude(content={}).order_by("pk")
