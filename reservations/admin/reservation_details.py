@@ -16,6 +16,7 @@ from django.utils.dateparse import parse_datetime
 
 from accounts import customer_access, roles
 from accounts.models import OutboxMessage
+from centers.models import Service
 from reservations.admin.actions import get_available_actions
 from reservations.admin.formatting import (
     format_datetime,
@@ -28,10 +29,17 @@ from reservations.admin.formatting import (
 )
 from reservations.admin.notes import build_note_list
 from reservations.admin.overruns import get_overrun_urls
-from reservations.models import RefundOverride, Reservation, history
+from reservations.booking import change_steps
+from reservations.models import (
+    BookingChange,
+    ChangeState,
+    RefundOverride,
+    Reservation,
+    history,
+)
 from reservations.models.status import Status
 from reservations.notifications import emails
-from roombook import money
+from roombook import dates, money
 from roombook.backoffice.models import AuditEntry
 
 if TYPE_CHECKING:
@@ -82,6 +90,7 @@ def build_summary_context(
         "total": money.format_amount(reservation.total_cost),
         "services": [format_service(each) for each in services],
         "can_see_customer": can_see_customer,
+        "pending_change": list(_describe_pending_change(reservation, user, now=now)),
     }
 
 
@@ -150,6 +159,51 @@ def _describe_booking(
     if reservation.turnaround_minutes:
         minutes = f"{reservation.turnaround_minutes} minutes before and after"
         yield ReservationDetail("Turnaround", minutes)
+
+
+def _describe_pending_change(
+    reservation: Reservation, user: "User", *, now: dt.datetime
+) -> Iterator[ReservationDetail]:
+    """The change whose payment is not resolved yet (B27.5): what was requested, and by when."""
+    if reservation.status != Status.CONFIRMED:
+        return
+    rows = BookingChange.objects.filter(
+        payment__reservation=reservation.pk, state=ChangeState.STARTED
+    )
+    change = rows.select_related("payment", "room__center", "by").first()
+    if change is None:
+        return
+    room, payment = change.room, change.payment
+    if (room.pk, change.start, change.end) != (
+        *(reservation.room_id, reservation.start, reservation.end),
+    ):
+        time = dates.format_span(change.start, change.end, room.center.zone)
+        yield ReservationDetail("To", f"{change_steps.describe_room(room)}, {time}")
+    if change.services is not None:
+        selected = [each["service_id"] for each in change.services if each.get("selected", True)]
+        names = Service.objects.filter(pk__in=selected)
+        yield ReservationDetail("Services", ", ".join(each.name for each in names) or "None")
+    if change.number_of_attendees is not None:
+        yield ReservationDetail("Number of attendees", str(change.number_of_attendees))
+    if change.attendees is not None:
+        yield ReservationDetail("Attendees", f"{len(change.attendees)} are listed")
+    by = "the customer" if change.by_id == reservation.user_id else "staff"
+    requested_at = format_datetime(reservation, change.created_at)
+    yield ReservationDetail("Requested", f"{requested_at}, by {by}")
+    if payment.is_called_off:
+        state = "It is being called off"
+    elif payment.action_until is not None:
+        until = format_datetime(reservation, payment.action_until)
+        state = f"Waiting for the customer's bank until {until}"
+    elif payment.lease_until > now:
+        state = "In progress"
+    else:
+        state = "Payment status unknown"
+    url = ""
+    if roles.has_permission(user, roles.VIEW_PAYMENT, reservation.room.center_id):
+        url = _get_url("payments_payment", payment.pk)
+        state = f"{payment.formatted_amount}. {state}"
+    yield ReservationDetail("Payment", state, url)
 
 
 def _describe_terms(reservation: Reservation) -> Iterator[ReservationDetail]:
