@@ -1,4 +1,4 @@
-"""Moves a reservation to another room or time, or changes its services, in one transaction.
+"""Changes the room, time, services and attendees of a reservation, in one transaction.
 
 The transaction locks both rooms. The availability check ignores the reservation itself. The promo
 use and the included hours are returned and consumed again for the new time, and the reservation is
@@ -17,7 +17,6 @@ repriced by today's rates. The rules for the price (B27):
 
 import copy
 import datetime as dt
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -43,7 +42,6 @@ from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.booking.taking_payment import require_account_payment
 from reservations.models import ChangeState, Reservation
 from reservations.models.status import Status
-from reservations.pricing.services import ServiceInput
 from roombook import dates
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
@@ -73,23 +71,19 @@ def get_waiver_refusal(user: User, *rooms: MeetingRoom) -> str:
 @in_transaction
 def preview(
     reservation_id: int,
+    request: ChangeRequest,
     *,
-    room_id: int,
-    start: dt.datetime,
-    end: dt.datetime,
-    services: Sequence[ServiceInput] | None = None,
     waiver: str = "",
     expected_slot: str = "",
     by: User,
     now: dt.datetime,
 ) -> ChangeResult:
-    """Reschedule the reservation, roll that back and return the result.
+    """Change the reservation, roll that back and return the result.
 
     `problems` contains the reasons why it is not possible. Only invalid requests raise an error.
     """
-    request = ChangeRequest(room_id, start, end, services)
     lock_drafts_of_customer(reservation_id, now=now)
-    reservation, room = lock_for_rescheduling(reservation_id, room_id)
+    reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
     require_slot(reservation, expected_slot)
     result = _begin(reservation, room, request, now=now)
     evaluation = change_steps.evaluate(result, now=now)
@@ -112,11 +106,8 @@ def preview(
 @fulfils_obligations
 def reschedule(
     reservation_id: int,
+    request: ChangeRequest,
     *,
-    room_id: int,
-    start: dt.datetime,
-    end: dt.datetime,
-    services: Sequence[ServiceInput] | None = None,
     waiver: str = "",
     taken: TakenPayment | None = None,
     expected_slot: str = "",
@@ -124,7 +115,7 @@ def reschedule(
     by: User,
     now: dt.datetime,
 ) -> tuple[ChangeResult, list[Payment]]:
-    """Reschedule a reservation. Times without an offset are local to the new center.
+    """Change a reservation. Times without an offset are local to the new center.
 
     `waiver` is the reason for waiving the difference to a higher price; `taken` is how the customer
     has paid it. `expected_total` is the new total in the preview, and `expected_slot` the key of
@@ -135,12 +126,11 @@ def reschedule(
         AllowanceExhausted, RateNotConfigured: nothing was changed.
         ServiceUnavailable: the payment is not resolved yet; nothing was changed.
     """
-    request = ChangeRequest(room_id, start, end, services)
     lock_drafts_of_customer(reservation_id, now=now)
     if taken is not None and taken.gateway == ACCOUNT.name:
         # First of all, because it locks the customer's account.
         _require_account_payment(reservation_id, expected_total, by=by)
-    reservation, room = lock_for_rescheduling(reservation_id, room_id)
+    reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
     require_slot(reservation, expected_slot)
     former = copy.copy(reservation)
     result = _begin(reservation, room, request, now=now)
@@ -172,7 +162,7 @@ def _begin(
 ) -> ChangeResult:
     result = change_steps.begin(reservation, room, request, is_by_staff=True, now=now)
     if change_steps.is_same(result, request):
-        raise InvalidRequest({"start_date": "It is in that room at that time already."})
+        raise InvalidRequest({"start_date": "It is like that already. Nothing would change."})
     return result
 
 

@@ -181,9 +181,7 @@ class Business:
         else:
             rescheduling.reschedule(
                 account.pk,
-                room_id=reservation.room_id,
-                start=account.start,
-                end=end,
+                ChangeRequest(reservation.room_id, account.start, end),
                 taken=TakenPayment(way, "19"),
                 expected_total=net + tax,
                 by=self.staff,

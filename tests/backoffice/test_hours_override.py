@@ -6,6 +6,7 @@ import pytest
 
 from centers.models import Closure
 from reservations.booking import approval, checkout, drafts, rescheduling, staff_drafts
+from reservations.booking.change_request import ChangeRequest
 from reservations.models import Reservation, history
 from reservations.models.status import Status
 from roombook.errors import InvalidRequest, SlotUnavailable
@@ -138,7 +139,7 @@ def test_overridden_reservation_moved_to_other_room_keeps_override(room, manager
         rate=room.rate,
     )
     rescheduling.reschedule(
-        made.pk, room_id=other.pk, start=made.start, end=made.end, by=manager, now=NOW
+        made.pk, ChangeRequest(other.pk, made.start, made.end), by=manager, now=NOW
     )
     made.refresh_from_db()
     assert made.room == other
@@ -150,9 +151,7 @@ def test_overridden_reservation_moved_to_other_time_is_refused(room, manager):
     with pytest.raises(SlotUnavailable):
         rescheduling.reschedule(
             made.pk,
-            room_id=room.pk,
-            start=made.start + HOUR,
-            end=made.end + HOUR,
+            ChangeRequest(room.pk, made.start + HOUR, made.end + HOUR),
             by=manager,
             now=NOW,
         )
@@ -161,7 +160,7 @@ def test_overridden_reservation_moved_to_other_time_is_refused(room, manager):
 def test_overridden_reservation_moved_into_hours_drops_reason(room, manager):
     made = in_the_evening(room, manager)
     rescheduling.reschedule(
-        made.pk, room_id=room.pk, start=START, end=START + 3 * HOUR, by=manager, now=NOW
+        made.pk, ChangeRequest(room.pk, START, START + 3 * HOUR), by=manager, now=NOW
     )
     made.refresh_from_db()
     assert made.hours_override_reason == ""

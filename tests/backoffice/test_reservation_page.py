@@ -131,16 +131,14 @@ def test_history_names_who_approved(office):
 
 
 def test_reservation_page_offers_available_actions(office, clock):
-    assert offered(office, make_draft()) == ["take-payment", "move", "adjust", "hold", "cancel"]
-    assert offered(office, make_pending_booking()) == [
-        "approve",
-        "decline",
-        "move",
-        "resend",
-        "cancel",
-    ]
+    draft, pending = make_draft(), make_pending_booking()
+    expected = ["take-payment", "move", "services", "adjust", "hold", "cancel"]
+    assert offered(office, draft) == expected
+    expected = ["approve", "decline", "move", "services", "resend", "cancel"]
+    assert offered(office, pending) == expected
     confirmed = make_booking()
-    assert offered(office, confirmed) == ["move", "extend", "adjust", "resend", "cancel"]
+    expected = ["move", "services", "extend", "adjust", "resend", "cancel"]
+    assert offered(office, confirmed) == expected
     for status in (Status.DECLINED, Status.CANCELLED, Status.EXPIRED, Status.PROCESSING):
         assert offered(office, ReservationFactory(status=status)) == []
     clock.move_to(START + HOUR)

@@ -42,9 +42,7 @@ def make_room_at_rate(room, hourly):
 def reschedule(reservation, by, *, room=None, start=START, hours=3, now=NOW, **how):
     return rescheduling.reschedule(
         reservation.pk,
-        room_id=(room or reservation.room).pk,
-        start=start,
-        end=start + hours * HOUR,
+        build_request(reservation, room=room, start=start, hours=hours),
         by=by,
         now=now,
         **how,
@@ -54,9 +52,7 @@ def reschedule(reservation, by, *, room=None, start=START, hours=3, now=NOW, **h
 def preview_reschedule(reservation, by, *, room=None, start=START, hours=3, **how):
     return rescheduling.preview(
         reservation.pk,
-        room_id=(room or reservation.room).pk,
-        start=start,
-        end=start + hours * HOUR,
+        build_request(reservation, room=room, start=start, hours=hours),
         by=by,
         now=NOW,
         **how,

@@ -14,6 +14,7 @@ from icalendar import Calendar
 from accounts.limits import CALENDAR_FEED
 from accounts.models import AttemptWindow, CalendarAddress
 from reservations.booking import approval, cancellation, price_adjustments, rescheduling
+from reservations.booking.change_request import ChangeRequest
 from reservations.models.status import Status
 from reservations.views import calendar_feed
 from roombook.logging import JsonLogFormatter, PlainLogFormatter
@@ -130,9 +131,7 @@ def test_feed_follows_each_change_as_the_emails_do(client, ada):
     check(NOW + 2 * HOUR)
     rescheduling.reschedule(
         reservation.pk,
-        room_id=room.pk,
-        start=START + DAY,
-        end=START + DAY + 3 * HOUR,
+        ChangeRequest(room.pk, START + DAY, START + DAY + 3 * HOUR),
         by=staff,
         now=NOW + 3 * HOUR,
     )

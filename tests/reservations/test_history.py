@@ -19,6 +19,7 @@ from reservations.booking import (
     price_adjustments,
     rescheduling,
 )
+from reservations.booking.change_request import ChangeRequest
 from reservations.models import history
 from reservations.models.status import Status
 from roombook.backoffice.models import AuditEntry
@@ -144,9 +145,7 @@ def test_reschedule_history_has_old_and_new_values():
 
     rescheduling.reschedule(
         reservation.pk,
-        room_id=other.pk,
-        start=START + DAY,
-        end=START + DAY + 3 * HOUR,
+        ChangeRequest(other.pk, START + DAY, START + DAY + 3 * HOUR),
         by=clerk,
         now=NOW,
     )

@@ -9,6 +9,7 @@ import time_machine
 from django.db import transaction
 
 from reservations.booking import cancellation, rescheduling
+from reservations.booking.change_request import ChangeRequest
 from reservations.models import WebhookEvent
 from reservations.webhooks.events import create_test_event, publish_events
 from tests.concurrency import run_concurrently
@@ -148,9 +149,7 @@ def test_move_to_another_center_is_reported_to_both_and_later_changes_to_the_new
         ]
         rescheduling.reschedule(
             booking.pk,
-            room_id=new_room.pk,
-            start=booking.start,
-            end=booking.end,
+            ChangeRequest(new_room.pk, booking.start, booking.end),
             by=StaffFactory(),
             now=NOW,
         )

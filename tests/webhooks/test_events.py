@@ -12,6 +12,7 @@ from django.core.management import call_command
 from django.db import connection, transaction
 
 from reservations.booking import approval, cancellation, price_adjustments, rescheduling
+from reservations.booking.change_request import ChangeRequest
 from reservations.models import Reservation, WebhookDelivery, WebhookEvent
 from reservations.models.history import get_unpublished, record_changes
 from reservations.webhooks.events import create_test_event, prune_events, publish_events
@@ -94,9 +95,7 @@ def test_moved_reservation_is_reported_as_rescheduled_and_a_draft_only_by_its_hi
     staff = StaffFactory()
     rescheduling.reschedule(
         draft.pk,
-        room_id=draft.room_id,
-        start=draft.start + HOUR,
-        end=draft.end + HOUR,
+        ChangeRequest(draft.room_id, draft.start + HOUR, draft.end + HOUR),
         by=staff,
         now=NOW,
     )

@@ -8,7 +8,11 @@ import datetime as dt
 
 from accounts.models import User
 from reservations.admin.actions.base import Action
-from reservations.admin.actions.change_actions import ExtendAction, RescheduleAction
+from reservations.admin.actions.change_actions import (
+    ChangeServicesAction,
+    ExtendAction,
+    RescheduleAction,
+)
 from reservations.admin.actions.edit_actions import (
     AdjustPriceAction,
     ExtendHoldAction,
@@ -36,6 +40,7 @@ ACTIONS: dict[str, Action] = {
         UndoCheckInAction(),
         TakePaymentAction(),
         RescheduleAction(),
+        ChangeServicesAction(),
         ExtendAction(),
         AdjustPriceAction(),
         ExtendHoldAction(),

@@ -1,9 +1,10 @@
-"""Actions that change the room or the time of a reservation, and take the difference (B27)."""
+"""Actions that change a reservation, and take the difference if it costs more (B27)."""
 
 import datetime as dt
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from payments.gateways.manual import MANUAL_GATEWAYS
 from reservations.admin import formatting
@@ -15,7 +16,7 @@ from reservations.admin.actions.base import (
     describe_email,
     format_refund,
 )
-from reservations.admin.actions.change_forms import ExtendForm, RescheduleForm
+from reservations.admin.actions.change_forms import ExtendForm, RescheduleForm, ServicesForm
 from reservations.admin.actions.forms import ActionForm
 from reservations.admin.actions.payment_form import (
     SAVED_CARD,
@@ -45,7 +46,12 @@ class RescheduleAction(Action):
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         reservation = request.reservation
         result = rescheduling.preview(
-            reservation.pk, **self.get_target(request), by=request.by, now=request.now
+            reservation.pk,
+            self.get_change(request),
+            waiver=request.data.get("waiver", ""),
+            expected_slot=request.data["expected_slot"],
+            by=request.by,
+            now=request.now,
         )
         way = request.data.get("way", "")
         is_paid = way and result.can_be_waived and reservation.status == Status.CONFIRMED
@@ -53,21 +59,22 @@ class RescheduleAction(Action):
             result = replace(result, problems=(), charge=result.difference)
         old, new = result.old, result.new
         preview = ActionPreview(
-            facts=[("From", _describe_slot(old)), ("To", _describe_slot(new))],
+            facts=list(_describe_change(reservation, result)),
             problems=list(result.problems),
             expected_amount=result.new_total,
         )
         if result.can_be_waived and not is_paid:
             refusal = rescheduling.get_waiver_refusal(request.by, old.room, new.room)
             preview.notes += [refusal] if refusal else []
-        if not result.new_lines:
+        if result.new_lines:
+            preview.bill = compare_bills(
+                result.old_lines,
+                result.new_lines,
+                old_total=result.old_total,
+                new_total=result.new_total,
+            )
+        elif result.problems:
             return preview
-        preview.bill = compare_bills(
-            result.old_lines,
-            result.new_lines,
-            old_total=result.old_total,
-            new_total=result.new_total,
-        )
         if result.waived:
             preview.facts.append(("Waived", money.format_amount(result.waived)))
         moved = result.reservation
@@ -80,60 +87,58 @@ class RescheduleAction(Action):
             preview.facts += [
                 _describe_difference(reservation, result, way, now=request.now),
                 ("Free cancellation until", free_until),
-                describe_email(reservation, "with the new time"),
+                describe_email(reservation, "with the change"),
             ]
             if is_paid:
                 describe_way(preview, reservation.user, way, result.charge)
                 preview.problems += find_missing(request.data).values()
-        if not result.problems and not result.difference and not result.waived:
+        is_free = not result.difference and not result.waived
+        if old != new and is_free and not result.problems:
             preview.undo = _build_undo(reservation, old, new)
         return preview
 
     def execute(self, request: ActionRequest) -> str:
-        target, way = self.get_target(request), request.data.get("way", "")
-        reservation = request.reservation
+        change, way = self.get_change(request), request.data.get("way", "")
+        reservation, waiver = request.reservation, request.data.get("waiver", "")
         new_total = request.expected_amount or reservation.total_cost
         if new_total > reservation.total_cost:
             if missing := find_missing(request.data):
                 raise InvalidRequest(missing)
-            is_charged = reservation.status == Status.CONFIRMED and not target["waiver"]
+            is_charged = reservation.status == Status.CONFIRMED and not waiver
             if is_charged and way == SAVED_CARD:
-                slot = ChangeRequest(target["room_id"], target["start"], target["end"])
-                return self._charge_saved_card(request, slot, new_total)
+                return self._charge_saved_card(request, change, new_total)
         taken = rescheduling.TakenPayment(way, request.data["reference"]) if way else None
         result = rescheduling.reschedule(
             reservation.pk,
-            **target,
+            change,
+            waiver=waiver,
+            expected_slot=request.data["expected_slot"],
             taken=taken if way != SAVED_CARD else None,
             expected_total=request.expected_amount,
             by=request.by,
             now=request.now,
         )
-        text = f"Rescheduled to {_describe_slot(result.new)}."
+        text = "Changed."
+        if result.old != result.new:
+            text = f"Rescheduled to {_describe_slot(result.new)}."
         if result.charge:
             text += f" {money.format_amount(result.charge)} {MANUAL_GATEWAYS[way].charged}."
         return text + describe_due_refund(result.refund)
 
-    def get_target(self, request: ActionRequest) -> dict[str, Any]:
-        """The new room and times, and what the user expects the reservation to be."""
+    def get_change(self, request: ActionRequest) -> ChangeRequest:
+        """What the reservation should be."""
         data = request.data
-        return {
-            "room_id": data["room"].pk,
-            "start": data["start"],
-            "end": data["end"],
-            "waiver": data.get("waiver", ""),
-            "expected_slot": data["expected_slot"],
-        }
+        return ChangeRequest(data["room"].pk, data["start"], data["end"])
 
     def _charge_saved_card(
-        self, request: ActionRequest, slot: ChangeRequest, total: Decimal
+        self, request: ActionRequest, change: ChangeRequest, total: Decimal
     ) -> str:
         with explains_absent_customer():
             outcome = changes.charge_change(
                 request.reservation.pk,
-                slot,
+                change,
                 expected_total=total,
-                expected_slot=request.data.get("expected_slot", ""),
+                expected_slot=request.data["expected_slot"],
                 by=request.by,
                 now=request.now,
             )
@@ -154,15 +159,35 @@ class ExtendAction(RescheduleAction):
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         return reservation.status == Status.CONFIRMED and now < reservation.end
 
-    def get_target(self, request: ActionRequest) -> dict[str, Any]:
+    def get_change(self, request: ActionRequest) -> ChangeRequest:
         reservation = request.reservation
-        return {
-            "room_id": reservation.room_id,
-            "start": reservation.start,
-            "end": request.data["end"],
-            "waiver": "",
-            "expected_slot": request.data["expected_slot"],
-        }
+        return ChangeRequest(reservation.room_id, reservation.start, request.data["end"])
+
+
+class ChangeServicesAction(RescheduleAction):
+    name, label, icon = "services", "Services and guests", "room_service"
+    title, confirm_label = "Change services and guests", "Change"
+    form_class = ServicesForm
+
+    def get_change(self, request: ActionRequest) -> ChangeRequest:
+        reservation, data = request.reservation, request.data
+        return ChangeRequest(
+            reservation.room_id,
+            reservation.start,
+            reservation.end,
+            services=data["services"],
+            number_of_attendees=data["number_of_attendees"],
+            attendees=data["attendees"],
+        )
+
+
+def _describe_change(reservation: Reservation, result: ChangeResult) -> Iterator[tuple[str, str]]:
+    if result.old != result.new:
+        yield "From", _describe_slot(result.old)
+        yield "To", _describe_slot(result.new)
+    former, count = reservation.number_of_attendees, result.reservation.number_of_attendees
+    if count != former:
+        yield "Number of attendees", f"{count} instead of {former}"
 
 
 def _describe_difference(

@@ -1,15 +1,22 @@
-"""The forms of the actions that change the room or the time of a reservation."""
+"""The forms of the actions that change a reservation."""
 
 import datetime as dt
 from typing import Any
 
 from django import forms
+from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
 from accounts import roles
 from centers.models import MeetingRoom
 from payments.gateways.manual import TERMINAL
 from reservations.admin.actions.payment_form import SAVED_CARD, PaymentForm, get_saved_card
-from reservations.admin.forms import LocalTimeField, build_search_box, localize_input
+from reservations.admin.forms import (
+    GuestsField,
+    LocalTimeField,
+    build_search_box,
+    localize_input,
+)
+from reservations.admin.new_reservation.forms import AMOUNT_UNITS, ServiceOptionForm
 from reservations.booking import rescheduling
 from reservations.booking.change_request import build_slot_key
 from reservations.booking.price_adjustments import ADJUST_PRICE
@@ -47,7 +54,32 @@ class DifferenceForm(PaymentForm):
         """Leave what is missing to the preview, which shows the difference first."""
 
 
-class RescheduleForm(DifferenceForm):
+class WaivableForm(DifferenceForm):
+    """How the customer of a booking pays if it costs more, or why that is waived."""
+
+    waiver = StaffTextField(
+        label="Waive the additional price",
+        max_length=255,
+        required=False,
+        help_text="The reason, which the bill shows. Leave empty to waive nothing.",
+    )
+
+    def prepare(self) -> None:
+        super().prepare()
+        # clean_waiver checks the permission at both centers.
+        if self.reservation.is_new or not roles.has_permission(self.user, ADJUST_PRICE):
+            del self.fields["waiver"]
+
+    def clean_waiver(self) -> str:
+        waiver: str = self.cleaned_data["waiver"]
+        own_room = self.reservation.room
+        room = self.cleaned_data.get("room", own_room)
+        if waiver and (refusal := rescheduling.get_waiver_refusal(self.user, own_room, room)):
+            raise forms.ValidationError(refusal)
+        return waiver
+
+
+class RescheduleForm(WaivableForm):
     """Another room, another time, or both."""
 
     field_order = ("room", "start", "end", "way", "reference", "consent", "waiver")
@@ -59,12 +91,6 @@ class RescheduleForm(DifferenceForm):
     )
     start = LocalTimeField(help_text="Local time of the center it moves to.")
     end = LocalTimeField(help_text="Local time of the center it moves to.")
-    waiver = StaffTextField(
-        label="Waive the additional price",
-        max_length=255,
-        required=False,
-        help_text="The reason, which the bill shows. Leave empty to waive nothing.",
-    )
 
     def prepare(self) -> None:
         row = self.reservation
@@ -80,18 +106,85 @@ class RescheduleForm(DifferenceForm):
         permitted = roles.get_center_filter(self.user, roles.CHANGE_RESERVATION, "center")
         field: Any = self.fields["room"]
         field.queryset = MeetingRoom.objects.filter(permitted).select_related("center")
-        # clean_waiver checks the permission at both centers.
-        if row.is_new or not roles.has_permission(self.user, ADJUST_PRICE):
-            del self.fields["waiver"]
 
-    def clean_waiver(self) -> str:
-        waiver: str = self.cleaned_data["waiver"]
-        room = self.cleaned_data.get("room")
-        if waiver and room:
-            refusal = rescheduling.get_waiver_refusal(self.user, self.reservation.room, room)
-            if refusal:
-                raise forms.ValidationError(refusal)
-        return waiver
+
+class ServicesForm(WaivableForm):
+    """Other services or guests. What is not changed is None in the cleaned data."""
+
+    number_of_attendees = forms.IntegerField(
+        label="Number of attendees",
+        min_value=1,
+        required=False,
+        widget=UnfoldAdminIntegerFieldWidget(),
+        help_text="Grows if more guests are listed.",
+    )
+    attendees = GuestsField()
+
+    def prepare(self) -> None:
+        row = self.reservation
+        self.initial = {
+            "number_of_attendees": row.number_of_attendees,
+            **self._prepare_services(),
+            **self._prepare_guests(),
+            **self.initial,
+        }
+        super().prepare()
+        # A form without data is incomplete: it would select no service.
+        self.fields["expected_slot"].required = True
+        self.order_fields([*self.service_fields, "number_of_attendees", "attendees"])
+
+    def _prepare_services(self) -> dict[str, object]:
+        """Add the fields of each service that the center offers; return their initial values."""
+        row, initial = self.reservation, {}
+        chosen = {each.service_id: each for each in row.chosen_services.all()}
+        offered = row.room.center.services.filter(is_active=True).select_related("rate")
+        data = self.data if self.is_bound else None
+        self.options = [ServiceOptionForm(service, data) for service in offered]
+        self.service_fields: list[str] = []
+        for form in self.options:
+            own = chosen.get(form.service.pk)
+            for name, field in form.fields.items():
+                label = form.service.name
+                if name in AMOUNT_UNITS:
+                    label += f": {AMOUNT_UNITS[name]}"
+                elif form.service.price_description:
+                    label += f" ({form.service.price_description})"
+                field.label = label
+                full_name = form.add_prefix(name)
+                self.fields[full_name] = field
+                self.service_fields.append(full_name)
+                initial[full_name] = own is not None if name == "chosen" else getattr(own, name, "")
+        return initial
+
+    def _prepare_guests(self) -> dict[str, object]:
+        """Return the initial value of the guests, or remove the field if they may not be seen."""
+        center = self.reservation.room.center_id
+        needed = (roles.VIEW_ATTENDEE, roles.VIEW_USER)
+        if not all(roles.has_permission(self.user, each, center) for each in needed):
+            del self.fields["attendees"]
+            return {}
+        self.guests = list(self.reservation.attendees.filter(is_creator=False).order_by("pk"))
+        lines = (f"{guest.name} <{guest.email_address}>" for guest in self.guests)
+        # As browsers send it, so that it counts as unchanged.
+        return {"attendees": "\r\n".join(line.removesuffix(" <>").strip() for line in lines)}
+
+    def clean(self) -> None:
+        data, changed = self.cleaned_data, set(self.changed_data)
+        for name in ("number_of_attendees", "attendees"):
+            if name not in changed:
+                data[name] = None
+        if data.get("attendees"):
+            known = {(each.name, each.email_address): each.company_name for each in self.guests}
+            for guest in data["attendees"]:
+                name, email = guest["name"], guest["email_address"]
+                guest["company_name"] = known.get((name, email), "")
+        for form in self.options:
+            option = form.option if form.is_valid() else None
+            if option and form.service.needs_quantity and not option.get("quantity"):
+                self.add_error(form.add_prefix("quantity"), "Enter how many.")
+        data["services"] = None
+        if not changed.isdisjoint(self.service_fields):
+            data["services"] = [form.option for form in self.options if form.option]
 
 
 class ExtendForm(DifferenceForm):

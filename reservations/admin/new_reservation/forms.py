@@ -1,7 +1,6 @@
 """The forms of a new reservation."""
 
 import datetime as dt
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,6 @@ from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
-    UnfoldAdminTextareaWidget,
     UnfoldAdminTextInputWidget,
     UnfoldBooleanWidget,
 )
@@ -26,15 +24,19 @@ from accounts.customer_access import find_bookable_account
 from accounts.models import User, canonicalize_email
 from accounts.profile import EMAIL_TAKEN
 from centers.models import Center, MeetingRoom, Service
-from reservations.admin.forms import CenterSearchField, LocalTimeField
+from reservations.admin.forms import (
+    MAX_EMAIL_LENGTH,
+    MAX_NAME_LENGTH,
+    CenterSearchField,
+    GuestsField,
+    LocalTimeField,
+)
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from reservations.models import Reservation
 from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY, ServiceInput
 from roombook.backoffice.widgets import INPUT_CLASSES, StaffTextField
 from roombook.ids import parse_id
 
-MAX_NAME_LENGTH, MAX_EMAIL_LENGTH = 255, 254
-EMAIL_PATTERN = re.compile(r"\S+@\S+")
 NEW_CUSTOMER_FIELDS = ("email", "first_name", "last_name", "company_name")
 
 
@@ -144,13 +146,7 @@ class NewReservationForm(forms.Form):
         widget=UnfoldAdminIntegerFieldWidget(),
         help_text="Default: the customer and all guests.",
     )
-    attendees = forms.CharField(
-        label="Guests",
-        required=False,
-        max_length=20_000,
-        widget=UnfoldAdminTextareaWidget({"rows": 3}),
-        help_text="One on each line: a name, an e-mail address, or both.",
-    )
+    attendees = GuestsField()
     hours_override_reason = StaffTextField(
         label="Reason to book outside opening hours", max_length=255, required=False
     )
@@ -181,10 +177,6 @@ class NewReservationForm(forms.Form):
                 del self.fields[name]
         self.customer: User | None = None
         self.new_customer: dict[str, str] | None = None
-
-    def clean_attendees(self) -> list[dict[str, str]]:
-        lines = self.cleaned_data["attendees"].splitlines()
-        return [_parse_attendee(line) for line in lines if line.strip()]
 
     def clean(self) -> dict[str, object]:
         super().clean()
@@ -258,7 +250,7 @@ class ServiceOptionForm(forms.Form):
         min_value=1, max_value=MAX_QUANTITY, required=False, widget=UnfoldAdminIntegerFieldWidget()
     )
 
-    def __init__(self, service: Service, data: QueryDict | None = None) -> None:
+    def __init__(self, service: Service, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data, prefix=f"service-{service.pk}")
         self.service = service
         self.fields["chosen"].label = service.name
@@ -344,17 +336,6 @@ def _describe_problem(path: str, message: str) -> str:
     """The message of a field path, with the number of the guest if it is about one."""
     name, *rest = path.split(".")
     return f"Guest {int(rest[0]) + 1}: {message}" if name == "attendees" and rest else message
-
-
-def _parse_attendee(line: str) -> dict[str, str]:
-    """Parse ``Ada King <ada@example.com>``, ``Ada King, ada@example.com``, or one of the two."""
-    match = EMAIL_PATTERN.search(line)
-    email = match.group().strip("<>,;()") if match else ""
-    name = line.replace(match.group(), "") if match else line
-    attendee = {"name": name.strip(" ,;<>\t"), "email_address": email}
-    if len(attendee["name"]) > MAX_NAME_LENGTH or len(email) > MAX_EMAIL_LENGTH:
-        raise ValidationError("One of these lines is too long.")
-    return attendee
 
 
 def _parse_local_datetime(text: str | None) -> dt.datetime | None:

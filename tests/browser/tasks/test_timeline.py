@@ -10,6 +10,7 @@ from accounts.models import User
 from centers.span import Span
 from reservations import availability
 from reservations.booking import approval, rescheduling
+from reservations.booking.change_request import ChangeRequest
 from reservations.demo.accounts import STAFF
 from reservations.models import Reservation
 from tests.browser import accessibility
@@ -215,7 +216,7 @@ def move_elsewhere(booking: Reservation, *, back: bool = False) -> None:
     start, end = booking.start + by * HOUR, booking.end + by * HOUR
     now = booking.created_at + dt.timedelta(minutes=1)
     rescheduling.reschedule(
-        booking.pk, room_id=booking.room_id, start=start, end=end, by=booking.user, now=now
+        booking.pk, ChangeRequest(booking.room_id, start, end), by=booking.user, now=now
     )
 
 

@@ -9,6 +9,7 @@ from django.core.management import call_command
 from accounts import outbox
 from accounts.models import OutboxMessage, OutboxState
 from reservations.booking import approval, cancellation, reminders, rescheduling
+from reservations.booking.change_request import ChangeRequest
 from reservations.models import Reservation
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory
@@ -34,9 +35,7 @@ def remind(now):
 def reschedule(reservation, start, now):
     rescheduling.reschedule(
         reservation.pk,
-        room_id=reservation.room_id,
-        start=start,
-        end=start + 3 * HOUR,
+        ChangeRequest(reservation.room_id, start, start + 3 * HOUR),
         by=AdministratorFactory(),
         now=now,
     )

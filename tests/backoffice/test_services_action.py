@@ -1,0 +1,180 @@
+"""Staff change the services and the guests of a booking, and see a change that is not paid yet."""
+
+import pytest
+from django.urls import reverse
+
+from payments.models import Payment
+from reservations.booking.checkout import PaymentMethod
+from reservations.models import Attendee, BookingChange, ChosenService, Reservation
+from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reservation_pages import action_url, confirm, offered, reservation_url
+from tests.factories_centers import ServiceFactory
+from tests.factories_people import SavedCardFactory
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    START,
+    make_booking,
+    make_draft,
+    make_room,
+)
+from tests.reservations.rescheduling_helpers import change, make_room_at_rate
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
+
+
+@pytest.fixture
+def booking():
+    """Three hours at 25, for the customer and a guest."""
+    booking = make_booking(room=make_room_at_rate(make_room(), 25), number_of_attendees=2)
+    Attendee.objects.create(
+        reservation=booking, name="Ada King", email_address="ada@example.com", company_name="Engine"
+    )
+    return booking
+
+
+@pytest.fixture
+def coffee(booking):
+    return ServiceFactory(center=booking.room.center, name="Coffee", needs_quantity=True)  # 15 each
+
+
+def read_form(page, **changed):
+    """What a browser submits from the form of the page, with some fields changed."""
+    form = page.context["form"]
+    data = {field.html_name: field.value() for field in form}
+    data = {name: value for name, value in data.items() if value not in {None, False, ""}}
+    return {**data, **changed}
+
+
+def test_staff_add_services_and_guests_and_take_the_difference(office, booking, coffee):
+    url = action_url(booking, "services")
+    page = office.get(url)
+    assert "services" in offered(office, booking)
+    assert "Coffee ($15.00" in words(page)
+    assert page.context["preview"] is None  # nothing is entered yet
+    chosen = {f"service-{coffee.pk}-chosen": "on", f"service-{coffee.pk}-quantity": "2"}
+    guests = "Ada King <ada@example.com>\r\nGrace, grace@example.com"
+    typed = read_form(page, **chosen, attendees=guests, way="cash")
+
+    shown = words(office.post(url, typed))
+    done = confirm(office, booking, "services", **typed, expected_amount="105.00")
+
+    assert "Charge $30.00, Cash" in shown
+    assert "Number of attendees 3 instead of 2" in shown
+    assert messages_of(done)[0] == ("success", f"{booking}: Changed. $30.00 paid in cash.")
+    booking.refresh_from_db()
+    assert (booking.total_cost, booking.number_of_attendees) == (105, 3)
+    assert (booking.start, booking.end) == (START, START + 3 * HOUR)
+    assert ChosenService.objects.get().quantity == 2
+    companies = booking.attendees.filter(is_creator=False).values_list("name", "company_name")
+    assert set(companies) == {("Ada King", "Engine"), ("Grace", "")}
+    assert Payment.objects.get(purpose="change").amount == 30
+
+    # What is not changed stays, and fewer services are refunded.
+    page = office.get(url)
+    assert "is like that already" in words(office.post(url, read_form(page)))
+    fewer = read_form(page, **{f"service-{coffee.pk}-quantity": "1"})
+    confirm(office, booking, "services", **fewer, expected_amount="90.00")
+    booking.refresh_from_db()
+    assert (booking.total_cost, booking.attendees.count()) == (90, 3)
+
+
+def test_guests_alone_are_changed_without_a_charge(office, booking, coffee):
+    typed = read_form(office.get(action_url(booking, "services")), attendees="")
+
+    shown = office.post(action_url(booking, "services"), typed)
+    confirm(office, booking, "services", **typed, expected_amount="75.00")
+
+    assert "Refund None" in words(shown)
+    assert shown.context["preview"].undo == {}
+    assert [each.is_creator for each in booking.attendees.all()] == [True]
+    assert Payment.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"chosen": "on"}, "Enter how many."),
+        ({"chosen": "on", "quantity": "0"}, "greater than or equal to 1"),
+        ({"chosen": "on", "quantity": "2"}, "$30.00 more"),
+    ],
+)
+def test_incomplete_change_of_services_says_what_is_missing(
+    office, booking, coffee, fields, problem
+):
+    url = action_url(booking, "services")
+    fields = {f"service-{coffee.pk}-{name}": value for name, value in fields.items()}
+
+    page = office.post(url, read_form(office.get(url), **fields))
+    confirm(office, booking, "services", **read_form(page), expected_amount="75.00")
+
+    assert problem in words(page)
+    assert 'name="confirmed"' not in page.content.decode()
+    assert Reservation.objects.get().total_cost == 75
+    assert "waiver" in page.context["form"].fields
+
+
+def test_services_are_waived_or_changed_for_a_draft_without_a_payment(office, booking, coffee):
+    draft = make_draft(room=make_room_at_rate(booking.room, 10))
+    chosen = {f"service-{coffee.pk}-chosen": "on", f"service-{coffee.pk}-quantity": "1"}
+
+    for reservation, more in ((booking, {"waiver": "Sorry"}), (draft, {})):
+        page = office.get(action_url(reservation, "services"))
+        typed = read_form(page, **chosen, **more)
+        total = office.post(action_url(reservation, "services"), typed).context["preview"]
+        confirm(
+            office, reservation, "services", **typed, expected_amount=str(total.expected_amount)
+        )
+
+    booking.refresh_from_db()
+    draft.refresh_from_db()
+    assert (booking.total_cost, draft.total_cost) == (75, 45)
+    assert ChosenService.objects.count() == 2
+
+
+def test_form_has_no_guests_for_who_may_not_see_them(client, staff, booking, groups):
+    groups["Desk"].permissions.remove(*groups["Desk"].permissions.filter(codename="view_attendee"))
+    client.force_login(staff("Desk", booking.room.center))
+
+    page = client.get(action_url(booking, "services"))
+    confirm(client, booking, "services", **read_form(page, number_of_attendees="4"))
+
+    assert "ada@example.com" not in words(page)
+    assert "attendees" not in page.context["form"].fields
+    booking.refresh_from_db()
+    assert (booking.number_of_attendees, booking.attendees.count()) == (4, 2)
+
+
+# --- A change that is not paid yet ---------------------------------------------------------------
+
+
+def test_change_that_waits_for_the_bank_is_seen_on_the_page_and_in_the_panel(
+    office, booking, coffee
+):
+    SavedCardFactory(user=booking.user, outcome="requires_action", saved_by_setup=True)
+    wanted = {
+        "hours": 5,
+        "services": [{"service_id": coffee.pk, "quantity": 1}],
+        "attendees": [{"name": "Grace"}],
+        "number_of_attendees": 4,
+        "total": 140,
+    }
+    assert not change(booking, **wanted, method=PaymentMethod(use_saved_card=True)).is_applied
+    payment = Payment.objects.get(purpose="change")
+
+    page = office.get(reservation_url(booking))
+    panel = office.get(reservation_url(booking), headers={"X-Requested-With": "fetch"})
+
+    link = reverse("admin:payments_payment_change", args=[payment.pk])
+    for shown in (page, panel):
+        text = words(shown)
+        assert "Change that is not paid yet To" in text
+        assert "09:00 - 14:00" in text
+        assert "Services Coffee Number of attendees 4" in text
+        assert "by the customer Payment $65.00. Waiting for the customer's bank until" in text
+        assert f'href="{link}"' in shown.content.decode()
+
+    Payment.objects.update(action_until=None, lease_until=NOW)
+    assert "Payment status unknown" in words(office.get(reservation_url(booking)))
+    BookingChange.objects.update(state="abandoned", resolved_at=NOW, attendees=None)
+    assert "not paid yet" not in words(office.get(reservation_url(booking)))
