@@ -107,13 +107,15 @@ def change_booking(
     user: User,
     payment_method: PaymentMethod,
     expected_total: Decimal,
+    expected_slot: str = "",
     now: dt.datetime,
 ) -> ChangeOutcome:
     """Change the customer's booking, and charge or refund the difference.
 
-    `expected_total` is the total that the customer has seen. Repeating the same change is safe: if
-    the booking is already as it should be, or the payment of the change is not resolved yet,
-    nothing is done. Another change is refused while that payment is not resolved.
+    `expected_total` is the total that the customer has seen, and `expected_slot` the key of the
+    room and time from which the request takes what it does not change. Repeating the same change is
+    safe: if the booking is already as it should be, or the payment of the change is not resolved
+    yet, nothing is done. Another change is refused while that payment is not resolved.
 
     Raises:
         CardDeclined, SlotUnavailable, ReservationNotOpen, NoSavedCard, InvalidRequest, NotFound,
@@ -137,6 +139,7 @@ def change_booking(
         request,
         get_source=get_source,
         expected_total=expected_total,
+        expected_slot=expected_slot,
         by=user,
         is_by_staff=False,
         now=now,

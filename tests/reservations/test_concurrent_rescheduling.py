@@ -1,4 +1,4 @@
-"""Concurrent reschedules, checkouts and cancellations."""
+"""Concurrent reschedules, changes, checkouts and cancellations."""
 
 import datetime as dt
 
@@ -7,9 +7,10 @@ import pytest
 from reservations.booking import cancellation, checkout
 from reservations.models import Reservation
 from reservations.models.status import Status
+from reservations.views import changes as change_views
 from roombook.errors import DomainError
 from tests.concurrency import run_concurrently
-from tests.factories_people import StaffFactory, UserFactory
+from tests.factories_people import StaffFactory, UserFactory, issue_token
 from tests.factories_reservations import (
     MINUTE,
     NOW,
@@ -19,6 +20,7 @@ from tests.factories_reservations import (
     make_payment_method,
     make_room,
 )
+from tests.http import post
 from tests.reservations.rescheduling_helpers import (
     get_net_payment,
     make_room_at_rate,
@@ -101,3 +103,27 @@ def test_concurrent_reschedule_and_cancellation_keep_the_money_consistent():
 
     assert Reservation.objects.get().status == Status.CANCELLED
     assert get_net_payment() == 0
+
+
+def test_change_of_attendees_does_not_undo_a_move_by_staff_at_the_same_time(
+    client, clerk, monkeypatch
+):
+    booking = make_booking(room=make_room_at_rate(make_room(), 25))
+    other_room = make_room_at_rate(booking.room, 25)
+    real = change_views._build_request
+
+    def build_before_staff_move_it(*args, **fields):
+        request = real(*args, **fields)
+        reschedule(booking, clerk, room=other_room)
+        return request
+
+    monkeypatch.setattr(change_views, "_build_request", build_before_staff_move_it)
+    body = {"Token": issue_token(booking.user), "ReservationId": booking.pk}
+    body |= {"NumberOfAttendees": 4, "ExpectedTotal": 75}
+
+    answer = post(client, "/api/reservations/change", body)
+
+    assert answer.json()["Error"]["Summary"] == "ReservationNotOpen"
+    booking.refresh_from_db()
+    assert booking.room == other_room
+    assert booking.number_of_attendees != 4
