@@ -181,10 +181,6 @@ def format_entry_price(rate: RateLike | None) -> str:
     return "" if price is None else str(price)
 
 
-def get_lowest_entry_price(rates: Iterable[RateLike | None]) -> TierPrice | None:
-    return pick_lowest_price(map(get_entry_price, rates))
-
-
 def pick_lowest_price(prices: Iterable[TierPrice | None]) -> TierPrice | None:
     """The lowest of some entry prices.
 

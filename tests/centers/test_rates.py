@@ -156,11 +156,14 @@ def test_entry_price_is_that_of_the_shortest_tier(some_rate, text):
 
 
 def test_lowest_entry_price_compares_only_the_shortest_tier():
+    def pick_lowest(*some_rates):
+        return rates.pick_lowest_price(map(rates.get_entry_price, some_rates))
+
     flat = Rate(is_flat_rate=True, flat_rate=Decimal(1))
-    lowest = rates.get_lowest_entry_price([rate(30), None, rate(half_day=5), rate(25, 90), flat])
+    lowest = pick_lowest(rate(30), None, rate(half_day=5), rate(25, 90), flat)
     assert lowest == rates.TierPrice(Decimal(25), Tier.HOURLY)
-    assert rates.get_lowest_entry_price([flat, rate(full_day=9)]).tier is Tier.FULL_DAY
-    assert rates.get_lowest_entry_price([None, rate()]) is None
+    assert pick_lowest(flat, rate(full_day=9)).tier is Tier.FULL_DAY
+    assert pick_lowest(None, rate()) is None
 
 
 def test_describe_rate_lists_all_prices():

@@ -163,7 +163,10 @@ class CenterParts:
                 "CenterHoursConcatenated": "; ".join(b for _, b in week),
                 "DistanceFromQuery": distance,
                 "LowestRate": str(
-                    rates.get_lowest_entry_price(RateRow(*r[8:]) for r in on_offer) or ""
+                    rates.pick_lowest_price(
+                        rates.get_entry_price(RateRow(*r[8:])) for r in on_offer
+                    )
+                    or ""
                 ),
                 "PromoText": promo,
                 "IsFavorite": favorite,
