@@ -9,25 +9,12 @@ from accounts.models import CenterRole
 from reservations.admin.actions.payment_form import SAVED_CARD
 from reservations.models import Reservation, history
 from tests.backoffice.reading import messages_of, words
-from tests.backoffice.reservation_pages import DAY, action_url, confirm
+from tests.backoffice.reservation_pages import DAY, action_url, confirm, fill_slot
 from tests.factories_centers import MeetingRoomFactory, RateFactory
 from tests.factories_people import SavedCardFactory
-from tests.factories_reservations import HOUR, START, make_booking, make_room
+from tests.factories_reservations import START, make_booking, make_room
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
-
-
-def to(room, start=START, hours=3, **more):
-    local = start - 7 * HOUR  # Denver, in winter
-    end = local + hours * HOUR
-    return {
-        "room": room.pk,
-        "start_0": f"{local:%Y-%m-%d}",
-        "start_1": f"{local:%H:%M}",
-        "end_0": f"{end:%Y-%m-%d}",
-        "end_1": f"{end:%H:%M}",
-        **more,
-    }
 
 
 def at_rate(room, hourly):
@@ -39,7 +26,7 @@ def test_reschedule_previews_bill_and_executes(office):
     reservation = make_booking()
     cheap = at_rate(reservation.room, 15)
 
-    shown = office.post(action_url(reservation, "move"), to(cheap, START + DAY))
+    shown = office.post(action_url(reservation, "move"), fill_slot(cheap, START + DAY))
 
     text = words(shown)
     assert "$75.00" in text
@@ -48,7 +35,7 @@ def test_reschedule_previews_bill_and_executes(office):
     assert shown.context["preview"].expected_amount == 45
     assert reservation.room == Reservation.objects.get().room
     sent = dict(shown.context["submitted"])
-    assert sent == {key: str(value) for key, value in to(cheap, START + DAY).items()}
+    assert sent == {key: str(value) for key, value in fill_slot(cheap, START + DAY).items()}
     done = confirm(office, reservation, "move", **sent, expected_amount="45.00")
     assert messages_of(done)[0][0] == "success"
     reservation.refresh_from_db()
@@ -61,14 +48,14 @@ def test_reschedule_more_expensive_needs_waiver(office):
     reservation = make_booking()
     expensive = at_rate(reservation.room, 40)
 
-    refused = office.post(action_url(reservation, "move"), to(expensive))
-    waived = office.post(action_url(reservation, "move"), to(expensive, waiver="Leak"))
+    refused = office.post(action_url(reservation, "move"), fill_slot(expensive))
+    waived = office.post(action_url(reservation, "move"), fill_slot(expensive, waiver="Leak"))
 
     assert "$45.00 more" in words(refused)
     assert 'name="confirmed"' not in refused.content.decode()
     assert 'name="confirmed"' in waived.content.decode()
     assert "Adjustment: Leak" in words(waived)
-    forced = confirm(office, reservation, "move", **to(expensive))
+    forced = confirm(office, reservation, "move", **fill_slot(expensive))
     assert "$45.00 more" in messages_of(forced)[0][1]
 
 
@@ -77,7 +64,7 @@ def test_waiver_requires_price_adjustment_permission(client, staff):
     expensive = at_rate(reservation.room, 40)
     client.force_login(staff("Desk", reservation.room.center))
 
-    confirm(client, reservation, "move", **to(expensive, waiver="Please"))
+    confirm(client, reservation, "move", **fill_slot(expensive, waiver="Please"))
 
     reservation.refresh_from_db()
     assert reservation.total_cost == 75
@@ -94,9 +81,9 @@ def test_waiver_requires_permission_at_both_centers(client, staff, groups, manag
     someone = staff("Desk", *centers.values())
     role = CenterRole.objects.create(user=someone, center=centers[manages], group=groups["Manager"])
     client.force_login(someone)
-    typed = to(expensive, waiver="Leak")
+    typed = fill_slot(expensive, waiver="Leak")
 
-    noted = client.post(action_url(reservation, "move"), to(expensive))
+    noted = client.post(action_url(reservation, "move"), fill_slot(expensive))
     pages = [
         client.post(action_url(reservation, "move"), typed),
         confirm(client, reservation, "move", **typed, expected_amount="75.00"),
@@ -123,7 +110,7 @@ def test_reschedule_live_preview_is_a_fragment(office):
 
     fragment = office.post(
         action_url(reservation, "move"),
-        to(at_rate(reservation.room, 15)),
+        fill_slot(at_rate(reservation.room, 15)),
         headers={"X-Requested-With": "fetch"},
     )
 
@@ -178,7 +165,7 @@ def test_reschedule_to_unpermitted_center_is_refused_without_naming_the_room(cli
     reservation, theirs = make_booking(), make_room(name="Vault")
     client.force_login(staff("Manager", reservation.room.center))
 
-    page = confirm(client, reservation, "move", **to(theirs))
+    page = confirm(client, reservation, "move", **fill_slot(theirs))
 
     assert "There is no such room that you may book." in words(page)
     assert "Vault" not in words(page)
@@ -188,7 +175,7 @@ def test_reschedule_to_unpermitted_center_is_refused_without_naming_the_room(cli
 
 def test_reschedule_more_expensive_takes_the_difference_at_the_terminal(office):
     reservation = make_booking()
-    target = to(at_rate(reservation.room, 40), way="terminal")
+    target = fill_slot(at_rate(reservation.room, 40), way="terminal")
 
     incomplete = words(office.post(action_url(reservation, "move"), target))
     shown = words(office.post(action_url(reservation, "move"), {**target, "reference": "Slip 7"}))
@@ -209,7 +196,7 @@ def test_reschedule_more_expensive_takes_the_difference_at_the_terminal(office):
 def test_reschedule_more_expensive_charges_the_saved_card_with_consent(office):
     reservation = make_booking()
     SavedCardFactory(user=reservation.user)
-    target = to(at_rate(reservation.room, 40), way="card")
+    target = fill_slot(at_rate(reservation.room, 40), way="card")
 
     shown = words(office.post(action_url(reservation, "move"), target))
     done = confirm(office, reservation, "move", **target, consent="on", expected_amount="120.00")
@@ -231,7 +218,7 @@ def test_extension_of_a_booking_that_was_moved_since_its_preview_is_refused(offi
     SavedCardFactory(user=reservation.user)
     form = office.get(action_url(reservation, "extend")).context["form"]
     slot = form["expected_slot"].value()
-    extended = to(reservation.room, hours=3.5, way=way, reference="7", consent="on")
+    extended = fill_slot(reservation.room, hours=3.5, way=way, reference="7", consent="on")
     other = MeetingRoomFactory(center=reservation.room.center, rate=reservation.room.rate)
     Reservation.objects.update(room=other)
 
