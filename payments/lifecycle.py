@@ -73,6 +73,7 @@ def create_payment(
     *,
     reservation_id: int,
     reservation_uid: UUID,
+    center_id: int,
     amount: Decimal,
     currency: str,
     gateway: Gateway,
@@ -89,6 +90,7 @@ def create_payment(
     return Payment.objects.create(
         reservation_id=reservation_id,
         reservation_uid=reservation_uid,
+        cash_center_id=center_id,
         purpose=purpose,
         is_by_link=is_by_link,
         amount=amount,

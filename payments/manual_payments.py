@@ -23,6 +23,7 @@ def record_manual_payment(
     *,
     reservation_id: int,
     reservation_uid: UUID,
+    center_id: int,
     gateway: str,
     amount: Decimal,
     currency: str,
@@ -40,6 +41,7 @@ def record_manual_payment(
     return Payment.objects.create(
         reservation_id=reservation_id,
         reservation_uid=reservation_uid,
+        cash_center_id=center_id,
         purpose=purpose,
         gateway=MANUAL_GATEWAYS[gateway].name,
         # Whether the money is real is a matter of the installation.

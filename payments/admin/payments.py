@@ -76,7 +76,16 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
     )
     fields = (
         *("reservation_link", "customer", "center", "formatted_amount", "fee", "state", "card"),
-        *("message", "gateway", "is_live", "key", "reference", "created_at", "action_until"),
+        *(
+            "message",
+            "cash_center",
+            "gateway",
+            "is_live",
+            "key",
+            "reference",
+            "created_at",
+            "action_until",
+        ),
         *("authorized_at", "authorized_until", "captured_at", "received_at", "settled_at"),
         "taken_by",
     )

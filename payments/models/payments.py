@@ -123,6 +123,18 @@ class Payment(FormattedAmountMixin, models.Model):
     reservation = models.ForeignKey(
         "reservations.Reservation", models.PROTECT, related_name="payments"
     )
+    # The center of the booking at the capture: closed months stay as they are if the booking moves
+    # to another one. None: an older version has stored the payment during an upgrade.
+    cash_center = models.ForeignKey(
+        "centers.Center",
+        models.PROTECT,
+        null=True,
+        editable=False,
+        related_name="+",
+        # Reports read months of payments, and a center with payments is not deleted.
+        db_index=False,
+        verbose_name="cash counted at",
+    )
     # The reservation's own uid, which never changes: `verify_integrity` finds a payment that was
     # attached to another reservation.
     reservation_uid = models.UUIDField(null=True, editable=False)

@@ -236,6 +236,10 @@ def _keeps_its_time(reservation: Reservation, new: RoomSlot) -> bool:
 def _save_slot(reservation: Reservation, new: RoomSlot, *, now: dt.datetime) -> None:
     if not _keeps_its_time(reservation, new):
         reservation.hours_override_reason = ""
+    if reservation.room.center_id != new.room.center_id:
+        # What is captured already stays in the cash of the previous center (B18).
+        uncaptured = reservation.payments.filter(captured_at=None)
+        uncaptured.update(cash_center=new.room.center_id)
     reservation.room = new.room
     reservation.start, reservation.end = new.start, new.end
     reservation.turnaround_minutes = new.room.turnaround_minutes

@@ -321,6 +321,7 @@ def _create_payment(
         payment = lifecycle.create_payment(
             reservation_id=booking.pk,
             reservation_uid=booking.uid,
+            center_id=slot.room.center_id,
             amount=difference,
             currency=booking.currency,
             gateway=gateways.get_current_gateway(),

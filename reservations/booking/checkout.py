@@ -289,6 +289,7 @@ def _claim(
         payment = lifecycle.create_payment(
             reservation_id=reservation.pk,
             reservation_uid=reservation.uid,
+            center_id=reservation.room.center_id,
             amount=reservation.total_cost,
             currency=reservation.currency,
             gateway=gateway,

@@ -213,6 +213,7 @@ def _take_difference(
     payment = record_manual_payment(
         reservation_id=reservation.pk,
         reservation_uid=reservation.uid,
+        center_id=result.new.room.center_id,
         gateway=taken.gateway,
         amount=result.difference,
         currency=reservation.currency,

@@ -103,6 +103,7 @@ def _book(
         payment = record_manual_payment(
             reservation_id=reservation.pk,
             reservation_uid=reservation.uid,
+            center_id=reservation.room.center_id,
             gateway=gateway,
             amount=reservation.total_cost,
             currency=reservation.currency,

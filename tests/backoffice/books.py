@@ -7,15 +7,23 @@ nothing of them comes from the product.
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
 from zoneinfo import ZoneInfo
 
+from centers.models import Center
 from reservations.admin.reports import month_end
 from reservations.admin.reports.periods import ReportPeriod, add_months
 from reservations.admin.reports.selection import ReportSelection
 from reservations.booking import integrity
 
+# By center: 18:00 UTC is noon of the same day in Denver, and the next day in Tokyo.
+ZONES = {
+    "Denver": ZoneInfo("America/Denver"),
+    "Boulder": ZoneInfo("America/Denver"),
+    "Tokyo": ZoneInfo("Asia/Tokyo"),
+    "Osaka": ZoneInfo("Asia/Tokyo"),
+}
 LABELS = {
     "sandbox": "Card (sandbox)",
     "cash": "Cash",
@@ -36,6 +44,8 @@ class Money:
     way: str
     amount: Decimal
     at: dt.datetime | None
+    # The center whose cash it is: money that was given back belongs to the center of its payment.
+    center: str
     # What of it was or will be returned.
     given: Decimal = Decimal(0)
 
@@ -46,7 +56,6 @@ class Account:
 
     pk: int
     center: str
-    time_zone_id: str
     sold_at: dt.datetime
     start: dt.datetime
     hours: int
@@ -63,7 +72,7 @@ class Account:
 
     @property
     def zone(self) -> ZoneInfo:
-        return ZoneInfo(self.time_zone_id)
+        return ZONES[self.center]
 
     @property
     def price(self) -> Decimal:
@@ -84,7 +93,7 @@ class Account:
         """2.9 percent and 30 cents of each payment by card, and what the disputes cost."""
         by_card = [each for each in self.received if each.way == "sandbox"]
         return self.dispute_fees + [
-            Money(paid.way, round_cents(paid.amount * 29 / 1000) + Decimal("0.30"), paid.at)
+            replace(paid, amount=round_cents(paid.amount * 29 / 1000) + Decimal("0.30"))
             for paid in by_card
         ]
 
@@ -98,7 +107,7 @@ class Account:
             elif part:
                 paid.given += part
                 by_hand = paid.way != "sandbox"
-                self.returned.append(Money(paid.way, part, None if by_hand else at))
+                self.returned.append(Money(paid.way, part, None if by_hand else at, paid.center))
 
 
 def find_disagreements(
@@ -115,15 +124,23 @@ def find_disagreements(
         if finding.detail not in refused:
             yield f"verify_integrity: {finding}"
     month = since.replace(day=1)
+    # All centers together, and one by itself: each day another one.
+    one = list(ZONES)[now.toordinal() % len(ZONES)]
     while month <= (now + dt.timedelta(days=10)).date():
-        yield from _compare_month(accounts, ReportPeriod.from_month(month))
+        period = ReportPeriod.from_month(month)
+        yield from _compare_month(accounts, period, set(ZONES))
+        yield from _compare_month(accounts, period, {one})
         month = add_months(month, 1)
 
 
-def _compare_month(accounts: Collection[Account], period: ReportPeriod) -> Iterator[str]:
-    tables = {table.key: table for table in month_end.build_report(ReportSelection(period)).tables}
+def _compare_month(
+    accounts: Collection[Account], period: ReportPeriod, names: set[str]
+) -> Iterator[str]:
+    centers = frozenset(Center.objects.filter(name__in=names).values_list("pk", flat=True))
+    report = month_end.build_report(ReportSelection(period, centers))
+    tables = {table.key: table for table in report.tables}
     lines = dict(tables["difference"].rows)
-    expected = _get_expected_lines(accounts, period)
+    expected = _get_expected_lines(accounts, period, names)
     for words, amount in expected.items():
         if lines[words] != amount:
             yield f"{period.first}: {words} is {lines[words]}, and should be {amount}"
@@ -133,28 +150,30 @@ def _compare_month(accounts: Collection[Account], period: ReportPeriod) -> Itera
     if sum(lines.values()) != cash:
         yield f"{period.first}: the lines add up to {sum(lines.values())}, cash is {cash}"
     reported = {tuple(row[:3]): tuple(row[4:]) for row in tables["cash"].rows}
-    for cell, sums in _get_expected_cash(accounts, period).items():
+    for cell, sums in _get_expected_cash(accounts, period, names).items():
         if reported.pop(cell, (0, 0, 0, 0, 0)) != sums:
             yield f"{cell}: the cash report does not have {sums}"
     if reported:
         yield f"{period.first}: there was no cash of {reported}"
 
 
-def _get_expected_lines(accounts: Collection[Account], period: ReportPeriod) -> dict[str, Decimal]:
+def _get_expected_lines(
+    accounts: Collection[Account], period: ReportPeriod, names: set[str]
+) -> dict[str, Decimal]:
     expected = defaultdict[str, Decimal](Decimal)
     for account in accounts:
-        zone = account.zone
-        if not period.first <= account.start.astimezone(zone).date() <= period.last:
+        day = account.start.astimezone(account.zone).date()
+        if account.center not in names or not period.first <= day <= period.last:
             continue
         expected["Revenue of the meetings of the period"] += account.revenue
         if account.status not in {"booked", "cancelled"}:
             continue
         prefix = "Meetings of the period: "
         for each in account.received:
-            if each.at is None:
+            if each.at is None and each.center in names:
                 expected[f"{prefix}on account, not received yet"] -= each.amount
         for each in account.returned:
-            if each.at is None:
+            if each.at is None and each.center in names:
                 expected[f"{prefix}refund due, not executed yet"] += each.amount
         expected[f"{prefix}refund owed, which the gateway refused"] += account.refused
     return {"Unexplained": Decimal(0), **expected}
@@ -164,18 +183,18 @@ Cell = tuple[dt.date, str, str]
 
 
 def _get_expected_cash(
-    accounts: Collection[Account], period: ReportPeriod
+    accounts: Collection[Account], period: ReportPeriod, names: set[str]
 ) -> dict[Cell, tuple[Decimal, ...]]:
     """What was received, refunded and lost on each day, the gateway's fees, and the sum."""
     cells: dict[Cell, list[Decimal]] = defaultdict(lambda: [Decimal(0)] * 4)
     for account in accounts:
-        zone = account.zone
         columns = (account.received, account.returned, account.lost, account.gateway_fees)
         for column, moved in enumerate(columns):
             for each in moved:
-                day = each.at and each.at.astimezone(zone).date()
-                if day and each.amount and period.first <= day <= period.last:
-                    cells[day, account.center, LABELS[each.way]][column] += each.amount
+                day = each.at and each.at.astimezone(ZONES[each.center]).date()
+                is_here = each.center in names
+                if is_here and day and each.amount and period.first <= day <= period.last:
+                    cells[day, each.center, LABELS[each.way]][column] += each.amount
     return {
         cell: (received, returned, lost, fees, received - returned - lost - fees)
         for cell, (received, returned, lost, fees) in cells.items()

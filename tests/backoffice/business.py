@@ -4,19 +4,20 @@ import datetime as dt
 import random
 from collections.abc import Callable
 from decimal import Decimal
-from zoneinfo import ZoneInfo
 
 from centers.models import Center, MeetingRoom
-from payments import fees, manual_payments, refunds
+from payments import fees, manual_payments, refunds, setups
 from payments.gateway_events import record_dispute
 from payments.gateways.base import GatewayDispute
 from payments.gateways.sandbox_models import SandboxPayment
+from payments.gateways.sandbox_setups import confirm_setup
 from payments.models import Payment, Refund
 from payments.saved_cards import update_saved_card
 from reservations.booking import (
     approval,
     cancellation,
     changes,
+    payment_links,
     price_adjustments,
     rescheduling,
 )
@@ -25,9 +26,10 @@ from reservations.booking.refund_decisions import RefundDecision
 from reservations.booking.rescheduling import TakenPayment
 from reservations.booking.taking_payment import take_manual_payment
 from reservations.models import Reservation
-from tests.backoffice.books import Account, Money, find_disagreements, round_cents
+from tests.backoffice.books import ZONES, Account, Money, find_disagreements, round_cents
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import PAYMENT_INFO, make_booking, make_draft, make_room
+from tests.payments.gateway_helpers import card
 
 FIRST_DAY = dt.datetime(2027, 3, 29, 18, tzinfo=dt.UTC)
 DAY, HOUR = dt.timedelta(days=1), dt.timedelta(hours=1)
@@ -35,14 +37,7 @@ TAX_RATE = Decimal("8.81")
 # By hours. A half day begins with four.
 PRICES = {1: 25, 2: 50, 3: 75, 4: 90}
 NOTICE, GRACE = 24 * HOUR, HOUR / 4
-# By center: 18:00 UTC is noon of the same day in Denver, and the next day in Tokyo. Two centers
-# approve each booking.
-ZONES = {
-    "Denver": "America/Denver",
-    "Boulder": "America/Denver",
-    "Tokyo": "Asia/Tokyo",
-    "Osaka": "Asia/Tokyo",
-}
+# These centers approve each booking.
 CENTERS_THAT_APPROVE = {"Boulder", "Osaka"}
 
 
@@ -60,7 +55,7 @@ class Business:
         self.rooms: list[MeetingRoom] = []
         for name, zone in ZONES.items():
             is_live = name not in CENTERS_THAT_APPROVE
-            room = make_room(time_zone_id=zone, is_live_inventory=is_live)
+            room = make_room(time_zone_id=zone.key, is_live_inventory=is_live)
             Center.objects.filter(pk=room.center_id).update(name=name, tax_rate=TAX_RATE)
             self.rooms.append(MeetingRoom.objects.get(pk=room.pk))
 
@@ -79,12 +74,13 @@ class Business:
     # --- Sales
 
     def sell(self) -> None:
-        way = self.random.choice(["sandbox", "sandbox", "cash", "terminal", "account"])
+        ways = ["sandbox", "sandbox", "link", "cash", "terminal", "account"]
+        way = self.random.choice(ways)
         room = self.random.choice(self.rooms)
-        zone = room.center.zone
+        zone = ZONES[room.center.name]
         day = self.now.astimezone(zone).date() + DAY * self.random.randint(1, 9)
         time = dt.time(self.random.choice([9, 13]))
-        at = dt.datetime.combine(day, time, ZoneInfo(zone.key)).astimezone(dt.UTC)
+        at = dt.datetime.combine(day, time, zone).astimezone(dt.UTC)
         if (room.pk, at) in self.taken:
             return
         self.taken.add((room.pk, at))
@@ -92,6 +88,9 @@ class Business:
         options = {"start": at, "hours": hours, "now": self.now}
         if way == "sandbox":
             reservation = make_booking(self.customer, room, **options)
+        elif way == "link":
+            way = "sandbox"
+            reservation = self._pay_by_link(make_draft(self.customer, room, **options))
         else:
             draft = make_draft(self.customer, room, **options)
             reservation = take_manual_payment(
@@ -105,14 +104,25 @@ class Business:
         net = Decimal(PRICES[hours])
         tax = round_cents(net * TAX_RATE / 100)
         account = Account(
-            *(reservation.pk, room.center.name, zone.key, self.now, at, hours), net=net, tax=tax
+            *(reservation.pk, room.center.name, self.now, at, hours), net=net, tax=tax
         )
         self.books[account.pk] = account
         if not room.is_live_inventory:
             account.status = "request"
         is_held = way == "sandbox" and account.status == "request"
         is_received = way != "account" and not is_held
-        account.received = [Money(way, account.price, self.now if is_received else None)]
+        paid_at = self.now if is_received else None
+        account.received = [Money(way, account.price, paid_at, account.center)]
+
+    def _pay_by_link(self, draft: Reservation) -> Reservation:
+        payment_links.send_link(draft, base_url="https://example.com", by=self.staff, now=self.now)
+        setup = setups.create_setup(
+            draft.user, return_url="", reservation_id=draft.pk, now=self.now
+        )
+        opened = setups.open_setup(setup, own_page="https://example.com")
+        confirm_setup(opened.at_gateway.client_secret, card())
+        setup.refresh_from_db()
+        return payment_links.pay(draft, setup, shown_total=draft.total_cost, now=self.now)
 
     def answer(self) -> None:
         account = self.choose(
@@ -161,19 +171,44 @@ class Business:
         if account is None or account.refused:
             return
         hours = self.random.choice([each for each in PRICES if each != account.hours])
+        way = self.random.choice(["sandbox", "cash", "terminal", "account"])
+        room_id = Reservation.objects.get(pk=account.pk).room_id
+        self._change(account, room_id, account.center, account.start, hours, way)
+
+    def move(self) -> None:
+        """Move a booking to another center: what was paid stays in the cash of the first one."""
+        account = self.choose(lambda each: each.status == "booked" and each.start > self.now)
+        if account is None or account.refused:
+            return
+        room = self.random.choice(
+            [each for each in self.rooms if each.center.name != account.center]
+        )
+        local = account.start.astimezone(account.zone)
+        at = local.replace(tzinfo=ZONES[room.center.name]).astimezone(dt.UTC)
+        if at > self.now and (room.pk, at) not in self.taken:
+            self.taken.add((room.pk, at))
+            self._change(account, room.pk, room.center.name, at, account.hours, "cash")
+
+    def _change(
+        self,
+        account: Account,
+        room_id: int,
+        center: str,
+        start: dt.datetime,
+        hours: int,
+        way: str,
+    ) -> None:
         net = account.net + PRICES[hours] - PRICES[account.hours]
         if net <= 0:
             return
         # The bill is repriced.
         tax = round_cents(net * TAX_RATE / 100)
         difference = net + tax - account.price
-        way = self.random.choice(["sandbox", "cash", "terminal", "account"])
-        reservation = Reservation.objects.get(pk=account.pk)
-        end = account.start + hours * HOUR
+        end = start + hours * HOUR
         if way == "sandbox":
             changes.charge_change(
                 account.pk,
-                ChangeRequest(reservation.room_id, account.start, end),
+                ChangeRequest(room_id, start, end),
                 expected_total=net + tax,
                 by=self.staff,
                 now=self.now,
@@ -181,15 +216,17 @@ class Business:
         else:
             rescheduling.reschedule(
                 account.pk,
-                ChangeRequest(reservation.room_id, account.start, end),
+                ChangeRequest(room_id, start, end),
                 taken=TakenPayment(way, "19"),
                 expected_total=net + tax,
                 by=self.staff,
                 now=self.now,
             )
+        account.center, account.start = center, start
         account.hours, account.net, account.tax = hours, net, tax
         if difference > 0:
-            account.received.append(Money(way, difference, None if way == "account" else self.now))
+            paid_at = None if way == "account" else self.now
+            account.received.append(Money(way, difference, paid_at, center))
         else:
             account.give_back(-difference, at=self.now)
 
@@ -210,7 +247,8 @@ class Business:
         if self.random.random() < 0.3:
             refund = round_cents(account.left * self.random.randint(0, 100) / 100)
             decision = RefundDecision(refund, "They could not come")
-        by_card = all(each.way == "sandbox" for each in account.received)
+        ways = {(each.way, each.center) for each in account.received}
+        by_card = {way for way, _ in ways} == {"sandbox"} and len(ways) == 1
         is_refused = by_card and self.random.random() < 0.3
         keys = Payment.objects.filter(reservation=account.pk).values("key")
         at_gateway = SandboxPayment.objects.filter(key__in=keys)
@@ -261,7 +299,8 @@ class Business:
             else:
                 retry = refunds.create_retry_refund(refund, now=self.now)
                 refunds.execute_refund(retry, now=self.now)
-        account.returned.append(Money(way, account.refused, self.now))
+        center = account.received[0].center
+        account.returned.append(Money(way, account.refused, self.now, center))
         account.refused = Decimal(0)
 
     def lose_dispute(self) -> None:
@@ -283,14 +322,16 @@ class Business:
                 fee=Decimal(15),
             )
             record_dispute(payment, reported, now=self.now)
-        account.dispute_fees.append(Money("sandbox", Decimal(15), self.now))
+        center = account.received[0].center
+        account.dispute_fees.append(Money("sandbox", Decimal(15), self.now, center))
         if status == "lost":
-            account.lost.append(Money("sandbox", payment.amount, self.now))
+            account.lost.append(Money("sandbox", payment.amount, self.now, center))
 
     ACTIONS = (
         *(sell,) * 6,
         *(answer,) * 2,
         *(reduce, change_length) * 2,
+        move,
         *(cancel,) * 2,
         *(receive, hand_over, resolve_refused, lose_dispute),
     )

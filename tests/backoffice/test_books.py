@@ -18,7 +18,7 @@ from tests.backoffice.business import DAY, Business
 
 pytestmark = pytest.mark.django_db
 
-SEED = int(os.environ.get("BOOKS_SEED", "11"))
+SEED = int(os.environ.get("BOOKS_SEED", "14"))
 DAYS, ACTIONS_A_DAY = (100, 20) if os.environ.get("FAULTS") == "long" else (3, 14)
 
 
@@ -36,6 +36,10 @@ def test_books_agree_after_random_days_and_find_defects():
         assert "the cash report does not have" in find_all(business)
     with planted(captured.filter(received_at__isnull=False, gateway="account"), received_at=None):
         assert "the cash report does not have" in find_all(business)
+    moved = captured.exclude(cash_center=F("reservation__room__center"))
+    with planted(moved, cash_center=None):
+        assert "the cash report does not have" in find_all(business)
+    assert captured.filter(is_by_link=True).exists()
     with planted(captured.filter(fee__gt=0), fee=F("fee") + cent):
         assert "the cash report does not have" in find_all(business)
     with planted(Refund.objects.filter(state="done"), amount=F("amount") + cent):

@@ -232,6 +232,42 @@ def test_cash_is_attributed_to_the_local_day_the_center_and_the_way():
     assert get_lines(tables)[DifferenceLine.PAID_AFTER] == "-1.00"
 
 
+def test_cash_stays_at_the_center_of_the_capture_when_the_booking_moves():
+    """31 March 23:30 in Denver is 1 April in Auckland, where the booking is now."""
+    late = dt.datetime(2027, 4, 1, 5, 30, tzinfo=dt.UTC)
+    denver, auckland = make_room(), make_room(time_zone_id="Pacific/Auckland")
+    payment = captured(
+        meeting("6.00", room=auckland, reduced_by="4.00"),
+        *(late, "10.00"),
+        cash_center=denver.center,
+        fee="1.00",
+    )
+    refunded(payment, "4.00", late)
+    captured(meeting("20.00", room=auckland), MARCH_DAY)  # Of an older version.
+
+    here = build(centers=frozenset([denver.center_id]))
+    there = build(centers=frozenset([auckland.center_id]))
+    everywhere = build()
+
+    assert get_lines(here) == {
+        DifferenceLine.FOR_OTHER_CENTER: "6.00",
+        DifferenceLine.FEES: "-1.00",
+        "Cash of the period": "5.00",
+    }
+    assert get_lines(there) == {
+        "Revenue of the meetings of the period": "26.00",
+        DifferenceLine.AT_OTHER_CENTER: "-6.00",
+        "Cash of the period": "20.00",
+    }
+    assert get_lines(everywhere) == {
+        "Revenue of the meetings of the period": "26.00",
+        DifferenceLine.FEES: "-1.00",
+        "Cash of the period": "25.00",
+    }
+    assert [str(row[-1]) for row in everywhere["center"].rows] == ["20.00", "5.00"]
+    assert not any("unexplained" in tables for tables in (here, there, everywhere))
+
+
 def test_payments_that_contradict_the_revenue_are_unexplained():
     unpaid = meeting("1.00")
     wrong = captured(meeting("2.00"), MARCH_DAY, "5.00").reservation

@@ -55,6 +55,7 @@ def start(reservation):
         return lifecycle.create_payment(
             reservation_id=reservation.pk,
             reservation_uid=reservation.uid,
+            center_id=reservation.room.center_id,
             amount=Decimal(amount),
             currency="USD",
             gateway=gateways.get_current_gateway(),

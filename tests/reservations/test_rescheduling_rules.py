@@ -126,6 +126,18 @@ def test_pending_request_can_be_rescheduled_at_the_same_price(clerk):
     assert get_net_payment() == 75
 
 
+def test_cash_belongs_to_the_center_of_the_booking_at_the_capture(clerk):
+    first, second, third = (make_room(is_live_inventory=False) for _ in range(3))
+    request = make_pending_booking(room=first)
+    assert request.payments.get().cash_center == first.center
+
+    reschedule(request, clerk, room=second)
+    approval.approve(request.pk, by=clerk, now=NOW)
+    reschedule(request, clerk, room=third, start=START + DAY)
+
+    assert request.payments.get().cash_center == second.center
+
+
 def test_pending_request_to_cheaper_room_is_refused_until_approved(clerk):
     reservation = make_pending_booking()
     cheap = make_room_at_rate(reservation.room, 15)

@@ -5,9 +5,10 @@ account: received), a refund on the day on which it was returned, and a dispute 
 it was lost. A refund of what is not received is no money: it reduces what is to be received. The
 fee of the gateway counts with its movement: that of a dispute when it is closed, also if it is won.
 Days
-are local days of the center, which is the one at which the booking is now: if it moves to another
-one, its earlier payments move too, also those of closed months. Amounts are in the deployment's
-currency; those in another are left out, as in the revenue report.
+are local days of the center at which the booking was when the payment was captured. Its refunds and
+disputes belong to the same center. So nothing of a closed month changes if the booking moves to
+another center. Amounts are in the deployment's currency; those in another are left out, as in the
+revenue report.
 """
 
 import datetime as dt
@@ -21,6 +22,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.db.models import Case, F, Model, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce
 
 from centers.span import Span
 from payments.gateways import GATEWAY_CLASSES
@@ -57,7 +59,8 @@ class Movement(NamedTuple):
     """Money that came in or, if the amount is negative, went out.
 
     ``at`` is None if that has not happened yet: a capture or a refund is due, or a payment on
-    account is not received. ``is_superseded`` means that another payment paid for the reservation.
+    account is not received. ``center`` is the one whose cash it is, ``booking_center`` the one at
+    which the booking is now. ``is_superseded`` means that another payment paid for the reservation.
     ``fee`` is None if the gateway's fee is not known yet, or there is no gateway.
     """
 
@@ -66,6 +69,8 @@ class Movement(NamedTuple):
     reservation: int
     center: int
     time_zone_id: str
+    booking_center: int
+    booking_time_zone_id: str
     start: dt.datetime
     way: str
     is_superseded: bool
@@ -80,7 +85,7 @@ class Movement(NamedTuple):
 
     @property
     def day(self) -> dt.date:
-        """The local day of the center on which the money moved."""
+        """The local day of the center of the cash on which the money moved."""
         assert self.at is not None
         return self.at.astimezone(places.get_time_zone(self.time_zone_id)).date()
 
@@ -171,22 +176,27 @@ def _fetch(
     taken from.
     """
     span = selection.period.widest_span()
-    path = f"{payment}reservation__"
+    path, center = f"{payment}reservation__", f"{payment}cash_center"
+    booking_center = f"{path}room__center"
     rows = (
-        rows.filter(
-            selection.filter_rooms(f"{path}room__"), **{f"{payment}currency": settings.CURRENCY}
+        rows.filter(**{f"{payment}currency": settings.CURRENCY})
+        .annotate(
+            center=Coalesce(f"{center}_id", f"{booking_center}_id"),
+            zone=Coalesce(f"{center}__time_zone_id", f"{booking_center}__time_zone_id"),
         )
         .annotate(superseded=is_superseded(f"{payment}pk", f"{payment}reservation"))
         .order_by()
     )
     columns = (
-        *("kind", "pk", f"{path}pk", f"{path}room__center_id"),
-        *(f"{path}room__center__time_zone_id", f"{path}start"),
+        *("kind", "pk", f"{path}pk", "center", "zone"),
+        *(f"{booking_center}_id", f"{booking_center}__time_zone_id", f"{path}start"),
         *("way", "superseded", "moved", "fee", "at"),
     )
     of_meetings = rows.filter(selection.filter_reservations(path)).values_list(*columns)
     of_period = rows.filter(
-        reduce(or_, (Q(**{f"{time}__gte": span.start, f"{time}__lt": span.end}) for time in times))
+        selection.filter_centers("center"),
+        selection.filter_room_types(f"{path}room__"),
+        reduce(or_, (Q(**{f"{time}__gte": span.start, f"{time}__lt": span.end}) for time in times)),
     ).values_list(*columns)
     found = fetch_at_most(MAX_GROUPS, of_meetings.union(of_period), TOO_MANY)
     return [
@@ -198,9 +208,11 @@ def _fetch(
 def select_movements_of_period(
     movements: Iterable[Movement], selection: ReportSelection
 ) -> Iterator[Movement]:
-    """The movements on the days of the period."""
+    """The movements at the selected centers on the days of the period."""
     spans = get_spans(selection)
     for movement in movements:
+        if not selection.has_center(movement.center):
+            continue
         span = spans[movement.time_zone_id]
         if movement.at is not None and span.start <= movement.at < span.end:
             yield movement

@@ -31,11 +31,11 @@ from roombook import money
 
 DESCRIPTION = (
     "Cash: what was captured, less what was refunded and lost in disputes, and less the fees of the"
-    " gateway, on the local days of each center, whenever the meetings are. A center's cash is that"
-    " of the bookings that are there now: if a booking moves to another center, its payments move"
-    " too, also those of earlier months. Revenue: meetings that start in the period, whenever they"
-    " are paid, as in the revenue report. In {}, tax included. Every movement of money is in one"
-    " line of the difference, so nothing is unexplained unless the data contradict themselves."
+    " gateway, on the local days of each center, whenever the meetings are. If a booking moves to"
+    " another center, what was captured before stays in the cash of the previous one, and its"
+    " revenue moves. Revenue: meetings that start in the period, whenever they are paid, as in the"
+    " revenue report. In {}, tax included. Every movement of money is in one line of the"
+    " difference, so nothing is unexplained unless the data contradict themselves."
 )
 CASH_COLUMNS = (
     ReportColumn("Payments", COUNT, "payments"),

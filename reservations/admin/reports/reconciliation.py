@@ -36,17 +36,19 @@ class DifferenceLine(StrEnum):
     REFUND_DUE = "Meetings of the period: refund due, not executed yet"
     REFUND_OWED = "Meetings of the period: refund owed, which the gateway refused"
     FAILED_ATTEMPT = "Meetings of the period: kept of a failed attempt to pay"
+    AT_OTHER_CENTER = "Meetings of the period: paid or refunded at another center, before a move"
     PAID_FOR_EARLIER = "Earlier meetings: paid in the period"
     REFUNDED_FOR_EARLIER = "Earlier meetings: refunded in the period"
     PAID_FOR_LATER = "Later meetings: paid in the period"
     REFUNDED_FOR_LATER = "Later meetings: refunded in the period"
     PAID_WITHOUT_BOOKING = "Reservations without revenue: paid in the period"
     REFUNDED_WITHOUT_BOOKING = "Reservations without revenue: refunded in the period"
+    FOR_OTHER_CENTER = "Bookings that are at another center now: paid or refunded in the period"
     DISPUTES = "Disputes lost in the period"
     FEES = "Fees of the gateway in the period"
 
 
-# The line of refunds that belongs to a line of payments.
+# The line of refunds that belongs to a line of payments, if it is another one.
 REFUND_LINES = {
     DifferenceLine.PAID_BEFORE: DifferenceLine.REFUNDED_BEFORE,
     DifferenceLine.PAID_AFTER: DifferenceLine.REFUNDED_AFTER,
@@ -89,8 +91,8 @@ def reconcile(
     spans = get_spans(selection)
     for movement in movements:
         reservation, amount = movement.reservation, movement.amount
-        span, is_revenue = spans[movement.time_zone_id], reservation in revenue_by_reservation
-        for line, part in _classify(movement, span, is_revenue=is_revenue):
+        is_revenue = reservation in revenue_by_reservation
+        for line, part in _classify(movement, selection, spans, is_revenue=is_revenue):
             lines[line][reservation] += part
         if movement.kind == MovementKind.DISPUTE or movement.is_superseded:
             continue
@@ -112,14 +114,16 @@ def reconcile(
 
 
 def _classify(
-    movement: Movement, span: Span, *, is_revenue: bool
+    movement: Movement, selection: ReportSelection, spans: Mapping[str, Span], *, is_revenue: bool
 ) -> Iterator[tuple[DifferenceLine, Decimal]]:
     """Yield the lines of a movement, and what it adds to each of them.
 
-    ``is_revenue``: the meeting counts as revenue of the period, which is ``span`` at its center.
+    ``spans`` has the period in each time zone. ``is_revenue``: the meeting counts as revenue of the
+    period at the selected centers.
     """
     amount, at = movement.amount, movement.at
-    is_in_period = at is not None and span.start <= at < span.end
+    span = spans[movement.time_zone_id] if selection.has_center(movement.center) else None
+    is_in_period = span is not None and at is not None and span.start <= at < span.end
     if is_in_period and movement.fee:
         yield DifferenceLine.FEES, -movement.fee
     if movement.kind == MovementKind.DISPUTE:
@@ -130,7 +134,9 @@ def _classify(
     if is_revenue:
         if movement.is_superseded:
             yield DifferenceLine.FAILED_ATTEMPT, amount
-        if at is None:
+        if span is None:
+            line = DifferenceLine.AT_OTHER_CENTER
+        elif at is None:
             is_owed = movement.way == ACCOUNT.name and movement.kind != MovementKind.REFUND
             line = DifferenceLine.RECEIVABLE if is_owed else DifferenceLine.NOT_CAPTURED
         elif not is_in_period:
@@ -139,15 +145,24 @@ def _classify(
         # The revenue is in the period, and the money is not.
         amount = -amount
     elif is_in_period:
-        if movement.start < span.start:
-            line = DifferenceLine.PAID_FOR_EARLIER
-        elif movement.start >= span.end:
-            line = DifferenceLine.PAID_FOR_LATER
-        else:
-            line = DifferenceLine.PAID_WITHOUT_BOOKING
+        line = _classify_other_meeting(movement, selection, spans)
     if line is not None:
         is_refund = movement.kind == MovementKind.REFUND
-        yield REFUND_LINES[line] if is_refund else line, amount
+        yield REFUND_LINES.get(line, line) if is_refund else line, amount
+
+
+def _classify_other_meeting(
+    movement: Movement, selection: ReportSelection, spans: Mapping[str, Span]
+) -> DifferenceLine:
+    """Return the line of money that moved in the period for what is no revenue of it."""
+    if not selection.has_center(movement.booking_center):
+        return DifferenceLine.FOR_OTHER_CENTER
+    span = spans[movement.booking_time_zone_id]
+    if movement.start < span.start:
+        return DifferenceLine.PAID_FOR_EARLIER
+    if movement.start >= span.end:
+        return DifferenceLine.PAID_FOR_LATER
+    return DifferenceLine.PAID_WITHOUT_BOOKING
 
 
 def _fetch_promises(selection: ReportSelection) -> Iterator[tuple[int, Decimal]]:

@@ -39,12 +39,18 @@ class ReportSelection:
         """Limits rows to the selected centers; ``path`` leads to the center."""
         return Q() if self.centers is None else Q(**{f"{path}__in": sorted(self.centers)})
 
+    def has_center(self, center: int) -> bool:
+        return self.centers is None or center in self.centers
+
     def filter_rooms(self, path: str) -> Q:
         """Limits rows to the selected centers and room types; ``path`` is "" or ends in "__"."""
-        condition = self.filter_centers(f"{path}center")
-        if self.room_types is not None:
-            condition &= Q(**{f"{path}resource_type__in": sorted(self.room_types)})
-        return condition
+        return self.filter_centers(f"{path}center") & self.filter_room_types(path)
+
+    def filter_room_types(self, path: str) -> Q:
+        """Limits rows to the selected room types; ``path`` leads to the room, as above."""
+        if self.room_types is None:
+            return Q()
+        return Q(**{f"{path}resource_type__in": sorted(self.room_types)})
 
     def filter_reservations(self, path: str = "") -> Q:
         """Limits rows to reservations of the selected rooms that start within the period.
