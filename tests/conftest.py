@@ -165,11 +165,20 @@ def get_order(item):
     return rank, folders, file
 
 
+USES_DATABASE = {"db", "transactional_db", "django_db_setup", "live_server", "store"}
+
+
 def pytest_collection_modifyitems(items):
-    """Order the files, and skip tests marked `postgres` on SQLite (`-rs` lists them)."""
+    """Order the files, and run each test on the databases that it depends on (`-rs` lists them).
+
+    Tests marked `postgres` run on PostgreSQL only, and tests without a database on SQLite only.
+    """
     items.sort(key=get_order)
-    if connection.vendor == "postgresql":
-        return
     for item in items:
         if item.get_closest_marker("postgres"):
-            item.add_marker(pytest.mark.skip(reason=f"{item.name} needs PostgreSQL"))
+            if connection.vendor == "sqlite":
+                item.add_marker(pytest.mark.skip(reason=f"{item.name} needs PostgreSQL"))
+        elif connection.vendor == "postgresql" and not (
+            item.get_closest_marker("django_db") or USES_DATABASE & {*item.fixturenames}
+        ):
+            item.add_marker(pytest.mark.skip(reason=f"{item.path.name} on SQLite: no database"))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
 
 from tests.examples import Example, Terminal, read_examples
 
@@ -91,8 +90,6 @@ def make_repository(folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    if connection.vendor != "sqlite":
-        pytest.skip("`make run` uses SQLite")
     found = Guide(tmp_path_factory.mktemp("guide"))
     clone, server = found.start
     with found.open_terminal() as terminal:

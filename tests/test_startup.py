@@ -6,11 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from django.db import connection
-
-pytestmark = pytest.mark.skipif(
-    connection.vendor != "sqlite", reason="the processes use no database of the tests"
-)
 
 ROOT = Path(__file__).parent.parent
 VALID = {

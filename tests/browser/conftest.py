@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     else:
         return
     for item in items:
-        if "tests/browser/" in item.nodeid:
+        if "tests/browser/" in item.nodeid and "browser" in item.fixturenames:
             item.add_marker(pytest.mark.skip(reason=f"{item.name} {reason}"))
 
 
