@@ -53,7 +53,7 @@ class ManualRefundForm(forms.Form):
 class RefundByHandForm(forms.Form):
     """The proof that staff have returned the money."""
 
-    reason = StaffTextField(
+    reference = StaffTextField(
         max_length=200,
         label="Reference",
         help_text="The number of the receipt or of the terminal's slip.",
@@ -201,14 +201,14 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
         form = form_class(request.POST if "confirmed" in request.POST else None)
         if not form.is_valid():
             return self._manual_refund_page(request, queryset, form, title=title, text=text)
-        reason = ", ".join(form.cleaned_data.values())
+        proof = ", ".join(form.cleaned_data.values())
         for refund in queryset.order_by("pk"):
             try:
-                resolve(refund, reason, now=timezone.now())
+                resolve(refund, proof, now=timezone.now())
             except InvalidPaymentTransition as error:
                 self.message_user(request, f"{refund}: {error}", messages.ERROR)
                 continue
-            self.log_change(request, refund, f"Refunded manually: {reason}")
+            self.log_change(request, refund, f"Refunded manually: {proof}")
             self.message_user(request, f"{refund}: refunded manually.", messages.SUCCESS)
         return _return_to_page(request, queryset)
 

@@ -24,7 +24,7 @@ from reservations.admin.notes import NoteForm
         (NewReservationForm, ["hours_override_reason"]),
         (NoteForm, ["text"]),
         (ManualRefundForm, ["method", "reference"]),
-        (RefundByHandForm, ["reason"]),
+        (RefundByHandForm, ["reference"]),
     ],
 )
 def test_card_number_is_refused_and_the_number_of_a_slip_is_not(form, names):

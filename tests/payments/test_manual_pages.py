@@ -37,13 +37,13 @@ def test_manager_confirms_a_refund_by_hand_with_its_reference(client):
 
     sign_in(client, "Desk")
     assert "confirm_by_hand" not in client.get(page).content.decode()
-    client.post(changelist, {**data, "confirmed": "yes", "reason": "Receipt 4"})
+    client.post(changelist, {**data, "confirmed": "yes", "reference": "Receipt 4"})
     assert Refund.objects.get().state == RefundState.STARTED
 
     sign_in(client, "Manager")
     assert 'value="confirm_by_hand"' in client.get(page).content.decode()
     assert "Reference" in client.post(changelist, data).content.decode()
-    answer = client.post(changelist, {**data, "confirmed": "yes", "reason": "Receipt 4"})
+    answer = client.post(changelist, {**data, "confirmed": "yes", "reference": "Receipt 4"})
 
     assert answer.headers["Location"] == page
     refund.refresh_from_db()
