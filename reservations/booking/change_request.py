@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from accounts.models import User
@@ -42,7 +42,8 @@ def build_slot_key(room_id: int, span: Span) -> str:
 class ChangeRequest:
     """What a reservation should be. Times without an offset are local to the center of the room.
 
-    The last three are None if they stay as they are.
+    Services, number and attendees are None if they stay as they are. `expected_slot` is the key of
+    the room and time that the user saw, empty if they need not be the same.
     """
 
     room_id: int
@@ -51,6 +52,7 @@ class ChangeRequest:
     services: Sequence[ServiceInput] | None = None
     number_of_attendees: int | None = None
     attendees: Sequence[AttendeeInput] | None = None
+    expected_slot: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

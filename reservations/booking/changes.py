@@ -107,15 +107,13 @@ def change_booking(
     user: User,
     payment_method: PaymentMethod,
     expected_total: Decimal,
-    expected_slot: str = "",
     now: dt.datetime,
 ) -> ChangeOutcome:
     """Change the customer's booking, and charge or refund the difference.
 
-    `expected_total` is the total that the customer has seen, and `expected_slot` the key of the
-    room and time from which the request takes what it does not change. Repeating the same change is
-    safe: if the booking is already as it should be, or the payment of the change is not resolved
-    yet, nothing is done. Another change is refused while that payment is not resolved.
+    `expected_total` is the total that the customer has seen. Repeating the same change is safe: if
+    the booking is already as it should be, or the payment of the change is not resolved yet,
+    nothing is done. Another change is refused while that payment is not resolved.
 
     Raises:
         CardDeclined, SlotUnavailable, ReservationNotOpen, NoSavedCard, InvalidRequest, NotFound,
@@ -139,7 +137,6 @@ def change_booking(
         request,
         get_source=get_source,
         expected_total=expected_total,
-        expected_slot=expected_slot,
         by=user,
         is_by_staff=False,
         now=now,
@@ -152,15 +149,13 @@ def charge_change(
     request: ChangeRequest,
     *,
     expected_total: Decimal,
-    expected_slot: str = "",
     by: User,
     now: dt.datetime,
 ) -> ChangeOutcome:
     """Change a booking for its customer, who has agreed to a charge of the saved card.
 
     The customer is not present, so that the bank cannot ask for a confirmation: it declines.
-    `expected_slot` is the key of the room and time that the user saw. Raises the errors of
-    `change_booking`.
+    Raises the errors of `change_booking`.
     """
     begin = functools.partial(
         _begin,
@@ -168,7 +163,6 @@ def charge_change(
         request,
         get_source=functools.partial(get_usable_saved_card, now=now),
         expected_total=expected_total,
-        expected_slot=expected_slot,
         by=by,
         is_by_staff=True,
         now=now,
@@ -202,7 +196,6 @@ def _begin(
     *,
     get_source: GetSource,
     expected_total: Decimal,
-    expected_slot: str = "",
     by: User,
     is_by_staff: bool,
     now: dt.datetime,
@@ -217,7 +210,7 @@ def _begin(
         return _describe_unresolved(unresolved), []
     if change_steps.is_same(result, request):
         return ChangeOutcome(is_applied=True, charge=ZERO, refund=ZERO), []
-    rescheduling.require_slot(result.reservation, expected_slot)
+    rescheduling.require_slot(result.reservation, request)
     if not is_by_staff:
         _require_customer_may_change(result, now=now)
     former = copy.copy(result.reservation)

@@ -74,7 +74,6 @@ def preview(
     request: ChangeRequest,
     *,
     waiver: str = "",
-    expected_slot: str = "",
     by: User,
     now: dt.datetime,
 ) -> ChangeResult:
@@ -84,7 +83,7 @@ def preview(
     """
     lock_drafts_of_customer(reservation_id, now=now)
     reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
-    require_slot(reservation, expected_slot)
+    require_slot(reservation, request)
     result = _begin(reservation, room, request, now=now)
     evaluation = change_steps.evaluate(result, now=now)
     if not evaluation.is_available:
@@ -110,7 +109,6 @@ def reschedule(
     *,
     waiver: str = "",
     taken: TakenPayment | None = None,
-    expected_slot: str = "",
     expected_total: Decimal | None = None,
     by: User,
     now: dt.datetime,
@@ -118,8 +116,8 @@ def reschedule(
     """Change a reservation. Times without an offset are local to the new center.
 
     `waiver` is the reason for waiving the difference to a higher price; `taken` is how the customer
-    has paid it. `expected_total` is the new total in the preview, and `expected_slot` the key of
-    the room and time that the user saw: if one has changed since then, nothing is done.
+    has paid it. `expected_total` is the new total in the preview: if it or the room and time that
+    the user saw have changed since then, nothing is done.
 
     Raises:
         SlotUnavailable, ReservationNotOpen, InvalidRequest, NotFound, PromoCodeInvalid,
@@ -131,7 +129,7 @@ def reschedule(
         # First of all, because it locks the customer's account.
         _require_account_payment(reservation_id, expected_total, by=by)
     reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
-    require_slot(reservation, expected_slot)
+    require_slot(reservation, request)
     former = copy.copy(reservation)
     result = _begin(reservation, room, request, now=now)
     change_steps.evaluate(result, now=now).raise_if_unavailable()
@@ -146,10 +144,10 @@ def reschedule(
     return result, payments
 
 
-def require_slot(reservation: Reservation, expected_slot: str) -> None:
+def require_slot(reservation: Reservation, request: ChangeRequest) -> None:
     """Raise ReservationNotOpen if the reservation has moved since the user saw it."""
     room, span = reservation.room, reservation.span
-    if expected_slot not in {"", build_slot_key(room.pk, span)}:
+    if request.expected_slot not in {"", build_slot_key(room.pk, span)}:
         time = dates.format_span(span.start, span.end, room.center.zone)
         raise ReservationNotOpen(
             f"It was moved meanwhile, to {change_steps.describe_room(room)}, {time}. Nothing was"

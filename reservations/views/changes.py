@@ -15,7 +15,6 @@ from reservations.booking import changes, claims
 from reservations.booking.change_request import ChangeRequest, build_slot_key
 from reservations.booking.checkout import PaymentMethod
 from reservations.booking.drafts import AttendeeInput
-from reservations.models import Reservation
 from reservations.notifications import confirmation
 from reservations.pricing.services import ServiceInput
 from reservations.serializers import (
@@ -113,7 +112,7 @@ class PreviewChange(Operation):
     def perform(
         self, user: User, *, reservation_id: int, **fields: Unpack[ChangedFields]
     ) -> dict[str, object]:
-        request = _build_request(claims.get_own_reservation(reservation_id, user), **fields)
+        request = _build_request(reservation_id, user, **fields)
         result = changes.preview_change(reservation_id, request, user=user, now=timezone.now())
         return {
             "old_total": result.old_total,
@@ -169,8 +168,7 @@ class ChangeReservation(Operation):
         payment_info: CardFields | None = None,
         **fields: Unpack[ChangedFields],
     ) -> dict[str, object]:
-        booking = claims.get_own_reservation(reservation_id, user)
-        request = _build_request(booking, **fields)
+        request = _build_request(reservation_id, user, **fields)
         network_address, now = get_client_address(self.request), timezone.now()
         with count_declined_cards(network_address, now=now):
             outcome = changes.change_booking(
@@ -181,7 +179,6 @@ class ChangeReservation(Operation):
                     use_saved_payment_info, payment_info, network_address=network_address
                 ),
                 expected_total=expected_total,
-                expected_slot=build_slot_key(booking.room_id, booking.span),
                 now=now,
             )
         reservation = claims.get_own_reservation(reservation_id, user)
@@ -200,8 +197,11 @@ class ChangeReservation(Operation):
         }
 
 
-def _build_request(booking: Reservation, **fields: Unpack[ChangedFields]) -> ChangeRequest:
+def _build_request(
+    reservation_id: int, user: User, **fields: Unpack[ChangedFields]
+) -> ChangeRequest:
     """Return what the booking should be, with its own values for what is absent."""
+    booking = claims.get_own_reservation(reservation_id, user)
     return ChangeRequest(
         fields.get("meeting_room_id") or booking.room_id,
         fields.get("start_date") or booking.start,
@@ -209,4 +209,5 @@ def _build_request(booking: Reservation, **fields: Unpack[ChangedFields]) -> Cha
         fields.get("service_options"),
         fields.get("number_of_attendees"),
         fields.get("attendees"),
+        expected_slot=build_slot_key(booking.room_id, booking.span),
     )

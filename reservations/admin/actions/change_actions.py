@@ -49,7 +49,6 @@ class RescheduleAction(Action):
             reservation.pk,
             self.get_change(request),
             waiver=request.data.get("waiver", ""),
-            expected_slot=request.data["expected_slot"],
             by=request.by,
             now=request.now,
         )
@@ -112,7 +111,6 @@ class RescheduleAction(Action):
             reservation.pk,
             change,
             waiver=waiver,
-            expected_slot=request.data["expected_slot"],
             taken=taken if way != SAVED_CARD else None,
             expected_total=request.expected_amount,
             by=request.by,
@@ -128,7 +126,9 @@ class RescheduleAction(Action):
     def get_change(self, request: ActionRequest) -> ChangeRequest:
         """What the reservation should be."""
         data = request.data
-        return ChangeRequest(data["room"].pk, data["start"], data["end"])
+        return ChangeRequest(
+            data["room"].pk, data["start"], data["end"], expected_slot=data["expected_slot"]
+        )
 
     def _charge_saved_card(
         self, request: ActionRequest, change: ChangeRequest, total: Decimal
@@ -138,7 +138,6 @@ class RescheduleAction(Action):
                 request.reservation.pk,
                 change,
                 expected_total=total,
-                expected_slot=request.data["expected_slot"],
                 by=request.by,
                 now=request.now,
             )
@@ -160,8 +159,13 @@ class ExtendAction(RescheduleAction):
         return reservation.status == Status.CONFIRMED and now < reservation.end
 
     def get_change(self, request: ActionRequest) -> ChangeRequest:
-        reservation = request.reservation
-        return ChangeRequest(reservation.room_id, reservation.start, request.data["end"])
+        reservation, data = request.reservation, request.data
+        return ChangeRequest(
+            reservation.room_id,
+            reservation.start,
+            data["end"],
+            expected_slot=data["expected_slot"],
+        )
 
 
 class ChangeServicesAction(RescheduleAction):
@@ -178,6 +182,7 @@ class ChangeServicesAction(RescheduleAction):
             services=data["services"],
             number_of_attendees=data["number_of_attendees"],
             attendees=data["attendees"],
+            expected_slot=data["expected_slot"],
         )
 
 
