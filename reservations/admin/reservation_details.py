@@ -29,7 +29,7 @@ from reservations.admin.formatting import (
 )
 from reservations.admin.notes import build_note_list
 from reservations.admin.overruns import get_overrun_urls
-from reservations.booking import change_steps
+from reservations.booking import change_steps, payment_links
 from reservations.models import (
     BookingChange,
     ChangeState,
@@ -154,6 +154,9 @@ def _describe_booking(
         if reservation.is_held_at(now) and reservation.hold_until is not None:
             hold = f"Until {format_datetime(reservation, reservation.hold_until)}"
         yield ReservationDetail("Room held", hold)
+        if payment_links.can_cancel_links(reservation, now=now) and reservation.payment_link_until:
+            until = format_datetime(reservation, reservation.payment_link_until)
+            yield ReservationDetail("Payment link", f"Sent, can be paid until {until}")
     if reservation.hours_override_reason:
         yield ReservationDetail("Outside opening hours", reservation.hours_override_reason)
     if reservation.turnaround_minutes:

@@ -66,7 +66,8 @@ ACTION_REQUIRED = "ActionRequired"
 class PaymentMethod:
     """How the customer wants to pay. It is validated only if there is something to pay.
 
-    `one_time_card` is a card that the gateway stores, and that is not the account's saved card.
+    `one_time_card` is a card that the gateway stores, and that is not the account's saved card. It
+    was entered by a payment link with the number `link_number`.
     Without `is_customer_present`, nobody can confirm the payment at the bank.
     """
 
@@ -74,6 +75,7 @@ class PaymentMethod:
     card: CardFields | None = None
     save_card: bool = False
     one_time_card: SavedCard | None = None
+    link_number: int | None = None
     is_customer_present: bool = True
     # Of the customer, for the limit of declined cards; empty if a member of staff pays.
     network_address: str = ""
@@ -134,7 +136,7 @@ def check_out(
         return draft
     partner = get_partner(partner_code, user=user, now=now)
     source = _get_payment_source(draft, payment_method, now)
-    is_by_link = payment_method.one_time_card is not None
+    is_by_link = payment_method.link_number is not None
     may_wait = False
     if payment_method.is_customer_present and lifecycle.is_confirmable(source):
         may_wait = True
@@ -149,7 +151,7 @@ def check_out(
             draft,
             partner=partner,
             may_wait=may_wait,
-            is_by_link=is_by_link,
+            link_number=payment_method.link_number,
             by=actor,
             now=now,
         )
@@ -250,13 +252,14 @@ def _claim(
     *,
     partner: Partner | None,
     may_wait: bool,
-    is_by_link: bool,
+    link_number: int | None,
     by: User,
     now: dt.datetime,
 ) -> tuple[Reservation, Payment | None]:
     """Claim everything that the booking needs, and create its payment if it costs something.
 
-    `may_wait` says whether the customer may have to confirm the payment at the bank.
+    `may_wait` says whether the customer may have to confirm the payment at the bank. `link_number`
+    is that of the payment link, if one is paid.
 
     If another request has submitted the reservation meanwhile, return it unchanged. Raises
     ReservationNotOpen if another request has changed the total: the customer has not seen that; or
@@ -266,6 +269,8 @@ def _claim(
     reservation = claims.claim(draft, now=now)
     if not reservation.is_new:
         return reservation, None
+    if link_number is not None:
+        claims.require_open_link(reservation, link_number)
     gateway = gateways.get_current_gateway()
     if not reservation.total_cost:
         authorization.book(
@@ -295,7 +300,7 @@ def _claim(
             gateway=gateway,
             now=now,
             lease=dt.timedelta(seconds=settings.PAYMENT_LEASE_SECONDS),
-            is_by_link=is_by_link,
+            is_by_link=link_number is not None,
         )
     except IntegrityError as error:
         # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.

@@ -70,6 +70,17 @@ def _reprice(draft: Reservation, *, by: User, now: dt.datetime) -> bool:
     return drafts.reprice_if_outdated(reservation, by=by, now=now)
 
 
+def require_open_link(reservation: Reservation, number: int) -> None:
+    """Raise ReservationNotOpen if the payment link with the number must not be paid (any more).
+
+    It may have been cancelled, or the account disabled, since the payer has opened it. The caller
+    holds the lock.
+    """
+    is_active = User.objects.filter(pk=reservation.user_id, is_active=True).exists()
+    if reservation.payment_link_number != number or not is_active:
+        raise ReservationNotOpen("This payment link has ended. You were not charged.")
+
+
 def claim(draft: Reservation, *, now: dt.datetime) -> Reservation:
     """Lock the reservation, and claim all that the booking needs.
 

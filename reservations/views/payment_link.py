@@ -66,7 +66,7 @@ def show_payment_link(
 ) -> HttpResponse:
     """Show the bill or the outcome. POST leads to the gateway's page, where the card is entered."""
     reservation = link.reservation
-    if link.until <= now:
+    if link.has_ended(now):
         return _render(request, link, "ended", status=HTTPStatus.GONE)
     if reservation.status == Status.PROCESSING:
         return _show_payment_in_progress(request, link, now=now)
@@ -143,7 +143,10 @@ def finish_payment_link(
         problem = error.message
     if not problem:
         return HttpResponseRedirect(page)
-    return _render(request, _reload(secret), "bill", problem=problem, page=page)
+    link = _reload(secret)
+    if not link.is_payable(now):
+        return HttpResponseRedirect(page)
+    return _render(request, link, "bill", problem=problem, page=page)
 
 
 def _reload(secret: str) -> PaymentLink:

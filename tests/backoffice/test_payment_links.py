@@ -12,15 +12,17 @@ from payments.gateways.sandbox import confirm_payment, refuse_payment
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxSetup
 from payments.gateways.sandbox_setups import confirm_setup
 from payments.models import Payment, PaymentSetup, SavedCard
+from reservations.admin.actions import get_available_actions
 from reservations.booking import hold_extension, integrity, payment_links
 from reservations.booking.cancellation import cancel
 from reservations.booking.price_adjustments import adjust_price
 from reservations.booking.taking_payment import take_manual_payment
 from reservations.models import history
 from reservations.models.status import Status
-from roombook.errors import CardDeclined
+from roombook.errors import CardDeclined, ReservationNotOpen
 from roombook.secret_paths import mask_path
-from tests.backoffice.reading import words
+from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reservation_pages import confirm, reservation_url
 from tests.factories_people import AdministratorFactory, SavedCardFactory
 from tests.factories_reservations import HOUR, NOW, START, get_current_status, make_draft
 from tests.payments.gateway_helpers import card
@@ -202,6 +204,54 @@ def test_link_shows_nothing_of_a_payment_with_the_customers_own_card(client, dra
     assert number
     assert "$" not in booking + rest
     assert "1111" not in booking + rest
+
+
+def test_cancelled_link_takes_no_payment_and_a_new_one_does(client, draft, link, office, staff):
+    offered = office.get(reservation_url(draft))
+    assert "Sent, can be paid until" in words(offered)
+    back = enter_card(client, link)
+
+    done = confirm(office, draft, "cancel-link")
+
+    assert "The payment link is cancelled" in messages_of(done)[0][1]
+    for url in (link, back):
+        assert client.get(url, follow=True).status_code == 410
+    draft.refresh_from_db()
+    assert draft.is_held_at(NOW)
+    assert not Payment.objects.exists()
+    # Its e-mail, which was not sent yet, is not sent any more.
+    [message] = OutboxMessage.objects.filter(kind="payment link")
+    assert message.expires_at == NOW
+    assert "cancel-link" not in [each.name for each in get_available_actions(staff, draft, now=NOW)]
+    with pytest.raises(ReservationNotOpen, match="no payment link"):
+        payment_links.cancel_links(draft.pk, by=staff, now=NOW)
+
+    message.delete()
+    new_link = send(draft, staff)
+    assert client.get(link).status_code == 410
+    assert "You have booked" in follow(client, enter_card(client, new_link))
+
+
+@pytest.mark.parametrize("event", ["cancelled", "disabled"])
+def test_link_that_ends_between_its_check_and_the_claim_charges_nothing(
+    client, draft, link, staff, monkeypatch, event
+):
+    back = enter_card(client, link)
+    real = one_time_cards.fetch_card
+
+    def fetch_card(setup, *, now):
+        card = real(setup, now=now)
+        if event == "cancelled":
+            payment_links.cancel_links(draft.pk, by=staff, now=now)
+        else:
+            User.objects.filter(pk=draft.user_id).update(is_active=False)
+        return card
+
+    monkeypatch.setattr(one_time_cards, "fetch_card", fetch_card)
+
+    assert client.get(back, follow=True).status_code == 410
+    assert get_current_status(draft) == Status.NEW
+    assert not Payment.objects.exists()
 
 
 def test_link_of_a_disabled_account_shows_what_was_begun_but_takes_no_card(client, draft, link):

@@ -35,6 +35,24 @@ class TakePaymentForm(PaymentForm):
         self.initial = {"way": TERMINAL.name, **self.initial}
 
 
+class CancelLinkAction(Action):
+    name, label, icon = "cancel-link", "Cancel payment link", "link_off"
+    title, confirm_label = "Cancel the payment link", "Cancel payment link"
+    is_immediate = True
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        return payment_links.can_cancel_links(reservation, now=now)
+
+    def build_preview(self, request: ActionRequest) -> ActionPreview:
+        reservation, until = request.reservation, request.reservation.payment_link_until
+        ends = formatting.format_datetime(reservation, until or request.now)
+        return ActionPreview(facts=[("Would end", ends), ("E-mail to", "Nobody")])
+
+    def execute(self, request: ActionRequest) -> str:
+        payment_links.cancel_links(request.reservation.pk, by=request.by, now=request.now)
+        return "The payment link is cancelled. The room is still held."
+
+
 class TakePaymentAction(Action):
     name, label, icon = "take-payment", "Take payment", "point_of_sale"
     title, confirm_label = "Take payment", "Take payment"
