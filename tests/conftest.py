@@ -2,7 +2,6 @@
 
 import gc
 from copy import deepcopy
-from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from uuid import uuid4
@@ -22,25 +21,30 @@ hypothesis_settings.register_profile("roombook", deadline=None)
 hypothesis_settings.load_profile("roombook")
 
 
-ROLE_MIGRATIONS = (
-    ("reservations.migrations.0002_roles", "create_roles"),
-    ("reservations.migrations.0005_accountants_handle_unknown_payments", "extend_role"),
-    ("reservations.migrations.0011_managers_set_up_webhooks", "extend_role"),
-    ("payments.migrations.0012_roles_take_payments_on_account", "extend_roles"),
-    ("reservations.migrations.0018_managers_override_refunds", "extend_role"),
-    ("reservations.migrations.0020_roles_write_notes", "extend_roles"),
-    ("reservations.migrations.0022_receipts_are_issued_by_staff_and_never_changed", "extend_roles"),
-)
+# The permissions of each role, as the migrations have left them.
+ROLES: dict[str, list[tuple[str, str]]] = {}
 
 
 @receiver(post_migrate)
 def _restore_roles(sender, **_):
     """Create the roles again. A migration creates them, and transactional tests delete all rows."""
-    if sender.name == "reservations" and not apps.get_model("auth", "Group").objects.exists():
-        for migration, function in ROLE_MIGRATIONS:
-            getattr(import_module(migration), function)(apps, None)
-        # Creating them was logged, and a test may reset the ids of the log.
-        apps.get_model("backoffice", "AuditEntry").objects.all().delete()
+    if sender.name != "django.contrib.auth":  # the last app with permissions of a role
+        return
+    groups, permissions = (apps.get_model("auth", name) for name in ("Group", "Permission"))
+    of_groups = groups.permissions.through.objects
+    if groups.objects.exists():
+        ROLES.update((name, []) for name in groups.objects.values_list("name", flat=True))
+        columns = "group__name", "permission__content_type__app_label", "permission__codename"
+        for name, *permission in of_groups.values_list(*columns):
+            ROLES[name].append(tuple(permission))
+        return
+    rows = permissions.objects.values_list("content_type__app_label", "codename", "pk")
+    ids = {tuple(permission): pk for *permission, pk in rows}
+    # In bulk, so that the audit log has no entries of it.
+    for group in groups.objects.bulk_create(groups(name=name) for name in ROLES):
+        of_groups.bulk_create(
+            of_groups.model(group=group, permission_id=ids[each]) for each in ROLES[group.name]
+        )
 
 
 FAST_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
