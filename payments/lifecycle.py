@@ -69,6 +69,11 @@ def check_card(source: Card | SavedCard) -> None:
 # --- Creating and authorizing --------------------------------------------------------------------
 
 
+def get_lease() -> timedelta:
+    """For how long the request that begins a payment may be at work on it."""
+    return timedelta(seconds=settings.PAYMENT_LEASE_SECONDS)
+
+
 def create_payment(
     *,
     reservation_id: int,
@@ -78,7 +83,6 @@ def create_payment(
     currency: str,
     gateway: Gateway,
     now: datetime,
-    lease: timedelta,
     purpose: PaymentPurpose = PaymentPurpose.BOOKING,
     is_by_link: bool = False,
 ) -> Payment:
@@ -97,7 +101,7 @@ def create_payment(
         currency=currency,
         gateway=gateway.name,
         is_live=gateway.is_live,
-        lease_until=now + lease,
+        lease_until=now + get_lease(),
         created_at=now,
     )
 

@@ -12,10 +12,9 @@ begins again. After a decline, no run does.
 import datetime as dt
 from uuid import UUID, uuid4
 
-from django.conf import settings
 from django.db.models import F, Q, QuerySet
 
-from payments import gateways
+from payments import gateways, lifecycle
 from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayPayment, GatewayRefused
 from payments.models import Payment, PaymentState, SavedCard
@@ -46,14 +45,12 @@ def get_due(payments: QuerySet[Payment], *, now: dt.datetime) -> QuerySet[Paymen
             f"{saved_card}__last4": F("card_last4"),
         },
     )
-    left_over = payments.filter(is_spare_due=True, renewal_tried_at__lte=now - get_lease())
+    left_over = payments.filter(
+        is_spare_due=True, renewal_tried_at__lte=now - lifecycle.get_lease()
+    )
     return Payment.objects.filter(
         Q(pk__in=expiring.values("pk")) | Q(pk__in=left_over.values("pk"))
     )
-
-
-def get_lease() -> dt.timedelta:
-    return dt.timedelta(seconds=settings.PAYMENT_LEASE_SECONDS)
 
 
 def renew_authorization(payment: Payment, *, now: dt.datetime) -> Payment:

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from accounts.limits import CARD_DECLINED, check_declined_cards, wait_for_others
@@ -319,7 +318,6 @@ def _create_payment(
             currency=booking.currency,
             gateway=gateways.get_current_gateway(),
             now=now,
-            lease=dt.timedelta(seconds=settings.PAYMENT_LEASE_SECONDS),
             purpose=PaymentPurpose.CHANGE,
         )
     except IntegrityError as error:

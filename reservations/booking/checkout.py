@@ -299,7 +299,6 @@ def _claim(
             currency=reservation.currency,
             gateway=gateway,
             now=now,
-            lease=dt.timedelta(seconds=settings.PAYMENT_LEASE_SECONDS),
             is_by_link=link_number is not None,
         )
     except IntegrityError as error:

@@ -60,7 +60,6 @@ def start(reservation):
             currency="USD",
             gateway=gateways.get_current_gateway(),
             now=NOW,
-            lease=MINUTE,
         )
 
     return start
