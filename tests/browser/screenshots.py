@@ -38,12 +38,19 @@ class Click(str):
     """A selector of what to click. The targets of other links are opened."""
 
 
+class Fill(NamedTuple):
+    """A selector of a field, and what to enter there."""
+
+    selector: str
+    text: str
+
+
 # Each page by its URL under /admin/ and selectors of links to follow from there.
 RESERVATIONS = "reservations/reservation/"
 CONFIRMED = f"{RESERVATIONS}?status__exact=Confirmed"
-DRAFTS = f"{RESERVATIONS}?status__exact=New"
+DRAFTS = f"{RESERVATIONS}?status__exact=New&q=demo@roombook.example"
 ROW = "#result_list a[href*='/change/']"
-PAGES: dict[str, tuple[str, ...]] = {
+PAGES: dict[str, tuple[str | Fill, ...]] = {
     "dashboard": ("",),
     "today": (f"{RESERVATIONS}today/", "a[aria-label='Next day']"),
     "timeline": (f"{RESERVATIONS}timeline/",),
@@ -59,7 +66,10 @@ PAGES: dict[str, tuple[str, ...]] = {
     "cancel": (CONFIRMED, ROW, "a[href$='/step/cancel/']"),
     "move": (CONFIRMED, ROW, "a[href$='/step/move/']"),
     "adjust-price": (CONFIRMED, ROW, "a[href$='/step/adjust/']"),
-    "take-payment": (DRAFTS, ROW, "a[href$='/step/take-payment/']"),
+    "take-payment": (
+        *(DRAFTS, ROW, "a[href$='/step/take-payment/']", Fill("[name=reference]", "Slip 0042")),
+        Click("button:has-text('Preview')"),
+    ),
     "receipts": (CONFIRMED, ROW, "a[href$='/receipts/']"),
     "receipt": (
         CONFIRMED,
@@ -70,6 +80,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     ),
     "new-reservation": (
         f"{RESERVATIONS}timeline/",
+        "a[aria-label='Next day']",
         "a.timeline-free-slot",
     ),
     "revenue": (f"{RESERVATIONS}reports/revenue/",),
@@ -184,7 +195,8 @@ def take(browser: Browser, host: str, look: str) -> list[str]:
     save_screenshot(page, folder / "sign-in.png")
     chromium.sign_in(page, host, EMAIL, PASSWORD)
     for name, (address, *links) in PAGES.items():
-        open_page(page, f"{host}/admin/", address, *links)
+        page.goto(f"{host}/admin/{address}")
+        follow(page, *links)
         page.wait_for_load_state("networkidle")
         save_screenshot(page, folder / f"{name}.png")
         print(f"{look}/{name}.png")
@@ -198,9 +210,11 @@ def save_screenshot(page: Page, path: Path) -> None:
     picture.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
-def open_page(page: Page, admin: str, address: str, *links: str) -> None:
-    page.goto(admin + address)
+def follow(page: Page, *links: str | Fill) -> None:
     for link in links:
+        if isinstance(link, Fill):
+            page.fill(link.selector, link.text)
+            continue
         found = page.locator(link).first
         target = found.get_attribute("href")
         if isinstance(link, Click) or target is None or target.startswith("#"):
