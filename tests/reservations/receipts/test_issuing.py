@@ -19,6 +19,7 @@ from reservations.models import (
     LineItemType,
     Receipt,
     ReceiptEntry,
+    ReceiptSeries,
     ReceiptType,
 )
 from reservations.receipts.issuing import get_amount_without_receipt, issue_credit_notes
@@ -282,10 +283,23 @@ def test_payment_of_an_abandoned_change_gets_no_receipt(booking):
 def test_receipt_refuses_every_change_but_can_be_emptied(booking):
     [receipt] = issue(booking)
     rows = Receipt.objects.filter(pk=receipt.pk)
-    changed = {"total": 1}, {"number": "X"}, {"content": {"total": "$1.00"}}
-    for change in changed:
+    others = {
+        "id": receipt.pk + 1,
+        "type": ReceiptType.CREDIT_NOTE,
+        "series": ReceiptSeries.objects.create(name="other"),
+        "number_in_series": 7,
+        "number": "X",
+        "reservation": make_taxed_booking(start=START + 24 * HOUR),
+        "issued_at": NOW - HOUR,
+        "issued_by": booking.user,
+        "currency": "EUR",
+        "total": 1,
+        "content": {"total": "$1.00"},
+    }
+    assert {*others} == {field.name for field in Receipt._meta.concrete_fields}
+    for name, value in others.items():
         with pytest.raises(DatabaseError, match="never changes"), transaction.atomic():
-            rows.update(**change)
+            rows.update(**{name: value})
 
     rows.update(content={})
     receipt.refresh_from_db()
