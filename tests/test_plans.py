@@ -20,6 +20,7 @@ from reservations.admin.dashboard.dashboard import build_dashboard
 from reservations.booking import reminders
 from reservations.models import Reservation
 from reservations.models.status import Status
+from reservations.receipts.issuing import find_payments_without_credit_note
 from roombook.backoffice.audit_log import build_entry
 from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.personal_data import erase_expired_data
@@ -323,11 +324,15 @@ def test_back_office_pages_never_scan_a_large_table(client, without_table_scans,
 
 
 @pytest.mark.postgres
-def test_dashboard_uses_partial_indexes(client, without_table_scans):
+def test_dashboard_uses_partial_indexes_and_credit_notes_are_found_by_receipts(
+    client, without_table_scans
+):
     with time_machine.travel(NOW, tick=False):
         World(client)
         create_many_bookings()
         found = get_plans(lambda: build_dashboard(AdministratorFactory(), now=NOW))
+        [(sql, credit_plan)] = get_plans(lambda: list(find_payments_without_credit_note(now=NOW)))
+    assert not find_scans(credit_plan), f"{sql}\n{credit_plan}"
     plan = "\n".join(plan for _, plan in found)
 
     for index in (
