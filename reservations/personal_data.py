@@ -107,8 +107,11 @@ register(
     Receipt,
     "reservation content issued_by",
     purpose="What the documents of payments and refunds say: tax law requires it.",
-    kept="For ever; what it says, with the customer's name, for `BOOKS_YEARS`.",
-    at_erasure="Stays unchanged, with the customer's name: tax law requires it (B28.6).",
+    kept="For ever; what it says, with the customer's name and billing address, for `BOOKS_YEARS`.",
+    at_erasure=(
+        "Stays unchanged, with the customer's name and billing address: tax law requires it"
+        " (B28.6)."
+    ),
     expiries=[
         Expiry(
             setting_days("BOOKS_YEARS", days_per_unit=DAYS_PER_YEAR),

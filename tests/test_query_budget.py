@@ -37,7 +37,7 @@ BUDGET = {
     "Get payment action": 5,
     "Create reservation": 29,  # including one that locks the account
     "Cancel reservation": 25,
-    "Get receipts": 20,  # it issues one, for what pays for the booking
+    "Get receipts": 21,  # it issues one, with what pays for the booking and the billing address
     "Preview change": 50,
     "Change reservation": 120,  # the change is applied twice: to price it, and after the payment
     "Update allowances": 30,  # including the same

@@ -140,8 +140,16 @@ def get_seller_lines(document: Receipt) -> SellerLines:
 
 
 def _describe_buyer(reservation: Reservation) -> list[str]:
+    """The company and the name of the customer, and the billing address of their saved card."""
     user = reservation.user
-    return [line for line in (user.company_name, user.get_full_name()) if line] or [user.email]
+    card = user.saved_payment_info
+    company = user.company_name or (card.company_name if card else "")
+    names = [line for line in (company, user.get_full_name()) if line] or [user.email]
+    if card is None:
+        return names
+    streets = (card.street1, card.street2, card.street3)
+    address = (*streets, card.city_state_postal_code, card.country)
+    return names + [line for line in address if line]
 
 
 def _format_day(reservation: Reservation, at: dt.datetime) -> str:

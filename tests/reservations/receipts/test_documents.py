@@ -8,6 +8,7 @@ from pypdf.generic import IndirectObject
 
 from reservations.models import Receipt
 from reservations.receipts.rendering import render_receipt
+from tests.factories_people import SavedCardFactory
 from tests.reservations.receipts.helpers import (
     issue,
     make_seller,
@@ -54,6 +55,21 @@ def test_document_shows_seller_buyer_lines_tax_and_payment(booking):
         "$3.00",
     ):
         assert part in text
+
+
+def test_buyer_has_the_billing_address_of_the_time_of_issue(booking):
+    rename(booking, first_name="Ada", last_name="Lovelace", company_name="")
+    address = {"street1": "1 Main Street", "street2": "Floor 2", "state": ""}
+    card = SavedCardFactory(user=booking.user, company_name="Engines Ltd", **address)
+    [receipt] = issue(booking)
+    buyer = ["Engines Ltd", "Ada Lovelace", "1 Main Street", "Floor 2", "Denver, 80202", "US"]
+    assert receipt.content["buyer"] == buyer
+    assert "\n".join(buyer) in read_text(receipt)
+
+    card.delete()
+    refund(booking.payments.get(), "33.00")
+    receipt, note = issue(booking)
+    assert receipt.content["buyer"] == note.content["buyer"] == buyer
 
 
 def test_same_row_gives_the_same_bytes(booking):
