@@ -133,14 +133,23 @@ def world_copy(module_world, client, db):
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(request, tmp_path_factory):
-    """Use SQLite with a file, as in production: in memory, threads and write locks differ."""
+def django_db_modify_db_settings(request, tmp_path_factory, django_db_blocker):
+    """Use SQLite with a file, as in production: in memory, threads and write locks differ.
+
+    On PostgreSQL, copy a database that is migrated once for all processes.
+    """
+    from tests.faults.database import DatabaseStore  # It reads the settings.
+
     if connection.vendor == "sqlite":
         database = connection.settings_dict
         database["TEST"]["NAME"] = str(tmp_path_factory.getbasetemp() / "test.sqlite3")
         # Test data need not survive a power failure.
         options = database["OPTIONS"]
         options["init_command"] = options["init_command"].replace("FULL", "OFF")
+    else:
+        with django_db_blocker.unblock():
+            template = DatabaseStore(tmp_path_factory.getbasetemp()).get_template()
+        connection.settings_dict["TEST"]["TEMPLATE"] = template.settings["NAME"]
     request.getfixturevalue("django_db_modify_db_settings_parallel_suffix")
 
 

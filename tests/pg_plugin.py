@@ -9,6 +9,7 @@ late: pytest-django has read the settings by then. pytest-xdist's workers inheri
 """
 
 import atexit
+import contextlib
 import os
 import pwd
 import re
@@ -20,9 +21,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psycopg2
 import pytest
 
 START_SECONDS = 30
+GIVEN = "PostgreSQL of DATABASE_URL"
 
 
 def find_programs() -> Path | None:
@@ -103,6 +106,14 @@ def stop_server(server: "subprocess.Popen[bytes]") -> None:
         server.kill()
 
 
+def make_run_folder() -> Path:
+    """Create the folder that the processes of this run share (see DatabaseStore)."""
+    if "TEST_RUN_FOLDER" not in os.environ:
+        os.environ["TEST_RUN_FOLDER"] = tempfile.mkdtemp(prefix="roombook-tests-")
+        atexit.register(shutil.rmtree, os.environ["TEST_RUN_FOLDER"], ignore_errors=True)
+    return Path(os.environ["TEST_RUN_FOLDER"])
+
+
 def choose_database() -> str:
     """Set DATABASE_URL in the environment and return a description of the database."""
     url = os.environ.get("DATABASE_URL", "")
@@ -113,7 +124,7 @@ def choose_database() -> str:
     if chosen != "postgres":
         raise pytest.UsageError(f"TEST_DB is postgres or sqlite, not {chosen!r}")
     if url.startswith("postgres"):
-        return "PostgreSQL of DATABASE_URL"
+        return GIVEN
     if (bin_folder := find_programs()) is None:
         raise pytest.UsageError("TEST_DB=postgres: no DATABASE_URL, and no initdb on this machine")
     os.environ["DATABASE_URL"] = start_cluster(bin_folder)
@@ -131,7 +142,18 @@ if __name__ == "__main__":
 else:
     # Ignore the developer's .env; error pages, HTTPS and logs are as in development.
     os.environ |= {"ENV_FILE": os.devnull, "DEBUG": "true", "SECRET_KEY": "for-tests-only"}
+    RUN_FOLDER = make_run_folder()
     DATABASE = choose_database()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Drop the template of DatabaseStore from a server that remains."""
+    is_main_process = not hasattr(config, "workerinput")
+    if is_main_process and DATABASE == GIVEN and (RUN_FOLDER / "is-migrated").exists():
+        with contextlib.closing(psycopg2.connect(os.environ["DATABASE_URL"])) as connection:
+            connection.autocommit = True
+            template = RUN_FOLDER.name.replace("-", "_")
+            connection.cursor().execute(f"DROP DATABASE IF EXISTS {template}")
 
 
 def pytest_report_header() -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import fcntl
 import os
 import pwd
 import shutil
@@ -90,15 +91,26 @@ class DatabaseStore:
         self.folder = folder
         self.is_postgres = connections["default"].vendor == "postgresql"
         self.created: list[str] = []
-        self.template: str | None = None
 
     def new(self) -> Database:
-        if not self.is_postgres:
-            return self._new_file()
-        if self.template is None:
-            self.template = self._create()
-            self._at(self.template).migrate()
-        return self._at(self._create(f"TEMPLATE {self.template}"))
+        return self.copy(self.get_template())
+
+    def get_template(self) -> Database:
+        """A migrated database, which the processes of this run of the tests share."""
+        run_folder = pg_plugin.RUN_FOLDER
+        name = run_folder.name.replace("-", "_")
+        database = (
+            self._at(name) if self.is_postgres else sqlite_database(run_folder / f"{name}.sqlite3")
+        )
+        with (run_folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            done = run_folder / "is-migrated"
+            if not done.exists():
+                if self.is_postgres:
+                    self._execute(f"CREATE DATABASE {name}")
+                database.migrate()
+                done.touch()
+        return database
 
     def copy(self, database: Database) -> Database:
         """A backup of the database, or its restored copy. Nothing may be connected to it."""
@@ -111,14 +123,6 @@ class DatabaseStore:
             contextlib.closing(sqlite3.connect(file)) as target,
         ):
             source.backup(target)
-        return sqlite_database(file)
-
-    def _new_file(self) -> Database:
-        template = self.folder / "template.sqlite3"
-        if not template.exists():
-            sqlite_database(template).migrate()
-        file = self.folder / f"{uuid.uuid4().hex}.sqlite3"
-        shutil.copy(template, file)
         return sqlite_database(file)
 
     def _at(self, name: str) -> Database:
