@@ -1,6 +1,6 @@
 """Actions on several reservations, each of which they take separately."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.contrib import admin, messages
@@ -15,11 +15,17 @@ from accounts import roles
 from accounts.models import User
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest
+from reservations.admin.bulk_forms import BulkCancellationForm, BulkMessageForm
 from reservations.admin.formatting import format_place_and_time, get_reservation_url
 from reservations.admin.reservation_page import execute, parse_expected_amount
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.backoffice.typing_bases import ModelAdminBase
+
+FORMS: dict[str, type[BulkMessageForm]] = {
+    "decline": BulkMessageForm,
+    "cancel": BulkCancellationForm,
+}
 
 
 def _build_bulk_action(name: str, description: str) -> Callable[..., HttpResponse | None]:
@@ -88,11 +94,20 @@ class BulkActionsMixin(ModelAdminBase):
         reservations = list(
             rows.select_related("room__center", "room__rate", "user", "promo_code").order_by("pk")
         )
-        if request.POST.get("confirmed"):
-            for reservation in reservations:
-                _execute(request, action, reservation, staff)
-            return None
-        previews = [BulkPreview(each, _preview(action, each, staff)) for each in reservations]
+        form = _build_form(request, action, staff)
+        is_valid = form is None or not form.is_bound or form.is_valid()
+        data = form.action_data if form and form.is_bound and is_valid else {}
+        if request.POST.get("confirmed") and is_valid:
+            if _was_previewed(request, form):
+                for reservation in reservations:
+                    _execute(request, action, reservation, staff, data)
+                return None
+            messages.warning(request, "Nothing was changed yet: this preview is new.")
+        previews: list[BulkPreview] = []
+        for each in reservations:
+            has_email = form is not None and not any(row.preview.email for row in previews)
+            preview = _preview(action, each, staff, data, has_email=has_email)
+            previews.append(BulkPreview(each, preview))
         title = action.title if len(previews) == 1 else action.title.replace("this", "each")
         context = {
             **self.admin_site.each_context(request),
@@ -104,11 +119,37 @@ class BulkActionsMixin(ModelAdminBase):
                 submitted=[("action", request.POST["action"])],
                 back_url=reverse("admin:reservations_reservation_changelist"),
             ),
+            "form": form,
         }
+        if not is_valid:
+            context["possible"] = 0
         return TemplateResponse(request, "admin/reservations/bulk_action.html", context)
 
 
-def _execute(request: HttpRequest, action: Action, reservation: Reservation, staff: User) -> None:
+def _build_form(request: HttpRequest, action: Action, staff: User) -> BulkMessageForm | None:
+    """The form of the action, if it has one: bound if the page with the form was submitted."""
+    form_class = FORMS.get(action.name)
+    if form_class is None:
+        return None
+    is_submitted = request.POST.keys() & {"previewed", "confirmed"}
+    return form_class(request.POST if is_submitted else None, user=staff)
+
+
+def _was_previewed(request: HttpRequest, form: BulkMessageForm | None) -> bool:
+    """Whether the form is the same as in the preview; otherwise a new preview is shown."""
+    if form is None:
+        return True
+    previewed = request.POST.get("previewed", form.values_text)
+    return previewed.split() == form.values_text.split()
+
+
+def _execute(
+    request: HttpRequest,
+    action: Action,
+    reservation: Reservation,
+    staff: User,
+    data: Mapping[str, object],
+) -> None:
     """Take the action, or say why not; the other reservations are not affected."""
     if refusal := _get_refusal(action, reservation, staff):
         messages.error(request, f"{reservation}: {refusal} Nothing was changed.")
@@ -117,14 +158,29 @@ def _execute(request: HttpRequest, action: Action, reservation: Reservation, sta
     execute(
         request,
         action,
-        ActionRequest(reservation, by=staff, now=timezone.now(), expected_amount=expected_amount),
+        ActionRequest(
+            reservation,
+            by=staff,
+            now=timezone.now(),
+            data=data,
+            expected_amount=expected_amount,
+        ),
     )
 
 
-def _preview(action: Action, reservation: Reservation, staff: User) -> ActionPreview:
+def _preview(
+    action: Action,
+    reservation: Reservation,
+    staff: User,
+    data: Mapping[str, object],
+    *,
+    has_email: bool,
+) -> ActionPreview:
     if refusal := _get_refusal(action, reservation, staff):
         return ActionPreview(problems=[refusal])
-    request = ActionRequest(reservation, by=staff, now=timezone.now(), has_email=False)
+    request = ActionRequest(
+        reservation, by=staff, now=timezone.now(), data=data, has_email=has_email
+    )
     return action.preview(request)
 
 

@@ -18,7 +18,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
+from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts import roles
 from accounts.models import User
@@ -26,6 +26,7 @@ from centers.models import Closure
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action, ActionRequest
 from reservations.admin.bulk_actions import BulkPreview, build_bulk_context
+from reservations.admin.bulk_forms import BulkCancellationForm
 from reservations.admin.formatting import (
     format_customer,
     format_place_and_time,
@@ -34,37 +35,17 @@ from reservations.admin.formatting import (
 )
 from reservations.admin.relocation import RelocationTarget, propose
 from reservations.admin.reservation_page import execute, parse_expected_amount
-from reservations.booking.refund_decisions import OVERRIDE_REFUND, RefundDecision
-from reservations.models import RefundOverride, Reservation
-from reservations.notifications.emails import MAX_MESSAGE_LENGTH
+from reservations.models import Reservation
 from roombook import dates, money
-from roombook.backoffice.widgets import StaffTextField
 from roombook.ids import parse_id
 
 # A page of bookings, and what one action can change.
 MAX_BOOKINGS = 20
 
 
-class ClosedBookingsForm(forms.Form):
+class ClosedBookingsForm(BulkCancellationForm):
     """What becomes of the selected bookings."""
 
-    refund = forms.ChoiceField(
-        choices=[("full", "Everything"), ("policy", "By the policy")],
-        widget=UnfoldAdminSelectWidget,
-    )
-    reason = StaffTextField(
-        label="Reason for the refund",
-        max_length=RefundOverride._meta.get_field("reason").max_length,
-        required=False,
-        help_text="For the history and the reports.",
-    )
-    message = StaffTextField(
-        label="Message to the customers",
-        max_length=MAX_MESSAGE_LENGTH,
-        required=False,
-        widget=UnfoldAdminTextareaWidget({"rows": 3}),
-        help_text="Plain text, for the e-mail of a cancellation.",
-    )
     move_to = forms.ChoiceField(
         label="Move to",
         choices=[
@@ -75,25 +56,13 @@ class ClosedBookingsForm(forms.Form):
         help_text="At the same center, at least as large, for the same price or less.",
     )
 
-    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if not roles.has_permission(user, OVERRIDE_REFUND):
-            del self.fields["refund"], self.fields["reason"]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # The center cannot host.
+        super().__init__(*args, initial={"refund": "full"}, **kwargs)
 
-    @property
-    def cancellation_data(self) -> dict[str, Any]:
-        """The data that the action "Cancel" takes."""
-        decision = None
-        if self.cleaned_data.get("refund") == "full":
-            decision = RefundDecision(None, self.cleaned_data["reason"])
-        return {"message": self.cleaned_data["message"], "decision": decision}
-
-    def clean(self) -> dict[str, Any]:
-        data = super().clean() or {}
+    def needs_reason(self) -> bool:
         # Moving refunds only a difference.
-        if self.data.get("do") == "cancel" and data.get("refund") == "full" and not data["reason"]:
-            self.add_error("reason", "A refund of everything needs a reason.")
-        return data
+        return self.data.get("do") == "cancel"
 
 
 class ClosedBookingPages:
@@ -229,7 +198,7 @@ def _preview_cancellations(
             booking,
             by=staff,
             now=now,
-            data=form.cancellation_data,
+            data=form.action_data,
             has_email=not previews,
         )
         previews.append(BulkPreview(booking, ACTIONS["cancel"].preview(request)))
@@ -267,7 +236,7 @@ def _execute(
             return
         data = target.data
     else:
-        data = form.cancellation_data
+        data = form.action_data
     expected_amount = parse_expected_amount(request, f"expected_amount_{booking.pk}")
     action_request = ActionRequest(
         booking, by=staff, now=now, data=data, expected_amount=expected_amount

@@ -8,6 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from accounts.models import OutboxMessage
+from payments.models import Refund
 from reservations.models import Partner, Reservation
 from reservations.models.status import Status
 from roombook.backoffice.model_admin import ModelAdmin
@@ -114,6 +116,31 @@ def test_bulk_cancel_changed_refund_is_refused(office, clock):
     )
     assert get_current_status(late) == Status.CONFIRMED
     assert get_current_status(early) == Status.CANCELLED
+
+
+def test_bulk_cancel_with_another_refund_and_message_is_previewed_first(office, clock):
+    bookings = make_booking(), make_booking(start=START + HOUR * 4)
+    clock.move_to(START - HOUR)
+    office.force_login(AdministratorFactory())
+    typed = {"refund": "full", "message": "We are sorry.", "confirmed": "yes"}
+
+    page = act(office, "cancel", *bookings, **typed)
+    assert "A refund of everything needs a reason." in words(page)
+    assert page.context["possible"] == 0
+    typed["reason"] = "Broken heating"
+    page = act(office, "cancel", *bookings, previewed="policy", **typed)
+    assert messages_of(page)[0][1] == "Nothing was changed yet: this preview is new."
+    assert "We are sorry." in page.context["email"].text
+    assert not OutboxMessage.objects.filter(kind="cancelled").exists()
+    shown = expected_amounts_on(page)
+    assert shown == {f"expected_amount_{each.pk}": "75.00" for each in bookings}
+    previewed = page.context["form"].values_text
+    act(office, "cancel", *bookings, previewed=previewed, **typed, **shown)
+
+    assert [get_current_status(each) for each in bookings] == [Status.CANCELLED] * 2
+    assert [refund.amount for refund in Refund.objects.all()] == [75, 75]
+    mails = OutboxMessage.objects.filter(kind="cancelled", text__contains="We are sorry.")
+    assert mails.count() == 2
 
 
 @pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])

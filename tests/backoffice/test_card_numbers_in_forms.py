@@ -7,6 +7,7 @@ from payments.admin.refunds import ManualRefundForm, RefundByHandForm
 from reservations.admin.actions.change_forms import RescheduleForm
 from reservations.admin.actions.forms import CancellationForm, MessageForm, PriceAdjustmentForm
 from reservations.admin.actions.payment_form import PaymentForm
+from reservations.admin.bulk_forms import BulkCancellationForm
 from reservations.admin.closed_bookings import ClosedBookingsForm
 from reservations.admin.new_reservation.forms import NewReservationForm
 from reservations.admin.notes import NoteForm
@@ -21,6 +22,7 @@ from reservations.admin.notes import NoteForm
         (CancellationForm, ["reason", "message"]),
         (RescheduleForm, ["reference", "waiver"]),
         (ClosedBookingsForm, ["reason", "message"]),
+        (BulkCancellationForm, ["reason", "message"]),
         (NewReservationForm, ["hours_override_reason"]),
         (NoteForm, ["text"]),
         (ManualRefundForm, ["method", "reference"]),

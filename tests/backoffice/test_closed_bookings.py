@@ -61,7 +61,7 @@ def select(*bookings):
 def get_hidden_fields(page):
     """What the form of a preview sends."""
     fields: dict[str, list[str]] = {}
-    pattern = r'<input type="hidden" name="([^"]+)" value="([^"]*)">'
+    pattern = r'(?:<input type="hidden"|type="submit") name="([^"]+)" value="([^"]*)">'
     for name, value in re.findall(pattern, page.text):
         fields.setdefault(name, []).append(unescape(value))
     return fields
