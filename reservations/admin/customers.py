@@ -11,15 +11,14 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_POST
 
 from accounts import roles
 from accounts.models import User
 from reservations.admin.customer_data import CustomerDataAdmin
 from reservations.admin.formatting import format_time_span, render_status_badge
-from reservations.admin.notes import build_note_list, handle_note
+from reservations.admin.notes import build_note_list, handle_note, posts_note
 from reservations.booking.balances import get_unpaid_amounts
 from reservations.models import Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
@@ -67,29 +66,26 @@ class CustomerAdmin(CustomerDataAdmin):
     class Media:
         css = {"all": ("reservations/reservation.css",)}
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(require_POST(self.notes_view))
-        return [
-            path("<path:object_id>/notes/", view, name="accounts_user_notes"),
-            *super().get_urls(),
-        ]
-
-    def notes_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Add or delete a note about the customer."""
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, object] | None = None,
+    ) -> HttpResponse:
+        """Show or change the account, or add or delete a note about the customer."""
+        if not posts_note(request):
+            return super().change_view(request, object_id, form_url, extra_context)
         user = self.get_object(request, unquote(object_id))
         if user is None or not self.has_view_permission(request, user):
             raise PermissionDenied
-        url = reverse("admin:accounts_user_change", args=[user.pk])
-        show_page = partial(self.change_view, object_id=object_id)
-        return handle_note(request, user, url, show_page, now=timezone.now())
+        show_page = partial(super().change_view, object_id=object_id)
+        return handle_note(request, user, show_page, now=timezone.now())
 
     def get_account_context(self, request: HttpRequest, user: User) -> dict[str, object]:
         context = super().get_account_context(request, user)
         staff, now = roles.get_staff(request), timezone.now()
-        context |= {
-            "notes": build_note_list(user, staff, now=now),
-            "notes_url": reverse("admin:accounts_user_notes", args=[user.pk]),
-        }
+        context["notes"] = build_note_list(user, staff, now=now)
         if roles.has_permission(staff, roles.VIEW_RESERVATION):
             context["bookings"] = _build_bookings(user, staff, now)
         return context

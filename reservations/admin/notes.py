@@ -25,9 +25,13 @@ from roombook.ids import parse_id
 
 # The latest notes, which a page lists.
 MAX_NOTES = 20
+# The names of the fields, which no other form of a page has.
+TEXT, DELETE = "note-text", "note-delete"
 
 
 class NoteForm(forms.Form):
+    prefix = "note"
+
     text = StaffTextField(
         label="New note",
         max_length=MAX_LENGTH,
@@ -66,29 +70,35 @@ def build_note_list(
     center = subject.room.center_id if isinstance(subject, Reservation) else None
     if not roles.has_permission(user, roles.VIEW_NOTE, center):
         return None
+    can_add = roles.has_permission(user, roles.ADD_NOTE, center)
     return NoteList(
         entries=[_describe_note(note, subject, user, now) for note in _find_notes(subject, user)],
-        form=NoteForm() if roles.has_permission(user, roles.ADD_NOTE, center) else None,
+        form=NoteForm() if can_add else None,
     )
+
+
+def posts_note(request: HttpRequest) -> bool:
+    """Whether a page posts one of its notes, and not another form."""
+    return request.method == "POST" and not request.POST.keys().isdisjoint({TEXT, DELETE})
 
 
 def handle_note(
     request: HttpRequest,
     subject: Reservation | User,
-    url: str,
     show_page: Callable[..., HttpResponse],
     *,
     now: dt.datetime,
 ) -> HttpResponse:
-    """Add the note of a form, or delete the one that it names, and return to the page.
+    """Add the note that a page posts, or delete the one that it names, and return to the page.
 
     `show_page(request, extra_context=...)` shows the page with the text of a note that is refused.
+    A page posts its notes to its own URL, because its other forms post to the URL in the browser.
     """
     user = roles.get_staff(request)
     found = build_note_list(subject, user, now=now)
     if found is None:
         raise PermissionDenied
-    if "delete" in request.POST:
+    if DELETE in request.POST:
         _delete(request, found)
     elif found.form is None:
         raise PermissionDenied
@@ -99,7 +109,7 @@ def handle_note(
             page_request = copy(request)
             page_request.method = "GET"
             return show_page(page_request, extra_context={"notes": replace(found, form=form)})
-    return HttpResponseRedirect(f"{url}#notes")
+    return HttpResponseRedirect(f"{request.path}#notes")
 
 
 def _add(form: NoteForm, subject: Reservation | User, user: User, now: dt.datetime) -> str:
@@ -114,7 +124,7 @@ def _add(form: NoteForm, subject: Reservation | User, user: User, now: dt.dateti
 
 
 def _delete(request: HttpRequest, found: NoteList) -> None:
-    note_id = parse_id(request.POST["delete"])
+    note_id = parse_id(request.POST[DELETE])
     entry = next((each for each in found.entries if each.note.pk == note_id), None)
     if entry is None:
         messages.warning(request, "The note does not exist any more.")

@@ -118,7 +118,6 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "payments": payments,
         "is_test_payment": bool(payments) and not any(each.is_live for each in payments),
         "notes": build_note_list(reservation, user, now=now),
-        "notes_url": reverse("admin:reservations_reservation_notes", args=[reservation.pk]),
         "emails": list(OutboxMessage.objects.about(subject_key).defer("attachment")[:MAX_ROWS]),
         "history": list(_describe_history(reservation)),
     }

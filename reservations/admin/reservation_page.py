@@ -15,7 +15,6 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_POST
 
 from accounts import roles
 from reservations.admin import reservation_details
@@ -28,7 +27,7 @@ from reservations.admin.formatting import (
     get_reservation_url,
     render_status_badge,
 )
-from reservations.admin.notes import handle_note
+from reservations.admin.notes import handle_note, posts_note
 from reservations.models import Reservation
 from roombook import money
 from roombook.backoffice.model_admin import is_fragment_request, redirect_not_found
@@ -46,12 +45,7 @@ class ReservationPageMixin(ModelAdminBase):
             self.admin_site.admin_view(self.action_view),
             name="reservations_reservation_action",
         )
-        notes_url = path(
-            "<path:object_id>/notes/",
-            self.admin_site.admin_view(require_POST(self.notes_view)),
-            name="reservations_reservation_notes",
-        )
-        return [action_url, notes_url, *super().get_urls()]
+        return [action_url, *super().get_urls()]
 
     def get_reservation(self, request: HttpRequest, object_id: str) -> Reservation | None:
         """The reservation with that id, if the user may see it."""
@@ -68,18 +62,21 @@ class ReservationPageMixin(ModelAdminBase):
         form_url: str = "",
         extra_context: dict[str, object] | None = None,
     ) -> HttpResponse:
-        """Show the reservation, or a summary of it next to the timeline.
+        """Show the reservation, or a summary of it next to the timeline. A POST is about a note.
 
-        There is no form: each action has a page of its own.
+        There is no other form: each action has a page of its own.
         """
         reservation = self.get_reservation(request, object_id)
         if reservation is None:
             return redirect_not_found(request)
         if not self.has_view_permission(request, reservation):
             raise PermissionDenied
+        staff, now = roles.get_staff(request), timezone.now()
+        if posts_note(request):
+            show_page = partial(self.change_view, object_id=object_id)
+            return handle_note(request, reservation, show_page, now=now)
         if request.method not in {"GET", "HEAD"}:
             return HttpResponseNotAllowed(["GET", "HEAD"])
-        staff, now = roles.get_staff(request), timezone.now()
         if is_fragment_request(request):
             context = reservation_details.build_summary_context(reservation, staff, now=now)
             template = "admin/reservations/reservation_summary.html"
@@ -93,15 +90,6 @@ class ReservationPageMixin(ModelAdminBase):
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/reservations/reservation.html", context)
-
-    def notes_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Add or delete a note about the reservation."""
-        reservation = self.get_reservation(request, object_id)
-        if reservation is None:
-            raise Http404
-        url = get_reservation_url(reservation.pk)
-        show_page = partial(self.change_view, object_id=object_id)
-        return handle_note(request, reservation, url, show_page, now=timezone.now())
 
     def action_view(self, request: HttpRequest, object_id: str, name: str) -> HttpResponse:
         """Show the preview of an action. Once it is confirmed, execute it."""

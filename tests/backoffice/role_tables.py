@@ -105,8 +105,6 @@ PAGES = {
     "payments_payment_list_export": ("payments.view_payment", CENTER),
     "payments_refund_list_export": ("payments.view_refund", CENTER),
 }
-# They only accept POST; test_notes.py calls them in every role.
-TESTED_ELSEWHERE = {"accounts_user_notes", "reservations_reservation_notes"}
 FOREIGN = "Foreignplace"
 
 ACTORS = {

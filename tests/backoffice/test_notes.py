@@ -39,8 +39,8 @@ def customer_url(user):
 
 
 def post_note(client, subject, **fields):
-    name = "accounts_user" if isinstance(subject, User) else "reservations_reservation"
-    return client.post(reverse(f"admin:{name}_notes", args=[subject.pk]), fields)
+    url = customer_url(subject) if isinstance(subject, User) else reservation_url(subject)
+    return client.post(url, {f"note-{name}": value for name, value in fields.items()})
 
 
 def make_note(subject, text, *, by=None, now=NOW):
@@ -91,6 +91,9 @@ def test_invalid_note_is_refused_with_a_reason_and_keeps_its_text(desk, booking,
     assert "4242" not in message
     assert response.context["notes"].form["text"].value() == text
     assert f"{text.strip()}</textarea>" in response.text
+    # The other forms of the page post to the URL in the browser.
+    url = customer_url(subject) if isinstance(subject, User) else reservation_url(subject)
+    assert response.request["PATH_INFO"] == url
     assert not Note.objects.exists()
 
 
@@ -146,7 +149,7 @@ def test_notes_follow_roles_at_their_center(client, staff, booking, role, sees, 
     assert listed(client, reservation_url(booking)) == (["Secret"] if sees else None)
     assert ("Secret" in client.get(reservation_url(booking)).text) == sees
     assert post_note(client, booking, text="x").status_code == (302 if adds else 403)
-    assert post_note(client, theirs, text="x").status_code == 404
+    assert post_note(client, theirs, text="x").url == reverse("admin:index")
     assert post_note(client, theirs.user, text="x").status_code == 403
     assert Note.objects.filter(text="x").count() == adds
 
@@ -163,11 +166,10 @@ def test_notes_of_other_centers_are_hidden_on_the_customers_page(desk, booking):
 
 
 def test_get_adds_nothing_and_customers_never_reach_notes(client, booking):
-    url = reverse("admin:reservations_reservation_notes", args=[booking.pk])
     client.force_login(AdministratorFactory())
-    assert client.get(url).status_code == 405
+    assert client.get(reservation_url(booking), {"note-text": "x"}).status_code == 200
     client.force_login(booking.user)
-    assert client.post(url, {"text": "x"}).status_code == 302
+    assert post_note(client, booking, text="x").url.startswith("/admin/login/")
     assert not Note.objects.exists()
 
 
