@@ -41,7 +41,8 @@ def coffee(booking):
 def read_form(page, **changed):
     """What a browser submits from the form of the page, with some fields changed."""
     form = page.context["form"]
-    data = {field.html_name: field.value() for field in form}
+    fields = [*form, *(field for option in form.options for field in option)]
+    data = {field.html_name: field.value() for field in fields}
     data = {name: value for name, value in data.items() if value not in {None, False, ""}}
     return {**data, **changed}
 
@@ -50,7 +51,7 @@ def test_staff_add_services_and_guests_and_take_the_difference(office, booking, 
     url = action_url(booking, "services")
     page = office.get(url)
     assert "services" in offered(office, booking)
-    assert "Coffee ($15.00" in words(page)
+    assert "Coffee $15.00 each" in words(page)
     assert page.context["preview"] is None  # nothing is entered yet
     chosen = {f"service-{coffee.pk}-chosen": "on", f"service-{coffee.pk}-quantity": "2"}
     guests = "Ada King <ada@example.com>\r\nGrace, grace@example.com"

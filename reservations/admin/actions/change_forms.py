@@ -122,39 +122,41 @@ class ServicesForm(WaivableForm):
 
     def prepare(self) -> None:
         row = self.reservation
+        self._prepare_services()
         self.initial = {
             "number_of_attendees": row.number_of_attendees,
-            **self._prepare_services(),
             **self._prepare_guests(),
             **self.initial,
         }
         super().prepare()
         # A form without data is incomplete: it would select no service.
         self.fields["expected_slot"].required = True
-        self.order_fields([*self.service_fields, "number_of_attendees", "attendees"])
+        self.order_fields(["number_of_attendees", "attendees"])
 
-    def _prepare_services(self) -> dict[str, object]:
-        """Add the fields of each service that the center offers; return their initial values."""
-        row, initial = self.reservation, {}
+    def _prepare_services(self) -> None:
+        """Create a form for each service that the center offers. Its fields belong to this form."""
+        row, data = self.reservation, self.data if self.is_bound else None
         chosen = {each.service_id: each for each in row.chosen_services.all()}
-        offered = row.room.center.services.filter(is_active=True).select_related("rate")
-        data = self.data if self.is_bound else None
-        self.options = [ServiceOptionForm(service, data) for service in offered]
-        self.service_fields: list[str] = []
-        for form in self.options:
-            own = chosen.get(form.service.pk)
+        self.options: list[ServiceOptionForm] = []
+        for service in row.room.center.services.filter(is_active=True).select_related("rate"):
+            initial: dict[str, object] = {}
+            if own := chosen.get(service.pk):
+                initial = {
+                    "chosen": True,
+                    "duration_hours": own.duration_hours,
+                    "quantity": own.quantity,
+                }
+            form = ServiceOptionForm(service, data, initial)
+            self.options.append(form)
             for name, field in form.fields.items():
-                label = form.service.name
                 if name in AMOUNT_UNITS:
-                    label += f": {AMOUNT_UNITS[name]}"
-                elif form.service.price_description:
-                    label += f" ({form.service.price_description})"
-                field.label = label
-                full_name = form.add_prefix(name)
-                self.fields[full_name] = field
-                self.service_fields.append(full_name)
-                initial[full_name] = own is not None if name == "chosen" else getattr(own, name, "")
-        return initial
+                    field.label = f"{service.name}: {AMOUNT_UNITS[name]}"
+                self.fields[form.add_prefix(name)] = field
+
+    @property
+    def plain_fields(self) -> list[forms.BoundField]:
+        options = {form.add_prefix(name) for form in self.options for name in form.fields}
+        return [field for field in self.visible_fields() if field.name not in options]
 
     def _prepare_guests(self) -> dict[str, object]:
         """Return the initial value of the guests, or remove the field if they may not be seen."""
@@ -181,9 +183,10 @@ class ServicesForm(WaivableForm):
         for form in self.options:
             option = form.option if form.is_valid() else None
             if option and form.service.needs_quantity and not option.get("quantity"):
-                self.add_error(form.add_prefix("quantity"), "Enter how many.")
+                for each, name in ((form, "quantity"), (self, form.add_prefix("quantity"))):
+                    each.add_error(name, "Enter how many.")
         data["services"] = None
-        if not changed.isdisjoint(self.service_fields):
+        if any(form.has_changed() for form in self.options):
             data["services"] = [form.option for form in self.options if form.option]
 
 

@@ -30,6 +30,11 @@ class ActionForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.prepare()
 
+    @property
+    def plain_fields(self) -> list[forms.BoundField]:
+        """The visible fields that have no part of the page of their own."""
+        return self.visible_fields()
+
     def prepare(self) -> None:
         """Set initial data, and adapt the fields to the reservation and the user."""
 

@@ -250,8 +250,13 @@ class ServiceOptionForm(forms.Form):
         min_value=1, max_value=MAX_QUANTITY, required=False, widget=UnfoldAdminIntegerFieldWidget()
     )
 
-    def __init__(self, service: Service, data: Mapping[str, Any] | None = None) -> None:
-        super().__init__(data, prefix=f"service-{service.pk}")
+    def __init__(
+        self,
+        service: Service,
+        data: Mapping[str, Any] | None = None,
+        initial: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(data, prefix=f"service-{service.pk}", initial=dict(initial or {}))
         self.service = service
         self.fields["chosen"].label = service.name
         needed = {"duration_hours": service.needs_duration, "quantity": service.needs_quantity}
