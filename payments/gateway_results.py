@@ -35,7 +35,7 @@ def apply_gateway_result(locked: Payment, result: GatewayPayment, *, now: dateti
     InvalidPaymentTransition.
     """
     if result.state == "action_required":
-        # Only `apply_authorization` lets a payment wait for its customer.
+        # Only the booking module `authorization` lets a payment wait for its customer.
         return
     state = PaymentState(result.state)
     # An answer is outdated if the payment has moved on from it. Nothing comes after refunded: only

@@ -79,7 +79,7 @@ def record_answer(
         # Another process is voiding this payment. It stays unresolved until it is voided.
         return False
     if was_unresolved and is_waiting:
-        wait_for_customer(reservation, payment)
+        _wait_for_customer(reservation, payment)
         return False
     apply_gateway_result(payment, result, now=now)
     if was_unresolved and is_attempt:
@@ -91,7 +91,7 @@ def record_answer(
     return was_unresolved
 
 
-def wait_for_customer(reservation: Reservation, payment: Payment) -> None:
+def _wait_for_customer(reservation: Reservation, payment: Payment) -> None:
     """Let the payment wait until the customer has confirmed it at the bank (B21.3).
 
     The time is counted from its beginning, and ends with the start of the meeting.

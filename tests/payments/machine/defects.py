@@ -156,7 +156,7 @@ def void_without_calling_off(original, payment):
     return True
 
 
-@plant(authorization, "wait_for_customer")
+@plant(authorization, "_wait_for_customer")
 def hold_longer_with_each_checkout(original, reservation, payment):
     until = dt.datetime.now(dt.UTC) + dt.timedelta(minutes=15)
     payment.action_until = payment.lease_until = until
