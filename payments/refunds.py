@@ -5,7 +5,7 @@ refund that a crash interrupts stays due until `reconcile_payments` executes it.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -65,12 +65,36 @@ def create_refunds(
     payments: Iterable[Payment], *, amount: Decimal, reason: str, now: datetime
 ) -> Decimal:
     """Spread a refund over the payments, in their order; return how much of it they can bear."""
-    left = amount
+    parts = split_refund(payments, amount)
+    for payment, part in parts:
+        create_refund(payment, amount=part, reason=reason, now=now)
+    return sum((part for _, part in parts), money.ZERO)
+
+
+def split_refund(payments: Iterable[Payment], amount: Decimal) -> list[tuple[Payment, Decimal]]:
+    """Return the payments that a refund of this amount is taken from, and its parts."""
+    parts, left = [], amount
     for payment in payments:
         if part := min(left, get_refundable_amount(payment)):
-            create_refund(payment, amount=part, reason=reason, now=now)
+            parts.append((payment, part))
             left -= part
-    return amount - left
+    return parts
+
+
+def find_refunded(payments: Sequence[Payment], amount: Decimal) -> list[Payment]:
+    """Return the payments that the last refunds, of this amount together, were taken from.
+
+    All of them if there is no refund.
+    """
+    if len(payments) == 1:
+        return [*payments]
+    found, left = set(), amount
+    refunds = Refund.objects.filter(payment__in=payments, again=None).order_by("-pk")
+    for payment, part in refunds.values_list("payment", "amount"):
+        if left > 0:
+            found.add(payment)
+            left -= part
+    return [each for each in payments if each.pk in found] or [*payments]
 
 
 def get_refundable_amount(payment: Payment) -> Decimal:

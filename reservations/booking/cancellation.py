@@ -248,13 +248,15 @@ def _get_terms(
 
     A request or a draft costs nothing to cancel.
     """
-    paid = sum((_get_paid_amount(reservation, each) for each in payments), money.ZERO)
+    parts = [(each, _get_paid_amount(reservation, each)) for each in payments]
+    paid = sum((part for _, part in parts), money.ZERO)
     if not paid:
         captured = _get_captured_payments(reservation)
         return CancellationTerms(money.ZERO, money.ZERO, _describe_no_refund(captured))
     is_free = now <= reservation.free_cancellation_until
     if reservation.status != Status.CONFIRMED or is_free:
-        return CancellationTerms(paid, money.ZERO, describe_refund(payments, paid), left=paid)
+        sentence = describe_refund([each for each, part in parts if part], paid)
+        return CancellationTerms(paid, money.ZERO, sentence, left=paid)
     # The fee is at most the price: a refund that is due after a price reduction stays due.
     fee = min(paid, reservation.total_cost)
     return CancellationTerms(money.ZERO, fee, _describe_too_late(reservation), left=paid)
@@ -277,7 +279,10 @@ def _decide_terms(
         return terms
     center, reason = reservation.room.center, decision.reason
     validate_refund(refund, left=terms.left, reason=reason, center=center, by=by)
-    sentence = describe_refund(payments, refund) if refund else NOTHING_REFUNDED
+    sentence = NOTHING_REFUNDED
+    if refund:
+        parts = refunds.split_refund(payments, refund)
+        sentence = describe_refund([each for each, _ in parts], refund)
     fee = min(terms.left - refund, reservation.total_cost)
     return replace(
         terms,
@@ -317,7 +322,7 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
     refund = reservation.refund_promised or money.ZERO
     payments = _get_captured_payments(reservation)
     if payments and refund:
-        sentence = describe_refund(payments, refund)
+        sentence = describe_refund(refunds.find_refunded(payments, refund), refund)
     elif reservation.booked_at and any(map(refunds.get_refundable_amount, payments)):
         sentence = NOTHING_REFUNDED
         if reservation.was_cancelled_late:

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models import Payment
+from payments.refunds import find_refunded
 from reservations.models import Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
 from reservations.notifications.formatting import format_hour, format_local_time, format_short_day
@@ -56,7 +57,7 @@ def get_change_message(
     if charge:
         return f"{text} {money.format_amount(charge)} more was {describe_charge(payments[0])}."
     if refund:
-        return f"{text} {describe_refund(payments, refund)}"
+        return f"{text} {describe_refund(find_refunded(payments, refund), refund)}"
     return f"{text} Nothing more is to be paid."
 
 

@@ -21,6 +21,7 @@ from accounts.models import OutboxMessage
 from accounts.models.outbox_message import RECEIPT_KIND, collapse_whitespace
 from accounts.outbox import suppress_mail_errors
 from centers.models import MeetingRoom
+from payments.refunds import find_refunded
 from reservations.models import LineItem, Reservation
 from reservations.notifications import calendar
 from reservations.notifications.calendar import MeetingStatus
@@ -385,7 +386,7 @@ def _describe_charge(reservation: Reservation) -> str:
 def _describe_refund(reservation: Reservation, refund: Decimal) -> str:
     if not reservation.paid_payments or not refund:
         return "What you paid has already been refunded."
-    payments = reservation.paid_payments
+    payments = find_refunded(reservation.paid_payments, refund)
     text = describe_refund(payments, refund)
     if all(each.is_manual for each in payments):
         return text

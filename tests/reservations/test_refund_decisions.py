@@ -13,8 +13,10 @@ from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPay
 from payments.models import Payment, Refund
 from reservations.booking import approval, cancellation, changes, integrity
 from reservations.booking.refund_decisions import RefundDecision
-from reservations.models import RefundOverride, history
+from reservations.booking.rescheduling import TakenPayment
+from reservations.models import RefundOverride, Reservation, history
 from reservations.models.status import Status
+from reservations.notifications import confirmation
 from roombook.errors import InvalidRequest, ReservationNotOpen
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -29,7 +31,7 @@ from tests.factories_reservations import (
     make_pending_booking,
     make_room,
 )
-from tests.reservations.rescheduling_helpers import make_room_at_rate
+from tests.reservations.rescheduling_helpers import change, make_room_at_rate, reschedule
 
 pytestmark = pytest.mark.django_db
 
@@ -94,6 +96,26 @@ def test_cancel_with_decision_refunds_its_amount_once(now, amount, fee, sentence
     # The reason is for staff.
     assert "We cannot host." not in email.text
     assert not list(integrity.find_problems(now=now + 2 * HOUR))
+
+
+def test_customer_reads_from_which_payment_a_part_is_refunded():
+    booking, manager = make_booking(room=make_room_at_rate(make_room(), 25)), AdministratorFactory()
+    reschedule(booking, manager, hours=5, taken=TakenPayment("cash", "Receipt 4"))
+    in_cash, to_card = "refunded in cash, at the center", "refunded to Visa ending 4242"
+
+    change(booking, hours=4, total=100)
+    booking = Reservation.objects.get()
+    assert f"$25.00 is {in_cash}." in get_last_email().text
+    message = confirmation.get_change_message(
+        booking, is_applied=True, charge=Decimal(0), refund=Decimal(25)
+    )
+    assert message.endswith(f" $25.00 is {in_cash}.")
+
+    free = cancellation.preview(booking, now=NOW)
+    assert free.message.endswith(f" $100.00 is {in_cash} and {to_card}.")
+    for _ in range(2):
+        late = cancellation.cancel(booking.pk, by=manager, decision=decide(20), now=LATE)
+        assert late.message.endswith(f" $20.00 is {in_cash}.")
 
 
 def test_cancel_with_decision_captures_what_is_only_authorized():
