@@ -305,7 +305,7 @@ class Business:
 
     def lose_dispute(self) -> None:
         account = self.choose(
-            lambda each: each.status == "booked" and not each.lost and not each.returned
+            lambda each: each.status == "booked" and not each.dispute_fees and not each.returned
         )
         if account is None or account.received[0].way != "sandbox":
             return
