@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 
 from roombook.card_numbers import (
     MIN_CARD_DIGITS,
-    contains_card_number,
     contains_card_of_a_brand,
+    has_digits_of_a_card,
     is_card_number,
     passes_luhn,
 )
@@ -30,7 +30,7 @@ CARD_NUMBER_IN_EMAIL = "This looks like a card number, not an e-mail address."
 
 
 def validate_name(text: str) -> None:
-    if contains_card_number(text):
+    if has_digits_of_a_card(text):
         raise ValidationError(CARD_NUMBER_IN_NAME, code="card_number")
 
 

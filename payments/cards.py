@@ -9,7 +9,7 @@ from typing import Literal, TypedDict
 from django.db import models
 
 from accounts.validators import CARD_NUMBER_IN_NAME
-from roombook.card_numbers import contains_card_number, find_brand, passes_luhn
+from roombook.card_numbers import find_brand, has_digits_of_a_card, passes_luhn
 from roombook.errors import InvalidRequest
 
 
@@ -163,7 +163,7 @@ def _parse_holder(
     for name, text in holder.items():
         if not text and name != "company_name":
             problems[name] = "The cardholder's name is needed."
-        elif contains_card_number(text):
+        elif has_digits_of_a_card(text):
             problems[name] = CARD_NUMBER_IN_NAME
     return holder
 
@@ -171,7 +171,7 @@ def _parse_holder(
 def _parse_billing_address(info: CardFields, problems: dict[str, str]) -> dict[str, object]:
     address = dict(info.get("billing_address") or {})
     for name, value in address.items():
-        if isinstance(value, str) and contains_card_number(value):
+        if isinstance(value, str) and has_digits_of_a_card(value):
             problems[f"billing_address.{name}"] = "This looks like a card number."
         elif isinstance(value, float):
             address[name] = round(value, COORDINATE_PLACES)

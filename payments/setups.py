@@ -20,7 +20,7 @@ from accounts.models import User
 from payments import gateway_events, gateways, saved_cards
 from payments.gateways.base import GatewayCard, GatewaySetup
 from payments.models import PaymentSetup, PaymentSetupState, SavedCard
-from roombook.card_numbers import contains_card_number
+from roombook.card_numbers import has_digits_of_a_card
 from roombook.db.transactions import in_transaction
 from roombook.errors import (
     CardDeclined,
@@ -286,12 +286,12 @@ def build_saved_card(user: User, gateway: str, card: GatewayCard, *, now: dateti
     """Describe a card of the gateway. Its holder is the customer if the gateway has no name."""
     name = " ".join(card.name.split())
     first_name, _, last_name = name.rpartition(" ")
-    if not first_name or contains_card_number(name):
+    if not first_name or has_digits_of_a_card(name):
         first_name, last_name = user.first_name, user.last_name
     address = {
         part: text[:255]
         for part, text in card.billing_address.items()
-        if not contains_card_number(text)
+        if not has_digits_of_a_card(text)
     }
     return SavedCard(
         user=user,

@@ -44,7 +44,7 @@ def passes_luhn(digits: str) -> bool:
     return (sum(values[::2]) + sum(DOUBLED[value] for value in values[1::2])) % 10 == 0
 
 
-def contains_card_number(text: str) -> bool:
+def has_digits_of_a_card(text: str) -> bool:
     """Whether a name has as many digits, of any script, as a card number."""
     return sum(character.isdigit() for character in text) >= MIN_CARD_DIGITS
 

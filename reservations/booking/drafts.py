@@ -32,7 +32,7 @@ from reservations.models.status import Status
 from reservations.pricing import allowances, bill, promo_codes, services
 from reservations.pricing.quote import ServiceSelection
 from reservations.pricing.services import ServiceInput
-from roombook.card_numbers import contains_card_number
+from roombook.card_numbers import has_digits_of_a_card
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, NotSignedIn, PromoCodeInvalid, ReservationNotOpen
 
@@ -199,7 +199,7 @@ def _validate_attendee(attendee: AttendeeInput) -> Iterator[tuple[str, str]]:
     """Yield each problem with its field."""
     names = {"name": attendee.get("name", ""), "company_name": attendee.get("company_name", "")}
     for field, name in names.items():
-        if contains_card_number(name):
+        if has_digits_of_a_card(name):
             yield f".{field}", CARD_NUMBER_IN_NAME
     address = attendee.get("email_address", "")
     if address:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from roombook.api.csv_table import FieldPath, join_path
 from roombook.api.fields import DateTimeField, DoubleField, TextField
 from roombook.api.serializers import AnyField, ContractSerializer
-from roombook.card_numbers import contains_card_number, contains_card_of_a_brand
+from roombook.card_numbers import contains_card_of_a_brand, has_digits_of_a_card
 from roombook.errors import CardNumberRefused
 
 REASON = (
@@ -69,10 +69,10 @@ def find_card_numbers(
         text = " ".join(iterate_texts({name: value} if field is None else value))
         if isinstance(field, CardDataField):
             contains_card = bool(text.strip())
-        elif isinstance(field, DateTimeField | DoubleField):
-            contains_card = contains_card_of_a_brand(text)
-        elif is_card or is_misspelled(name, serializer) or (field and takes_card(field)):
-            contains_card = contains_card_number(text)
+        elif not isinstance(field, DateTimeField | DoubleField) and (
+            is_card or is_misspelled(name, serializer) or (field and takes_card(field))
+        ):
+            contains_card = has_digits_of_a_card(text)
         else:
             contains_card = contains_card_of_a_brand(text)
         if contains_card:

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from accounts.models import User
 from accounts.passwords import MaximumLengthValidator
-from roombook.card_numbers import contains_card_number
+from roombook.card_numbers import has_digits_of_a_card
 from tests.factories_people import (
     PASSWORD,
     AdministratorFactory,
@@ -122,7 +122,7 @@ def test_password_longer_than_the_api_accepts_is_refused():
     ],
 )
 def test_contains_card_number_counts_digits_of_any_script(text, holds):
-    assert contains_card_number(text) is holds
+    assert has_digits_of_a_card(text) is holds
 
 
 def test_passwords_are_hashed_by_argon2_with_owasp_parameters(settings):
