@@ -69,8 +69,14 @@ document.addEventListener("DOMContentLoaded", () => {
     });
   };
 
+  // A table that is wider than its box is scrolled with the arrow keys.
+  const makeScrollable = (box) => {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  };
+
   const nameAll = () => {
     nameLandmarks();
+    document.querySelectorAll(".backoffice-scroll").forEach(makeScrollable);
     document.querySelectorAll(".material-symbols-outlined").forEach(nameIcon);
     document.querySelectorAll(CLICKABLE).forEach(makeButton);
     document.querySelectorAll(".select2-selection").forEach(nameList);
@@ -89,5 +95,6 @@ document.addEventListener("DOMContentLoaded", () => {
   };
 
   nameAll();
+  window.addEventListener("resize", nameAll);
   new MutationObserver(nameAll).observe(document.body, { childList: true, subtree: true });
 });
