@@ -69,7 +69,6 @@ def _apply(
     if reservation.status != Status.CONFIRMED or not is_unchanged:
         raise ReservationNotOpen(CHANGED_MEANWHILE)
     request = read_request(change)
-    former = copy.copy(reservation)
     result = change_steps.begin(reservation, room, request, is_by_staff=change.is_by_staff, now=now)
     change_steps.evaluate(result, now=now).raise_if_unavailable()
     result = change_steps.apply(
@@ -80,4 +79,4 @@ def _apply(
     resolve_change(change, ChangeState.APPLIED, now=now)
     result = replace(result, charge=payment.amount)
     way = describe_card(payment)
-    change_steps.record(result, former=former, way=way, by=change.by, now=now)
+    change_steps.record(result, way=way, by=change.by, now=now)

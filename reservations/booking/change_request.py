@@ -57,7 +57,9 @@ class ChangeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChangeResult:
-    """The result of a change or of its preview. `reservation` has the new values.
+    """The result of a change or of its preview.
+
+    `reservation` has the new values, and `former` those before the change.
 
     `charge` is what was charged for a higher price. `problems` are messages for staff that say why
     it is not possible. `can_be_waived`: the only problem is the price, and the difference can
@@ -65,6 +67,7 @@ class ChangeResult:
     """
 
     reservation: Reservation
+    former: Reservation
     old: RoomSlot
     new: RoomSlot
     old_lines: tuple[LineItem, ...]
@@ -89,32 +92,27 @@ class ChangeResult:
 
 def store_change(
     payment: Payment,
-    booking: Reservation,
-    slot: RoomSlot,
+    result: ChangeResult,
     request: ChangeRequest,
     *,
-    new_total: Decimal,
     by: User,
     is_by_staff: bool,
     now: dt.datetime,
 ) -> BookingChange:
-    """Store what was requested, until its payment is resolved.
-
-    `booking` has the values before the change; `slot` is the room and the time that it asks for.
-    """
+    """Store what was requested, until its payment is resolved."""
     return BookingChange.objects.create(
         payment=payment,
         by=by,
         is_by_staff=is_by_staff,
-        room=slot.room,
-        start=slot.start,
-        end=slot.end,
+        room=result.new.room,
+        start=result.new.start,
+        end=result.new.end,
         number_of_attendees=request.number_of_attendees,
         services=None if request.services is None else list(request.services),
         attendees=None if request.attendees is None else list(request.attendees),
-        old_total=booking.total_cost,
-        new_total=new_total,
-        calendar_sequence=booking.calendar_sequence,
+        old_total=result.old_total,
+        new_total=result.new_total,
+        calendar_sequence=result.former.calendar_sequence,
         created_at=now,
     )
 

@@ -7,6 +7,7 @@ If the customer changes it, the code must be for the new room and day; if staff 
 The code of a draft must be valid in every way.
 """
 
+import copy
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -85,6 +86,7 @@ def begin(
         )
     return ChangeResult(
         reservation=reservation,
+        former=copy.copy(reservation),
         old=RoomSlot(reservation.room, reservation.start, reservation.end),
         new=RoomSlot(room, span.start, span.end),
         old_lines=tuple(reservation.line_items.order_by("position")),
@@ -287,7 +289,6 @@ def calculate_waiver(quote: Quote, tax_rate: Decimal, max_total: Decimal) -> Dec
 def record(
     result: ChangeResult,
     *,
-    former: Reservation,
     waiver: str = "",
     way: str = "",
     by: User | None,
@@ -295,9 +296,10 @@ def record(
 ) -> None:
     """Record the change in the history, and write to the customer of a booking.
 
-    `former` has the values before the change. `way` says how a difference was paid.
+    `way` says how a difference was paid.
     """
-    reservation, old, new = result.reservation, result.old, result.new
+    reservation, former = result.reservation, result.former
+    old, new = result.old, result.new
     has_moved = old.room.center_id != new.room.center_id
     old_room, new_room = describe_room(old.room), describe_room(new.room)
     if has_moved and old_room == new_room:  # Two centers may have the same name.

@@ -15,7 +15,6 @@ If a worker dies in between, the client's retry or `reconcile_payments` resolves
 its lease has expired. docs/checkout.md says what happens after a crash at each step.
 """
 
-import copy
 import datetime as dt
 import functools
 from collections.abc import Callable
@@ -50,7 +49,7 @@ from reservations.booking.locks import lock_for_rescheduling
 from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.booking.price_changes import ExtraCharge, require_expected
 from reservations.booking.taking_payment import record_consent
-from reservations.models import BookingChange, ChangeState, Reservation
+from reservations.models import BookingChange, ChangeState
 from reservations.models.status import Status
 from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined, ReservationNotOpen
@@ -212,30 +211,27 @@ def _begin(
     rescheduling.require_slot(result.reservation, request)
     if not is_by_staff:
         _require_customer_may_change(result, now=now)
-    former = copy.copy(result.reservation)
     try:
         with transaction.atomic():
             change_steps.evaluate(result, now=now).raise_if_unavailable()
             applied = change_steps.apply(result, request, is_by_staff=is_by_staff, by=by, now=now)
             require_expected("price", applied.new_total, expected=expected_total)
             applied, payments = rescheduling.refund_difference(applied, now=now)
-            change_steps.record(applied, former=former, by=by, now=now)
+            change_steps.record(applied, by=by, now=now)
             outcome = ChangeOutcome(is_applied=True, charge=applied.charge, refund=applied.refund)
             return outcome, payments
     except ExtraCharge as error:
         # What was applied is rolled back, and the locks were taken before.
-        difference = error.difference
-    source = get_source(former.user)
-    if not is_by_staff and (refusal := _take_refusal(former, result.new, request, source)):
+        result = replace(result, new_total=result.old_total + error.difference)
+    source = get_source(result.former.user)
+    if not is_by_staff and (refusal := _take_refusal(result, request, source)):
         return refusal, []
-    payment = _create_payment(
-        former, result.new, request, difference, by=by, is_by_staff=is_by_staff, now=now
-    )
+    payment = _create_payment(result, request, by=by, is_by_staff=is_by_staff, now=now)
     if not is_by_staff:
         # Begin only here, so that a double click is one attempt. The second transaction ends it.
         CARD_DECLINED.begin(by.pk, now=now)
     elif isinstance(source, SavedCard):
-        record_consent(former, source, by=by, now=now)
+        record_consent(result.former, source, by=by, now=now)
     return PendingDifference(payment, source), []
 
 
@@ -269,16 +265,17 @@ def _resolve_times(request: ChangeRequest, slot: RoomSlot) -> ChangeRequest:
 
 
 def _take_refusal(
-    booking: Reservation, slot: RoomSlot, request: ChangeRequest, source: Card | SavedCard
+    result: ChangeResult, request: ChangeRequest, source: Card | SavedCard
 ) -> CardDeclined | None:
     """Return, once, that the customer's bank has refused the payment of the same change (B27.5)."""
-    payment = booking.payments.filter(purpose=PaymentPurpose.CHANGE).order_by("pk").last()
+    payments = result.former.payments.filter(purpose=PaymentPurpose.CHANGE)
+    payment = payments.order_by("pk").last()
     if payment is None or not lifecycle.is_confirmable(source):
         return None
     # The attendees of a change that is resolved are not stored.
-    if read_request(payment.change) != replace(_resolve_times(request, slot), attendees=None):
+    if read_request(payment.change) != replace(_resolve_times(request, result.new), attendees=None):
         return None
-    message = lifecycle.take_unreported_decline(booking.payments.filter(pk=payment.pk), source)
+    message = lifecycle.take_unreported_decline(payments.filter(pk=payment.pk), source)
     return None if message is None else CardDeclined(message)
 
 
@@ -299,22 +296,16 @@ def _require_customer_may_change(result: ChangeResult, *, now: dt.datetime) -> N
 
 
 def _create_payment(
-    booking: Reservation,
-    slot: RoomSlot,
-    request: ChangeRequest,
-    difference: Decimal,
-    *,
-    by: User,
-    is_by_staff: bool,
-    now: dt.datetime,
+    result: ChangeResult, request: ChangeRequest, *, by: User, is_by_staff: bool, now: dt.datetime
 ) -> Payment:
     """Create the payment of the difference, and store what was requested."""
+    booking = result.former
     try:
         payment = lifecycle.create_payment(
             reservation_id=booking.pk,
             reservation_uid=booking.uid,
-            center_id=slot.room.center_id,
-            amount=difference,
+            center_id=result.new.room.center_id,
+            amount=result.difference,
             currency=booking.currency,
             gateway=gateways.get_current_gateway(),
             now=now,
@@ -322,17 +313,7 @@ def _create_payment(
         )
     except IntegrityError as error:
         raise ReservationNotOpen(CHANGE_UNDER_WAY) from error
-    new_total = booking.total_cost + difference
-    store_change(
-        payment,
-        booking,
-        slot,
-        request,
-        new_total=new_total,
-        by=by,
-        is_by_staff=is_by_staff,
-        now=now,
-    )
+    store_change(payment, result, request, by=by, is_by_staff=is_by_staff, now=now)
     return payment
 
 

@@ -15,7 +15,6 @@ repriced by today's rates. The rules for the price (B27):
   staff can extend it.
 """
 
-import copy
 import datetime as dt
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -130,7 +129,6 @@ def reschedule(
         _require_account_payment(reservation_id, expected_total, by=by)
     reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
     require_slot(reservation, request)
-    former = copy.copy(reservation)
     result = _begin(reservation, room, request, now=now)
     change_steps.evaluate(result, now=now).raise_if_unavailable()
     result = _apply(result, request, waiver=waiver, by=by, now=now)
@@ -138,9 +136,9 @@ def reschedule(
     way = ""
     if taken is not None and result.difference > 0 and reservation.status == Status.CONFIRMED:
         way = MANUAL_GATEWAYS[taken.gateway].label
-        result = _take_difference(result, request, former, taken, by=by, now=now)
+        result = _take_difference(result, request, taken, by=by, now=now)
     result, payments = refund_difference(result, now=now)
-    change_steps.record(result, former=former, waiver=waiver, way=way, by=by, now=now)
+    change_steps.record(result, waiver=waiver, way=way, by=by, now=now)
     return result, payments
 
 
@@ -200,7 +198,6 @@ def refund_difference(
 def _take_difference(
     result: ChangeResult,
     request: ChangeRequest,
-    former: Reservation,
     taken: TakenPayment,
     *,
     by: User,
@@ -220,16 +217,7 @@ def _take_difference(
         purpose=PaymentPurpose.CHANGE,
         now=now,
     )
-    change = store_change(
-        payment,
-        former,
-        result.new,
-        request,
-        new_total=result.new_total,
-        by=by,
-        is_by_staff=True,
-        now=now,
-    )
+    change = store_change(payment, result, request, by=by, is_by_staff=True, now=now)
     resolve_change(change, ChangeState.APPLIED, now=now)
     return replace(result, charge=result.difference)
 
