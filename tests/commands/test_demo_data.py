@@ -208,6 +208,9 @@ def test_reservations_have_many_statuses_and_one_is_new(seeded):
 
 
 def test_payments_match_the_status_of_reservations(seeded):
+    by_card = Payment.objects.filter(gateway="sandbox", captured_at__isnull=False)
+    assert by_card.exists()
+    assert not by_card.filter(fee=None).exists()
     states = dict(Payment.objects.values_list("reservation__status", "state"))
 
     assert states == {

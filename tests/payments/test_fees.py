@@ -96,6 +96,18 @@ def test_fee_whose_answer_is_lost_is_asked_for_again():
     assert Payment.objects.get().fee == FEE
 
 
+def test_slow_gateway_does_not_delay_the_next_run(monkeypatch):
+    make_booking()
+    with monkeypatch.context() as patch:
+        patch.setattr("reservations.management.commands.reconcile_payments.MAX_FEE_SECONDS", -1)
+        assert reconcile(1) == NOTHING
+    assert Payment.objects.get().fee is None
+
+    reconcile(2)
+
+    assert Payment.objects.get().fee == FEE
+
+
 @pytest.mark.parametrize(
     ("currency", "rate", "fee"),
     [("usd", None, "2.48"), ("eur", 0.9, "2.76"), ("eur", None, None), ("jpy", 150, "1.65")],

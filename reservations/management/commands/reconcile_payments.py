@@ -1,5 +1,6 @@
 import datetime as dt
 import logging
+import time
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -34,8 +35,9 @@ NO_ANSWER = "no answer"
 SKIPPED = "skipped"
 # After this many calls in a row without an answer, this run does not call the gateway again.
 MAX_UNANSWERED = 2
-# The most payments whose fees one run fetches, each by one or two calls of the gateway.
-MAX_FEES = 100
+# The most payments whose fees one run fetches, and the seconds after which it begins no other one:
+# a slow gateway must not delay the next run.
+MAX_FEES, MAX_FEE_SECONDS = 100, 20
 # After a restore there can be hundreds of problems, and cron sends the lines of every run.
 MAX_LINES = 50
 
@@ -147,8 +149,9 @@ class Command(RegularJob):
 
     def _fetch_fees(self, payments: Iterable[Payment]) -> None:
         """Fetch what the gateways charge. What is not known is asked again by a later run."""
+        end = time.monotonic() + MAX_FEE_SECONDS
         for payment in payments:
-            if self.unanswered >= MAX_UNANSWERED:
+            if self.unanswered >= MAX_UNANSWERED or time.monotonic() > end:
                 return
             try:
                 fees.fetch_fees(payment, now=timezone.now())
