@@ -35,11 +35,12 @@ class DisputeAdmin(
     )
     fields = (
         *("payment", "reservation_link", "customer", "center", "reference", "formatted_amount"),
-        *("fee", "stated_reason", "current_status", "opened_at", "respond_by", "closed_at"),
+        *("formatted_fee", "stated_reason", "current_status"),
+        *("opened_at", "respond_by", "closed_at"),
     )
     readonly_fields = (
         *("reservation_link", "customer", "center", "formatted_amount"),
-        *("stated_reason", "current_status"),
+        *("formatted_fee", "stated_reason", "current_status"),
     )
     sortable_by = ()
     list_filter = (

@@ -22,6 +22,7 @@ from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT
 from roombook.backoffice.model_admin import LocalTimeMixin
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
 from roombook.ids import parse_id
+from roombook.money import format_amount
 
 PaymentRow = Payment | Refund | Dispute
 
@@ -35,7 +36,19 @@ MAX_PAYMENTS_PER_REFERENCE = 10
 SEARCH_HELP = "Reservation, key, gateway reference, or name, e-mail or phone"
 
 
-class PaymentListMixin(LocalTimeMixin):
+class FeeMixin:
+    """A column with the fee of the gateway, in the currency of the payment."""
+
+    @admin.display(description="fee of the gateway")
+    def formatted_fee(self, row: Payment | Refund | Dispute) -> str:
+        if row.fee is None:
+            # Not known yet; or nothing was charged, as without a gateway.
+            return "-"
+        currency = row.payment.currency if isinstance(row, Refund) else row.currency
+        return format_amount(row.fee, currency)
+
+
+class PaymentListMixin(FeeMixin, LocalTimeMixin):
     """Lists rows with their reservation, customer and center; times are those of the center.
 
     `to_payment` is the lookup path from a row to its payment. List this mixin before ModelAdmin.

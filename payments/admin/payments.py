@@ -14,6 +14,7 @@ from payments.admin.lists import (
     BOOKING_COLUMNS,
     CREATED_COLUMN,
     CreatedFilter,
+    FeeMixin,
     GatewayFilter,
     PaymentListMixin,
     format_local,
@@ -28,9 +29,9 @@ from roombook.backoffice.widgets import AutocompleteFilter
 from roombook.money import format_amount
 
 
-class RefundInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
+class RefundInline(FeeMixin, ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
     model = Refund
-    fields = ("formatted_amount", "fee", "state", "reason", "created_at", "done_at")
+    fields = ("formatted_amount", "formatted_fee", "state", "reason", "created_at", "done_at")
     readonly_fields = fields
     extra = 0
     show_change_link = True
@@ -41,10 +42,12 @@ class RefundInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
         return rows
 
 
-class DisputeInline(DisputeWordsMixin, ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
+class DisputeInline(
+    DisputeWordsMixin, FeeMixin, ReadOnlyMixin, CenterScopedInlineMixin, TabularInline
+):
     model = Dispute
     fields = (
-        *("formatted_amount", "fee", "stated_reason", "current_status"),
+        *("formatted_amount", "formatted_fee", "stated_reason", "current_status"),
         *("opened_at", "respond_by", "closed_at"),
     )
     readonly_fields = fields
@@ -75,7 +78,8 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
         *("gateway", "is_live", "created"),
     )
     fields = (
-        *("reservation_link", "customer", "center", "formatted_amount", "fee", "state", "card"),
+        *("reservation_link", "customer", "center", "formatted_amount", "formatted_fee"),
+        *("state", "card"),
         *(
             "message",
             "cash_center",
@@ -89,7 +93,9 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
         *("authorized_at", "authorized_until", "captured_at", "received_at", "settled_at"),
         "taken_by",
     )
-    readonly_fields = ("reservation_link", "customer", "center", "formatted_amount", "card")
+    readonly_fields = (
+        *("reservation_link", "customer", "center", "formatted_amount", "formatted_fee", "card"),
+    )
     export_columns = (
         *(SheetColumn("Number", 10), *BOOKING_COLUMNS, SheetColumn("Amount", 12)),
         SheetColumn("Fee", 10),

@@ -76,10 +76,12 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
         *("state", "reason", "created", "done"),
     )
     fields = (
-        *("payment", "reservation_link", "customer", "center", "formatted_amount", "fee"),
+        *("payment", "reservation_link", "customer", "center", "formatted_amount", "formatted_fee"),
         *("state", "reason", "reference", "again", "key", "created_at", "done_at"),
     )
-    readonly_fields = ("reservation_link", "customer", "center", "formatted_amount")
+    readonly_fields = (
+        *("reservation_link", "customer", "center", "formatted_amount", "formatted_fee"),
+    )
     export_columns = (
         *(SheetColumn("Number", 10), SheetColumn("Payment", 10), *BOOKING_COLUMNS),
         *(SheetColumn("Amount", 12), SheetColumn("Fee", 10), SheetColumn("Currency", 10)),

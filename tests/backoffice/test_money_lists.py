@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from payments.models import Dispute, Payment, Refund
 from tests.backoffice.counting import queries_of
+from tests.backoffice.reading import words
 from tests.factories_people import SavedCardFactory, UserFactory
 from tests.factories_reservations import (
     NOW,
@@ -205,6 +206,8 @@ def test_exported_payments_have_customer_center_and_local_times(office, grace):
         "Received (local)": "",
         "Closed (local)": "",
     }
+    page = office.get(reverse("admin:payments_payment_change", args=[payment.pk]))
+    assert "Fee of the gateway $1.75" in words(page)
 
 
 def test_exported_refunds_have_customer_center_and_local_times(office, grace):
