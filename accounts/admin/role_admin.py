@@ -32,6 +32,11 @@ class GroupAdmin(SuperuserOnlyMixin, auth_admin.GroupAdmin, ModelAdmin):
     ) -> HttpResponse:
         return super().changelist_view(request, {"title": "Roles", **(extra_context or {})})
 
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, ...]:
+        """List the roles only: rows that join them to their permissions have no names."""
+        _, _, permissions, protected = super().get_deleted_objects(objs, request)
+        return [str(each) for each in objs], {"roles": len(objs)}, permissions, protected
+
     @admin.display(description="has the role at")
     def members(self, group: Group) -> str:
         everywhere = group.user_set.count()
