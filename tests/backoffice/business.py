@@ -276,7 +276,7 @@ class Business:
             payment = Payment.objects.receivable().filter(reservation=account.pk).first()
             manual_payments.mark_received(payment, now=self.now)
             for each in account.received:
-                if each.way == "account" and each.at is None:
+                if each.way == "account" and each.at is None and each.amount:
                     each.at = self.now
                     break
 
