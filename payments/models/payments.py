@@ -105,7 +105,8 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
 
     def with_fees_due(self, now: datetime) -> Self:
         """Payments whose gateway is to be asked for its fees, those that wait longest first."""
-        return self.filter(fees_due_at__lte=now).order_by("fees_due_at")
+        due = self.filter(fees_due_at__lte=now, captured_at__isnull=False)
+        return due.order_by("fees_due_at")
 
     def receivable(self) -> Self:
         """Payments on account whose money has not come in yet (B26.4)."""
@@ -314,6 +315,6 @@ class Payment(FormattedAmountMixin, models.Model):
             self.request_fees(now)
 
     def request_fees(self, now: datetime) -> None:
-        """Let `reconcile_payments` ask the gateway for the fees; does not save."""
-        if not self.is_manual:
+        """Let `reconcile_payments` ask for the fees if there are any; does not save."""
+        if not self.is_manual and self.captured_at is not None:
             self.fees_due_at = now

@@ -13,7 +13,7 @@ from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from payments.gateways.stripe.fees import get_fee
 from payments.models import Payment, Refund
 from reservations.booking import cancellation
-from tests.factories_reservations import NOW, make_booking
+from tests.factories_reservations import NOW, make_booking, make_pending_booking
 
 pytestmark = pytest.mark.django_db
 
@@ -23,11 +23,11 @@ FEE = Decimal("2.48")
 NOTHING = "0 payments processed.\n"
 
 
-def reconcile(minutes):
+def reconcile(minutes, *words):
     """Run the command that many minutes after the booking; return what it printed."""
     out = io.StringIO()
     with time_machine.travel(NOW + minutes * MINUTE, tick=False):
-        call_command("reconcile_payments", stdout=out)
+        call_command("reconcile_payments", *words, stdout=out)
     return out.getvalue()
 
 
@@ -94,6 +94,18 @@ def test_fee_whose_answer_is_lost_is_asked_for_again():
     reconcile(2)
 
     assert Payment.objects.get().fee == FEE
+
+
+def test_payment_that_is_not_captured_is_not_asked_for_fees():
+    make_pending_booking()
+
+    reconcile(1, "--since", NOW.isoformat())
+
+    assert Payment.objects.get().fees_due_at is None
+    # An older version has stored that they are due.
+    Payment.objects.update(fees_due_at=NOW)
+    reconcile(2)
+    assert Payment.objects.get().fees_due_at == NOW
 
 
 def test_slow_gateway_does_not_delay_the_next_run(monkeypatch):
