@@ -155,4 +155,7 @@ EVENT_HANDLERS: dict[str, Callable[["StripeEvent", Payment, datetime], None]] = 
     "charge.dispute.created": handle_dispute_change,
     "charge.dispute.updated": handle_dispute_change,
     "charge.dispute.closed": handle_dispute_change,
+    # The fee of a dispute can change after it is closed.
+    "charge.dispute.funds_withdrawn": handle_dispute_change,
+    "charge.dispute.funds_reinstated": handle_dispute_change,
 }

@@ -179,6 +179,19 @@ def test_dispute_events_may_arrive_out_of_order(send, payment, stripe_server):
     assert Dispute.objects.get().closed_at == NOW
 
 
+def test_fee_that_is_returned_after_a_dispute_was_won_is_recorded(send, payment, stripe_server):
+    made = stripe_server.dispute(payment.reference, 7500)
+    made["status"] = "won"
+    send(stripe_server.event("charge.dispute.closed", made))
+    assert Dispute.objects.get().fee == 15
+
+    returned = stripe_server.create_balance_transaction(stripe_server.test, made, 7500, -1500)
+    made["balance_transactions"].append(returned)
+    send(stripe_server.event("charge.dispute.funds_reinstated", made))
+
+    assert Dispute.objects.get().fee == 0
+
+
 def test_refresh_of_a_payment_unknown_to_the_gateway_changes_nothing(payment):
     StripePayment.objects.update(key=uuid4())
 
