@@ -171,7 +171,7 @@ def test_fees_reduce_the_cash_on_the_day_of_their_movement():
     row = meeting("100.00", reduced_by="7.00")
     payment = captured(row, FEBRUARY_DAY, "107.00", fee="3.00")
     refunded(payment, "5.00", MARCH_DAY, fee="0.10")
-    refunded(payment, "2.00", MARCH_DAY)  # Its fee is not known yet.
+    refunded(payment, "2.00", MARCH_DAY)  # Its fee is not known.
     for number, (status, closed_at) in enumerate(
         (("won", MARCH_DAY), ("lost", APRIL_DAY), ("needs_response", None))
     ):
@@ -196,7 +196,7 @@ def test_fees_reduce_the_cash_on_the_day_of_their_movement():
         "Cash of the period": "-22.10",
     }
     [figure] = [each for each in report.figures if each.label == "Fees"]
-    assert (figure.value, figure.note) == ("$15.10", "1 not known yet")
+    assert (figure.value, figure.note) == ("$15.10", "1 not known")
     assert (
         get_lines(build(ReportPeriod(dt.date(2027, 2, 1), dt.date(2027, 2, 28))))[
             DifferenceLine.FEES

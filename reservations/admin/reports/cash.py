@@ -61,7 +61,7 @@ class Movement(NamedTuple):
     ``at`` is None if that has not happened yet: a capture or a refund is due, or a payment on
     account is not received. ``center`` is the one whose cash it is, ``booking_center`` the one at
     which the booking is now. ``is_superseded`` means that another payment paid for the reservation.
-    ``fee`` is None if the gateway's fee is not known yet, or there is no gateway.
+    ``fee`` is None if the gateway's fee is not known, or there is no gateway.
     """
 
     kind: MovementKind
@@ -80,7 +80,7 @@ class Movement(NamedTuple):
 
     @property
     def is_fee_unknown(self) -> bool:
-        """Whether the gateway charges a fee that is not known yet."""
+        """Whether the gateway charges a fee that is not known."""
         return self.fee is None and self.way in GATEWAY_CLASSES
 
     @property
@@ -99,7 +99,7 @@ class CashSums(SummableMixin):
     refunded: Decimal = ZERO
     disputed: Decimal = ZERO
     fees: Decimal = ZERO
-    # The number of movements whose fee is not known yet.
+    # The number of movements whose fee is not known.
     unknown_fees: int = 0
 
     @property

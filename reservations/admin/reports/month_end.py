@@ -92,7 +92,7 @@ def _build_report(selection: ReportSelection) -> tuple[Report, bool]:
             ReportFigure(
                 "Fees",
                 money.format_amount(cash.total.fees),
-                f"{unknown_fees:,} not known yet" if unknown_fees else "",
+                f"{unknown_fees:,} not known" if unknown_fees else "",
             ),
             ReportFigure(
                 "Revenue", money.format_amount(accrued.total.revenue), "of meetings in the period"
