@@ -43,7 +43,8 @@ class ChangeRequest:
     """What a reservation should be. Times without an offset are local to the center of the room.
 
     Services, number and attendees are None if they stay as they are. `expected_slot` is the key of
-    the room and time that the user saw, empty if they need not be the same.
+    the room and time that the user saw, and `expected_details` that of the services and attendees.
+    They are empty if these need not be the same.
     """
 
     room_id: int
@@ -53,6 +54,7 @@ class ChangeRequest:
     number_of_attendees: int | None = None
     attendees: Sequence[AttendeeInput] | None = None
     expected_slot: str = field(default="", compare=False)
+    expected_details: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from django.conf import settings
+from django.utils.crypto import salted_hmac
 
 from accounts.models import User
 from centers.models import MeetingRoom
@@ -34,7 +35,7 @@ from reservations.models import (
 from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.pricing import bill, promo_codes, services
-from reservations.pricing.quote import Quote, ServiceSelection
+from reservations.pricing.quote import Quote
 from roombook import money
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
@@ -71,9 +72,9 @@ def begin(
         raise ReservationNotOpen("Its time has come; it can no longer be moved.")
     selections = None
     if request.services is not None:
-        selections = tuple(services.select_services(room.center, request.services, span))
-        if _has_services(reservation, selections):
-            selections = None
+        booked = bill.get_selected_services(reservation)
+        selected = services.select_services(room.center, request.services, span, booked=booked)
+        selections = None if selected == booked else tuple(selected)
     else:
         missing = reservation.chosen_services.exclude(service__center=room.center_id)
         if names := ", ".join(missing.values_list("service__name", flat=True)):
@@ -128,10 +129,16 @@ def is_same(result: ChangeResult, request: ChangeRequest) -> bool:
     return _describe_guests(wanted) == _describe_guests(reservation.attendees.all())
 
 
-def _has_services(reservation: Reservation, selections: Sequence[ServiceSelection]) -> bool:
-    wanted = {(each.service.pk, each.duration_hours, each.quantity) for each in selections}
-    chosen = reservation.chosen_services.values_list("service", "duration_hours", "quantity")
-    return wanted == set(chosen)
+def build_details_key(reservation: Reservation) -> str:
+    """Return what identifies services and attendees, so that a stale page is noticed.
+
+    It is keyed, because users see it who may not see the guests.
+    """
+    rows = reservation.chosen_services.order_by("service_id")
+    chosen = list(rows.values_list("service", "duration_hours", "quantity"))
+    guests = _describe_guests(reservation.attendees.all())
+    details = (reservation.number_of_attendees, chosen, guests)
+    return salted_hmac("reservation details", repr(details)).hexdigest()
 
 
 def _describe_guests(guests: Iterable[Attendee]) -> list[tuple[str, str, str]]:

@@ -208,7 +208,7 @@ def _begin(
         return _describe_unresolved(unresolved), []
     if change_steps.is_same(result, request):
         return ChangeOutcome(is_applied=True, charge=ZERO, refund=ZERO), []
-    rescheduling.require_slot(result.reservation, request)
+    rescheduling.require_unchanged(result.reservation, request)
     if not is_by_staff:
         _require_customer_may_change(result, now=now)
     try:

@@ -82,7 +82,7 @@ def preview(
     """
     lock_drafts_of_customer(reservation_id, now=now)
     reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
-    require_slot(reservation, request)
+    require_unchanged(reservation, request)
     result = _begin(reservation, room, request, now=now)
     evaluation = change_steps.evaluate(result, now=now)
     if not evaluation.is_available:
@@ -115,8 +115,8 @@ def reschedule(
     """Change a reservation. Times without an offset are local to the new center.
 
     `waiver` is the reason for waiving the difference to a higher price; `taken` is how the customer
-    has paid it. `expected_total` is the new total in the preview: if it or the room and time that
-    the user saw have changed since then, nothing is done.
+    has paid it. `expected_total` is the new total in the preview: if it or what the user saw
+    has changed since then (the expected values of the request), nothing is done.
 
     Raises:
         SlotUnavailable, ReservationNotOpen, InvalidRequest, NotFound, PromoCodeInvalid,
@@ -128,7 +128,7 @@ def reschedule(
         # First of all, because it locks the customer's account.
         _require_account_payment(reservation_id, expected_total, by=by)
     reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
-    require_slot(reservation, request)
+    require_unchanged(reservation, request)
     result = _begin(reservation, room, request, now=now)
     change_steps.evaluate(result, now=now).raise_if_unavailable()
     result = _apply(result, request, waiver=waiver, by=by, now=now)
@@ -142,14 +142,20 @@ def reschedule(
     return result, payments
 
 
-def require_slot(reservation: Reservation, request: ChangeRequest) -> None:
-    """Raise ReservationNotOpen if the reservation has moved since the user saw it."""
+def require_unchanged(reservation: Reservation, request: ChangeRequest) -> None:
+    """Raise ReservationNotOpen if the reservation is no longer as the user saw it."""
     room, span = reservation.room, reservation.span
     if request.expected_slot not in {"", build_slot_key(room.pk, span)}:
         time = dates.format_span(span.start, span.end, room.center.zone)
         raise ReservationNotOpen(
             f"It was moved meanwhile, to {change_steps.describe_room(room)}, {time}. Nothing was"
             " changed."
+        )
+    expected = request.expected_details
+    if expected and expected != change_steps.build_details_key(reservation):
+        raise ReservationNotOpen(
+            "Its services or guests were changed meanwhile. Nothing was changed now. Please open"
+            " the page again."
         )
 
 

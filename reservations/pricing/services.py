@@ -27,20 +27,27 @@ class ServiceInput(TypedDict, total=False):
 
 
 def select_services(
-    center: Center, options: Sequence[ServiceInput], span: Span | None
+    center: Center,
+    options: Sequence[ServiceInput],
+    span: Span | None,
+    *,
+    booked: Sequence[ServiceSelection] = (),
 ) -> list[ServiceSelection]:
     """Return the selected options, in the center's order. Raises InvalidRequest by field.
 
     An option without `selected` counts as selected. The names of services, and whether they need a
     duration or a quantity, come from the database and not from the client. A duration or a quantity
     that the service does not need is ignored. No service can last longer than the booking; `span`
-    is None if the times of the booking are invalid.
+    is None if the times of the booking are invalid. `booked` is what the reservation has already:
+    it can keep a service that was deactivated since, with the same duration and quantity (B27.1).
     """
     selected = [(index, each) for index, each in enumerate(options) if each.get("selected", True)]
     ids = [each["service_id"] for _, each in selected if "service_id" in each]
     offered = {}
     if ids:
-        offered = {each.pk: each for each in offered_services(center=center.pk, services=ids)}
+        kept = {each.service.pk for each in booked}
+        found = find_services(center=center.pk, services=ids)
+        offered = {each.pk: each for each in found if each.is_active or each.pk in kept}
     selections: list[ServiceSelection] = []
     problems: dict[str, str] = {}
     seen: set[int] = set()
@@ -63,7 +70,12 @@ def select_services(
             elif hours is not None and span and to_timedelta(hours) > span.duration:
                 problems[f"{path}.duration_hours"] = "Must not be longer than the booking."
             quantity = option.get("quantity") if service.needs_quantity else None
-            selections.append(ServiceSelection(service, hours, quantity))
+            selection = ServiceSelection(service, hours, quantity)
+            if not service.is_active and selection not in booked:
+                problems[f"{path}.service_id"] = (
+                    "This center no longer offers this service. Keep it as it is, or remove it."
+                )
+            selections.append(selection)
         seen.add(pk)
     if problems:
         raise InvalidRequest(problems)
@@ -71,7 +83,7 @@ def select_services(
 
 
 @compiled_query(keep_plan=True)
-def offered_services() -> QuerySet[Service]:
+def find_services() -> QuerySet[Service]:
     return Service.objects.filter(
-        center=int_param("center"), is_active=True, pk__any_of=int_list_param("services")
+        center=int_param("center"), pk__any_of=int_list_param("services")
     ).select_related("rate")

@@ -3,7 +3,7 @@
 import pytest
 from django.urls import reverse
 
-from payments.models import Payment
+from payments.models import Payment, Refund
 from reservations.booking.checkout import PaymentMethod
 from reservations.models import Attendee, BookingChange, ChosenService, Reservation
 from tests.backoffice.reading import messages_of, words
@@ -131,6 +131,73 @@ def test_services_are_waived_or_changed_for_a_draft_without_a_payment(office, bo
     draft.refresh_from_db()
     assert (booking.total_cost, draft.total_cost) == (75, 45)
     assert ChosenService.objects.count() == 2
+
+
+def add_coffee(office, reservation, coffee, total, **more):
+    """Add two coffees by the form, at another desk."""
+    page = office.get(action_url(reservation, "services"))
+    chosen = {f"service-{coffee.pk}-chosen": "on", f"service-{coffee.pk}-quantity": "2"}
+    confirm(
+        office, reservation, "services", **read_form(page, **chosen, **more), expected_amount=total
+    )
+
+
+@pytest.mark.parametrize("is_draft", [False, True])
+def test_form_opened_before_another_change_changes_nothing(office, booking, coffee, is_draft):
+    if is_draft:
+        booking = make_draft(room=make_room_at_rate(booking.room, 25))
+        Attendee.objects.create(reservation=booking, name="Ada King")
+    stale = [
+        read_form(office.get(action_url(booking, "services")), number_of_attendees="4"),
+        read_form(office.get(action_url(booking, "services")), attendees="Ada King\r\nBabbage"),
+    ]
+    add_coffee(office, booking, coffee, "105.00", **({} if is_draft else {"way": "cash"}))
+    after_coffee = read_form(
+        office.get(action_url(booking, "services")), **{f"service-{coffee.pk}-quantity": "1"}
+    )
+    booking.attendees.filter(is_creator=False).update(name="Grace", email_address="")
+    stale.append(after_coffee)
+
+    for typed, total in zip(stale, ("75.00", "75.00", "90.00"), strict=True):
+        shown = office.post(action_url(booking, "services"), typed)
+        done = confirm(office, booking, "services", **typed, expected_amount=total)
+        assert "Its services or guests were changed meanwhile." in words(shown)
+        assert 'name="confirmed"' not in shown.content.decode()
+        assert "Nothing was changed now." in messages_of(done)[0][1]
+
+    booking.refresh_from_db()
+    assert (booking.total_cost, booking.number_of_attendees != 4) == (105, True)
+    assert ChosenService.objects.get(reservation=booking).quantity == 2
+    assert booking.attendees.get(is_creator=False).name == "Grace"
+    assert not Refund.objects.exists()
+
+
+def test_deactivated_service_stays_as_it_is_booked_until_staff_remove_it(office, booking, coffee):
+    tea = ServiceFactory(center=booking.room.center, name="Tea", needs_quantity=True)  # 15 each
+    add_coffee(office, booking, coffee, "105.00", way="cash")
+    coffee.is_active = False
+    coffee.save()
+    url = action_url(booking, "services")
+
+    more_tea = {f"service-{tea.pk}-chosen": "on", f"service-{tea.pk}-quantity": "1", "way": "cash"}
+    forged = {f"service-{coffee.pk}-quantity": "9"}  # The field is disabled.
+    typed = read_form(office.get(url), **more_tea, **forged)
+    confirm(office, booking, "services", **typed, expected_amount="120.00")
+
+    booking.refresh_from_db()
+    assert booking.total_cost == 120
+    chosen = booking.chosen_services.order_by("service").values_list("service", "quantity")
+    assert list(chosen) == [(coffee.pk, 2), (tea.pk, 1)]
+    assert not Refund.objects.exists()
+
+    fewer = read_form(office.get(url))
+    del fewer[f"service-{coffee.pk}-chosen"]
+    confirm(office, booking, "services", **fewer, expected_amount="90.00")
+
+    booking.refresh_from_db()
+    assert booking.total_cost == 90
+    assert booking.chosen_services.get().service == tea
+    assert "Coffee" not in words(office.get(url))
 
 
 def test_form_has_no_guests_for_who_may_not_see_them(client, staff, booking, groups):

@@ -7,6 +7,7 @@ import pytest
 
 from centers.span import Span
 from reservations.pricing import services
+from reservations.pricing.quote import ServiceSelection
 from roombook.errors import InvalidRequest
 from tests.factories_centers import CenterFactory, ServiceFactory
 
@@ -52,6 +53,21 @@ def test_selected_services_are_in_the_order_of_the_center(center, coffee, projec
         None,
     )
     assert (second.service, second.duration_hours, second.quantity) == (coffee, None, 3)
+
+
+def test_deactivated_service_is_only_kept_as_it_is_booked(center, coffee):
+    coffee.is_active = False
+    coffee.save()
+    noon = datetime(2027, 3, 3, 12, tzinfo=UTC)
+    span, booked = Span(noon, noon + timedelta(hours=2)), [ServiceSelection(coffee, None, 3)]
+
+    same, more = ({"service_id": coffee.pk, "quantity": quantity} for quantity in (3, 4))
+
+    assert services.select_services(center, [same], span, booked=booked) == booked
+    with pytest.raises(InvalidRequest) as error:
+        services.select_services(center, [more], span, booked=booked)
+    assert "Keep it as it is" in error.value.fields["service_options.0.service_id"]
+    assert "does not offer" in get_errors(center, same)["service_options.0.service_id"]
 
 
 def test_no_options_select_no_services(center):

@@ -183,6 +183,7 @@ class ChangeServicesAction(RescheduleAction):
             number_of_attendees=data["number_of_attendees"],
             attendees=data["attendees"],
             expected_slot=data["expected_slot"],
+            expected_details=data["expected_details"],
         )
 
 

@@ -4,6 +4,7 @@ import datetime as dt
 from typing import Any
 
 from django import forms
+from django.db.models import Q
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
 from accounts import roles
@@ -19,6 +20,7 @@ from reservations.admin.forms import (
 from reservations.admin.new_reservation.forms import AMOUNT_UNITS, ServiceOptionForm
 from reservations.booking import rescheduling
 from reservations.booking.change_request import build_slot_key
+from reservations.booking.change_steps import build_details_key
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -119,26 +121,33 @@ class ServicesForm(WaivableForm):
         help_text="Grows if more guests are listed.",
     )
     attendees = GuestsField()
+    # Required, because a form without data is incomplete: it would select no service.
+    expected_details = forms.CharField(widget=forms.HiddenInput)
 
     def prepare(self) -> None:
         row = self.reservation
+        # Read first: what changes while the rest is read is then noticed.
+        key = build_details_key(row)
         self._prepare_services()
         self.initial = {
+            "expected_details": key,
             "number_of_attendees": row.number_of_attendees,
             **self._prepare_guests(),
             **self.initial,
         }
         super().prepare()
-        # A form without data is incomplete: it would select no service.
-        self.fields["expected_slot"].required = True
         self.order_fields(["number_of_attendees", "attendees"])
 
     def _prepare_services(self) -> None:
-        """Create a form for each service that the center offers. Its fields belong to this form."""
+        """Create a form for each service that the center offers or the reservation has.
+
+        Its fields belong to this form. A service that was deactivated is kept as it is, or removed.
+        """
         row, data = self.reservation, self.data if self.is_bound else None
         chosen = {each.service_id: each for each in row.chosen_services.all()}
         self.options: list[ServiceOptionForm] = []
-        for service in row.room.center.services.filter(is_active=True).select_related("rate"):
+        offered = Q(is_active=True) | Q(pk__in=chosen)
+        for service in row.room.center.services.filter(offered).select_related("rate"):
             initial: dict[str, object] = {}
             if own := chosen.get(service.pk):
                 initial = {
@@ -151,6 +160,7 @@ class ServicesForm(WaivableForm):
             for name, field in form.fields.items():
                 if name in AMOUNT_UNITS:
                     field.label = f"{service.name}: {AMOUNT_UNITS[name]}"
+                    field.disabled = not service.is_active
                 self.fields[form.add_prefix(name)] = field
 
     @property
