@@ -162,7 +162,7 @@ def complete_setup(user: User, setup_id: str, *, now: datetime) -> SavedCard | N
 def require_success(setup: PaymentSetup, *, now: datetime) -> GatewaySetup | None:
     """Resolve the setup. Raises PaymentSetupNotComplete or CardDeclined unless it has succeeded.
 
-    Returns the gateway's answer, if the gateway was asked.
+    Returns the gateway's answer, if it was called.
     """
     at_gateway = resolve_setup(setup, now=now)
     setup.refresh_from_db()

@@ -104,7 +104,7 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         return self.filter(state=PaymentState.CAPTURED)
 
     def with_fees_due(self, now: datetime) -> Self:
-        """Payments whose gateway is to be asked for its fees, those that wait longest first."""
+        """Payments whose fees are to be fetched, those that wait longest first."""
         due = self.filter(fees_due_at__lte=now, captured_at__isnull=False)
         return due.order_by("fees_due_at")
 

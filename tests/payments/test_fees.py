@@ -41,14 +41,14 @@ def test_fee_that_is_missing_at_the_capture_is_asked_for_ever_less_often(stripe_
     assert count_questions(stripe_server) == 0  # A checkout does not wait for it.
     day = 24 * 60
 
-    asked = []
+    called_after = []
     for minute in (1, 2, 3, 4, 5, 8, 9, 60, 61, 120, *range(day, 50 * day, day)):
         before = count_questions(stripe_server)
         assert reconcile(minute) == NOTHING
         if count_questions(stripe_server) > before:
-            asked.append(minute)
+            called_after.append(minute)
 
-    assert asked == [1, 2, 4, 8, 60, 120, *(day * each for each in (1, 2, 4, 8, 16, 32))]
+    assert called_after == [1, 2, 4, 8, 60, 120, *(day * each for each in (1, 2, 4, 8, 16, 32))]
     assert (Payment.objects.get().fee, Payment.objects.get().fees_due_at) == (None, None)
 
 
@@ -56,7 +56,7 @@ def test_fees_of_a_payment_and_its_refund_are_each_fetched_once(stripe_server):
     stripe_server.settles_at_once = False
     reservation = make_booking()
     reconcile(1)
-    stripe_server.settle(stripe_server.test, stripe_server.charges[0])
+    stripe_server.add_fee(stripe_server.test, stripe_server.charges[0])
 
     reconcile(2)
 

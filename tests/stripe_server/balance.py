@@ -13,7 +13,7 @@ class BalanceOperations:
     store: Any
     list_page: Any
 
-    def settle(self, mode: Any, charge: dict[str, Any]) -> None:
+    def add_fee(self, mode: Any, charge: dict[str, Any]) -> None:
         """Create the balance transaction of a captured charge: 2.9 percent and 30 cents."""
         fee = (charge["amount"] * 29 + 500) // 1000 + 30
         created = self.create_balance_transaction(mode, charge, charge["amount"], fee)

@@ -317,7 +317,7 @@ class StripeOperations(SetupOperations, BalanceOperations):
         charge |= {"captured": True, "amount_captured": charge["amount"]}
         charge["payment_method_details"]["card"].pop("capture_before")
         if self.settles_at_once:
-            self.settle(mode, charge)
+            self.add_fee(mode, charge)
         intent |= {
             "status": "succeeded",
             "amount_capturable": 0,

@@ -148,7 +148,7 @@ class Command(RegularJob):
                 logger.exception("%s could not be ended.", setup)
 
     def _fetch_fees(self, payments: Iterable[Payment]) -> None:
-        """Fetch what the gateways charge. What is not known is asked again by a later run."""
+        """Fetch what the gateways charge. A later run fetches what is not known yet."""
         end = time.monotonic() + MAX_FEE_SECONDS
         for payment in payments:
             if self.unanswered >= MAX_UNANSWERED or time.monotonic() > end:
