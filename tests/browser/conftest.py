@@ -55,9 +55,7 @@ def loaded_demo(databases, django_db_blocker, tmp_path_factory) -> tuple[Databas
         override_settings(MEDIA_ROOT=folder, PASSWORD_HASHERS=FAST_HASHERS),
     ):
         use_tiny_pictures(patch)
-        # PostgreSQL copies only databases that nothing is connected to.
-        connection.close()
-        database = databases.copy(Database(""))
+        database = databases.new()
         with database.open():
             call_command("seed_demo", force=True, verbosity=0)
     return database, folder
