@@ -1,6 +1,7 @@
 """Fixtures for tests with a browser and demo data."""
 
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -9,7 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, connections
 from django.test import override_settings
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from reservations.demo.accounts import PASSWORD
 from tests.browser import chromium
@@ -83,20 +84,34 @@ def demo(transactional_db: None, databases, loaded_demo, settings, media_folder)
     databases.remove_copy(copy)
 
 
+@pytest.fixture(scope="package")
+def free_contexts(browser: Browser) -> dict[tuple[object, ...], list[BrowserContext]]:
+    """Contexts that no test uses, by their options. They keep the static files that they loaded."""
+    return defaultdict(list)
+
+
 @pytest.fixture
-def desk(demo: None, browser: Browser, live_server) -> Iterator[Callable[..., Page]]:
+def desk(demo: None, browser: Browser, free_contexts, live_server) -> Iterator[Callable[..., Page]]:
     """Sign a demo staff user in: `desk("desk")`, "manager", "viewer" or "staff"."""
     opened = []
 
     def open_as(name: str, way: Way = DESKTOP) -> Page:
-        context = browser.new_context(viewport=way.viewport, color_scheme=way.theme)
+        free = free_contexts[way.size, way.theme]
+        if not free:
+            free.append(browser.new_context(viewport=way.viewport, color_scheme=way.theme))
+        context = free.pop()
         page = context.new_page()
         page.set_default_timeout(chromium.TIMEOUT)
-        opened.append((context, chromium.Watch(page, live_server.url)))
+        opened.append((context, free, chromium.Watch(page, live_server.url)))
         chromium.sign_in(page, live_server.url, f"{name}@roombook.example", PASSWORD)
         return page
 
     yield open_as
-    for context, watch in opened:
-        context.close()
+    for context, free, watch in opened:
+        for page in context.pages:
+            if page.url.startswith(live_server.url):
+                page.evaluate("localStorage.clear(); sessionStorage.clear()")
+            page.close()
+        context.clear_cookies()
+        free.append(context)
         assert watch.complaints == []
