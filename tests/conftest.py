@@ -1,6 +1,7 @@
 """Fixtures and settings of all tests."""
 
 import gc
+import os
 from copy import deepcopy
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +16,9 @@ from django.dispatch import receiver
 from django.test import override_settings
 from hypothesis import settings as hypothesis_settings
 from PIL import Image
+
+from tests.faults.size import LONG
+from tests.pg_plugin import find_programs
 
 # No deadline: a shared machine is sometimes slow.
 hypothesis_settings.register_profile("roombook", deadline=None)
@@ -179,6 +183,10 @@ def get_order(item):
 
 
 USES_DATABASE = {"db", "transactional_db", "django_db_setup", "live_server", "store"}
+# They take minutes, and what they test depends little on the database: `make test` runs them on
+# PostgreSQL only if it is there, pytest without `-n` on both.
+ON_POSTGRES = {"test_roles.py", "test_wrong_values.py"}
+IS_SHORT = "PYTEST_XDIST_WORKER" in os.environ and not LONG and find_programs() is not None
 
 
 def pytest_collection_modifyitems(items):
@@ -191,7 +199,8 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("postgres"):
             if connection.vendor == "sqlite":
                 item.add_marker(pytest.mark.skip(reason=f"{item.name} needs PostgreSQL"))
-        elif connection.vendor == "postgresql" and not (
-            item.get_closest_marker("django_db") or USES_DATABASE & {*item.fixturenames}
-        ):
+        elif connection.vendor == "sqlite":
+            if IS_SHORT and item.path.name in ON_POSTGRES:
+                item.add_marker(pytest.mark.skip(reason=f"{item.path.name} on PostgreSQL"))
+        elif not (item.get_closest_marker("django_db") or USES_DATABASE & {*item.fixturenames}):
             item.add_marker(pytest.mark.skip(reason=f"{item.path.name} on SQLite: no database"))
