@@ -185,7 +185,11 @@ def get_order(item):
 USES_DATABASE = {"db", "transactional_db", "django_db_setup", "live_server", "store"}
 # They take minutes, and what they test depends little on the database: `make test` runs them on
 # PostgreSQL only if it is there, pytest without `-n` on both.
-ON_POSTGRES = {"test_roles.py", "test_wrong_values.py"}
+ON_POSTGRES = {
+    *("backoffice/test_roles.py", "test_wrong_values.py"),
+    *("faults/test_clock.py", "faults/test_crashes_of_setups.py", "faults/test_gateway.py"),
+    *("faults/test_races.py", "faults/test_schemathesis.py", "faults/test_upgrade.py"),
+}
 IS_SHORT = "PYTEST_XDIST_WORKER" in os.environ and not LONG and find_programs() is not None
 
 
@@ -200,7 +204,7 @@ def pytest_collection_modifyitems(items):
             if connection.vendor == "sqlite":
                 item.add_marker(pytest.mark.skip(reason=f"{item.name} needs PostgreSQL"))
         elif connection.vendor == "sqlite":
-            if IS_SHORT and item.path.name in ON_POSTGRES:
+            if IS_SHORT and item.path.relative_to(TESTS).as_posix() in ON_POSTGRES:
                 item.add_marker(pytest.mark.skip(reason=f"{item.path.name} on PostgreSQL"))
         elif not (item.get_closest_marker("django_db") or USES_DATABASE & {*item.fixturenames}):
             item.add_marker(pytest.mark.skip(reason=f"{item.path.name} on SQLite: no database"))

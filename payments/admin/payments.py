@@ -79,17 +79,8 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
     )
     fields = (
         *("reservation_link", "customer", "center", "formatted_amount", "formatted_fee"),
-        *("state", "card"),
-        *(
-            "message",
-            "cash_center",
-            "gateway",
-            "is_live",
-            "key",
-            "reference",
-            "created_at",
-            "action_until",
-        ),
+        *("state", "card", "message", "cash_center", "gateway", "is_live", "key", "reference"),
+        *("created_at", "action_until"),
         *("authorized_at", "authorized_until", "captured_at", "received_at", "settled_at"),
         "taken_by",
     )

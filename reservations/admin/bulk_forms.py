@@ -54,7 +54,7 @@ class BulkCancellationForm(BulkMessageForm):
         required=False,
         help_text="For the history and the reports. Needed to refund everything.",
     )
-    field_order = ("refund", "reason", "message", "move_to")
+    field_order = ("refund", "reason", "message")
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)

@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db import models
-from unfold.widgets import UnfoldAdminTextareaWidget
+from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWidget
 
 from centers.hours import NonexistentLocalTime, localize
 from centers.models import Center, MeetingRoom
@@ -55,6 +55,19 @@ def localize_input(local: dt.datetime, center: Center) -> dt.datetime:
     except NonexistentLocalTime:
         message = "This local time does not exist: the clocks go forward."
         raise ValidationError(message) from None
+
+
+class AttendeeCountField(forms.IntegerField):
+    """The number of attendees. If it is empty, the guests are counted, or it stays as it is."""
+
+    def __init__(self, help_text: str) -> None:
+        super().__init__(
+            label="Number of attendees",
+            min_value=1,
+            required=False,
+            widget=UnfoldAdminIntegerFieldWidget(),
+            help_text=help_text,
+        )
 
 
 class GuestsField(forms.CharField):

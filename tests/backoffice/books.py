@@ -124,7 +124,7 @@ def find_disagreements(
         if finding.detail not in refused:
             yield f"verify_integrity: {finding}"
     month = since.replace(day=1)
-    # All centers together, and one by itself: each day another one.
+    # All centers together, and a single one: each day another.
     one = list(ZONES)[now.toordinal() % len(ZONES)]
     while month <= (now + dt.timedelta(days=10)).date():
         period = ReportPeriod.from_month(month)

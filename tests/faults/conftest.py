@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import connection
 
 from tests.faults import consistency, figures
 from tests.faults.database import Cluster, Database, DatabaseStore, Standby, programs
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Start = Callable[..., Service]
 
@@ -98,21 +99,6 @@ def check_everything() -> Callable[[Service], None]:
         assert not found, "\n".join(found)
 
     return check
-
-
-# Modules that do not depend on the database. The short form runs them on PostgreSQL only.
-DATABASE_INDEPENDENT = {
-    *("test_clock", "test_gateway", "test_races", "test_schemathesis", "test_upgrade"),
-    "test_crashes_of_setups",
-}
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if LONG or connection.vendor == "postgresql":
-        return
-    for item in items:
-        if item.path.stem in DATABASE_INDEPENDENT and item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.skip(reason=f"{item.path.stem} on SQLite: make faults"))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

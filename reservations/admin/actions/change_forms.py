@@ -5,13 +5,13 @@ from typing import Any
 
 from django import forms
 from django.db.models import Q
-from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
 from accounts import roles
 from centers.models import MeetingRoom
 from payments.gateways.manual import TERMINAL
 from reservations.admin.actions.payment_form import SAVED_CARD, PaymentForm, get_saved_card
 from reservations.admin.forms import (
+    AttendeeCountField,
     GuestsField,
     LocalTimeField,
     build_search_box,
@@ -113,13 +113,7 @@ class RescheduleForm(WaivableForm):
 class ServicesForm(WaivableForm):
     """Other services or guests. What is not changed is None in the cleaned data."""
 
-    number_of_attendees = forms.IntegerField(
-        label="Number of attendees",
-        min_value=1,
-        required=False,
-        widget=UnfoldAdminIntegerFieldWidget(),
-        help_text="Grows if more guests are listed.",
-    )
+    number_of_attendees = AttendeeCountField("Grows if more guests are listed.")
     attendees = GuestsField()
     # Required, because a form without data is incomplete: it would select no service.
     expected_details = forms.CharField(widget=forms.HiddenInput)

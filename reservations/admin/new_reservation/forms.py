@@ -27,6 +27,7 @@ from centers.models import Center, MeetingRoom, Service
 from reservations.admin.forms import (
     MAX_EMAIL_LENGTH,
     MAX_NAME_LENGTH,
+    AttendeeCountField,
     CenterSearchField,
     GuestsField,
     LocalTimeField,
@@ -139,13 +140,7 @@ class NewReservationForm(forms.Form):
     )
     start = LocalTimeField()
     end = LocalTimeField()
-    number_of_attendees = forms.IntegerField(
-        label="Number of attendees",
-        min_value=1,
-        required=False,
-        widget=UnfoldAdminIntegerFieldWidget(),
-        help_text="Default: the customer and all guests.",
-    )
+    number_of_attendees = AttendeeCountField("Default: the customer and all guests.")
     attendees = GuestsField()
     hours_override_reason = StaffTextField(
         label="Reason to book outside opening hours", max_length=255, required=False

@@ -4,11 +4,10 @@ This is the cash basis of accounting: a payment counts on the day on which it wa
 account: received), a refund on the day on which it was returned, and a dispute on the day on which
 it was lost. A refund of what is not received is no money: it reduces what is to be received. The
 fee of the gateway counts with its movement: that of a dispute when it is closed, also if it is won.
-Days
-are local days of the center at which the booking was when the payment was captured. Its refunds and
-disputes belong to the same center. So nothing of a closed month changes if the booking moves to
-another center. Amounts are in the deployment's currency; those in another are left out, as in the
-revenue report.
+Days are local days of the center at which the booking was when the payment was captured. Its
+refunds and disputes belong to the same center. So nothing of a closed month changes if the booking
+moves to another center. Amounts are in the deployment's currency; those in another are left out, as
+in the revenue report.
 """
 
 import datetime as dt
