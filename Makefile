@@ -12,8 +12,13 @@ export PORT
 unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
+# A lock is complete. With its dependencies, pip would also look for newer versions of what is locked
+# (for an extra, such as coverage[toml]), and a release of a library would break the installation.
 # Compiling all modules takes a third of the time, and Python compiles those that it imports.
-INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes
+INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes
+CHECK := $(PY) -m pip check --quiet --disable-pip-version-check || { \
+	echo "Packages in .venv do not fit together. Update or uninstall those that roombook did not" \
+		"install, or run 'make clean', then try again." >&2; exit 1; }
 # Settings for tools that only read the code. They do not depend on .env.
 TOOLS := ENV_FILE=/dev/null DEBUG=true
 # Settings of a production server, with a random key.
@@ -41,16 +46,19 @@ dev: .venv/.stamp-dev  ## The same with the tools for tests and development, not
 	@$(PY) -m pip --version >/dev/null 2>&1 || { \
 		rm -rf .venv; \
 		$(PYTHON) -m venv .venv >/dev/null 2>&1 || { \
-			: "Debian without python3-venv: use virtualenv, which contains pip"; \
-			rm -rf .venv .venv-boot; \
-			$(PYTHON) -m pip install --quiet --disable-pip-version-check --target .venv-boot virtualenv \
-			&& PYTHONPATH=.venv-boot $(PYTHON) -m virtualenv --quiet .venv && rm -rf .venv-boot; }; }
+			: "Debian without python3-venv has no pip for it, but one of its own: install the same"; \
+			rm -rf .venv; \
+			$(PYTHON) -m venv --without-pip .venv \
+			&& $(PYTHON) -m pip --python $(PY) install --quiet --disable-pip-version-check \
+				"pip==$$($(PYTHON) -c 'import pip; print(pip.__version__)')"; }; }
 	@$(INSTALL) -r requirements.txt
+	@$(CHECK)
 	@touch $@
 
 .venv/.stamp-dev: .venv/.stamp requirements-dev.txt
 	@echo "Installing the tools for tests and development."
 	@$(INSTALL) -r requirements-dev.txt
+	@$(CHECK)
 	@touch $@
 
 # Created only if it does not exist. It is never overwritten.
@@ -130,15 +138,20 @@ fmt: .venv/.stamp-dev  ## Format the code and fix style errors
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-lock: .venv/.stamp-dev  ## Compile requirements*.txt and deploy/tracing.txt from pyproject.toml
+# Pinned too: another version may compile other files.
+UV := uv==0.13.9
+
+lock: .venv/.stamp-dev  ## Compile requirements.txt and the other locks from pyproject.toml and package.json
 	@uv=$$(mktemp -d) && trap 'rm -rf "$$uv"' EXIT && \
-	$(PY) -m pip install --quiet --disable-pip-version-check --target "$$uv" uv && \
+	$(PY) -m pip install --quiet --disable-pip-version-check --target "$$uv" $(UV) && \
 	compile() { PYTHONPATH="$$uv" $(PY) -m uv pip compile --quiet --universal --python-version 3.11 \
 		--generate-hashes --custom-compile-command "make lock" "$$@"; } && \
 	compile --group dev pyproject.toml -o requirements-dev.txt && \
 	compile --constraint requirements-dev.txt pyproject.toml -o requirements.txt && \
-	compile --group tracing --constraint requirements.txt -o deploy/tracing.txt
+	compile --group tracing --constraint requirements.txt -o deploy/tracing.txt && \
+	compile --group long -o tests/long/requirements.txt
+	@npm install --prefix tests/long --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
 
 clean:  ## Remove the environment and caches, but not data, .bench and .env
-	rm -rf .venv .venv-boot .coverage* .hypothesis .*_cache staticfiles
+	rm -rf .venv .coverage* .hypothesis .*_cache staticfiles
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,6 +16,7 @@ from django.core.management import call_command, get_commands
 from packaging.utils import canonicalize_name
 
 from roombook.jobs import JOB_INTERVALS
+from tests.locks import read_lock
 from tests.test_startup import run
 
 ROOT = Path(__file__).parent.parent
@@ -216,8 +217,7 @@ def test_many_machines_are_declared_and_find_the_primary():
 
 def test_service_runs_without_tools_for_tests():
     """`make run`, `make env` and the image install requirements.txt only."""
-    lock = (ROOT / "requirements.txt").read_text()
-    needed = {canonicalize_name(name) for name in re.findall("^([^ #=]+)==", lock, re.M)}
+    needed = {canonicalize_name(each.name) for each in read_lock("requirements.txt")}
     missing = {
         module
         for module, names in metadata.packages_distributions().items()

@@ -9,7 +9,6 @@ import datetime as dt
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,10 @@ from django.urls import get_resolver
 from reservations.models import Reservation
 from roombook.api.contract_schema import get_operations
 from roombook.api.views import choose_day
+from tests.locks import LONG_LOCK, install_lock, install_node_packages
 
 DOCS = Path(__file__).parents[2] / "docs"
 PROGRAMS = Path(__file__).parent / "programs"
-PACKAGES = ["openapi-python-client==0.29.1", "openapi-generator-cli==7.26.0", "ruff==0.17.5"]
 LANGUAGES = ["csharp", "go", "java", "kotlin", "php", "swift6"]
 # In Go, each field X has a method HasX, so that of Street2 is the name of another field.
 OPTIONS = {"go": ["--name-mappings", "HasStreet2=WithStreet2"]}
@@ -55,10 +54,7 @@ def run(*words, folder, **environment):
 @pytest.fixture(scope="module")
 def python(tmp_path_factory):
     """The folder of the programs of a virtual environment with the generators."""
-    folder = tmp_path_factory.mktemp("python")
-    run(sys.executable, "-m", "venv", "venv", folder=folder)
-    run("venv/bin/pip", "install", "--quiet", *PACKAGES, folder=folder)
-    return folder / "venv/bin"
+    return install_lock(LONG_LOCK, tmp_path_factory.mktemp("python"))
 
 
 @pytest.fixture
@@ -77,9 +73,8 @@ def check_booking(printed):
 
 
 def test_typescript_client_books_a_room(service, tmp_path):
-    for file in PROGRAMS.iterdir():
-        shutil.copy(file, tmp_path)
-    run("npm", "install", "--no-audit", "--no-fund", folder=tmp_path)
+    shutil.copytree(PROGRAMS, tmp_path, dirs_exist_ok=True)
+    install_node_packages(tmp_path)
     openapi = str(DOCS / "openapi.json")
     run("npx", "openapi-typescript", openapi, "-o", "roombook.d.ts", folder=tmp_path)
     run("npx", "tsc", "-p", ".", folder=tmp_path)

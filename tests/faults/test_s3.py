@@ -6,7 +6,6 @@ The long form installs it into an environment of its own; MOTO_SERVER names one 
 import os
 import socket
 import subprocess
-import sys
 import time
 from io import BytesIO
 from pathlib import Path
@@ -24,8 +23,8 @@ from roombook.media import build_s3_storage
 from tests import pg_plugin
 from tests.factories_centers import CenterFactory
 from tests.faults.size import LONG
+from tests.locks import LONG_LOCK, install_lock
 
-MOTO = "moto[server]==5.2.5"
 START_SECONDS = 60
 
 pytestmark = [
@@ -38,12 +37,7 @@ pytestmark = [
 def program(tmp_path_factory):
     if given := os.environ.get("MOTO_SERVER"):
         return Path(given)
-    folder = tmp_path_factory.mktemp("moto")
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    installed = subprocess.run([folder / "bin/pip", "install", "--quiet", MOTO], check=False)
-    if installed.returncode:
-        pytest.skip("moto cannot be installed")
-    return folder / "bin/moto_server"
+    return install_lock(LONG_LOCK, tmp_path_factory.mktemp("moto")) / "moto_server"
 
 
 @pytest.fixture(scope="module")

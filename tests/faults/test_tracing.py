@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import threading
-import venv
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,6 +20,7 @@ from tests.faults.processes import wait_for
 from tests.faults.service import GUNICORN, ROOT, Service
 from tests.faults.size import LONG
 from tests.faults.world import CARD, World
+from tests.locks import install_lock
 
 pytestmark = [
     pytest.mark.postgres,
@@ -56,13 +56,10 @@ def get_documented_exclusions() -> str:
 def programs(tmp_path_factory) -> Path:
     """The folder of the launcher's program, of Python and of gunicorn."""
     folder = tmp_path_factory.mktemp("tracing")
-    venv.create(folder, with_pip=True)
+    programs = install_lock("deploy/tracing.txt", folder)
     [packages] = folder.glob("lib/python*/site-packages")
     [ours] = (each for each in sys.path if each.endswith("site-packages"))
     (packages / "ours.pth").write_text(ours)
-    programs = folder / "bin"
-    pip = [programs / "pip", "install", "--quiet", "--require-hashes"]
-    subprocess.run([*pip, "--requirement", "deploy/tracing.txt"], check=True, cwd=ROOT)
     gunicorn = programs / "gunicorn"
     gunicorn.write_text(re.sub("^#!.*", f"#!{programs}/python", GUNICORN.read_text()))
     gunicorn.chmod(0o755)
