@@ -57,25 +57,24 @@ def describe_environments() -> list[dict[str, str]]:
 
 
 def find_unmet(
-    roots: Iterable[Requirement],
-    lock: Iterable[Requirement],
+    roots: list[Requirement],
+    lock: list[Requirement],
     environment: dict[str, str],
     read_requirements: Callable[[str], Iterable[str]],
 ) -> list[str]:
-    """Follow all requirements, and return those that the lock does not meet, with their owners.
+    """Follow the requirements of the roots and of all locked packages, and return the unmet ones.
 
-    `read_requirements` returns what a package declares, with the markers of its extras.
+    Each is returned after the package that has it. `read_requirements` returns what a package
+    declares, with the markers of its extras.
     """
     locked = {canonicalize_name(each.name): each for each in lock if applies(each, environment)}
     unmet, seen = [], set()
-    waiting = [("pyproject.toml", each) for each in roots if applies(each, environment)]
+    waiting = [("pyproject.toml", each) for each in roots + lock if applies(each, environment)]
     while waiting:
         owner, requirement = waiting.pop()
         name = canonicalize_name(requirement.name)
-        found = locked.get(name)
-        if found is None or not requirement.specifier.contains(
-            get_version(found), prereleases=True
-        ):
+        specifier, found = requirement.specifier, locked.get(name)
+        if found is None or not specifier.contains(get_version(found), prereleases=True):
             unmet.append(f"{owner}: {requirement}")
             continue
         for extra in {"", *requirement.extras}:

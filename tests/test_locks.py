@@ -10,6 +10,7 @@ from tests.locks import describe_environments, find_unmet, read_lock, read_roots
 PYTHON_312 = {"python_version": "3.12", "sys_platform": "linux"}
 DECLARED = {
     "cover": ["cli>=7; extra == 'all'", "toml; python_version < '3.13' and extra == 'all'"],
+    "unused": ["base"],
     "plugin": ["Cover[all]>=2", "colors; sys_platform == 'win32'"],
 }
 
@@ -38,6 +39,7 @@ def test_lock_meets_all_requirements_on_each_version_of_python(lock):
     [
         (["plugin==1", "cover==2", "cli==7", "toml==1"], []),
         (["plugin==1", "cover==2", "cli==7"], ["cover: toml"]),
+        (["plugin==1", "cover==2", "cli==7", "toml==1", "unused==1"], ["unused: base"]),
         (["plugin==1", "cover==2", "cli==6", "toml==1"], ["cover: cli>=7"]),
         (["plugin==1", "cover==1", "cli==7", "toml==1"], ["plugin: Cover[all]>=2"]),
         (["plugin==2", "cover==2", "cli==7", "toml==1"], ["pyproject.toml: plugin==1"]),
@@ -50,7 +52,7 @@ def test_lock_meets_all_requirements_on_each_version_of_python(lock):
 def test_requirement_that_a_lock_does_not_meet_is_found(lock, unmet):
     found = find_unmet(
         [Requirement("plugin==1")],
-        map(Requirement, lock),
+        [Requirement(each) for each in lock],
         PYTHON_312,
         lambda name: DECLARED.get(name, []),
     )
