@@ -16,7 +16,7 @@ PY := .venv/bin/python
 # (for an extra, such as coverage[toml]), and a release of a library would break the installation.
 # Compiling all modules takes a third of the time, and Python compiles those that it imports.
 INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes
-CHECK := $(PY) -m pip check --quiet --disable-pip-version-check || { \
+CHECK = found=$$($(PY) -m pip check --disable-pip-version-check) || { echo "$$found" >&2; \
 	echo "Packages in .venv do not fit together. Update or uninstall those that roombook did not" \
 		"install, or run 'make clean', then try again." >&2; exit 1; }
 # Settings for tools that only read the code. They do not depend on .env.
