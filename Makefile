@@ -12,8 +12,8 @@ export PORT
 unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
-# A lock is complete. With its dependencies, pip would also look for newer versions of what is locked
-# (for an extra, such as coverage[toml]), and a release of a library would break the installation.
+# The locks are complete. Without --no-deps, older versions of pip take the newest release for a
+# requirement with an extra, such as coverage[toml], and each release could break the installation.
 # Compiling all modules takes a third of the time, and Python compiles those that it imports.
 INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes
 CHECK = found=$$($(PY) -m pip check --disable-pip-version-check) || { echo "$$found" >&2; \
@@ -46,7 +46,7 @@ dev: .venv/.stamp-dev  ## The same with the tools for tests and development, not
 	@$(PY) -m pip --version >/dev/null 2>&1 || { \
 		rm -rf .venv; \
 		$(PYTHON) -m venv .venv >/dev/null 2>&1 || { \
-			: "Debian without python3-venv has no pip for it, but one of its own: install the same"; \
+			: "Debian without python3-venv cannot create pip: install the version of its own pip"; \
 			rm -rf .venv; \
 			$(PYTHON) -m venv --without-pip .venv \
 			&& $(PYTHON) -m pip --python $(PY) install --quiet --disable-pip-version-check \
@@ -138,7 +138,7 @@ fmt: .venv/.stamp-dev  ## Format the code and fix style errors
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-# Pinned too: another version may compile other files.
+# Pinned, because another version may compile other files.
 UV := uv==0.13.9
 
 lock: .venv/.stamp-dev  ## Compile requirements.txt and the other locks from pyproject.toml and package.json

@@ -7,9 +7,9 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable
 from importlib import metadata
+from itertools import product
 from pathlib import Path
 
-from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -41,19 +41,22 @@ def read_roots(name: str) -> list[Requirement]:
     return [Requirement(each) for group in LOCKS[name] for each in groups[group]]
 
 
-def describe_environments() -> list[dict[str, str]]:
-    """The values of markers for each supported version of Python on each system."""
-    return [
-        {
-            **{name: str(value) for name, value in default_environment().items()},
+def find_unmet_anywhere(
+    name: str, read_requirements: Callable[[str], Iterable[str]]
+) -> dict[str, list[str]]:
+    """The requirements that a lock does not meet, by supported system and version of Python."""
+    unmet = {}
+    for version, (platform, system) in product(PYTHONS, SYSTEMS.items()):
+        environment = {
             "python_version": version,
             "python_full_version": f"{version}.0",
             "sys_platform": platform,
             "platform_system": system,
         }
-        for version in PYTHONS
-        for platform, system in SYSTEMS.items()
-    ]
+        found = find_unmet(read_roots(name), read_lock(name), environment, read_requirements)
+        if found:
+            unmet[f"{system}, Python {version}"] = found
+    return unmet
 
 
 def find_unmet(
@@ -64,8 +67,8 @@ def find_unmet(
 ) -> list[str]:
     """Follow the requirements of the roots and of all locked packages, and return the unmet ones.
 
-    Each is returned after the package that has it. `read_requirements` returns what a package
-    declares, with the markers of its extras.
+    Each is returned after the package that has it. `environment` replaces the values of markers in
+    this process. `read_requirements` returns what a package declares, with its extras' markers.
     """
     locked = {canonicalize_name(each.name): each for each in lock if applies(each, environment)}
     unmet, seen = [], set()
@@ -89,10 +92,9 @@ def find_unmet(
 def applies(
     requirement: Requirement, environment: dict[str, str] | None = None, extra: str = ""
 ) -> bool:
-    """Whether the marker holds in an environment, by default in that of this process."""
-    return requirement.marker is None or requirement.marker.evaluate(
-        {**(environment or {}), "extra": extra}
-    )
+    """Whether the marker holds in this process, with the values of an environment replaced."""
+    values = {**(environment or {}), "extra": extra}
+    return requirement.marker is None or requirement.marker.evaluate(values)
 
 
 def get_version(requirement: Requirement) -> str:
