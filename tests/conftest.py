@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 from copy import deepcopy
 from io import BytesIO
 from pathlib import Path
@@ -182,29 +183,48 @@ def get_order(item):
     return rank, folders, file
 
 
-USES_DATABASE = {"db", "transactional_db", "django_db_setup", "live_server", "store"}
-# They take minutes, and what they test depends little on the database: `make test` runs them on
-# PostgreSQL only if it is there, pytest without `-n` on both.
-ON_POSTGRES = {
-    *("backoffice/test_roles.py", "test_wrong_values.py"),
-    *("faults/test_clock.py", "faults/test_crashes_of_setups.py", "faults/test_gateway.py"),
-    *("faults/test_races.py", "faults/test_schemathesis.py", "faults/test_upgrade.py"),
-}
+# Their tests run on both databases, because what they test can differ, as can what transactional
+# tests do. All others run on one in `make test`, on PostgreSQL if they use a database, because it
+# is the one of production, and on both in the long form.
+CAN_DIFFER = re.compile(
+    "^(db|faults)/|availability|books|concurren|constraint|free_times|integrity|locks|migration"
+    "|month_end|reports|revenue|search|utilization"
+)
+# These take minutes, and what they test depends little on the database.
+ON_POSTGRES = re.compile(
+    "^browser/|faults/test_(clock|crashes_of_setups|gateway|races|schemathesis|upgrade)"
+)
+TRANSACTIONAL = {"transactional_db", "live_server", "store"}
 IS_SHORT = "PYTEST_XDIST_WORKER" in os.environ and not LONG and find_programs() is not None
 
 
-def pytest_collection_modifyitems(items):
-    """Order the files, and run each test on the databases that it depends on (`-rs` lists them).
+def uses_transactions(item):
+    marker = item.get_closest_marker("django_db")
+    is_marked = marker is not None and marker.kwargs.get("transaction", False)
+    return is_marked or bool(TRANSACTIONAL & {*item.fixturenames})
 
-    Tests marked `postgres` run on PostgreSQL only, and tests without a database on SQLite only.
-    """
+
+def uses_database(item):
+    fixtures = {"db", "django_db_setup", *TRANSACTIONAL}
+    return item.get_closest_marker("django_db") or fixtures & {*item.fixturenames}
+
+
+def find_reason_to_skip(item):
+    """Why a test does not run on this database, or None."""
+    path = item.path.relative_to(TESTS).as_posix()
+    if connection.vendor == "postgresql":
+        return None if uses_database(item) else f"{item.path.name} on SQLite: no database"
+    if item.get_closest_marker("postgres"):
+        return f"{item.name} needs PostgreSQL"
+    can_differ = uses_transactions(item) or CAN_DIFFER.search(path)
+    if IS_SHORT and uses_database(item) and (ON_POSTGRES.search(path) or not can_differ):
+        return f"{item.path.name} on PostgreSQL"
+    return None
+
+
+def pytest_collection_modifyitems(items):
+    """Order the files, and run each test on the databases that it depends on (`-rs` lists them)."""
     items.sort(key=get_order)
     for item in items:
-        if item.get_closest_marker("postgres"):
-            if connection.vendor == "sqlite":
-                item.add_marker(pytest.mark.skip(reason=f"{item.name} needs PostgreSQL"))
-        elif connection.vendor == "sqlite":
-            if IS_SHORT and item.path.relative_to(TESTS).as_posix() in ON_POSTGRES:
-                item.add_marker(pytest.mark.skip(reason=f"{item.path.name} on PostgreSQL"))
-        elif not (item.get_closest_marker("django_db") or USES_DATABASE & {*item.fixturenames}):
-            item.add_marker(pytest.mark.skip(reason=f"{item.path.name} on SQLite: no database"))
+        if reason := find_reason_to_skip(item):
+            item.add_marker(pytest.mark.skip(reason=reason))

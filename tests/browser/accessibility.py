@@ -7,10 +7,9 @@ from pathlib import Path
 
 from django.contrib import admin
 from django.db.models import Model
-from django.http.response import HttpResponseBase
 from django.test import Client
 from django.urls import URLPattern, URLResolver, reverse
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Page
 
 from reservations.admin.actions import ACTIONS
 from reservations.admin.reports.pages import REPORTS
@@ -54,14 +53,14 @@ OWN_CLASS = re.compile(
     r"(app|model|column|field|inline)-|(accounts|centers|payments|reservations)-"
 )
 VOID_ELEMENTS = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source"}
-# The fewest elements for which a page is scanned, unless others have them.
-NEW_ELEMENTS = 1 if LONG else 5
+# The fewest elements that no larger page has for which a page is scanned.
+NEW_ELEMENTS = 1 if LONG else 15
 # Colors that are in transition would be measured halfway.
 STILL = "*, *::before, *::after { transition: none !important; animation: none !important }"
 
 
-def find_pages(page: Page) -> Iterator[tuple[str, HttpResponseBase]]:
-    """The URL and response of each page of the admin site that the signed-in user can open.
+def find_pages(page: Page) -> Iterator[tuple[str, str]]:
+    """The URL and HTML of each page of the admin site that the signed-in user can open.
 
     The pages are found by the URL patterns.
     """
@@ -72,8 +71,8 @@ def find_pages(page: Page) -> Iterator[tuple[str, HttpResponseBase]]:
         response = client.get(url)
         # Others are redirects, files, data, or parts of a page.
         is_page = response.status_code == 200 and response.headers["Content-Type"] == HTML
-        if is_page and b"<html" in b"".join(response):
-            yield url, response
+        if is_page and "<html" in (html := b"".join(response).decode()):
+            yield url, html
 
 
 class StructureParser(HTMLParser):
@@ -116,28 +115,14 @@ def get_structure(html: str) -> frozenset[object]:
     return frozenset(parser.structure)
 
 
-def select_pages(
-    pages: Iterable[tuple[str, HttpResponseBase]],
-) -> Iterator[tuple[str, HttpResponseBase]]:
-    """The pages that have elements which none of the larger pages has."""
-    structures = [
-        (get_structure(b"".join(response).decode()), url, response) for url, response in pages
-    ]
+def select_pages(pages: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The URLs of the pages that have elements which none of the larger pages has."""
+    structures = [(get_structure(html), url) for url, html in pages]
     seen: set[object] = set()
-    for structure, url, response in sorted(structures, key=lambda each: len(each[0]), reverse=True):
+    for structure, url in sorted(structures, key=lambda each: len(each[0]), reverse=True):
         if len(structure - seen) >= NEW_ELEMENTS:
-            yield url, response
+            yield url
             seen |= structure
-
-
-def open_page(page: Page, url: str, response: HttpResponseBase) -> None:
-    """Open a page in the browser as it was rendered for `response`, instead of once more."""
-
-    def fulfill(route: Route) -> None:
-        route.fulfill(body=b"".join(response), headers=dict(response.headers))
-
-    page.route(url, fulfill, times=1)
-    page.goto(url)
 
 
 def scan(page: Page, themes: Sequence[str] = ("light", "dark")) -> list[str]:

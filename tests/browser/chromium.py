@@ -7,7 +7,11 @@ from http import HTTPStatus
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
+PROGRAM = (
+    shutil.which("chromium-headless-shell")
+    or shutil.which("chromium")
+    or shutil.which("chromium-browser")
+)
 
 DESKTOP = {"width": 1440, "height": 900}
 LAPTOP = {"width": 1024, "height": 768}

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
-from django.db import connection, connections
+from django.db import connections
 from django.test import override_settings
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
@@ -17,21 +17,14 @@ from tests.browser import chromium
 from tests.browser.ways import DESKTOP, Way
 from tests.conftest import FAST_HASHERS, use_tiny_pictures
 from tests.faults.database import Database, DatabaseStore
-from tests.pg_plugin import find_programs
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests if there is no browser, or if they also run on PostgreSQL."""
-    if not chromium.PROGRAM:
-        reason = "needs Chromium"
-    elif connection.vendor == "sqlite" and find_programs() is not None:
-        # They take minutes, and pages look and work the same on both databases.
-        reason = "runs on PostgreSQL"
-    else:
+    if chromium.PROGRAM:
         return
     for item in items:
         if "tests/browser/" in item.nodeid and "browser" in item.fixturenames:
-            item.add_marker(pytest.mark.skip(reason=f"{item.name} {reason}"))
+            item.add_marker(pytest.mark.skip(reason=f"{item.name} needs Chromium"))
 
 
 @pytest.fixture(scope="session")

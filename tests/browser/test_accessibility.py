@@ -40,9 +40,9 @@ def test_pages_have_no_violations(desk, browser, live_server, monkeypatch, way):
 
     page = desk("staff", way)
     selected = list(accessibility.select_pages(accessibility.find_pages(page)))
-    assert len(selected) > 40
-    for url, response in selected:
-        accessibility.open_page(page, f"{live_server.url}{url}", response)
+    assert len(selected) > 30
+    for url in selected:
+        page.goto(f"{live_server.url}{url}")
         found[url] = accessibility.scan(page)
 
     assert {url: violations for url, violations in found.items() if violations} == {}
