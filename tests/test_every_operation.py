@@ -300,6 +300,32 @@ def test_response_in_every_format_is_encoded_in_utf_8(world):
     assert post(world.client, "/api/nowhere.csv").content.decode("utf-8").startswith("Success,")
 
 
+# --- One center -----------------------------------------------------------------------------------
+
+
+def test_other_operations_return_the_center_as_the_search_does(world):
+    def ask(name, **fields):
+        return world.call(name, **fields).json()
+
+    found = ask("Search locations")
+    (center,) = found["Centers"]
+    del center["DistanceFromQuery"]
+
+    assert ask("City centers") == {**found, "Centers": [center]}
+    reservation = ask("Get reservation")["Reservation"]
+    assert reservation["Center"] == center
+    assert reservation["MeetingRoom"] == center["MeetingRooms"][0]
+    updated = ask("Update favorite", IsFavorite=False)["UpdatedCenter"]
+    assert updated.items() >= {"IsFavorite": False, "IsNotFavorite": True}.items()
+    of_the_account = {"IsFavorite": True, "IsNotFavorite": False}
+    assert updated | of_the_account == {name: center[name] for name in updated}
+    # What only a full center has.
+    assert center.keys() - updated.keys() == {
+        *("MeetingRooms", "Landmarks", "Images"),
+        *("ParkingInformation", "IsNewLocation", "IsNewLowPrice"),
+    }
+
+
 # --- Tokens ---------------------------------------------------------------------------------------
 
 

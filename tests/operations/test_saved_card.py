@@ -1,0 +1,170 @@
+"""POST /api/account/update-payment-info and /api/account/remove-payment-info"""
+
+from datetime import UTC, datetime
+
+import pytest
+import time_machine
+
+from payments.gateways.sandbox_models import SandboxCard, SandboxFault
+from payments.models import SavedCard
+from tests.factories_people import SavedCardFactory
+from tests.operations.helpers import refused
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/api/account/update-payment-info"
+CARD = {
+    "FirstName": "Ada",
+    "LastName": "Lovelace",
+    "CompanyName": "Engines Ltd",
+    "CreditCardNumber": "4242 4242-4242 4242",
+    "SecurityCode": "123",
+    "ExpirationDate": "2031-02-10T00:00:00Z",
+    "BillingAddress": {
+        "Street1": "1 Main Street",
+        "City": "Denver",
+        "State": "CO",
+        "PostalCode": "80202",
+        "Country": "US",
+        "Latitude": 39.7,
+        # Sent back as they were shown: made, not stored.
+        "HasStreet2": True,
+        "CityStatePostalCode": "Nowhere",
+    },
+}
+DECLINED, MASTERCARD = "4000000000000002", "5555555555554444"
+
+
+@pytest.fixture(autouse=True)
+def _clock():
+    with time_machine.travel(datetime(2027, 3, 15, 12, 0, tzinfo=UTC)):
+        yield
+
+
+@pytest.fixture
+def save(call):
+    def save(number=CARD["CreditCardNumber"], **fields):
+        return call(PATH, PaymentInfo={**CARD, "CreditCardNumber": number, **fields})
+
+    return save
+
+
+def test_update_payment_info_saves_card_and_returns_visible_part(save, ada):
+    response = save()
+
+    assert response.status_code == 200
+    assert response.json() == {
+        "Success": True,
+        "UpdatedUserInfo": {
+            "Id": ada.pk,
+            "Type": "Account",
+            "FirstName": "Ada",
+            "LastName": "Lovelace",
+            "EmailAddress": "ada@example.com",
+            "SavedPaymentInfo": {
+                "FirstName": "Ada",
+                "LastName": "Lovelace",
+                "CompanyName": "Engines Ltd",
+                "Last4DigitsOfCreditCardNumber": "4242",
+                "BillingAddress": {
+                    "Street1": "1 Main Street",
+                    "City": "Denver",
+                    "State": "CO",
+                    "PostalCode": "80202",
+                    "Country": "US",
+                    "Latitude": 39.7,
+                    "HasStreet2": False,
+                    "CityStatePostalCode": "Denver, CO 80202",
+                },
+                "ExpirationDate": "2031-02-28T00:00:00+00:00",
+                "CardType": "Visa",
+                "HasCVV": True,
+            },
+        },
+    }
+
+
+def test_new_card_replaces_old_card_and_deletes_it_at_the_gateway(save, caplog):
+    others = SavedCardFactory()
+    save()
+    first = SavedCard.objects.exclude(pk=others.pk).get()
+
+    shown = save("378282246310005", SecurityCode=None).json()["UpdatedUserInfo"]["SavedPaymentInfo"]
+
+    assert (shown["CardType"], shown["HasCVV"]) == ("AmericanExpress", False)
+    second = SavedCard.objects.exclude(pk=others.pk).get()
+    assert second.reference != first.reference
+    stored = {each.reference for each in SandboxCard.objects.all()}
+    assert stored == {others.reference, second.reference}
+    # A failure to delete the old card is only logged.
+    SandboxFault.objects.create(operation="forget", kind="error")
+    assert save(MASTERCARD).status_code == 200
+    assert SavedCard.objects.exclude(pk=others.pk).get().last4 == "4444"
+    assert "could not be deleted" in caplog.text
+
+
+def test_declined_card_answers_402_and_old_card_stays(save):
+    save()
+
+    error = refused(save(DECLINED), 402, "CardDeclined")
+
+    assert error["Message"] == "The card was declined. You were not charged."
+    assert SavedCard.objects.get().last4 == "4242"
+
+
+def test_seventh_attempt_after_six_declines_is_refused(save):
+    for _ in range(6):
+        assert save("4000000000009995").status_code == 402
+
+    response = save()
+    assert response.status_code == 429
+    assert 0 < int(response["Retry-After"]) <= 3600
+    assert not SavedCard.objects.exists()
+
+
+def test_valid_and_mistyped_cards_and_an_unreachable_gateway_are_not_counted(save):
+    for _ in range(7):
+        assert save().status_code == 200
+        assert save("4242424242424241").status_code == 400
+    SavedCard.objects.all().delete()
+    SandboxFault.objects.create(operation="store", kind="timeout_before", times=7)
+    for _ in range(7):
+        response = save()
+        assert "Nothing was charged" in refused(response, 503, "ServiceUnavailable")["Message"]
+        assert int(response["Retry-After"]) > 0
+    assert not SavedCard.objects.exists()
+
+    assert save().status_code == 200
+
+
+@pytest.mark.parametrize(
+    "expiry",
+    [
+        "2027-03-01T00:00:00Z",  # the running month has not passed, whatever its day
+        "2027-03-31T23:59:59Z",
+        "2027-03-01",
+        "2027-03-01T00:00:00",  # without an offset: UTC
+        "2027-03-01T00:00:00+02:00",  # still February in UTC, but the client wrote March
+        "2027-03-31T23:00:00-07:00",
+    ],
+)
+def test_expiration_date_may_be_any_time_of_the_month(save, expiry):
+    shown = save(ExpirationDate=expiry).json()["UpdatedUserInfo"]["SavedPaymentInfo"]
+
+    assert shown["ExpirationDate"] == "2027-03-31T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("is_reachable", [True, False])
+def test_remove_payment_info_deletes_card_here_and_at_the_gateway(get, ada, is_reachable, caplog):
+    SavedCardFactory(user=ada)
+    others = SavedCardFactory()
+    if not is_reachable:
+        SandboxFault.objects.create(operation="forget", kind="timeout_before")
+
+    shown = get("/api/account/remove-payment-info")["UpdatedUserInfo"]
+
+    assert (shown["Id"], "SavedPaymentInfo" in shown) == (ada.pk, False)
+    assert SavedCard.objects.get() == others
+    if is_reachable:
+        assert SandboxCard.objects.get().reference == others.reference
+    assert ("could not be deleted" in caplog.text) is not is_reachable
