@@ -3,8 +3,6 @@
 import pytest
 
 from tests.factories_reservations import make_draft
-from tests.http import post
-from tests.operations.checkout.helpers import PATH
 
 
 @pytest.fixture
@@ -14,8 +12,7 @@ def drafted(ada):
 
 
 @pytest.fixture
-def check_out(client, token, drafted):
-    def check_out(**fields):
-        return post(client, PATH, {"Token": token, "ReservationId": drafted.pk, **fields})
-
-    return check_out
+def check_out(call, drafted):
+    return lambda **fields: call(
+        "/api/reservations/checkout", **{"ReservationId": drafted.pk, **fields}
+    )

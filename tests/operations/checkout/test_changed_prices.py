@@ -27,8 +27,8 @@ from tests.factories_reservations import (
     PromoCodeFactory,
     make_draft,
 )
-from tests.http import post
-from tests.operations.checkout.helpers import BAD_CARD, refused
+from tests.operations.checkout.helpers import BAD_CARD
+from tests.operations.helpers import refused
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
@@ -36,13 +36,9 @@ SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture
-def ask(client, token, drafted):
-    """Call an operation for the draft and return the parsed response."""
-
-    def ask(path, **fields):
-        return post(client, path, {"Token": token, **fields}).json()
-
-    return ask
+def ask(call):
+    """Call an operation and return the parsed response."""
+    return lambda path, **fields: call(path, **fields).json()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from accounts.models import AttemptWindow
 from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (
     CARD,
-    DECLINED_NUMBER,
     HOUR,
     NOW,
     START,
@@ -16,11 +15,11 @@ from tests.factories_reservations import (
     make_draft,
 )
 from tests.http import post
+from tests.operations.checkout.helpers import BAD_CARD
 from tests.reservations.rescheduling_helpers import make_room_at_rate
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
-BAD_CARD = {**CARD, "CreditCardNumber": DECLINED_NUMBER}
 MAXIMUM = 3
 
 

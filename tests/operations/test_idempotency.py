@@ -14,10 +14,11 @@ from tests.factories_centers import ServiceFactory
 from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import NOW, make_draft
 from tests.http import post, post_csv
-from tests.operations.create_reservation.helpers import GRACE, NINE_TO_TWELVE, PATH
+from tests.operations.test_create_reservation import GRACE, NINE_TO_TWELVE
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
+PATH = "/api/reservations/create"
 KEY = {"HTTP_IDEMPOTENCY_KEY": "8c5a0e9e-7f5b-4b7c-9d0a-3f1d2b6c4e21"}
 
 
@@ -167,17 +168,6 @@ def test_body_is_recognized_after_the_secret_key_has_changed(client, body, setti
     settings.SECRET_KEY = "another-" * 8
 
     assert post(client, PATH, body, **KEY).content == first.content
-
-
-def test_operation_without_keys_ignores_the_header(client, body, ada):
-    read = {"Token": body["Token"], "Id": make_draft(ada).pk}
-
-    answers = [
-        post(client, "/api/account/reservation", read, HTTP_IDEMPOTENCY_KEY=key)
-        for key in ("", "a")
-    ]
-
-    assert [each.status_code for each in answers] == [200, 200]
 
 
 def test_secret_response_is_never_saved():

@@ -1,0 +1,284 @@
+"""POST /api/reservations/create: the draft, what it holds, and what is refused"""
+
+import pytest
+
+from centers.models import MeetingRoom, Rate
+from reservations.models import Reservation
+from reservations.models.status import Status
+from tests.factories_centers import ClosureFactory, ServiceFactory
+from tests.factories_people import UserFactory
+from tests.factories_reservations import HOUR, MINUTE, NOW, START, AllowanceFactory, make_draft
+from tests.operations.helpers import refused
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+NINE_TO_TWELVE = {"StartDate": "2027-03-03T09:00:00", "EndDate": "2027-03-03T12:00:00"}
+GRACE = {"Name": "Grace", "EmailAddress": "grace@example.com", "CompanyName": "Navy"}
+
+
+@pytest.fixture
+def ada():
+    return UserFactory(email="ada@example.com", company_name="Engines Ltd")
+
+
+@pytest.fixture
+def create(call, room):
+    return lambda **fields: call(
+        "/api/reservations/create", **{"MeetingRoomId": room.pk, **NINE_TO_TWELVE, **fields}
+    )
+
+
+@pytest.fixture
+def created(create):
+    def created(**fields):
+        response = create(**fields)
+        assert response.status_code == 200, response.content
+        return response.json()["Reservation"]
+
+    return created
+
+
+def test_create_returns_the_whole_draft(create, read, ada, room):
+    coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
+
+    response = create(ServiceOptions=[{"ServiceId": coffee.pk, "Quantity": 2}], Attendees=[GRACE])
+
+    assert response.status_code == 200
+    reservation = Reservation.objects.get()
+    assert response.json() == {"Success": True, "Reservation": read(reservation)}
+    shown = response.json()["Reservation"]
+    creator, grace = reservation.attendees.order_by("pk")
+    # The other fields are those of the room and the center (see test_search.py).
+    assert {
+        **shown,
+        "Center": shown["Center"]["Id"],
+        "MeetingRoom": shown["MeetingRoom"]["Id"],
+    } == {
+        "Id": reservation.pk,
+        "Start": "2027-03-03T09:00:00-07:00",
+        "End": "2027-03-03T12:00:00-07:00",
+        "Center": room.center_id,
+        "MeetingRoom": room.pk,
+        "Services": [
+            {
+                "ServiceId": coffee.pk,
+                "ServiceName": "Coffee",
+                "Selected": True,
+                "NeedsDuration": False,
+                "NeedsQuantity": True,
+                "Quantity": 2,
+            }
+        ],
+        "Attendees": [
+            {
+                "Id": creator.pk,
+                "Name": "Ada Lovelace",
+                "EmailAddress": "ada@example.com",
+                "CompanyName": "Engines Ltd",
+                "IsCreator": True,
+            },
+            {"Id": grace.pk, **GRACE, "IsCreator": False},
+        ],
+        "TotalCost": 105,
+        "LineItems": [
+            {
+                "Amount": "$75.00",
+                "Description": "Boardroom, 3 hours",
+                "Total": 75,
+                "Type": "Room",
+                "Rate": "$25.00/hour",
+            },
+            {
+                "Amount": "$30.00",
+                "Description": "Coffee, 2 pieces",
+                "Total": 30,
+                "Type": "Service",
+                "Rate": "$15.00 flat",
+                "ServiceId": coffee.pk,
+            },
+        ],
+        "NumberOfAttendees": 2,
+        "Allowances": [],
+        "CanApplyAllowances": False,
+        "UsableAllowances": [],
+        "RoomCost": 75,
+        "Status": "New",
+    }
+    assert (reservation.user, reservation.created_by) == (ada, None)
+    assert reservation.currency == "USD"
+    assert (reservation.holds_slot, reservation.hold_until) == (True, NOW + 15 * MINUTE)
+
+
+def test_created_draft_costs_the_same_as_reservation_cost(get, created, room):
+    Rate.objects.filter(pk=room.rate_id).update(setup_fee="12.34")
+    room.center.tax_rate = "8.81"
+    room.center.save()
+    options = [{"ServiceId": ServiceFactory(center=room.center).pk}]
+    body = {"MeetingRoomId": room.pk, **NINE_TO_TWELVE, "ServiceOptions": options}
+    said = get("/api/reservations/cost", **body)["Total"]
+    assert created(ServiceOptions=options)["TotalCost"] == said
+
+
+def test_create_applies_automatic_allowances(created, ada):
+    AllowanceFactory(user=ada, hours=2)
+    shown = created()
+    assert [each["NumberOfHours"] for each in shown["Allowances"]] == [2]
+    assert shown["TotalCost"] == 25
+
+
+def test_times_with_offset_are_independent_of_the_center(created):
+    shown = created(StartDate="2027-03-03T17:00:00+01:00", EndDate="2027-03-03T12:00:00-05:00")
+    assert (shown["Start"], shown["End"]) == (
+        *("2027-03-03T09:00:00-07:00", "2027-03-03T10:00:00-07:00"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        ([], [("Ada Lovelace", True)]),
+        # The caller is the first, unless an address in any case is the caller's.
+        ([GRACE], [("Ada Lovelace", True), ("Grace", False)]),
+        (
+            [GRACE, {"Name": "A. L.", "EmailAddress": "ADA@example.com"}],
+            [("Grace", False), ("A. L.", True)],
+        ),
+        # Who is the creator cannot be chosen.
+        (
+            [{**GRACE, "Id": 7, "IsCreator": True}, {"Name": "Joan", "IsCreator": True}],
+            [("Ada Lovelace", True), ("Grace", False), ("Joan", False)],
+        ),
+    ],
+)
+def test_caller_is_an_attendee_and_the_creator(created, sent, shown):
+    reservation = created(Attendees=sent)
+    assert [(each["Name"], each["IsCreator"]) for each in reservation["Attendees"]] == shown
+    assert reservation["NumberOfAttendees"] == len(shown)
+    assert created(Attendees=sent, NumberOfAttendees=8)["NumberOfAttendees"] == 8
+
+
+# --- Holds ----------------------------------------------------------------------------------------
+
+
+def test_expired_hold_is_released_for_a_new_draft(created, room):
+    old = make_draft(room=room, now=NOW - 15 * MINUTE)
+    created()
+    old.refresh_from_db()
+    assert (old.status, old.holds_slot) == (Status.NEW, False)
+
+
+def test_new_draft_takes_over_the_hold_of_an_own_draft(created, ada, room):
+    apart = make_draft(ada, room, start=START + 5 * HOUR, hours=1)
+    earlier = make_draft(ada, room, start=START - HOUR, hours=2)
+    shown = created()
+    for row in (apart, earlier):
+        row.refresh_from_db()
+        assert row.status == Status.NEW
+    assert (earlier.holds_slot, apart.holds_slot) == (False, True)
+    assert Reservation.objects.get(pk=shown["Id"]).holds_slot
+
+
+def test_draft_above_the_limit_releases_the_oldest_hold(created, ada, room, settings):
+    settings.HELD_DRAFTS_MAX = 2
+    made_by_staff = make_draft(
+        ada, room, start=START + 24 * HOUR, created_by=UserFactory(is_staff=True)
+    )
+    oldest = make_draft(ada, room, start=START + 48 * HOUR)
+    older = make_draft(ada, room, start=START + 72 * HOUR, now=NOW + MINUTE)
+
+    created()
+
+    for reservation in (made_by_staff, oldest, older):
+        reservation.refresh_from_db()
+    assert [made_by_staff.holds_slot, oldest.holds_slot, older.holds_slot] == [True, False, True]
+    assert oldest.status == Status.NEW
+
+
+def test_draft_is_not_held_beyond_its_start(created, time_machine):
+    time_machine.move_to(START - 5 * MINUTE, tick=False)
+
+    created()
+
+    assert Reservation.objects.get().hold_until == START
+
+
+# --- Refused, and nothing is created --------------------------------------------------------------
+
+
+def get_refusal(response):
+    return refused(response, 409, "SlotUnavailable")["Message"]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "message"),
+    [
+        ("2027-03-01T08:00", "2027-03-01T09:00", "That time has passed."),
+        ("2028-03-01T09:00", "2028-03-01T10:00", "The room can be booked at most 365 days ahead."),
+        ("2027-03-03T09:05", "2027-03-03T10:00", "Bookings begin and end on a 15-minute step."),
+        (
+            "2027-03-03T09:00",
+            "2027-03-03T09:15",
+            "The shortest booking of this room is 30 minutes.",
+        ),
+        ("2027-03-03T17:00", "2027-03-03T19:00", "The center is closed at that time."),
+    ],
+)
+def test_unbookable_time_is_refused_with_the_reason(create, start, end, message):
+    assert get_refusal(create(StartDate=start, EndDate=end)) == message
+    assert not Reservation.objects.exists()
+
+
+def test_unavailable_room_is_refused(create, room):
+    make_draft(room=room)
+    assert get_refusal(create()) == "The room is already taken at that time."
+    ClosureFactory(center=room.center, starts_at=START, ends_at=START + HOUR)
+    assert get_refusal(create()) == "The room is closed at that time."
+    MeetingRoom.objects.filter(pk=room.pk).update(is_blocked=True)
+    assert get_refusal(create()) == "The room cannot be booked at the moment."
+    assert Reservation.objects.count() == 1
+
+
+def test_longest_booking_is_named_in_whole_days_or_else_in_hours(create, room):
+    room.center.is_after_hours_support_enabled = True
+    room.center.save()
+    times = {"StartDate": "2027-03-03T09:00", "EndDate": "2027-03-31T09:00"}
+    for minutes, length in (
+        *((None, "14 days"), (1440, "1 day"), (2880, "2 days"), (60, "1 hour")),
+        *((90, "1.5 hours"), (1500, "25 hours"), (2160, "36 hours")),
+    ):
+        MeetingRoom.objects.filter(pk=room.pk).update(maximum_minutes=minutes)
+        assert get_refusal(create(**times)) == f"The longest booking of this room is {length}."
+
+
+def test_drafts_above_the_hourly_limit_are_refused(create, ada, room, settings, time_machine):
+    settings.CREATES_PER_HOUR = 2
+    make_draft(ada, room, start=START + 48 * HOUR, created_by=UserFactory(is_staff=True))
+    refused(create(MeetingRoomId=2**31 - 1), 404, "NotFound")
+    for _ in range(2):
+        assert create().status_code == 200
+
+    time_machine.move_to(NOW + 40 * MINUTE, tick=False)
+    response = create()
+
+    assert refused(response, 429, "TooManyRequests")["Message"] == (
+        "Too many attempts. Please wait a little and try again."
+    )
+    assert response["Retry-After"] == "1200"
+    time_machine.move_to(NOW + HOUR, tick=False)
+    assert create().status_code == 200
+
+
+def test_hourly_limit_is_sixty_by_default_and_zero_allows_any_number(create, settings):
+    for _ in range(60):
+        assert create().status_code == 200
+    assert create().status_code == 429
+    settings.CREATES_PER_HOUR = 0
+    assert create().status_code == 200
+
+
+def test_refused_draft_keeps_the_hold_of_an_earlier_one(create, ada, room):
+    earlier = make_draft(ada, room, hours=1)
+    make_draft(room=room, start=START + 2 * HOUR, hours=1)
+    get_refusal(create())
+    earlier.refresh_from_db()
+    assert earlier.holds_slot
