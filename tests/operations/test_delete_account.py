@@ -43,7 +43,7 @@ from tests.factories_reservations import (
     make_draft,
     make_room,
 )
-from tests.http import jsonp, post, post_csv, table
+from tests.http import post
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
@@ -88,17 +88,6 @@ def test_delete_erases_the_account_and_signs_out_all_devices(client, ada, token)
     entry = AuditEntry.objects.get(note="The account was erased.")
     assert (entry.actor, entry.object_name) == (erased, f"customer {ada.pk}")
     assert entry.changes == {}
-
-
-def test_delete_answers_csv_and_jsonp(client, ada, token):
-    wrong = client.post(
-        f"{PATH}.json?callback=f",
-        data={"Token": token, "Password": "wrong"},
-        content_type="application/json",
-    )
-    assert jsonp(wrong, "f")["Error"]["Details"] == "Password: This is not your current password."
-    response = post_csv(client, f"{PATH}.csv", {"Token": token, "Password": PASSWORD})
-    assert table(response) == [["Success"], ["true"]]
 
 
 def test_wrong_password_counts_as_a_failed_sign_in(client, ada, token):

@@ -4,8 +4,6 @@ import json
 from datetime import timedelta
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from accounts.models import ApiToken, OutboxMessage, OutboxState
 from accounts.models.outbox_message import EXPORT_KIND, SECRET_KINDS
@@ -18,7 +16,7 @@ from roombook.imports.resources import IMPORT_NOTE
 from tests.erasure_traces import PERSONAL_VALUES, PICTURE, make_leaving_account
 from tests.factories_people import PASSWORD, UserFactory, issue_token
 from tests.factories_reservations import NOW, ReservationFactory
-from tests.http import jsonp, post, post_csv, table
+from tests.http import post
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
@@ -190,13 +188,6 @@ def test_export_after_a_change_of_address_does_not_say_whether_the_address_is_ta
     ]
 
 
-def test_export_answers_csv_and_jsonp(client, ada, token):
-    rows = table(post_csv(client, f"{PATH}.csv", {"Token": token}))
-    assert dict(zip(*rows, strict=True))["Export.Account.EmailAddress"] == ada.email
-    response = post(client, f"{PATH}.json?callback=f", {"Token": token})
-    assert jsonp(response, "f")["Export"]["Account"]["Id"] == ada.pk
-
-
 def test_large_export_is_sent_as_a_link_to_the_same_document(
     client, ada, token, monkeypatch, settings
 ):
@@ -267,17 +258,3 @@ def test_exports_and_downloads_are_limited(client, ada, token):
     response = client.get(link)
     assert (response.status_code, response["Retry-After"]) == (429, "3600")
     assert post(client, PATH, {"Token": issue_token(UserFactory())}).status_code == 200
-
-
-def test_statements_do_not_grow_with_the_account(client, ada, token):
-    def count():
-        with CaptureQueriesContext(connection) as captured:
-            account_export.build_export(ada)
-        return len(captured)
-
-    ReservationFactory(user=ada, status="Expired")
-    few = count()
-    for hours in range(1, 20):
-        ReservationFactory(user=ada, start=NOW + timedelta(hours=10 * hours), status="Expired")
-    assert count() == few
-    assert PASSWORD not in json.dumps(account_export.build_export(ada))

@@ -10,9 +10,8 @@ from payments.models import Payment
 from reservations.booking.cancellation import cancel
 from reservations.models import Receipt
 from roombook.personal_data import erase_expired_data
-from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import NOW, make_booking, make_draft
-from tests.http import jsonp, post, post_csv, table
+from tests.operations.helpers import refused
 from tests.reservations.receipts.helpers import make_seller, make_taxed_booking, read_pdf
 
 pytestmark = pytest.mark.django_db
@@ -32,20 +31,15 @@ def booking(ada):
     return make_taxed_booking(user=ada)
 
 
-def call(client, token, booking, suffix=""):
-    return post(client, PATH + suffix, {"Token": token, "ReservationId": booking.pk})
+@pytest.fixture
+def get_receipts(get, booking):
+    return lambda: get(PATH, ReservationId=booking.pk)["Receipts"]
 
 
-def get_receipts(client, token, booking):
-    response = call(client, token, booking)
-    assert response.status_code == 200, response.content
-    return response.json()["Receipts"]
-
-
-def test_receipt_is_issued_once_and_its_address_needs_no_token(client, token, booking, settings):
+def test_receipt_is_issued_once_and_its_address_needs_no_token(client, get_receipts, settings):
     settings.PUBLIC_URL = "https://rooms.example.com"
-    [receipt] = get_receipts(client, token, booking)
-    [again] = get_receipts(client, token, booking)
+    [receipt] = get_receipts()
+    [again] = get_receipts()
 
     url = receipt.pop("Url")
     assert again == {**receipt, "Url": url}
@@ -68,40 +62,27 @@ def test_receipt_is_issued_once_and_its_address_needs_no_token(client, token, bo
     assert client.post(url).status_code == 405
 
 
-def test_receipts_answer_csv_and_jsonp(client, token, booking):
-    head, row = table(
-        post_csv(client, PATH + ".csv", {"Token": token, "ReservationId": booking.pk})
-    )
-    assert dict(zip(head, row, strict=True))["Receipts.Number"] == "2027-000001"
-    assert jsonp(call(client, token, booking, "?callback=go"), "go")["Receipts"]
-
-
-def test_refund_adds_a_credit_note(client, token, booking):
-    get_receipts(client, token, booking)
+def test_refund_adds_a_credit_note(client, get_receipts, booking):
+    get_receipts()
     cancel(booking.pk, now=NOW)
 
-    _, note = get_receipts(client, token, booking)
+    _, note = get_receipts()
 
     assert (note["Number"], note["Type"], note["Total"]) == ("CN-2027-000001", "CreditNote", 82.5)
     assert "Takes back a part of: 2027-000001" in read_pdf(client.get(note["Url"]).content)
 
 
-def test_receipt_of_others_and_without_payment_is_refused(client, token, booking, ada):
-    stranger = issue_token(UserFactory())
-    assert call(client, stranger, booking).status_code == 404
-    draft = make_draft(ada)
-    response = call(client, token, draft)
-    assert (response.status_code, response.json()["Error"]["Summary"]) == (
-        *(409, "ReceiptNotAvailable"),
-    )
+def test_receipt_without_payment_is_refused(call, ada):
+    make_seller()
     free = make_booking(ada)
     Payment.objects.filter(reservation=free).update(captured_at=None, state="voided")
-    assert call(client, token, free).status_code == 409
+    for row in (make_draft(ada), free):
+        refused(call(PATH, ReservationId=row.pk), 409, "ReceiptNotAvailable")
     assert not Receipt.objects.exists()
 
 
-def test_address_ends_after_15_minutes_and_with_the_account(client, token, booking, clock):
-    [receipt] = get_receipts(client, token, booking)
+def test_address_ends_after_15_minutes_and_with_the_account(client, get_receipts, booking, clock):
+    [receipt] = get_receipts()
     path = receipt["Url"]
     for forged in (
         path.replace(".pdf", "x.pdf"),
@@ -114,26 +95,26 @@ def test_address_ends_after_15_minutes_and_with_the_account(client, token, booki
     clock.shift(dt.timedelta(seconds=2))
     assert client.get(path).status_code == 404
 
-    [receipt] = get_receipts(client, token, booking)
+    [receipt] = get_receipts()
     booking.user.is_active = False
     booking.user.save()
     assert client.get(receipt["Url"]).status_code == 404
 
 
-def test_lists_and_files_of_an_account_are_limited(client, token, booking):
-    [receipt] = get_receipts(client, token, booking)
+def test_lists_and_files_of_an_account_are_limited(client, call, get_receipts, booking):
+    [receipt] = get_receipts()
     for _ in range(RECEIPT.maximum - 1):
         RECEIPT.attempt(booking.user_id, now=NOW)
 
-    answers = client.get(receipt["Url"]), call(client, token, booking)
+    answers = client.get(receipt["Url"]), call(PATH, ReservationId=booking.pk)
 
     assert [each.status_code for each in answers] == [429, 429]
     assert all("Retry-After" in each.headers for each in answers)
 
 
-def test_receipt_is_emptied_after_the_years_of_bookkeeping(client, token, booking, clock, settings):
+def test_receipt_is_emptied_after_the_years_of_bookkeeping(client, get_receipts, booking, settings):
     settings.BOOKS_YEARS = 10
-    [receipt] = get_receipts(client, token, booking)
+    [receipt] = get_receipts()
     erase_expired_data(now=NOW + dt.timedelta(days=3659))
     assert Receipt.objects.get().content
     counts, failed = erase_expired_data(now=NOW + dt.timedelta(days=3661))

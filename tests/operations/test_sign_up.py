@@ -97,24 +97,6 @@ def test_sign_up_is_not_found_while_it_is_closed(client, settings):
     assert not OutboxMessage.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("fields", "details"),
-    [
-        ({"EmailAddress": "grace"}, "EmailAddress: Enter a valid email address."),
-        ({"EmailAddress": "g@x.example\nBcc: e@x.example"}, "EmailAddress: Enter a valid"),
-        ({"EmailAddress": "İ" * 254}, "EmailAddress: "),
-        ({"FirstName": " "}, "FirstName: Must not be empty."),
-        ({"LastName": "4242 4242 4242 4242"}, "LastName: This looks like a card number"),
-        ({"Password": "hopper-1"}, "Password: The password is too similar to the last name."),
-        ({"Password": "1234"}, "Password: This password is too short."),
-    ],
-)
-def test_invalid_sign_up_names_field_and_sends_nothing(client, fields, details):
-    assert get_details(sign_up(client, **fields)).startswith(details)
-    assert not OutboxMessage.objects.exists()
-    assert not EmailCode.objects.exists()
-
-
 def test_sign_up_with_known_address_mails_its_owner_instead(client):
     ada = UserFactory(email="ada@example.com")
 

@@ -1,0 +1,494 @@
+"""Saving a card without its number: create-payment-setup, complete-payment-setup, and the sandbox's
+page that plays a gateway's card form (B21.1, B21.2)
+"""
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+import time_machine
+from django.test import Client
+
+from accounts.models import AttemptWindow
+from payments import setups
+from payments.gateways.sandbox_models import FaultKind, SandboxCard, SandboxFault, SandboxSetup
+from payments.gateways.sandbox_setups import confirm_setup, refuse_setup
+from payments.models import PaymentSetup, SavedCard
+from roombook.models import SavedResponse
+from tests.concurrency import run_concurrently
+from tests.factories_people import SavedCardFactory, UserFactory, issue_token
+from tests.factories_reservations import CARD
+from tests.http import post, post_csv
+from tests.payments.gateway_helpers import card
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2027, 3, 15, 12, 0, tzinfo=UTC)
+CREATE = "/api/account/create-payment-setup"
+COMPLETE = "/api/account/complete-payment-setup"
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel(NOW, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def create(client, token):
+    """Create a setup and return its fields."""
+
+    def create(**fields):
+        response = post(client, CREATE, {"Token": token, **fields})
+        assert response.status_code == 200, response.content
+        return response.json()["PaymentSetup"]
+
+    return create
+
+
+@pytest.fixture
+def complete(token):
+    def complete(setup, *, as_token=token):
+        body = {"Token": as_token, "PaymentSetupId": setup["Id"]}
+        # Its own client, so that threads can share the fixture.
+        return post(Client(), COMPLETE, body)
+
+    return complete
+
+
+@pytest.fixture
+def enter():
+    """Enter a test card for a setup, as its customer does at the gateway."""
+
+    def enter(setup, number="4242424242424242"):
+        return confirm_setup(setup["ClientSecret"], card(number))
+
+    return enter
+
+
+# --- Create payment setup -------------------------------------------------------------------------
+
+
+def test_setup_has_what_the_app_needs_to_collect_a_card(client, ada, token):
+    body = {"Token": token, "ReturnUrl": "https://app.example.com/cards?done=1"}
+    response = post(client, CREATE, body)
+
+    assert response.status_code == 200
+    secret = SandboxSetup.objects.get().secret
+    assert response.json() == {
+        "Success": True,
+        "PaymentSetup": {
+            "Id": str(PaymentSetup.objects.get().key),
+            "Gateway": "sandbox",
+            "PublishableKey": "pk_sandbox",
+            "ClientSecret": secret,
+            "CustomerId": f"customer_{ada.pk}",
+            "Url": f"http://testserver/sandbox/setups/{secret}",
+            "ExpiresAt": "2027-03-15T13:00:00+00:00",
+        },
+    }
+    # Our own table has no secret.
+    assert secret not in str(PaymentSetup.objects.values())
+    assert "Content-Encoding" not in response.headers
+
+
+def test_page_of_the_service_is_at_the_end_if_there_is_no_other(client, create, settings):
+    settings.PAYMENT_RETURN_URLS = ["roombook-test"]
+    silent, app = create(), create(ReturnUrl="roombook-test://cards?a=1&b=2")
+    links = []
+
+    for setup, row in zip((silent, app), SandboxSetup.objects.order_by("pk"), strict=True):
+        # Gateways lead to pages only.
+        assert row.return_url == f"http://testserver/payments/return/{setup['Id']}"
+        links.append(client.get(row.return_url).content.decode())
+
+    assert "You can close this page and go back to the app." in links[0]
+    assert '<a href="roombook-test://cards?a=1&amp;b=2">Go back to the app</a>' in links[1]
+    page = client.get("/payments/return")
+    assert "refresh" not in page.content.decode()
+    # Stripe adds a secret to its address.
+    assert (page["Referrer-Policy"], "no-store" in page["Cache-Control"]) == ("no-referrer", True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://app.example.com", "https://app.example.com:8443/a/b?c=d&e=%20#f"),
+        *("HTTPS://app.example.com/", "roombook-test://cards/done"),
+    ],
+)
+def test_return_url_of_a_page_or_a_known_app_is_accepted(create, settings, url):
+    settings.PAYMENT_RETURN_URLS = ["roombook-test"]
+
+    create(ReturnUrl=url)
+
+    assert PaymentSetup.objects.get().return_url == url
+
+
+def test_other_return_url_is_refused(client, token, settings):
+    settings.PAYMENT_RETURN_URLS = ["roombook-test"]
+
+    for url in (
+        *("http://app.example.com/", "//app.example.com/", "/payments/return"),
+        *("javascript:alert(1)", "JavaScript://app.example.com/%0aalert(1)"),
+        *("data:text/html,hello", "otherapp://cards", "https:app.example.com"),
+        *("https:///app.example.com", "https://", "https://ada:secret@app.example.com/"),
+        *("https://app.example.com@evil.example/", "https://app.example.com\\@evil.example/"),
+        *("https:\\\\evil.example", "https://app.exa\tmple.com/", "https://app.example.com/a b"),
+        *('https://app.example.com/"><script>', "https://app.example.com:port/"),
+        *("https://app.example.com:99999/", "https://[::1/", "https://ex\u00e4mple.com/"),
+    ):
+        response = post(client, CREATE, {"Token": token, "ReturnUrl": url})
+        assert response.status_code == 400, url
+        assert response.json()["Error"]["Details"].startswith("ReturnUrl: Must begin with https://")
+    assert not PaymentSetup.objects.exists()
+
+
+def test_repeated_request_with_its_key_gives_the_same_setup(client, token):
+    key = {"HTTP_IDEMPOTENCY_KEY": "a-new-phone"}
+    body = {"Token": token, "ReturnUrl": "https://app.example.com/"}
+
+    first = post(client, CREATE, body, **key)
+    again = post(client, CREATE, body, **key)
+    as_csv = post_csv(client, CREATE, body, **key)
+    other = post(client, CREATE, {"Token": token}, **key)
+    another = post(client, CREATE, body)
+
+    assert first.content == again.content == as_csv.content
+    assert other.status_code == 409
+    assert another.json()["PaymentSetup"]["Id"] != first.json()["PaymentSetup"]["Id"]
+    # No secret is saved with the key.
+    secret = first.json()["PaymentSetup"]["ClientSecret"]
+    assert [row.content for row in SavedResponse.objects.all() if secret in row.content] == []
+
+
+def test_key_is_free_again_after_a_failure(client, token):
+    key = {"HTTP_IDEMPOTENCY_KEY": "a-new-phone"}
+    SandboxFault.objects.create(operation="create_setup", kind="timeout_after", times=1)
+
+    failed = post(client, CREATE, {"Token": token}, **key)
+
+    assert failed.status_code == 503
+    assert post(client, CREATE, {"Token": token, "ReturnUrl": ""}, **key).status_code == 200
+
+
+def test_too_many_setups_are_refused_for_the_rest_of_the_hour(client, token, create, clock):
+    for _ in range(30):
+        create()
+
+    refused = post(client, CREATE, {"Token": token})
+
+    assert (refused.status_code, refused["Retry-After"]) == (429, "3600")
+    clock.move_to(NOW + timedelta(hours=1))
+    create()
+
+
+# --- Complete payment setup -----------------------------------------------------------------------
+
+
+def test_entered_card_replaces_the_saved_one(ada, create, enter, complete):
+    former = SavedCardFactory(user=ada)
+    setup = create()
+    enter(setup, "5555555555554444")
+
+    response = complete(setup)
+
+    assert response.json() == {
+        "Success": True,
+        "SavedPaymentInfo": {
+            "FirstName": "Ada",
+            "LastName": "Lovelace",
+            "Last4DigitsOfCreditCardNumber": "4444",
+            "BillingAddress": {"HasStreet2": False},
+            "ExpirationDate": "2031-01-31T00:00:00+00:00",
+            "CardType": "MasterCard",
+            "HasCVV": True,
+        },
+    }
+    saved = SavedCard.objects.get()
+    assert saved.saved_by_setup
+    assert not SandboxCard.objects.filter(reference=former.reference).exists()
+    # Repeating it changes nothing, also after another card was saved.
+    assert complete(setup).content == response.content
+    SavedCard.objects.all().delete()
+    SavedCardFactory(user=ada, last4="0077")
+    again = complete(setup).json()["SavedPaymentInfo"]
+    assert again["Last4DigitsOfCreditCardNumber"] == "0077"
+    SavedCard.objects.all().delete()
+    assert complete(setup).json() == {"Success": True}
+
+
+def test_setup_without_a_card_is_not_complete(create, complete):
+    response = complete(create())
+
+    assert response.status_code == 409
+    assert response.json()["Error"]["Summary"] == "PaymentSetupNotComplete"
+
+
+def test_setup_of_somebody_else_is_not_found(client, create, enter, complete):
+    setup = create()
+    enter(setup)
+    thief = issue_token(UserFactory())
+
+    for id_ in (setup["Id"], setup["ClientSecret"], str(uuid4()), "1", "x" * 100, "\u0663"):
+        answers = [complete({"Id": id_}, as_token=thief)]
+        assert [each.status_code for each in answers] == [404]
+
+    assert not SavedCard.objects.exists()
+    assert complete(setup).status_code == 200
+
+
+def test_revoked_token_completes_nothing(client, token, create, enter, complete):
+    setup = create()
+    enter(setup)
+    post(client, "/api/sign-out", {"Token": token})
+
+    assert complete(setup).status_code == 401
+    assert not SavedCard.objects.exists()
+
+
+def test_refused_card_is_declined_until_another_is_entered(create, enter, complete):
+    setup = create()
+    enter(setup, "4000000000009995")
+
+    for _ in range(2):
+        declined = complete(setup)
+        assert declined.status_code == 402
+        assert "insufficient funds" in declined.json()["Error"]["Message"]
+
+    # The same refusal counts once towards the limit of declined cards.
+    assert AttemptWindow.objects.get(scope="card-declined").count == 1
+    refuse_setup(setup["ClientSecret"])
+    assert "not confirmed" in complete(setup).json()["Error"]["Message"]
+    enter(setup)
+    assert complete(setup).status_code == 200
+
+
+def test_repeated_refusals_end_the_setup_and_refuse_new_ones(
+    client, token, create, enter, complete
+):
+    waiting = create()
+    for _ in range(6):
+        setup = create()
+        enter(setup, "4000000000000002")
+        assert complete(setup).status_code == 402
+    assert post(client, CREATE, {"Token": token}).status_code == 429
+
+    enter(waiting, "4000000000000002")
+    assert complete(waiting).status_code == 402
+    # No further card can be tried with it.
+    assert enter(waiting).state == "expired"
+
+
+def test_expired_setup_is_ended_at_the_gateway(create, enter, complete, clock):
+    setup = create()
+    clock.move_to(NOW + timedelta(hours=1))
+
+    response = complete(setup)
+
+    assert response.status_code == 402
+    assert response.json()["Error"]["Message"].startswith("The time to enter the card is over.")
+    assert enter(setup).state == "expired"
+    assert complete(setup).content == response.content
+
+
+def test_card_that_was_entered_in_time_is_saved_late(create, enter, complete, clock):
+    setup = create()
+    enter(setup)
+    clock.move_to(NOW + timedelta(hours=3))
+
+    assert complete(setup).status_code == 200
+
+
+@pytest.mark.parametrize("operation", ["find_setup", "cancel_setup"])
+@pytest.mark.parametrize("kind", ["timeout_before", "timeout_after"])
+def test_unreachable_gateway_is_503_and_repeating_saves_the_card(
+    create, enter, complete, operation, kind
+):
+    setup = create()
+    enter(setup)
+    SandboxFault.objects.create(operation=operation, kind=kind, times=1)
+
+    assert complete(setup).status_code == 503
+    assert complete(setup).status_code == 200
+    assert SavedCard.objects.get().reference == SandboxCard.objects.get().reference
+
+
+def test_card_of_a_disabled_account_is_deleted(ada, create, enter):
+    setup = create()
+    enter(setup)
+    ada.is_active = False
+    ada.save()
+
+    setups.resolve_setup(PaymentSetup.objects.get(), now=NOW)
+
+    assert not SavedCard.objects.exists()
+    assert not SandboxCard.objects.exists()
+    assert PaymentSetup.objects.get().state == "failed"
+
+
+def test_customer_without_a_name_and_card_number_as_name_are_replaced(ada):
+    gateway_card = setups.GatewayCard(
+        reference="card_1",
+        brand=None,
+        last4="4242",
+        exp_year=2031,
+        exp_month=1,
+        name="4242 4242 4242 4242",
+        billing_address={"street1": "5555555555554444", "city": "Denver"},
+    )
+
+    saved = setups.build_saved_card(ada, "sandbox", gateway_card, now=NOW)
+
+    assert (saved.first_name, saved.last_name) == ("Ada", "Lovelace")
+    assert (saved.street1, saved.city) == ("", "Denver")
+
+
+# --- The page of the sandbox ----------------------------------------------------------------------
+
+
+RETURN_URL = "https://app.example.com/cards"
+ENTERED = {"action": "confirm", "number": "4242 4242 4242 4242", "expiry": "12/35", "code": "123"}
+
+
+@pytest.fixture
+def setup(create):
+    return create(ReturnUrl=RETURN_URL)
+
+
+@pytest.fixture
+def page():
+    """A browser that checks forms for forgery and has no cookie."""
+    return Client(enforce_csrf_checks=True)
+
+
+def test_confirmed_card_is_saved_and_the_page_returns_to_the_app(setup, page, complete):
+    response = page.post(setup["Url"], ENTERED)
+
+    assert (response.status_code, response["Location"]) == (302, setup["Url"][17:])
+    ended = page.get(setup["Url"]).content.decode()
+    assert f'<meta http-equiv="refresh" content="0; url={RETURN_URL}">' in ended
+    assert complete(setup).json()["SavedPaymentInfo"]["Last4DigitsOfCreditCardNumber"] == "4242"
+    # A second card is not taken.
+    page.post(setup["Url"], {**ENTERED, "number": "5555555555554444"})
+    assert SandboxCard.objects.get().last4 == "4242"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("number", "4242424242424241", "This is not a valid card number."),
+        ("number", "4111111111111111", "This is a sandbox: it takes only test cards"),
+        ("number", "", "This field is required."),
+        ("expiry", "13/35", "Enter a month and a year"),
+        ("expiry", "02/27", "This card has expired."),
+        ("code", "12", "The security code has 3 digits."),
+    ],
+)
+def test_invalid_card_is_refused_and_not_shown(setup, page, field, value, message):
+    response = page.post(setup["Url"], {**ENTERED, field: value})
+
+    html = response.content.decode()
+    assert message in html
+    assert "<title>Error: Save a card</title>" in html
+    # The page names one test card itself, as an example.
+    assert "4111" not in html
+    assert "4242424242424241" not in html
+    assert 'value="123"' not in html
+    assert not SandboxCard.objects.exists()
+
+
+def test_refusal_is_shown_and_another_card_can_be_entered(setup, page, complete):
+    assert page.post(setup["Url"], {"action": "refuse"}).status_code == 302
+    html = page.get(setup["Url"]).content.decode()
+    assert "The card was not confirmed at its bank." in html
+    assert f'<a href="{RETURN_URL}">Close</a>' in html
+    assert complete(setup).status_code == 402
+
+    page.post(setup["Url"], {**ENTERED, "number": "4000000000000002"})
+    assert "The card was declined." in page.get(setup["Url"]).content.decode()
+
+    page.post(setup["Url"], ENTERED)
+    assert complete(setup).status_code == 200
+
+
+def test_page_of_an_expired_setup_takes_no_card(setup, page, clock):
+    clock.move_to(NOW + timedelta(hours=1))
+
+    response = page.post(setup["Url"], ENTERED)
+
+    assert "Too late" in response.content.decode()
+    assert not SandboxCard.objects.exists()
+
+
+def test_page_with_another_gateway_or_secret_is_not_found(setup, page, settings):
+    # Neither the Id nor a part of the secret opens it.
+    for secret in (setup["Id"], setup["ClientSecret"][:-1], "x"):
+        assert page.get(f"/sandbox/setups/{secret}").status_code == 404
+
+    settings.PAYMENT_GATEWAY = "stripe"
+
+    assert page.get(setup["Url"]).status_code == 404
+    assert page.post(setup["Url"], ENTERED).status_code == 404
+    assert PaymentSetup.objects.get().state == "open"
+
+
+def test_secret_of_the_page_is_not_logged_cached_or_sent_on(setup, page, caplog):
+    with caplog.at_level("DEBUG"):
+        response = page.get(setup["Url"], headers={"accept-encoding": "gzip"})
+
+    assert response["Referrer-Policy"] == "no-referrer"
+    assert "no-store" in response["Cache-Control"]
+    assert "Content-Encoding" not in response.headers
+    assert "script-src 'self'" in response["Content-Security-Policy"]
+    assert not response.cookies
+    assert setup["ClientSecret"] not in caplog.text
+    assert "/sandbox/setups/..." in caplog.text
+
+
+# --- Races ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_completions_and_other_saves_leave_one_card(token, create, enter, complete):
+    entered = [create(), create()]
+    for setup in entered:
+        enter(setup)
+    SandboxFault.objects.create(operation="*", kind=FaultKind.SLOW, seconds=0.05, times=None)
+    body = {"Token": token, "PaymentInfo": CARD}
+    webhook, _ = PaymentSetup.objects.order_by("pk")
+
+    run_concurrently(
+        [
+            *[lambda setup=setup: complete(setup).json()["Success"] for setup in entered * 2],
+            lambda: setups.resolve_setup(webhook, now=NOW),
+            lambda: post(Client(), "/api/account/update-payment-info", body).json()["Success"],
+        ]
+    )
+
+    assert SavedCard.objects.get().reference == SandboxCard.objects.get().reference
+    assert {each.state for each in PaymentSetup.objects.all()} == {"succeeded"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_requests_with_one_key_create_one_setup(token):
+    def create():
+        key = {"HTTP_IDEMPOTENCY_KEY": "one-tap"}
+        return post(Client(), CREATE, {"Token": token}, **key).json()["PaymentSetup"]["Id"]
+
+    assert len(set(run_concurrently([create] * 4))) == 1
+    assert PaymentSetup.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_completion_during_the_end_of_the_setup_leaves_no_card_at_the_gateway(
+    create, enter, complete
+):
+    setup = create()
+    enter(setup)
+    stored = PaymentSetup.objects.get()
+
+    run_concurrently([lambda: complete(setup).status_code, lambda: setups.cancel_setup(stored)])
+
+    saved = {each.reference for each in SavedCard.objects.all()}
+    assert saved == {each.reference for each in SandboxCard.objects.all()}
