@@ -70,6 +70,11 @@ def filled(user, **fields):
     }
 
 
+def choose(password=PASSWORD):
+    """The fields of a form that sets a password."""
+    return {"usable_password": "true", "password1": password, "password2": password}
+
+
 def test_account_list_is_searched_by_last_name(client, root, ada):
     issue_token(ada)
     page = client.get(LIST, {"q": "love"})
@@ -85,9 +90,7 @@ def test_add_account_with_password_creates_account(client, root):
             "email": "Grace@Example.com",
             "first_name": "Grace",
             "last_name": "Hopper",
-            "usable_password": "true",
-            "password1": PASSWORD,
-            "password2": PASSWORD,
+            **choose(),
         },
     )
 
@@ -104,9 +107,7 @@ def test_add_account_with_email_in_other_case_is_refused(client, root, ada):
             "email": "ADA@example.com",
             "first_name": "Ada",
             "last_name": "Too",
-            "usable_password": "true",
-            "password1": PASSWORD,
-            "password2": PASSWORD,
+            **choose(),
         },
     )
 
@@ -136,11 +137,7 @@ def test_password_change_by_staff_signs_out_all_devices(client, root, ada):
 
     response = client.post(
         reverse("admin:auth_user_password_change", args=[ada.pk]),
-        {
-            "usable_password": "true",
-            "password1": "stormy-lighthouse-7",
-            "password2": "stormy-lighthouse-7",
-        },
+        choose("stormy-lighthouse-7"),
     )
 
     assert response.status_code == 302
@@ -214,8 +211,7 @@ def test_staff_cannot_change_an_administrator(client, staff):
 
     client.post(page_of(root), filled(root, email="x@example.com"))
     change = reverse("admin:auth_user_password_change", args=[root.pk])
-    password = {"password1": "stormy-lighthouse-7", "password2": "stormy-lighthouse-7"}
-    assert client.post(change, {"usable_password": "true", **password}).status_code in {403, 404}
+    assert client.post(change, choose("stormy-lighthouse-7")).status_code in {403, 404}
     root.refresh_from_db()
     assert root.email != "x@example.com"
     assert root.check_password(PASSWORD)
@@ -232,11 +228,7 @@ def test_page_opened_before_an_erasure_does_not_bring_the_data_back(
         "change": (page_of(ada), filled(ada, first_name="Augusta")),
         "password": (
             reverse("admin:auth_user_password_change", args=[ada.pk]),
-            {
-                "usable_password": "true",
-                "password1": "chosen-by-staff-9",
-                "password2": "chosen-by-staff-9",
-            },
+            choose("chosen-by-staff-9"),
         ),
     }
     url, fields = pages[page]

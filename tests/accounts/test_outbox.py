@@ -30,6 +30,8 @@ from tests.accounts.outbox_helpers import (
 )
 from tests.factories_people import UserFactory
 
+pytestmark = pytest.mark.django_db
+
 
 def as_sent(message):
     return email.message_from_bytes(message.message().as_bytes(), policy=email.policy.default)
@@ -49,14 +51,12 @@ def test_enqueue_outside_a_transaction_raises():
         pass
 
 
-@pytest.mark.django_db
 def test_rolled_back_transaction_leaves_no_message():
     roll_back_after(write)
 
     assert not OutboxMessage.objects.exists()
 
 
-@pytest.mark.django_db
 def test_failure_to_write_a_message_does_not_fail_the_operation(caplog):
     with transaction.atomic():
         user = UserFactory()
@@ -69,7 +69,6 @@ def test_failure_to_write_a_message_does_not_fail_the_operation(caplog):
     assert "The e-mail about account 1 could not be written." in caplog.text
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -90,7 +89,6 @@ def test_constraints_refuse_inconsistent_messages(wrong):
 # --- What goes out -------------------------------------------------------------------------------
 
 
-@pytest.mark.django_db
 def test_message_has_text_html_and_calendar_parts(settings):
     settings.DEFAULT_FROM_EMAIL = "Rooms <rooms@example.com>"
     settings.SUPPORT_EMAIL = "help@example.com"
@@ -121,7 +119,6 @@ def test_message_has_text_html_and_calendar_parts(settings):
     assert file.get_content() == calendar.encode()
 
 
-@pytest.mark.django_db
 def test_message_without_html_is_plain_text():
     write()
 
@@ -130,7 +127,6 @@ def test_message_without_html_is_plain_text():
     assert as_sent(mail.outbox[0]).get_content_type() == "text/plain"
 
 
-@pytest.mark.django_db
 def test_line_breaks_in_a_subject_do_not_add_headers():
     message = write(subject="Room\r\nBcc: eve@example.com\x00\u2028 one" + "e" * 300)
 
@@ -142,7 +138,6 @@ def test_line_breaks_in_a_subject_do_not_add_headers():
     assert len(message.subject) == 200
 
 
-@pytest.mark.django_db
 def test_address_with_line_break_is_never_sent_to():
     message = write()
     OutboxMessage.objects.filter(pk=message.pk).update(to="a@example.com\nBcc: eve@example.com")
@@ -157,7 +152,6 @@ def test_address_with_line_break_is_never_sent_to():
 # --- Sending -------------------------------------------------------------------------------------
 
 
-@pytest.mark.django_db
 def test_sent_message_is_not_sent_again():
     write()
 
@@ -170,7 +164,6 @@ def test_sent_message_is_not_sent_again():
     assert len(mail.outbox) == 1
 
 
-@pytest.mark.django_db
 def test_send_due_sends_oldest_first_up_to_limit():
     messages = [write(now=NOW - timedelta(minutes=each)) for each in range(3)]
 
@@ -179,7 +172,6 @@ def test_send_due_sends_oldest_first_up_to_limit():
     assert [each.pk for each in tried] == [messages[2].pk, messages[1].pk]
 
 
-@pytest.mark.django_db
 def test_message_that_expires_while_others_are_sent_is_deleted_and_not_sent():
     first = write(now=NOW - timedelta(minutes=1))
     write(expires_at=NOW + timedelta(minutes=2))
@@ -193,7 +185,6 @@ def test_message_that_expires_while_others_are_sent_is_deleted_and_not_sent():
     assert len(mail.outbox) == 1
 
 
-@pytest.mark.django_db
 def test_message_that_expires_while_another_process_sends_it_is_kept():
     message = write(expires_at=NOW + timedelta(seconds=1))
     OutboxMessage.objects.update(attempts=1, next_attempt_at=NOW + SENDING_LEASE)
@@ -203,7 +194,6 @@ def test_message_that_expires_while_another_process_sends_it_is_kept():
     assert OutboxMessage.objects.get() == message
 
 
-@pytest.mark.django_db
 def test_failed_message_is_retried_with_growing_delays_then_marked_failed(settings, caplog):
     through(settings, Refusing)
     write()
@@ -237,7 +227,6 @@ class RefusingRecipients(EmailBackend):
         raise smtplib.SMTPRecipientsRefused({messages[0].to[0].upper(): (550, b"unknown")})
 
 
-@pytest.mark.django_db
 def test_codes_and_addresses_are_not_kept_in_the_outbox(settings, caplog):
     secret = {"kind": PASSWORD_RESET_KIND, "text": "1234 5678", "html": "<b>1234 5678"}
     sent, failed = write(**secret), write(**secret)
@@ -258,7 +247,6 @@ def test_codes_and_addresses_are_not_kept_in_the_outbox(settings, caplog):
     assert failed.to not in (failed.last_error + caplog.text).lower()
 
 
-@pytest.mark.django_db
 def test_nothing_is_sent_to_erased_customers():
     write(UserFactory(email="7@erased.invalid"))
 
@@ -266,7 +254,6 @@ def test_nothing_is_sent_to_erased_customers():
     assert not OutboxMessage.objects.exists()
 
 
-@pytest.mark.django_db
 def test_one_failing_message_does_not_stop_the_others():
     bad = write(now=NOW - SENDING_LEASE)
     write()
@@ -275,7 +262,6 @@ def test_one_failing_message_does_not_stop_the_others():
     assert [each.state for each in send()] == [OutboxState.WAITING, OutboxState.SENT]
 
 
-@pytest.mark.django_db
 def test_unreachable_server_is_tried_once_per_run(settings):
     through(settings, Unreachable)
     for _ in range(3):
@@ -287,7 +273,6 @@ def test_unreachable_server_is_tried_once_per_run(settings):
     assert OutboxMessage.objects.due(NOW).count() == 2
 
 
-@pytest.mark.django_db
 def test_message_of_dead_process_is_sent_again_with_same_message_id(monkeypatch):
     message = write()
 
@@ -306,7 +291,6 @@ def test_message_of_dead_process_is_sent_again_with_same_message_id(monkeypatch)
     assert OutboxMessage.objects.get().state == OutboxState.SENT
 
 
-@pytest.mark.django_db
 def test_message_that_always_kills_its_process_is_marked_failed():
     message = write()
     OutboxMessage.objects.filter(pk=message.pk).update(attempts=MAX_ATTEMPTS)

@@ -1,6 +1,7 @@
 """E-mails in the back office."""
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from accounts.models import OutboxMessage, OutboxState
@@ -8,8 +9,9 @@ from accounts.outbox import MAX_ATTEMPTS
 from tests.accounts.outbox_helpers import NOW, act, write
 from tests.factories_people import AdministratorFactory, StaffFactory
 
+pytestmark = pytest.mark.django_db
 
-@pytest.mark.django_db
+
 def test_send_again_action_requeues_failed_and_copies_sent_messages(admin_client):
     failed, sent, waiting = write(), write(text="Hello"), write()
     OutboxMessage.objects.filter(pk=failed.pk).update(
@@ -36,7 +38,6 @@ def test_send_again_action_requeues_failed_and_copies_sent_messages(admin_client
     assert copy.key != sent.key
 
 
-@pytest.mark.django_db
 def test_message_pages_are_read_only(admin_client):
     message = write(about="reservation 17", text="What they read")
 
@@ -51,10 +52,7 @@ def test_message_pages_are_read_only(admin_client):
     assert 'name="_save"' not in page.content.decode()
 
 
-@pytest.mark.django_db
 def test_send_again_without_change_permission_is_refused(client):
-    from django.contrib.auth.models import Permission
-
     staff = StaffFactory()
     staff.user_permissions.add(Permission.objects.get(codename="view_outboxmessage"))
     client.force_login(staff)

@@ -13,7 +13,7 @@ from accounts.models.api_token import ApiTokenQuerySet, hash_token_secret
 from roombook.models import SavedResponse
 from tests.concurrency import run_concurrently
 from tests.factories_people import PASSWORD, UserFactory, issue_token
-from tests.http import post, post_csv
+from tests.http import post
 
 pytestmark = pytest.mark.django_db
 
@@ -37,43 +37,8 @@ def is_signed_in(client, token):
     return post(client, PATH, {"Token": token}).status_code == 200
 
 
-def test_every_invalid_token_gets_the_same_refusal(client, ada, clock):
-    disabled = UserFactory(is_active=False)
-    refused = [
-        {},
-        {"Token": ""},
-        {"Token": None},
-        {"Token": 12},
-        {"Token": ["x"]},
-        {"Token": {}},
-        {"Token": "x" * 64},
-        {"Token": "x" * 10_240},
-        {"Token": "\0"},
-        {"Token": "\ud800"},
-        {"Token": "Tökén"},
-        {"Token": issue_token(ada, age=30 * DAY)},
-        {"Token": issue_token(disabled)},
-        {"Token": issue_token(ada) + "x"},
-        {"Token": f" {issue_token(ada)}"},
-        {"token": issue_token(ada)},
-    ]
-    for body in refused:
-        response = post(client, PATH, body)
-        assert response.status_code == 401, body
-        assert response["WWW-Authenticate"] == "Token"
-        assert response.json() == {
-            "Success": False,
-            "Error": {"Summary": "NotSignedIn", "Message": "Please sign in again."},
-        }
-
-
 def test_token_starts_with_no_formula_character(ada):
     assert all(issue_token(ada)[0].isalnum() for _ in range(100))
-
-
-def test_token_in_csv_body_is_accepted(client, ada):
-    assert post_csv(client, PATH, {"Token": issue_token(ada)}).status_code == 200
-    assert post_csv(client, PATH, {"Token": "x"}).status_code == 401
 
 
 def test_token_expires_thirty_days_after_last_use(client, ada, clock):
@@ -171,14 +136,6 @@ def test_concurrent_sign_ins_leave_exactly_tokens_max(client, monkeypatch, setti
 
     assert statuses == [200] * 5
     assert ada.tokens.count() == 2
-
-
-def test_deactivated_account_is_refused_at_once(client, ada):
-    token = issue_token(ada)
-    ada.is_active = False
-    ada.save()
-
-    assert not is_signed_in(client, token)
 
 
 def test_prune_tokens_deletes_expired_tokens_windows_and_responses(client, ada, clock, capsys):

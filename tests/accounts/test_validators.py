@@ -9,25 +9,27 @@ from roombook.card_numbers import has_digits_of_a_card
 
 
 @pytest.mark.parametrize(
-    "text", ["4242424242424242", "Ada 4242-4242-4242-4242", "٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢"]
+    ("text", "is_refused"),
+    [
+        ("4242424242424242", True),
+        ("4242 4242 4242 4242", True),
+        ("Ada 4242-4242-4242-4242 Lovelace", True),
+        ("٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢", True),
+        ("Ada Lovelace", False),
+        ("Suite 1200, Building 45, Unit 678", False),
+        ("", False),
+    ],
 )
-def test_name_with_as_many_digits_as_a_card_is_refused(text):
-    assert has_digits_of_a_card(text)
+def test_name_with_as_many_digits_as_a_card_is_refused(text, is_refused):
+    assert has_digits_of_a_card(text) is is_refused
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "4242424242424242",
-        "4242 4242 4242 4242",
-        "+4242424242424242",
-        "378282246310005",
-        "+378282246310005",
-        "+3782 822463 10005",
-        " +36227206271667",
-        "+1234567890123456",
-        "٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢",
-        "④②④②④②④②④②④②④②④②",
+        *("4242424242424242", "4242 4242 4242 4242", "+4242424242424242", "378282246310005"),
+        *("+378282246310005", "+3782 822463 10005", " +36227206271667", "+1234567890123456"),
+        *("٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢", "④②④②④②④②④②④②④②④②"),
     ],
 )
 def test_phone_number_that_may_be_a_card_is_refused(text):
@@ -48,36 +50,28 @@ def test_valid_phone_number_is_accepted(text):
 
 
 @pytest.mark.parametrize(
-    "address",
+    ("name", "is_refused"),
     [
-        "4242424242424242@example.com",
-        "4242.4242-4242_4242@example.com",
-        "ada+4242+4242--4242.4242@example.com",
-        "ada4242424242424242lovelace@example.com",
-        "1.4242424242424242.2@example.com",
-        "501800000009@example.com",
-        "6205500000000000004@example.com",
-        "٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢@example.com",
+        ("4242424242424242", True),
+        ("4242.4242-4242_4242", True),
+        ("ada+4242+4242--4242.4242", True),
+        ("ada4242424242424242lovelace", True),
+        ("1.4242424242424242.2", True),
+        ("501800000009", True),
+        ("6205500000000000004", True),
+        ("٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢", True),
+        ("ada", False),
+        ("ada@4242424242424242", False),
+        ("4242424242424241", False),
+        ("0000000000000000", False),
+        ("42424242a42424242", False),
+        ("424242424242", False),
+        ("20270301120000.ada", False),
     ],
 )
-def test_email_with_a_card_number_in_its_local_part_is_refused(address):
-    assert email_contains_card_number(address)
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "ada@example.com",
-        "ada@4242424242424242.example.com",
-        "4242424242424241@example.com",
-        "0000000000000000@example.com",
-        "42424242a42424242@example.com",
-        "424242424242@example.com",
-        "20270301120000.ada@example.com",
-    ],
-)
-def test_email_without_a_card_number_is_accepted(address):
-    assert not email_contains_card_number(address)
+def test_email_with_a_card_number_in_its_local_part_is_refused(name, is_refused):
+    address = f"{name}.example.com" if "@" in name else f"{name}@example.com"
+    assert email_contains_card_number(address) is is_refused
 
 
 def test_addresses_with_many_groups_of_digits_are_checked_fast():

@@ -1,9 +1,13 @@
-"""The contract as an oracle for tests: hand-written tables, and paths through them."""
+"""The contract as tests use it: its operations and ours, their types, and paths through them.
+
+test_contract.py compares the contract with the hand-written tables. What ours are is written in
+docs/openapi.json and docs/contract.md: a change of one that changes these files makes a test fail.
+"""
 
 from collections.abc import Iterator, Mapping
 
-from roombook.api.contract_schema import get_element_type, is_list_type
-from tests.contract.extensions import ALL_OPERATIONS, CONTRACT, EXTENSIONS, TYPES
+from roombook import urls
+from roombook.api.contract_schema import build_contract, get_element_type, is_list_type
 from tests.contract.tables import ENUMERATIONS, OPERATIONS, REQUEST_BASE, RESPONSE_BASE
 
 __all__ = [
@@ -17,6 +21,12 @@ __all__ = [
     "TYPES",
     "iterate_paths",
 ]
+
+
+CONTRACT = build_contract([*urls.contract_paths, *urls.extension_paths])
+TYPES = CONTRACT.types
+ALL_OPERATIONS = list(CONTRACT.operations.values())
+EXTENSIONS = ALL_OPERATIONS[len(OPERATIONS) :]
 
 
 def iterate_paths(fields: Mapping[str, str], prefix: str = "") -> Iterator[tuple[str, str]]:

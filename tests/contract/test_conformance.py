@@ -3,7 +3,7 @@
 import pytest
 
 from roombook.api.conformance import VALUE_CHECKS, ConformanceChecker
-from tests.contract import ALL_OPERATIONS, CONTRACT, REQUEST_BASE, TYPES, iterate_paths
+from tests.contract import ALL_OPERATIONS, CONTRACT, TYPES, iterate_paths
 from tests.http import post
 
 EVERY = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS]
@@ -87,13 +87,6 @@ def test_every_failure_conforms(world, checker, operation):
             assert list(response.json()) == ["Success", "Error"]
 
     assert list(checker.differences) == []
-
-
-def test_every_request_may_have_an_app_version(world):
-    assert list(REQUEST_BASE) == ["AppVersion"]
-    for operation in ALL_OPERATIONS:
-        error = world.call(operation.name, AppVersion=7).json()["Error"]
-        assert error["Details"].startswith("AppVersion:")
 
 
 # --- The checker ----------------------------------------------------------------------------------

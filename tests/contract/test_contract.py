@@ -12,6 +12,7 @@ from roombook import urls
 from roombook.api import fields
 from roombook.api.conformance import VALUE_CHECKS
 from roombook.api.contract_schema import (
+    ContractSchema,
     find_serializer_classes,
     get_element_type,
     get_operations,
@@ -22,6 +23,7 @@ from roombook.api.contract_schema import (
 from roombook.api.serializers import ContractListSerializer, ContractSerializer
 from tests.contract import ALL_OPERATIONS, CONTRACT, ENUMERATIONS, OPERATIONS, TYPES
 from tests.contract.docs_page import PAGE, render_page
+from tests.contract.tables import CONTRACT_TYPES
 
 VIEWS = list(get_operations([*urls.contract_paths, *urls.extension_paths]).values())
 TYPES_BY_FIELD_CLASS = {
@@ -53,10 +55,15 @@ def ordered(contract):
 
 
 def test_serializers_tables_and_documentation_tell_the_same_contract():
-    tables = ordered(CONTRACT)
+    operations, types = ordered(CONTRACT)
+    tables = {each.name: each for each in OPERATIONS}
 
-    assert ordered(load_contract()) == tables
-    assert parse_page(PAGE.read_text()) == ([each[:4] for each in tables[0]], tables[1])
+    assert ordered(load_contract()) == (operations, types)
+    assert ordered(ContractSchema(tables, CONTRACT_TYPES)) == (
+        operations[: len(OPERATIONS)],
+        {name: types[name] for name in CONTRACT_TYPES},
+    )
+    assert parse_page(PAGE.read_text()) == ([each[:4] for each in operations], types)
 
 
 def test_contract_page_is_up_to_date():
