@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+from functools import partial
 
 import pytest
 import time_machine
@@ -156,31 +157,38 @@ def find_scans(plan):
     return [table for table in re.findall(pattern, plan) if LARGE.match(table)]
 
 
-@pytest.mark.parametrize(
-    ("search_fields", "index"),
-    [
+def assert_no_table_is_scanned(found):
+    assert found
+    for sql, plan in found:
+        assert not find_scans(plan), f"{sql}\n{plan}"
+
+
+@pytest.fixture
+def world(client):
+    with time_machine.travel(NOW, tick=False):
+        yield World(client)
+
+
+def test_location_search_uses_an_index(many_centers):
+    filters = SearchFilters(capacity_low=4, only_realtime=True)
+    for search_fields, index in (
         ({}, "center_rank"),
+        ({"filters": filters}, "center_rank"),
         ({"coordinates": DENVER, "radius_in_miles": 1}, "center_place"),
         ({"coordinates": DENVER}, "center_place"),
         ({"coordinates": DENVER, "radius_in_miles": 500}, "center_place"),
         ({"coordinates": Coordinates(-17.7, 179.9), "radius_in_miles": 500}, "center_place"),
         ({"coordinates": Coordinates(89.9, 10), "radius_in_miles": 500}, "center_place"),
         ({"coordinates": DENVER, "radius_in_miles": 25, "query": "center 12"}, "center_place"),
-        (
-            {"coordinates": DENVER, "filters": SearchFilters(capacity_low=4, only_realtime=True)},
-            "center_place",
-        ),
-        ({"filters": SearchFilters(capacity_low=4, only_realtime=True)}, "center_rank"),
-    ],
-)
-def test_location_search_uses_an_index(many_centers, search_fields, index):
-    found = get_plans(lambda: search.search_locations(UserFactory(), **search_fields))
-    first = [plan for sql, plan in found if "squared_chord" in sql]
+        ({"coordinates": DENVER, "filters": filters}, "center_place"),
+    ):
+        found = get_plans(partial(search.search_locations, UserFactory(), **search_fields))
+        first = [plan for sql, plan in found if "squared_chord" in sql]
 
-    assert first
-    for plan in first:
-        assert index in plan, plan
-        assert "centers_center" not in find_scans(plan), plan
+        assert first
+        for plan in first:
+            assert index in plan, plan
+            assert "centers_center" not in find_scans(plan), plan
 
 
 @pytest.mark.postgres
@@ -225,49 +233,30 @@ def test_filter_options_of_many_centers_use_an_index(
         *("Create reservation", "Checkout", "List reservations"),
     ],
 )
-def test_frequent_operations_never_scan_a_large_table(client, without_table_scans, operation):
-    with time_machine.travel(NOW, tick=False):
-        world = World(client)
-        found = get_plans(lambda: world.call(operation))
-
-    assert found
-    for sql, plan in found:
-        assert not find_scans(plan), f"{sql}\n{plan}"
+def test_frequent_operations_never_scan_a_large_table(world, without_table_scans, operation):
+    assert_no_table_is_scanned(get_plans(lambda: world.call(operation)))
 
 
-def test_second_page_of_reservations_never_scans_a_large_table(client, without_table_scans):
-    with time_machine.travel(NOW, tick=False):
-        world = World(client)
-        cursor = world.call("List reservations").json()["NextCursor"]
-        found = get_plans(lambda: world.call("List reservations", Cursor=cursor))
-
-    for sql, plan in found:
-        assert not find_scans(plan), f"{sql}\n{plan}"
-
-
-def test_calendars_and_reminders_never_scan_a_large_table(client, without_table_scans):
-    with time_machine.travel(NOW, tick=False):
-        world = World(client)
-        address = reverse("calendar", args=[CalendarAddress.get_secret(world.ada)])
-        found = get_plans(lambda: client.get(address))
-        found += get_plans(lambda: list(reminders.send_meeting_reminders(now=NOW)))
-
-    assert found
-    for sql, plan in found:
-        assert not find_scans(plan), f"{sql}\n{plan}"
+def test_second_page_calendars_and_reminders_never_scan_a_large_table(world, without_table_scans):
+    cursor = world.call("List reservations").json()["NextCursor"]
+    address = reverse("calendar", args=[CalendarAddress.get_secret(world.ada)])
+    for function in (
+        lambda: world.call("List reservations", Cursor=cursor),
+        lambda: world.client.get(address),
+        lambda: list(reminders.send_meeting_reminders(now=NOW)),
+    ):
+        assert_no_table_is_scanned(get_plans(function))
 
 
 @pytest.mark.postgres
-def test_history_in_an_export_uses_indexes(client, without_table_scans):
-    with time_machine.travel(NOW, tick=False):
-        ada = World(client).ada
+def test_history_in_an_export_uses_indexes(world, without_table_scans):
     entries = [build_entry(Reservation.objects.first(), AuditAction.UPDATE) for _ in range(3000)]
     for number, entry in enumerate(entries):
         entry.object_id = 10**6 + number
     AuditEntry.objects.bulk_create(entries)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    found = get_plans(lambda: list(account_export._find_history(ada).order_by("pk")[:100]))
+    found = get_plans(lambda: list(account_export._find_history(world.ada).order_by("pk")[:100]))
     (plan,) = [plan for sql, plan in found if '"backoffice_auditentry"' in sql]
 
     # A filter would read the whole log until it has found enough.
@@ -312,27 +301,18 @@ PAGES = (
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_back_office_pages_never_scan_a_large_table(client, without_table_scans, page):
-    with time_machine.travel(NOW, tick=False):
-        World(client)
-        client.force_login(AdministratorFactory())
-        found = get_plans(lambda: client.get(f"/admin/{page}"))
-
-    assert found
-    for sql, plan in found:
-        assert not find_scans(plan), f"{sql}\n{plan}"
+def test_back_office_pages_never_scan_a_large_table(world, without_table_scans, page):
+    world.client.force_login(AdministratorFactory())
+    assert_no_table_is_scanned(get_plans(lambda: world.client.get(f"/admin/{page}")))
 
 
 @pytest.mark.postgres
 def test_dashboard_uses_partial_indexes_and_credit_notes_are_found_by_receipts(
-    client, without_table_scans
+    world, without_table_scans
 ):
-    with time_machine.travel(NOW, tick=False):
-        World(client)
-        create_many_bookings()
-        found = get_plans(lambda: build_dashboard(AdministratorFactory(), now=NOW))
-        [(sql, credit_plan)] = get_plans(lambda: list(find_payments_without_credit_note(now=NOW)))
-    assert not find_scans(credit_plan), f"{sql}\n{credit_plan}"
+    create_many_bookings()
+    found = get_plans(lambda: build_dashboard(AdministratorFactory(), now=NOW))
+    assert_no_table_is_scanned(get_plans(lambda: list(find_payments_without_credit_note(now=NOW))))
     plan = "\n".join(plan for _, plan in found)
 
     for index in (

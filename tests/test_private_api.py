@@ -4,6 +4,7 @@ import ast
 import inspect
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import unfold
@@ -27,244 +28,183 @@ from centers.models import MeetingRoom
 from tests.factories_people import SavedCardFactory, UserFactory
 from tests.import_graph import PACKAGES, parse_product
 
-WHAT_TO_DO = (
-    "{what} is not what {module} expects. Read how the new version of the library does it, change"
-    " {module}, run {tests}, and update docs/private-api.md."
+
+class Use(NamedTuple):
+    """Where the product uses private API, and the tests that show whether it still works."""
+
+    module: str
+    tests: str
+
+    def explain(self, what: object) -> str:
+        name = getattr(what, "__qualname__", what)
+        return (
+            f"{name} is not what {self.module} expects. Read how the new version of the library"
+            f" does it, change {self.module}, run {self.tests}, and update docs/private-api.md."
+        )
+
+
+COMPILED_QUERIES = Use("roombook/db/compiled_queries.py", "tests/db")
+ACCOUNTS = Use("accounts/admin/users.py", "tests/backoffice")
+ADMIN = Use("the admin of every app", "tests/backoffice")
+FILTER = Use("roombook/backoffice/widgets.py", "tests/backoffice/test_hidden_accounts.py")
+GUNICORN = Use("deploy/gunicorn.conf.py or deploy/reload.sh", "tests/faults/test_upgrade.py")
+HANDLER = Use("roombook/handler.py", "tests/api")
+IMAGES = Use("roombook/images.py", "tests/test_media.py")
+METRICS = Use("roombook/metrics/counters.py", "tests/metrics/test_server.py")
+PARSERS = Use("roombook/api/parsers.py", "tests/api")
+PAYMENTS = Use("payments/gateways/base.py", "tests/payments")
+SPREADSHEETS = Use("roombook/backoffice/spreadsheets.py", "tests/backoffice")
+
+# Methods of ModelAdmin that ours replace, without `self`.
+ADMIN_METHODS = {
+    "changeform_view": "request object_id form_url extra_context",
+    "formfield_for_dbfield": "db_field request kwargs",
+    "log_addition": "request obj message",
+    "log_change": "request obj message",
+    "log_deletions": "request queryset",
+    "render_change_form": "request context add change form_url obj",
+    "response_action": "request queryset",
+    "response_post_save_add": "request obj",
+    "response_post_save_change": "request obj",
+    "save_form": "request form change",
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "parameters", "use"),
+    [
+        (ModelAdmin.get_object, "self request object_id from_field", ACCOUNTS),
+        (
+            ExportMixin._do_file_export,
+            "self file_format request queryset export_form",
+            Use("roombook/imports/admin.py", "tests/backoffice/test_export.py"),
+        ),
+        (
+            BaseModelForm._get_validation_exclusions,
+            "self",
+            Use("centers/admin/opening_hours_forms.py", "tests/backoffice/test_center_page.py"),
+        ),
+        (values.MultiProcessValue, "process_identifier", METRICS),
+        (query.RelatedPopulator.populate, "self row from_obj", COMPILED_QUERIES),
+        *(
+            (getattr(ModelAdmin, name), f"self {parameters}", ADMIN)
+            for name, parameters in ADMIN_METHODS.items()
+        ),
+    ],
 )
+def test_function_has_the_parameters_that_ours_expect(function, parameters, use):
+    assert list(inspect.signature(function).parameters) == parameters.split(), use.explain(function)
 
 
-def assert_has_attributes(instance, names, **what_to_do):
-    for name in names:
-        what = f"{type(instance).__name__}.{name}"
-        assert hasattr(instance, name), WHAT_TO_DO.format(what=what, **what_to_do)
+def test_functions_have_at_least_the_parameters_that_ours_send():
+    populators = inspect.signature(query.get_related_populators).parameters
+    password = inspect.signature(UserAdmin.user_change_password).parameters
+    notify = inspect.signature(systemd.sd_notify).parameters
+    form = inspect.signature(AutocompleteDropdownForm).parameters
+
+    assert {*populators} <= {"klass_info", "select", "db", "fetch_mode"}, COMPILED_QUERIES.explain(
+        query.get_related_populators
+    )
+    assert [*password][:3] == ["self", "request", "id"], ACCOUNTS.explain(UserAdmin)
+    assert [*notify][:2] == ["state", "logger"], GUNICORN.explain(systemd.sd_notify)
+    assert {"request", "field", "model_admin"} <= {*form}, FILTER.explain(AutocompleteDropdownForm)
 
 
-COMPILED_QUERIES = {"module": "roombook/db/compiled_queries.py", "tests": "tests/db"}
+@pytest.mark.parametrize(
+    ("function", "text", "use"),
+    [
+        (ModelAdmin._changeform_view, "self.get_object", ACCOUNTS),
+        (UserAdmin.user_change_password, "self.get_object", ACCOUNTS),
+        (Arbiter.reexec, "environ['GUNICORN_PID'] =", GUNICORN),
+        (WSGIRequest, "self._set_content_type_params(environ)", HANDLER),
+        (HttpRequest.read, "self._stream.read", HANDLER),
+        (Request.stream.fget, "self._load_stream()", PARSERS),
+        (Request.stream.fget, "return self._stream", PARSERS),
+        *((options, f"self.{name}", ADMIN) for name in ADMIN_METHODS),
+    ],
+)
+def test_source_calls_what_ours_replace(function, text, use):
+    assert text in inspect.getsource(function), use.explain(text)
 
 
-def test_compiler_of_querysets_is_as_compiled_queries_expect():
+@pytest.mark.django_db
+def test_objects_have_the_attributes_that_ours_use():
     queryset = MeetingRoom.objects.select_related("center")
     compiler = queryset.query.get_compiler(using=queryset.db)
     compiler.as_sql()
-
-    assert_has_attributes(
-        queryset, ("_iterable_class", "_prefetch_related_lookups"), **COMPILED_QUERIES
-    )
-    assert_has_attributes(
-        compiler,
-        ("select", "col_count", "klass_info", "annotation_col_map", "get_converters"),
-        **COMPILED_QUERIES,
-    )
-    assert {"model", "select_fields"} <= compiler.klass_info.keys(), WHAT_TO_DO.format(
-        what="klass_info", **COMPILED_QUERIES
-    )
-
-
-def test_related_populators_are_as_compiled_queries_expect():
-    signature = inspect.signature(query.get_related_populators)
-
-    assert {*signature.parameters} <= {"klass_info", "select", "db", "fetch_mode"}, (
-        WHAT_TO_DO.format(what="get_related_populators", **COMPILED_QUERIES)
-    )
-    assert {*inspect.signature(query.RelatedPopulator.populate).parameters} == {
-        *("self", "row", "from_obj")
-    }, WHAT_TO_DO.format(what="RelatedPopulator.populate", **COMPILED_QUERIES)
-
-
-@pytest.mark.django_db
-def test_connection_is_as_compiled_queries_expect():
-    names = ("in_atomic_block", "close_at", "wrap_database_errors", "is_usable")
-    assert_has_attributes(connection, (*names, "get_new_connection"), **COMPILED_QUERIES)
     with connection.cursor() as cursor:
-        assert_has_attributes(cursor, ("cursor",), **COMPILED_QUERIES)
+        for instance, names, use in (
+            (queryset, "_iterable_class _prefetch_related_lookups", COMPILED_QUERIES),
+            (
+                compiler,
+                "select col_count klass_info annotation_col_map get_converters",
+                COMPILED_QUERIES,
+            ),
+            (
+                connection,
+                "in_atomic_block close_at wrap_database_errors is_usable get_new_connection",
+                COMPILED_QUERIES,
+            ),
+            (cursor, "cursor", COMPILED_QUERIES),
+            (values, "ValueClass", METRICS),
+        ):
+            for name in names.split():
+                assert hasattr(instance, name), use.explain(f"{type(instance).__name__}.{name}")
+    assert {"model", "select_fields"} <= compiler.klass_info.keys(), COMPILED_QUERIES.explain(
+        "klass_info"
+    )
+    assert isinstance(Arbiter.WORKERS, dict), GUNICORN.explain("WORKERS")
+    assert isinstance(Request(HttpRequest())._request, HttpRequest), PARSERS.explain(Request)
 
 
 @pytest.mark.django_db
-def test_user_keeps_the_raw_password_until_save():
+def test_user_keeps_the_raw_password_until_save_and_the_saved_card_in_its_cache():
     user = UserFactory()
     user.set_password("stormy-lighthouse-7")
     assert user._password == "stormy-lighthouse-7", (
         "Django no longer keeps the raw password in `_password` until `save`: find another sign in"
         " accounts/models/user.py that the password was changed, and not only its hash upgraded."
     )
-
     user.save()
-
     assert user._password is None
 
-
-@pytest.mark.django_db
-def test_user_keeps_the_saved_card_in_its_cache():
     user = SavedCardFactory().user
     assert user.saved_card
-
-    assert "saved_card" in user._state.fields_cache, WHAT_TO_DO.format(
-        what="Model._state.fields_cache",
-        module="payments/saved_cards.py",
-        tests="tests/payments",
-    )
+    use = Use("payments/saved_cards.py", "tests/payments")
+    assert "saved_card" in user._state.fields_cache, use.explain("Model._state.fields_cache")
 
 
 @pytest.mark.django_db
 def test_transaction_around_a_test_case_is_marked():
-    what_to_do = WHAT_TO_DO.format(
-        what="Atomic._from_testcase",
-        module="payments/gateways/base.py",
-        tests="tests/payments",
-    )
+    what_to_do = PAYMENTS.explain("Atomic._from_testcase")
     [around_the_test] = connection.atomic_blocks
     assert around_the_test._from_testcase, what_to_do
     with transaction.atomic():
         assert not connection.atomic_blocks[-1]._from_testcase, what_to_do
 
 
-def test_admin_loads_rows_by_a_method_that_can_lock_them():
-    loaded = inspect.signature(ModelAdmin.get_object)
-    password = inspect.signature(UserAdmin.user_change_password)
-    what_to_do = WHAT_TO_DO.format(
-        what="ModelAdmin.get_object or UserAdmin.user_change_password",
-        module="accounts/admin/users.py",
-        tests="tests/backoffice",
-    )
-
-    assert list(loaded.parameters) == ["self", "request", "object_id", "from_field"], what_to_do
-    assert "self.get_object" in inspect.getsource(ModelAdmin._changeform_view), what_to_do
-    assert "self.get_object" in inspect.getsource(UserAdmin.user_change_password), what_to_do
-    assert list(password.parameters)[:3] == ["self", "request", "id"], what_to_do
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [
-        ("changeform_view", "request object_id form_url extra_context"),
-        ("formfield_for_dbfield", "db_field request kwargs"),
-        ("log_addition", "request obj message"),
-        ("log_change", "request obj message"),
-        ("log_deletions", "request queryset"),
-        ("render_change_form", "request context add change form_url obj"),
-        ("response_action", "request queryset"),
-        ("response_post_save_add", "request obj"),
-        ("response_post_save_change", "request obj"),
-        ("save_form", "request form change"),
-    ],
-)
-def test_admin_calls_the_methods_that_ours_replace(name, parameters):
-    method = getattr(ModelAdmin, name, None)
-    what_to_do = WHAT_TO_DO.format(
-        what=f"ModelAdmin.{name}", module="the admin of every app", tests="tests/backoffice"
-    )
-
-    assert method is not None, what_to_do
-    assert list(inspect.signature(method).parameters) == ["self", *parameters.split()], what_to_do
-    assert f"self.{name}" in inspect.getsource(options), what_to_do
-
-
-def test_export_of_the_library_can_be_replaced_by_a_stream():
-    signature = inspect.signature(ExportMixin._do_file_export)
-
-    assert [*signature.parameters] == [
-        *("self", "file_format", "request", "queryset", "export_form")
-    ], WHAT_TO_DO.format(
-        what="ExportMixin._do_file_export",
-        module="roombook/imports/admin.py",
-        tests="tests/backoffice/test_export.py",
-    )
-
-
-def test_model_forms_name_the_fields_that_they_do_not_validate():
-    signature = inspect.signature(BaseModelForm._get_validation_exclusions)
-
-    assert [*signature.parameters] == ["self"], WHAT_TO_DO.format(
-        what="BaseModelForm._get_validation_exclusions",
-        module="centers/admin/opening_hours_forms.py",
-        tests="tests/backoffice/test_center_page.py",
-    )
-
-
 def test_templates_of_the_theme_are_as_ours_expect():
     helpers = Path(unfold.__file__).parent / "templates" / "unfold" / "helpers"
-    texts = {
+    use = Use("roombook/templates/unfold/helpers/userlinks.html", "tests/browser/test_search.py")
+    for name, names in {
         "userlinks.html": ("{% action_list %}", "{{ nav_global_side }}", "environment"),
         "pagination_default.html": ("pagination_required", "paginator_number"),
         "header_title.html": ("for part in parts", "part.link", "part.title|capfirst"),
         "empty_results.html": ("cl.query", "No results found"),
         "command.html": ("opencommand", "admin:search", "#command-results-list"),
         "command_results.html": ("results", "page_counter", "page_obj", "execution_time"),
-    }
-    for name, names in texts.items():
+    }.items():
         text = (helpers / name).read_text()
-        assert all(each in text for each in names), WHAT_TO_DO.format(
-            what=f"unfold/helpers/{name}",
-            module="roombook/templates/unfold/helpers/userlinks.html",
-            tests="tests/browser/test_search.py",
-        )
-
-
-def test_form_of_a_filter_takes_the_field_and_the_page():
-    signature = inspect.signature(AutocompleteDropdownForm)
-
-    assert {"request", "field", "model_admin"} <= {*signature.parameters}, WHAT_TO_DO.format(
-        what="AutocompleteDropdownForm.__init__",
-        module="roombook/backoffice/widgets.py",
-        tests="tests/backoffice/test_hidden_accounts.py",
-    )
-
-
-def test_metrics_can_be_written_under_another_name_than_the_process_id():
-    signature = inspect.signature(values.MultiProcessValue)
-
-    assert [*signature.parameters] == ["process_identifier"], WHAT_TO_DO.format(
-        what="prometheus_client.values.MultiProcessValue",
-        module="roombook/metrics/counters.py",
-        tests="tests/metrics/test_server.py",
-    )
-    assert hasattr(values, "ValueClass")
-
-
-def test_master_of_gunicorn_is_as_its_configuration_expects():
-    what_to_do = {
-        "module": "deploy/gunicorn.conf.py or deploy/reload.sh",
-        "tests": "tests/faults/test_upgrade.py",
-    }
-
-    assert isinstance(Arbiter.WORKERS, dict), WHAT_TO_DO.format(what="WORKERS", **what_to_do)
-    assert [*inspect.signature(systemd.sd_notify).parameters][:2] == ["state", "logger"], (
-        WHAT_TO_DO.format(what="sd_notify", **what_to_do)
-    )
-    assert "environ['GUNICORN_PID'] =" in inspect.getsource(Arbiter.reexec), WHAT_TO_DO.format(
-        what="GUNICORN_PID", **what_to_do
-    )
-
-
-def test_requests_of_django_have_the_attributes_that_ours_replace():
-    what_to_do = WHAT_TO_DO.format(
-        what="HttpRequest", module="roombook/handler.py", tests="tests/api"
-    )
-
-    assert "self._set_content_type_params(environ)" in inspect.getsource(WSGIRequest), what_to_do
-    assert "self._stream.read" in inspect.getsource(HttpRequest.read), what_to_do
+        assert all(each in text for each in names), use.explain(f"unfold/helpers/{name}")
 
 
 def test_stored_files_are_marked_as_committed():
     room = MeetingRoom(picture_thumbnail="rooms/one.png")
-    what_to_do = WHAT_TO_DO.format(
-        what="FieldFile._committed", module="roombook/images.py", tests="tests/test_media.py"
-    )
+    what_to_do = IMAGES.explain("FieldFile._committed")
 
     assert room.picture_thumbnail._committed, what_to_do
     room.picture_thumbnail = ContentFile(b"", "two.png")
     assert not room.picture_thumbnail._committed, what_to_do
-
-
-def test_request_of_rest_framework_loads_its_stream_as_ours_expects():
-    request = Request(HttpRequest())
-    what_to_do = WHAT_TO_DO.format(
-        what="rest_framework.request.Request", module="roombook/api/parsers.py", tests="tests/api"
-    )
-
-    assert isinstance(request._request, HttpRequest), what_to_do
-    assert "self._load_stream()" in inspect.getsource(Request.stream.fget), what_to_do
-    assert "return self._stream" in inspect.getsource(Request.stream.fget), what_to_do
 
 
 def test_sheet_that_is_not_saved_can_remove_its_file():
@@ -274,11 +214,8 @@ def test_sheet_that_is_not_saved_can_remove_its_file():
 
     sheet._writer.cleanup()
 
-    assert not Path(sheet._writer.out).exists(), WHAT_TO_DO.format(
-        what="WriteOnlyWorksheet._writer",
-        module="roombook/backoffice/spreadsheets.py",
-        tests="tests/backoffice",
-    )
+    what_to_do = SPREADSHEETS.explain("WriteOnlyWorksheet._writer")
+    assert not Path(sheet._writer.out).exists(), what_to_do
 
 
 # --- The list is complete ------------------------------------------------------------------------

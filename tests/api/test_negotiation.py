@@ -128,17 +128,6 @@ def test_unknown_suffix_is_an_unknown_path(post, suffix):
     assert b"NotFound" in response.content
 
 
-def test_errors_are_in_the_requested_format(post):
-    response = post("/api/who-am-i.csv", {"Token": "bad"})
-
-    assert response.status_code == 401
-    assert response["Content-Type"] == CSV
-    assert response.content.decode().splitlines() == [
-        "Success,Error.Summary,Error.Message",
-        "false,NotSignedIn,Please sign in again.",
-    ]
-
-
 @pytest.mark.parametrize("charset", ["utf-16", "utf-32", "nonsense"])
 def test_query_is_parsed_whatever_the_charset_of_the_body(client, charset):
     response = client.generic(
@@ -183,13 +172,6 @@ def test_invalid_callback_is_400_and_not_wrapped(post, name):
     assert response.json()["Error"]["Details"] == "callback: Must be dotted JavaScript names."
 
 
-def test_errors_are_wrapped_and_keep_their_status(post):
-    response = post("/api/who-am-i?callback=cb", {"Token": "bad"})
-
-    assert response.status_code == 401
-    assert response.content.startswith(b'/**/cb({"Success":false,"Error":{"Summary":"NotSignedIn"')
-
-
 def test_wrapped_response_cannot_end_a_script_or_a_line(post):
     response = post("/api/mirror?callback=cb", {"Text": "</script>\u2028\u2029x"})
 
@@ -232,9 +214,3 @@ def test_csv_rows_are_the_list_with_columns_in_the_contracts_order(post):
         "true,b,1,'=1+1,,12.5,,,3,after\r\n"
         'true,,2,"a ""b"", c\r\nd",late,,7,x,,\r\n'
     )
-
-
-def test_csv_of_an_empty_list_is_one_row(post):
-    response = post("/api/rows.csv", {"Many": 0})
-
-    assert response.content == b"Success,Before,After.Id,After.Name\r\ntrue,b,3,after\r\n"

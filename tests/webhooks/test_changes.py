@@ -16,7 +16,7 @@ from tests.concurrency import run_concurrently
 from tests.factories_centers import CenterFactory
 from tests.factories_people import StaffFactory
 from tests.factories_reservations import NOW, make_booking, make_room
-from tests.http import post, post_csv
+from tests.http import post
 from tests.webhooks.helpers import make_endpoint, publish_and_send
 from tests.webhooks.receiver import receive
 
@@ -206,18 +206,3 @@ def test_cursors_of_others_and_what_is_older_than_30_days_are_refused(client, in
         assert "older than 30 days" in error["Details"]
     error = integrator.read(400, Since=(NOW - 31 * DAY).isoformat())["Error"]
     assert error["Details"].startswith("Since:")
-
-
-def test_changes_are_rows_in_csv(client, integrator):
-    booking = make_booking(now=NOW)
-    publish_events(now=NOW)
-    with time_machine.travel(NOW, tick=False):
-        response = post_csv(
-            client,
-            f"{PATH}.csv",
-            {"WebhookId": integrator.endpoint.pk, "AccessKey": integrator.access_key},
-        )
-    head, *rows = response.text.splitlines()
-    assert "Changes.Version" in head
-    assert len(rows) == 2
-    assert all(str(booking.pk) in row for row in rows)

@@ -27,6 +27,8 @@ from tests.factories_reservations import (
 )
 from tests.webhooks.helpers import make_endpoint
 
+pytestmark = pytest.mark.django_db
+
 HOUR = dt.timedelta(hours=1)
 
 
@@ -35,7 +37,6 @@ def get_entries():
     return AuditEntry.objects.filter(content_type=content_type)
 
 
-@pytest.mark.django_db
 def test_each_history_entry_is_one_event_whatever_made_it():
     make_endpoint(created_at=NOW - HOUR)
     staff = StaffFactory()
@@ -60,7 +61,6 @@ def test_each_history_entry_is_one_event_whatever_made_it():
     assert WebhookDelivery.objects.count() == len(events)
 
 
-@pytest.mark.django_db
 def test_event_says_what_was_true_after_its_change_and_nothing_private():
     endpoint = make_endpoint()
     booking = make_booking(now=NOW)
@@ -87,7 +87,6 @@ def test_event_says_what_was_true_after_its_change_and_nothing_private():
     assert endpoint.deliveries.count() == 3
 
 
-@pytest.mark.django_db
 def test_moved_reservation_is_reported_as_rescheduled_and_a_draft_only_by_its_history():
     make_endpoint()
     draft = make_draft(now=NOW)
@@ -107,7 +106,6 @@ def test_moved_reservation_is_reported_as_rescheduled_and_a_draft_only_by_its_hi
     assert event.data["Start"] == (draft.start + HOUR).astimezone(dt.UTC).isoformat()
 
 
-@pytest.mark.django_db
 def test_only_wanted_events_are_delivered():
     booking = make_booking(now=NOW)
     center = booking.room.center
@@ -123,7 +121,6 @@ def test_only_wanted_events_are_delivered():
     assert (delivery.endpoint, delivery.event.type) == (wanted, "reservation.confirmed")
 
 
-@pytest.mark.django_db
 def test_events_are_not_kept_without_any_webhook_and_for_31_days_with_one():
     make_booking(now=NOW)
     assert publish_events(now=NOW) == 2
@@ -177,7 +174,6 @@ def test_change_that_is_committed_late_is_published_after_the_later_one():
     assert events[0].version > events[1].version
 
 
-@pytest.mark.django_db
 def test_history_entry_and_its_event_are_one_statement(django_assert_num_queries):
     draft = make_draft(now=NOW)
     with django_assert_num_queries(1):
