@@ -307,13 +307,6 @@ def test_staff_sign_in_with_email_and_password(client):
     assert client.get(reverse("admin:index")).status_code == 200
 
 
-def test_customer_cannot_sign_in_to_back_office(client, ada):
-    response = log_in(client, "ada@example.com")
-
-    assert response.status_code == 200
-    assert b"staff account" in response.content
-
-
 def test_failed_sign_ins_of_api_and_back_office_share_one_limit(client):
     StaffFactory(email="staff@example.com")
     for _ in range(3):

@@ -119,58 +119,84 @@ def test_centers_with_the_same_name_need_ids():
 # --- Rates, rooms, services ---------------------------------------------------------------------
 
 
+def rate_row(center, **fields):
+    return {"center_id": center.pk, "name": "Standard", **fields}
+
+
 @pytest.mark.parametrize(
-    ("column", "cell"),
+    ("resource", "build_row", "column", "cells"),
     [
-        ("name", ""),
-        ("name", "x" * 256),
-        ("name", "a\x00b"),
-        ("promo_text", "y" * 40_000),
-        ("country", "Atlantis"),
-        ("latitude", "north"),
-        ("latitude", "91"),
-        ("time_zone", "Mars/Olympus"),
-        ("neighborhood", "Nowhere"),
-        ("mon", "nine to five"),
-        ("mon", "17:00-09:00"),
-        ("mon", "09:00-12:00, 11:00-13:00"),
-        ("mon", "25:00-26:00"),
-        ("is_active", "maybe"),
-        ("is_active", ""),
-        ("rank", "-1"),
-        ("rank", "1.5"),
-        ("rank", ""),
-        ("rank", "9999999999"),
-        ("tax_rate", "8.8125"),
-        ("tax_rate", "101"),
-        ("tax_rate", "8,81"),
-        ("tax_rate", "NaN"),
+        *(
+            ("centers", lambda center: OMAHA, column, cells)
+            for column, cells in (
+                ("name", ["", "x" * 256, "a\x00b"]),
+                ("promo_text", ["y" * 40_000]),
+                ("country", ["Atlantis"]),
+                ("latitude", ["north", "91"]),
+                ("time_zone", ["Mars/Olympus"]),
+                ("neighborhood", ["Nowhere"]),
+                ("mon", ["nine to five", "17:00-09:00", "09:00-12:00, 11:00-13:00", "25:00-26:00"]),
+                ("is_active", ["maybe", ""]),
+                ("rank", ["-1", "1.5", "", "9999999999"]),
+                ("tax_rate", ["8.8125", "101", "8,81", "NaN"]),
+            )
+        ),
+        *(
+            ("rates", rate_row, "hourly", [cell])
+            for cell in ("12.345", "12,50", "$12", "1e3", "-1", "99999999999", "free")
+        ),
+        *(
+            ("rooms", room_row, column, cells)
+            for column, cells in (
+                ("rate", ["Elsewhere"]),
+                ("type", ["Swimming pool", "", "Coffee"]),
+                ("capacity", ["0", ""]),
+                ("grid_minutes", ["2000"]),
+                ("center", ["Another"]),
+            )
+        ),
+        *(
+            ("closures", closure_row, column, cells)
+            for column, cells in (
+                (
+                    "starts_at",
+                    ["2027-03-14T02:30", "12/24/2027", "2027-12-24", "0001-01-01T00:00+14:00"],
+                ),
+                ("ends_at", [""]),
+                ("room", ["Nowhere"]),
+            )
+        ),
     ],
 )
-def test_wrong_cell_is_reported_by_row_and_column(column, cell):
-    wrong = get_errors("centers", build_csv(OMAHA | {column: cell}))
+def test_wrong_cell_is_reported_by_row_and_column(resource, build_row, column, cells):
+    RateFactory(name="Elsewhere")
+    ServiceTypeFactory(name="Coffee")
+    row = build_row(CenterFactory())
+    for cell in cells:
+        wrong = get_errors(resource, build_csv(row | {column: cell}))
+
+        assert get_cells(wrong) == [(2, column)], cell
+        assert wrong[0][2].endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("resource", "build_row", "fields", "column"),
+    [
+        ("rates", rate_row, {"is_flat_rate": "true", "flat_rate": ""}, "flat_rate"),
+        ("rooms", room_row, {"minimum_minutes": "60", "maximum_minutes": "30"}, "minimum_minutes"),
+        ("closures", closure_row, {"ends_at": "2027-12-24T12:00"}, "starts_at"),
+    ],
+)
+def test_cells_that_do_not_fit_together_are_reported(resource, build_row, fields, column):
+    wrong = get_errors(resource, build_csv(build_row(CenterFactory()) | fields))
 
     assert get_cells(wrong) == [(2, column)]
-    assert wrong[0][2].endswith(".")
 
 
 def test_all_errors_of_all_rows_are_reported():
     rows = [OMAHA | {"rank": "1"}, OMAHA | {"name": "B", "rank": "x", "mon": "y"}]
 
     assert get_cells(get_errors("centers", build_csv(*rows))) == [(3, "mon"), (3, "rank")]
-
-
-@pytest.mark.parametrize("cell", ["12.345", "12,50", "$12", "1e3", "-1", "99999999999", "free"])
-def test_inexact_price_is_refused(cell):
-    center = CenterFactory()
-    row = {"center_id": center.pk, "name": "Standard", "hourly": cell}
-
-    assert get_cells(get_errors("rates", build_csv(row))) == [(2, "hourly")]
-
-
-def test_flat_rate_without_price_is_refused():
-    row = {"center_id": CenterFactory().pk, "name": "Standard", "is_flat_rate": "true"}
-    assert get_cells(get_errors("rates", build_csv(row | {"flat_rate": ""}))) == [(2, "flat_rate")]
 
 
 def test_price_of_zero_has_a_note():
@@ -186,29 +212,6 @@ def test_room_gets_rate_of_its_center():
     load("rooms", build_csv(room_row(rate.center, rate="standard")))
 
     assert MeetingRoom.objects.get().rate == rate
-
-
-@pytest.mark.parametrize(
-    ("fields", "column"),
-    [
-        ({"rate": "Elsewhere"}, "rate"),
-        ({"type": "Swimming pool"}, "type"),
-        ({"type": ""}, "type"),
-        ({"type": "Coffee"}, "type"),
-        ({"capacity": "0"}, "capacity"),
-        ({"capacity": ""}, "capacity"),
-        ({"grid_minutes": "2000"}, "grid_minutes"),
-        ({"minimum_minutes": "60", "maximum_minutes": "30"}, "minimum_minutes"),
-        ({"center": "Another"}, "center"),
-    ],
-)
-def test_wrong_room_is_refused(fields, column):
-    RateFactory(name="Elsewhere")
-    ServiceTypeFactory(name="Coffee")
-
-    wrong = get_errors("rooms", build_csv(room_row(CenterFactory()) | fields))
-
-    assert get_cells(wrong) == [(2, column)]
 
 
 def test_check_constraints_can_all_be_evaluated_in_memory():
@@ -304,21 +307,3 @@ def test_ambiguous_local_time_is_exported_with_its_offset():
 
     assert "2027-11-07T01:30-07:00" in text
     assert count_rows("closures", text.encode()) == {"unchanged": 1}
-
-
-@pytest.mark.parametrize(
-    ("fields", "column"),
-    [
-        ({"starts_at": "2027-03-14T02:30"}, "starts_at"),
-        ({"starts_at": "12/24/2027"}, "starts_at"),
-        ({"starts_at": "2027-12-24"}, "starts_at"),
-        ({"starts_at": "0001-01-01T00:00+14:00"}, "starts_at"),
-        ({"ends_at": ""}, "ends_at"),
-        ({"ends_at": "2027-12-24T12:00"}, "starts_at"),
-        ({"room": "Nowhere"}, "room"),
-    ],
-)
-def test_wrong_closure_is_refused(fields, column):
-    assert get_cells(get_errors("closures", build_csv(closure_row(CenterFactory(), **fields)))) == [
-        (2, column)
-    ]

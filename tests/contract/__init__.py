@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from roombook import urls
 from roombook.api.contract_schema import build_contract, get_element_type, is_list_type
-from tests.contract.tables import ENUMERATIONS, OPERATIONS, REQUEST_BASE, RESPONSE_BASE
+from tests.contract.tables import ENUMERATIONS, OPERATIONS
 
 __all__ = [
     "ALL_OPERATIONS",
@@ -16,8 +16,6 @@ __all__ = [
     "ENUMERATIONS",
     "EXTENSIONS",
     "OPERATIONS",
-    "REQUEST_BASE",
-    "RESPONSE_BASE",
     "TYPES",
     "iterate_paths",
 ]
