@@ -19,7 +19,7 @@ from tests.factories_centers import (
     ServiceFactory,
     open_every_day,
 )
-from tests.factories_reservations import HOUR, MINUTE, NOW, START, make_booking, make_draft
+from tests.factories_reservations import HOUR, MINUTE, NOW, START, make_booking
 from tests.http import post_csv, table
 from tests.operations.helpers import refused
 
@@ -65,35 +65,6 @@ def test_check_returns_whether_the_room_is_available_and_changes_nothing(is_avai
 )
 def test_unbookable_time_is_unavailable_without_error(is_available, start, end):
     assert is_available(StartDate=start, EndDate=end) is False
-
-
-def test_inactive_blocked_or_closed_room_or_center_is_unavailable(is_available, room):
-    closure = ClosureFactory(center=room.center, starts_at=START - HOUR, ends_at=START + HOUR)
-    assert is_available() is False
-    closure.delete()
-    assert is_available() is True
-    for row, name in ((room, "is_active"), (room, "is_blocked"), (room.center, "is_active")):
-        before = getattr(row, name)
-        type(row).objects.filter(pk=row.pk).update(**{name: not before})
-        assert is_available() is False
-        type(row).objects.filter(pk=row.pk).update(**{name: before})
-
-
-def test_drafts_of_others_conflict_but_own_drafts_and_adjacent_bookings_do_not(
-    is_available, ada, room
-):
-    make_booking(room=room, start=START - HOUR, hours=1)
-    make_draft(ada, room)
-    assert is_available() is True
-    make_draft(room=room, start=START + 3 * HOUR)
-    assert is_available() is True
-    assert is_available(EndDate="2027-03-03T12:15:00") is False
-
-
-def test_times_without_offset_are_local_times_of_the_center(is_available, room):
-    make_booking(room=room)
-    assert is_available(StartDate="2027-03-03T16:00:00Z", EndDate="2027-03-03T17:00:00Z") is False
-    assert is_available(StartDate="2027-03-03T12:00:00", EndDate="2027-03-03T20:00:00+00:00")
 
 
 # --- List free times ------------------------------------------------------------------------------
@@ -165,13 +136,6 @@ def test_rooms_of_a_center_are_listed_as_a_search_lists_them(list_free_times, ro
 @pytest.mark.parametrize("minutes", [15, 100, 20161])
 def test_duration_that_the_room_does_not_allow_has_no_free_time(free_times, minutes):
     assert free_times(DurationMinutes=minutes) == []
-
-
-def test_own_drafts_do_not_take_free_time_but_those_of_others_do(free_times, ada, room):
-    make_draft(ada, room)
-    assert free_times() == free((8, 18))
-    make_draft(room=room, start=START + 4 * HOUR, hours=1)
-    assert free_times() == free((8, 13), (14, 18))
 
 
 def test_free_times_are_clipped_to_the_period_the_grid_and_the_booking_window(free_times, room):

@@ -7,7 +7,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_centers import ClosureFactory, ServiceFactory
 from tests.factories_people import UserFactory
-from tests.factories_reservations import HOUR, MINUTE, NOW, START, AllowanceFactory, make_draft
+from tests.factories_reservations import HOUR, MINUTE, NOW, START, make_draft
 from tests.operations.helpers import refused
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -117,20 +117,6 @@ def test_created_draft_costs_the_same_as_reservation_cost(get, created, room):
     body = {"MeetingRoomId": room.pk, **NINE_TO_TWELVE, "ServiceOptions": options}
     said = get("/api/reservations/cost", **body)["Total"]
     assert created(ServiceOptions=options)["TotalCost"] == said
-
-
-def test_create_applies_automatic_allowances(created, ada):
-    AllowanceFactory(user=ada, hours=2)
-    shown = created()
-    assert [each["NumberOfHours"] for each in shown["Allowances"]] == [2]
-    assert shown["TotalCost"] == 25
-
-
-def test_times_with_offset_are_independent_of_the_center(created):
-    shown = created(StartDate="2027-03-03T17:00:00+01:00", EndDate="2027-03-03T12:00:00-05:00")
-    assert (shown["Start"], shown["End"]) == (
-        *("2027-03-03T09:00:00-07:00", "2027-03-03T10:00:00-07:00"),
-    )
 
 
 @pytest.mark.parametrize(
@@ -274,11 +260,3 @@ def test_hourly_limit_is_sixty_by_default_and_zero_allows_any_number(create, set
     assert create().status_code == 429
     settings.CREATES_PER_HOUR = 0
     assert create().status_code == 200
-
-
-def test_refused_draft_keeps_the_hold_of_an_earlier_one(create, ada, room):
-    earlier = make_draft(ada, room, hours=1)
-    make_draft(room=room, start=START + 2 * HOUR, hours=1)
-    get_refusal(create())
-    earlier.refresh_from_db()
-    assert earlier.holds_slot

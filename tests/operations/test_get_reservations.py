@@ -2,7 +2,7 @@
 and /api/reservations/get-allowances
 """
 
-from datetime import date, timedelta
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from reservations.booking.drafts import apply_promo_code, select_allowances
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_centers import CenterFactory, ServiceFactory, ServiceTypeFactory
+from tests.factories_centers import ServiceFactory, ServiceTypeFactory
 from tests.factories_people import AdministratorFactory, UserFactory, issue_token
 from tests.factories_reservations import (
     NOW,
@@ -244,48 +244,12 @@ def allowances(get):
     return allowances
 
 
-def test_only_allowances_valid_for_the_booking_are_listed(allowances, ada):
-    AllowanceFactory(user=ada, valid_until=date(2027, 3, 2))
-    AllowanceFactory(user=ada, is_active=False)
-    AllowanceFactory()
-    AllowanceFactory(user=ada).centers.add(CenterFactory())
-    draft = make_draft(ada)
-    assert allowances(draft) == []
-    AllowanceFactory(user=ada, description="Mine")
-    assert allowances(make_draft(ada)) == [("Mine", 3, 75, True)]
-
-
-def test_allowances_are_ordered_by_expiry(allowances, ada):
-    fields = {"user": ada, "is_automatic": False}
-    AllowanceFactory(**fields, description="for ever")
-    AllowanceFactory(**fields, description="month's end", valid_until=date(2027, 3, 31))
-    MonthlyAllowanceFactory(**fields, description="monthly")
-    AllowanceFactory(**fields, description="tomorrow", valid_until=date(2027, 3, 4))
-    assert [name for name, *_ in allowances(make_draft(ada))] == [
-        *("tomorrow", "monthly", "month's end", "for ever")
-    ]
-
-
 def test_manually_selected_allowance_is_in_use(allowances, ada):
     AllowanceFactory(user=ada, description="First")
     second = AllowanceFactory(user=ada, description="Second")
     reservation = make_draft(ada)
     select_allowances(reservation.pk, [second.pk], user=ada, now=NOW)
     assert allowances(reservation) == [("Second", 3, 75, True), ("First", 3, 75, False)]
-
-
-@pytest.mark.parametrize(
-    ("make", "fields", "expected"),
-    [
-        (make_booking, {"hours": 2}, ("Plan", 2, 50, True)),
-        # Hours are rounded down.
-        (lambda ada: make_draft(ada, hours=2.75), {"is_automatic": False}, ("Plan", 2, 50, False)),
-    ],
-    ids=["booking", "rounded"],
-)
-def test_allowances_of_a_booking_and_of_a_part_of_an_hour(allowances, ada, make, fields, expected):
-    AllowanceFactory(user=ada, description="Plan", **fields)
-    assert allowances(make(ada)) == [expected]
 
 
 # --- The list -------------------------------------------------------------------------------------

@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from centers.models import Center, MeetingRoom, Rate
+from centers.models import MeetingRoom, Rate
 from reservations.models import Reservation
-from tests.factories_centers import FlatRateFactory, RateFactory, ServiceFactory
+from tests.factories_centers import RateFactory, ServiceFactory
 from tests.factories_reservations import NOW, AllowanceFactory, make_booking
 from tests.operations.helpers import refused
 
@@ -57,74 +57,6 @@ def test_cost_is_an_exact_decimal_number(ask, room):
     Rate.objects.filter(pk=room.rate_id).update(hourly="0.10", half_day=None, full_day=None)
     response = ask(EndDate="2027-03-03T12:00:00")
     assert b'"Total":0.3}' in response.content.replace(b" ", b"")
-
-
-def test_cost_is_the_cheapest_combination_of_each_local_day(total, room):
-    for end, expected in (
-        ("2027-03-03T12:00:00", 75),
-        ("2027-03-03T13:00:00", 90),
-        ("2027-03-03T17:00:00", 160),
-        ("2027-03-04T12:00:00", 320),  # 15 hours of one day, 12 of the next.
-    ):
-        assert total(EndDate=end) == expected
-    Rate.objects.filter(pk=room.rate_id).update(hourly=0)
-    assert total() == 0
-
-
-def test_flat_rate_is_charged_once(total, room):
-    MeetingRoom.objects.filter(pk=room.pk).update(rate=FlatRateFactory(center=room.center))
-    assert total() == 50
-    assert total(EndDate="2027-03-10T12:00:00") == 50
-
-
-def test_setup_fee_and_tax_are_included(total, room):
-    Rate.objects.filter(pk=room.rate_id).update(setup_fee=20)
-    Center.objects.filter(pk=room.center_id).update(tax_rate="8.25")
-    assert total() == 146.14  # 135 + 11.1375
-
-
-def test_services_are_selected_unless_marked_unselected(total, coffee, projector):
-    coffee_3 = {"ServiceId": coffee.pk, "Quantity": 3}
-    assert total(coffee_3) == 160
-    assert total({**coffee_3, "Selected": True}) == 160
-    assert total({**coffee_3, "Selected": False}) == 115
-    assert total(coffee_3, {"ServiceId": projector.pk, "DurationHours": 1.5}) == 175
-    # What the app sends of a service beyond its choice is ignored.
-    sent = {"ServiceName": "Champagne", "NeedsQuantity": False, "NeedsDuration": True}
-    assert total({"ServiceId": coffee.pk, "Quantity": 1, "DurationHours": 9, **sent}) == 130
-
-
-def test_service_duration_is_billed_in_started_quarters_or_blocks(total, projector):
-    for hours, expected in ((None, 165), (0.01, 117.5), (1.26, 130)):
-        assert total({"ServiceId": projector.pk, "DurationHours": hours}) == expected
-    Rate.objects.filter(pk=projector.rate_id).update(bill_in_blocks=True)
-    assert total({"ServiceId": projector.pk, "DurationHours": 0.01}) == 125
-
-
-@pytest.mark.parametrize("path", [PATH, "/api/reservations/create"])
-def test_service_duration_longer_than_the_booking_is_refused(ask, room, projector, path):
-    # The clock is put forward that night: from 00:30 to 04:30 local time are three hours.
-    times = {"StartDate": "2027-03-14T00:30:00", "EndDate": "2027-03-14T04:30:00"}
-    Center.objects.filter(pk=room.center_id).update(is_after_hours_support_enabled=True)
-
-    def send(hours):
-        option = {"ServiceId": projector.pk, "DurationHours": hours}
-        return ask(option, path=path, **times)
-
-    assert refused(send(3.01), 400, "InvalidRequest")["Details"] == (
-        "ServiceOptions.0.DurationHours: Must not be longer than the booking."
-    )
-    assert send(3).status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"), [({"minimum_booking": 10}, 265), ({"bill_at_center": True}, 115)]
-)
-def test_service_minimum_is_billed_and_what_the_center_bills_is_not(
-    total, coffee, fields, expected
-):
-    type(coffee).objects.update(**fields)
-    assert total({"ServiceId": coffee.pk, "Quantity": 2}) == expected
 
 
 def test_cost_ignores_allowances_and_availability(total, ada, room):

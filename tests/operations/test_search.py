@@ -296,12 +296,6 @@ def test_order_without_location_is_rank_name_id(names, city_names, settings):
     assert city_names(Area="CO") == ["B", "A"]
 
 
-def test_order_with_location_is_nearest_first(names):
-    make_center_with_room(name="Far", latitude=39.9, rank=1)
-    make_center_with_room(name="Near", latitude=39.75, rank=2)
-    assert names(**DENVER) == names(**DENVER, Query="denver") == ["Near", "Far"]
-
-
 # --- Filters --------------------------------------------------------------------------------------
 
 
@@ -364,13 +358,6 @@ def test_neighborhood_filter_accepts_any_of_them(filtered):
     assert filtered(NeighborhoodIds=[one.pk, other.pk]) == ["One", "Other"]
 
 
-def test_after_hours_filter_finds_only_such_centers(filtered):
-    make_center_with_room(name="Day")
-    make_center_with_room(name="Night", is_after_hours_support_enabled=True)
-    assert filtered(OnlyAfterHours=True) == ["Night"]
-    assert filtered(OnlyAfterHours=False) == ["Day", "Night"]
-
-
 def test_filter_options_ignore_the_filters(search, get):
     boardroom = ResourceTypeFactory(name="Boardroom", position=2)
     desk, attic = (ResourceTypeFactory(name=name, position=1) for name in ("Desk", "Attic"))
@@ -397,17 +384,6 @@ def test_filter_options_ignore_the_filters(search, get):
         "Services": ["Screen", "Coffee"],
         "Neighborhoods": ["LoDo"],
     }
-
-
-def test_filter_options_include_centers_beyond_a_full_page(search, settings):
-    for _ in range(3):
-        ServiceFactory(center=make_center_with_room(neighborhood=NeighborhoodFactory()))
-    options = search(**DENVER)["FilterOptions"]
-    assert [len(each) for each in options.values()] == [3, 3, 3]
-
-    settings.SEARCH_MAX_RESULTS = 1
-    for fields in (DENVER, {}, {**DENVER, "Filters": {"CapacityLow": 99}}):
-        assert search(**fields)["FilterOptions"] == options
 
 
 # --- Location and radius --------------------------------------------------------------------------
