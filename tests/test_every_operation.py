@@ -396,7 +396,7 @@ def test_id_of_others_gets_the_response_of_a_missing_one(world, operation, path)
     ]
 
     assert {describe(each) for each in answers} == {expected.response}
-    assert len({each.content for each in answers}) == 1
+    assert len({str(drop_new_values(each.json(), operation.name)) for each in answers}) == 1
     error = answers[0].json().get("Error", {})
     if expected.response == "400 InvalidRequest":
         assert error["Details"].startswith(f"{path}: ")
