@@ -34,7 +34,7 @@ def resolve_period(zone: dt.tzinfo, start: dt.datetime, end: dt.datetime) -> Spa
     first, last = _localize_fields(zone, times)
     if first >= last:
         raise InvalidRequest({"to": "To must be after From."})
-    local_first, local_last = (at.astimezone(zone).replace(tzinfo=None) for at in (first, last))
+    local_first, local_last = Span(first, last).to_local(zone)
     if min(last - first, local_last - local_first) > MAX_SPAN:
         raise InvalidRequest({"to": "At most 31 days after From."})
     return Span(first, last)

@@ -20,6 +20,16 @@ class BookingRules(NamedTuple):
     maximum_minutes: int
     window_days: int
 
+    @property
+    def usual_duration(self) -> dt.timedelta:
+        """What the back office proposes: an hour or, if the room refuses that, the nearest length.
+
+        It is a multiple of the slots.
+        """
+        slot = self.slot_minutes
+        shortest, longest = -(-max(60, self.minimum_minutes) // slot), self.maximum_minutes // slot
+        return dt.timedelta(minutes=max(min(shortest, longest), 1) * slot)
+
     def get_last_day(self, now: dt.datetime, tz: dt.tzinfo) -> dt.date:
         """The last local day on which a booking may start."""
         return now.astimezone(tz).date() + dt.timedelta(days=self.window_days)

@@ -38,6 +38,11 @@ class Span:
         """The span with a margin before and after it."""
         return Span(self.start - margin, self.end + margin)
 
+    def to_local(self, tz: tzinfo) -> tuple[datetime, datetime]:
+        """The start and the end as a clock in the time zone shows them, without an offset."""
+        start, end = (at.astimezone(tz).replace(tzinfo=None) for at in (self.start, self.end))
+        return start, end
+
     def split_by_local_day(self, tz: tzinfo) -> Iterator[tuple[date, "Span"]]:
         """Each local day that the span overlaps, with its part of the span.
 

@@ -21,13 +21,12 @@ from centers.rooms import BookingRules, get_booking_rules
 from centers.span import Span
 from reservations.models import Reservation
 from reservations.models.querysets import ConflictBounds, get_conflict_bounds
-from reservations.room_calendars import RoomCalendar
+from reservations.room_calendars import NO_ID, RoomCalendar
 from roombook import dates
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, datetime_param, int_param
 from roombook.errors import SlotUnavailable
 
 HELD = "held"  # The code of the reason that another reservation holds the room.
-NO_ID = 0  # No row has this id, so excluding it excludes nothing.
 
 
 @dataclass(frozen=True, slots=True)

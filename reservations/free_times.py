@@ -9,6 +9,7 @@ from centers import hours
 from centers.models import Center, MeetingRoom
 from centers.rooms import get_booking_rules
 from centers.span import Span, find_gaps, get_local_midnight
+from reservations import availability
 from reservations.room_calendars import OpenInterval, RoomCalendar, load_calendars
 from roombook.db.compiled_queries import compiled_query, int_list_param, int_param
 from roombook.errors import InvalidRequest, NotFound
@@ -22,6 +23,8 @@ MAX_ROOMS = 50
 # Rooms times days: 100 rooms with four bookings a day take half a second for a month.
 MAX_ROOM_DAYS = 100 * 31
 DAY = dt.timedelta(days=1)
+# What forms propose starts so much later than now that it can still be booked when they are sent.
+TIME_TO_SUBMIT, PROPOSAL_HORIZON = dt.timedelta(minutes=5), 21 * DAY
 
 
 class FreeTimeRecord(NamedTuple):
@@ -140,6 +143,39 @@ def find_free_times(
             end = hours.round_down_to_slot(end, zone, rules.slot_minutes)
             if end - start >= shortest:
                 yield Span(start, end)
+
+
+def find_next_bookings(
+    rooms: Sequence[MeetingRoom], *, user: "User | None", now: dt.datetime
+) -> Iterator[tuple[MeetingRoom, Span]]:
+    """Yield the rooms with the next times in which they can be booked as usual; forms propose it.
+
+    Rooms that are not free for three weeks are left out. The customer's own drafts are no
+    conflicts, because a new draft replaces them.
+    """
+    within = Span(now + TIME_TO_SUBMIT, now + PROPOSAL_HORIZON)
+    calendars = load_calendars(rooms, within, user=user, now=now)
+    for room in rooms:
+        for span in _list_bookings(room, within, calendars[room.pk], now):
+            yield room, span
+            break
+
+
+def _list_bookings(
+    room: MeetingRoom, within: Span, calendar: RoomCalendar, now: dt.datetime
+) -> Iterator[Span]:
+    """Yield the available bookings of the usual length that local times without an offset name."""
+    zone, rules = room.center.zone, get_booking_rules(room)
+    duration = rules.usual_duration
+    for free in find_free_times(room, within, calendar, duration=duration, now=now):
+        start = free.start
+        while (end := start + duration) <= free.end:
+            # A local time that occurs twice is the first one.
+            if not (start.astimezone(zone).fold or end.astimezone(zone).fold) and (
+                availability.is_available(room, Span(start, end), calendar, now=now)
+            ):
+                yield Span(start, end)
+            start = hours.round_up_to_slot(start + hours.MINUTE, zone, rules.slot_minutes)
 
 
 def _get_open_spans(

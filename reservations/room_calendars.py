@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from accounts.models import User
 
 
-NO_CENTER = 0  # No center has this id.
+NO_ID = 0  # No row has this id, so excluding it excludes nothing.
 
 
 class OpenInterval(NamedTuple):
@@ -47,11 +47,11 @@ class RoomCalendar(NamedTuple):
 
 
 def load_calendars(
-    rooms: Collection[MeetingRoom], within: Span, *, user: "User", now: dt.datetime
+    rooms: Collection[MeetingRoom], within: Span, *, user: "User | None", now: dt.datetime
 ) -> Mapping[int, RoomCalendar]:
     """Return the calendar of each room by its id. It is complete for bookings within `within`.
 
-    The account's own drafts do not take time (B11.3).
+    The account's own drafts, if it is known, do not take time (B11.3).
     """
     hours_of_centers: dict[int, list[OpenInterval]] = defaultdict(list)
     centers = list({room.center_id for room in rooms})
@@ -69,7 +69,7 @@ def _add_taken_times(
     rooms: Collection[MeetingRoom],
     within: Span,
     *,
-    user: "User",
+    user: "User | None",
     now: dt.datetime,
 ) -> None:
     turnarounds = {room.pk: dt.timedelta(minutes=room.turnaround_minutes) for room in rooms}
@@ -80,11 +80,11 @@ def _add_taken_times(
     for center, room_id, start, end, occupied_from, occupied_until in _closures_and_conflicts(
         centers=list(rooms_of_centers),
         rooms=list(turnarounds),
-        user=user.pk,
+        user=user.pk if user else NO_ID,
         now=now,
         **get_conflict_bounds(within, longest),
     ):
-        if center == NO_CENTER:
+        if center == NO_ID:
             turnaround = turnarounds[room_id]
             first = min(occupied_from, start - turnaround)
             taken[room_id].append(Span(first, max(occupied_until, end + turnaround)))
@@ -97,7 +97,7 @@ def _add_taken_times(
 
 @compiled_query(keep_plan=True)
 def _closures_and_conflicts() -> RowQuerySet:
-    """Select closures, with their centers, and conflicts, with NO_CENTER, by one query."""
+    """Select closures, with their centers, and conflicts, with NO_ID, by one query."""
     bounds = ConflictBounds(
         start=datetime_param("start"),
         end=datetime_param("end"),
@@ -112,7 +112,7 @@ def _closures_and_conflicts() -> RowQuerySet:
     times = ("starts_at", "ends_at")
     return closures.values_list("center_id", "room_id", *times, *times).union(
         conflicts.values_list(
-            *(Value(NO_CENTER, BigIntegerField()), "room_id", "start", "end"),
+            *(Value(NO_ID, BigIntegerField()), "room_id", "start", "end"),
             *("occupied_from", "occupied_until"),
         ),
         all=True,

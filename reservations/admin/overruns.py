@@ -68,12 +68,13 @@ def _select_conflicts(reservation: Reservation, span: Span) -> Q:
 
 def _build_url(reservation: Reservation, span: Span) -> str:
     room = reservation.room
+    start, end = span.to_local(room.center.zone)
     query = {
         "center": room.center_id,
         "room": room.pk,
         "user": reservation.user_id,
         "number_of_attendees": reservation.number_of_attendees,
-        "start": f"{span.start.astimezone(room.center.zone):%Y-%m-%dT%H:%M}",
-        "end": f"{span.end.astimezone(room.center.zone):%Y-%m-%dT%H:%M}",
+        "start": start.isoformat(timespec="minutes"),
+        "end": end.isoformat(timespec="minutes"),
     }
     return f"{reverse('admin:reservations_reservation_add')}?{urlencode(query)}"

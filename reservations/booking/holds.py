@@ -9,9 +9,9 @@ from django.db.models import BooleanField, ExpressionWrapper, Q
 from accounts.models import User
 from centers.models import MeetingRoom
 from centers.span import Span
-from reservations.availability import NO_ID
 from reservations.models import Reservation
 from reservations.models.querysets import get_conflict_bounds, overlaps
+from reservations.room_calendars import NO_ID
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, datetime_param, int_param
 
 

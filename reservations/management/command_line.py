@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 
 from accounts.models import User, canonicalize_email
 from centers.models import MeetingRoom
+from reservations.free_times import find_next_bookings
 from reservations.models import LineItem
 from reservations.pricing.quote import QuoteLine
 from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY, ServiceInput
@@ -82,16 +83,16 @@ def _parse_hours(text: str, argument: str) -> Decimal:
     return hours
 
 
-def add_booking_arguments(parser: ArgumentParser, *, required: bool) -> None:
+def add_booking_arguments(parser: ArgumentParser, *, is_room_required: bool) -> None:
     """Add the arguments for room, time and services."""
-    parser.add_argument("--room", type=parse_id, metavar="ID", required=required)
+    parser.add_argument("--room", type=parse_id, metavar="ID", required=is_room_required)
     for name in ("--start", "--end"):
         parser.add_argument(
             name,
             type=parse_datetime,
             metavar="TIME",
-            required=required,
-            help="2027-03-01T09:00 in the center's local time, or with an offset.",
+            help="2027-03-01T09:00 in the center's local time, or with an offset."
+            " Default: the room's next free hour.",
         )
     parser.add_argument(
         "--service",
@@ -109,6 +110,24 @@ def get_room(number: int) -> MeetingRoom:
     if room is None:
         raise CommandError(f"There is no room {number}.")
     return room
+
+
+def resolve_times(
+    room: MeetingRoom,
+    start: dt.datetime | None,
+    end: dt.datetime | None,
+    *,
+    user: User | None,
+    now: dt.datetime,
+) -> tuple[dt.datetime, dt.datetime]:
+    """Return both times, or those of the room's next free hour if both are None."""
+    if start is not None and end is not None:
+        return start, end
+    if start is not None or end is not None:
+        raise CommandError("Give both --start and --end, or neither.")
+    for _, span in find_next_bookings([room], user=user, now=now):
+        return span.start, span.end
+    raise CommandError("The room is not free in the next three weeks. Give --start and --end.")
 
 
 def get_account(email: str) -> User:

@@ -10,9 +10,16 @@ from reservations.admin.actions.payment_form import SAVED_CARD
 from reservations.models import Reservation, history
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import DAY, action_url, confirm, fill_slot
-from tests.factories_centers import MeetingRoomFactory, RateFactory
+from tests.factories_centers import ClosureFactory, MeetingRoomFactory, RateFactory
 from tests.factories_people import SavedCardFactory
-from tests.factories_reservations import START, make_booking, make_room
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    START,
+    ReservationFactory,
+    make_booking,
+    make_room,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -228,3 +235,43 @@ def test_extension_of_a_booking_that_was_moved_since_its_preview_is_refused(offi
 
     assert "It was moved meanwhile" in messages_of(done)[0][1]
     assert Reservation.objects.get().total_cost == 75
+
+
+@pytest.mark.parametrize(
+    ("is_closed", "has_other_room", "expected"),
+    [
+        (False, True, ("Boardroom", "2027-03-03T09:00", "2027-03-03T12:00")),
+        (True, True, ("Other", "2027-03-03T09:00", "2027-03-03T12:00")),
+        # The closure of the room ends at 13:00.
+        (True, False, ("Boardroom", "2027-03-03T13:00", "2027-03-03T16:00")),
+    ],
+)
+def test_reschedule_proposes_what_can_be_booked(office, is_closed, has_other_room, expected):
+    reservation = make_booking()
+    room = reservation.room
+    if is_closed:
+        ClosureFactory(
+            center=room.center, room=room, starts_at=START - HOUR, ends_at=START + 4 * HOUR
+        )
+    if has_other_room:
+        MeetingRoomFactory(center=room.center, rate=room.rate, name="Other")
+
+    form = office.get(action_url(reservation, "move")).context["form"]
+
+    times = (form[name].value().isoformat(timespec="minutes") for name in ("start", "end"))
+    assert (room.center.rooms.get(pk=form["room"].value()).name, *times) == expected
+
+
+@pytest.mark.parametrize(
+    ("grid_minutes", "next_starts_after", "end"),
+    [(None, 60, "12:30"), (None, 15, "12:15"), (60, 60, "13:00"), (None, 0, "12:15")],
+)
+def test_extension_proposes_half_an_hour_or_the_next_slot(
+    office, grid_minutes, next_starts_after, end
+):
+    reservation = make_booking(room=make_room(grid_minutes=grid_minutes))
+    ReservationFactory(room=reservation.room, start=reservation.end + next_starts_after * MINUTE)
+
+    form = office.get(action_url(reservation, "extend")).context["form"]
+
+    assert form["end"].value().isoformat() == f"2027-03-03T{end}:00"

@@ -2,8 +2,10 @@
 
 import datetime as dt
 
+from django.utils import timezone
 from playwright.sync_api import expect
 
+from centers.models import Closure
 from tests.browser.day import open_day, request_for, room
 
 
@@ -50,3 +52,31 @@ def test_move_with_another_start_keeps_its_duration(desk, live_server):
     page.fill("#id_start_1", "23:30")
     expect(page.locator("#id_end_0")).to_have_value(f"{day + dt.timedelta(days=8)}")
     expect(page.locator("#id_end_1")).to_have_value("02:00")
+
+
+def test_proposed_time_of_new_reservation_follows_the_room(desk, live_server):
+    aspen, boardroom = room("Aspen"), room("Boardroom")
+    Closure.objects.create(
+        center=boardroom.center,
+        room=boardroom,
+        starts_at=timezone.now() - dt.timedelta(days=1),
+        ends_at=timezone.now() + dt.timedelta(days=9),
+    )
+    page = desk("desk")
+    page.goto(f"{live_server.url}/admin/reservations/reservation/add/?center={aspen.center_id}")
+    names = ("start_0", "start_1", "end_0", "end_1")
+
+    def read():
+        return [page.locator(f"input[name={name}]").input_value() for name in names]
+
+    for each in (boardroom, aspen, boardroom):
+        page.select_option("#id_room", str(each.pk))
+        expect(page.locator("#draft-preview")).to_contain_text("✓ Available")
+    proposed = read()
+    assert proposed[0] >= f"{timezone.now() + dt.timedelta(days=8):%Y-%m-%d}"
+
+    # A time that was entered stays.
+    page.fill("#id_start_1", "14:00")
+    entered = read()
+    page.select_option("#id_room", str(aspen.pk))
+    assert read() == entered != proposed

@@ -11,7 +11,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_centers import FlatRateFactory, ServiceFactory
 from tests.factories_people import StaffFactory, UserFactory
-from tests.factories_reservations import NOW, make_booking, make_room
+from tests.factories_reservations import MINUTE, NOW, make_booking, make_room
 
 pytestmark = pytest.mark.django_db
 
@@ -164,3 +164,19 @@ def test_room_without_a_rate_is_refused(run, room, ada):
         run("create_reservation", *words(room))
 
     assert not Reservation.objects.exists()
+
+
+def test_draft_without_times_takes_the_next_free_hour(run, room, ada):
+    run("create_reservation", "--user", ada.email, "--room", room.pk)
+
+    reservation = Reservation.objects.get()
+    assert (reservation.start - NOW, reservation.end - NOW) == (15 * MINUTE, 75 * MINUTE)
+    said = run("explain_quote", "--room", room.pk)
+    assert "Mar 1, 2027, 10:15 AM - 11:15 AM" in said
+
+
+def test_draft_without_times_is_refused_if_the_room_is_never_free(run, room, ada):
+    room.center.opening_hours.all().delete()
+
+    with pytest.raises(CommandError, match="not free in the next three weeks"):
+        run("create_reservation", "--user", ada.email, "--room", room.pk)

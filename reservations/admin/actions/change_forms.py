@@ -7,8 +7,12 @@ from django import forms
 from django.db.models import Q
 
 from accounts import roles
+from centers.hours import MINUTE, round_up_to_slot
 from centers.models import MeetingRoom
+from centers.rooms import get_booking_rules
+from centers.span import Span
 from payments.gateways.manual import TERMINAL
+from reservations import alternatives, availability
 from reservations.admin.actions.payment_form import SAVED_CARD, PaymentForm, get_saved_card
 from reservations.admin.forms import (
     AttendeeCountField,
@@ -18,6 +22,7 @@ from reservations.admin.forms import (
     localize_input,
 )
 from reservations.admin.new_reservation.forms import AMOUNT_UNITS, ServiceOptionForm
+from reservations.alternatives import AlternativeSearch
 from reservations.booking import rescheduling
 from reservations.booking.change_request import build_slot_key
 from reservations.booking.change_steps import build_details_key
@@ -95,19 +100,24 @@ class RescheduleForm(WaivableForm):
     end = LocalTimeField(help_text="Local time of the center it moves to.")
 
     def prepare(self) -> None:
-        row = self.reservation
-        zone = row.room.center.zone
-        self.initial = {
-            "room": row.room_id,
-            "start": row.start.astimezone(zone).replace(tzinfo=None),
-            "end": row.end.astimezone(zone).replace(tzinfo=None),
-            **self.initial,
-        }
+        room, span = self._propose_slot()
+        start, end = span.to_local(self.reservation.room.center.zone)
+        self.initial = {"room": room, "start": start, "end": end, **self.initial}
         super().prepare()
         # The page would name a refused room, so rooms of other centers are no choice.
         permitted = roles.get_center_filter(self.user, roles.CHANGE_RESERVATION, "center")
         field: Any = self.fields["room"]
         field.queryset = MeetingRoom.objects.filter(permitted).select_related("center")
+
+    def _propose_slot(self) -> tuple[int, Span]:
+        """Return the present room and time or, if they cannot be booked, the best alternative."""
+        row = self.reservation
+        present = availability.evaluate_reservation(row, now=self.now, for_user=row.user)
+        if not present.is_available:
+            search = AlternativeSearch(row.room, row.span, (), row.user, self.now)
+            for found in alternatives.find_at_center(search, has_other_times=True):
+                return found.room_id, Span(found.start, found.end)
+        return row.room_id, row.span
 
 
 class ServicesForm(WaivableForm):
@@ -195,7 +205,7 @@ class ServicesForm(WaivableForm):
 
 
 class ExtendForm(DifferenceForm):
-    """A later end, half an hour later if nothing else is entered."""
+    """A later end: half an hour or, if that is not possible, one slot later if none is entered."""
 
     is_complete = True
 
@@ -204,13 +214,25 @@ class ExtendForm(DifferenceForm):
 
     def prepare(self) -> None:
         row = self.reservation
-        end = (row.end + EXTENSION).astimezone(row.room.center.zone)
+        _, end = self._propose_span().to_local(row.room.center.zone)
         self.initial = {
-            "end": end.replace(tzinfo=None),
+            "end": end,
             "way": SAVED_CARD if get_saved_card(row, now=self.now) else TERMINAL.name,
             **self.initial,
         }
         super().prepare()
+
+    def _propose_span(self) -> Span:
+        row, slot_minutes = self.reservation, get_booking_rules(self.reservation.room).slot_minutes
+        longer, shortest = (
+            Span(row.start, round_up_to_slot(row.end + each, row.room.center.zone, slot_minutes))
+            for each in (EXTENSION, MINUTE)
+        )
+        has_begun = row.start <= self.now
+        result = availability.evaluate(
+            row.room, longer, now=self.now, for_user=row.user, excluding=row, has_begun=has_begun
+        )
+        return longer if result.is_available else shortest
 
     def clean_end(self) -> dt.datetime:
         end = localize_input(self.cleaned_data["end"], self.reservation.room.center)

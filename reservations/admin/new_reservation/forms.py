@@ -1,7 +1,7 @@
 """The forms of a new reservation."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from reservations.admin.forms import (
     LocalTimeField,
 )
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
+from reservations.free_times import find_next_bookings
 from reservations.models import Reservation
 from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY, ServiceInput
 from roombook.backoffice.widgets import INPUT_CLASSES, StaffTextField
@@ -150,10 +151,14 @@ class NewReservationForm(forms.Form):
         self,
         center: Center,
         staff: User,
-        data: QueryDict | None = None,
-        initial: Mapping[str, object] | None = None,
+        data: QueryDict | None,
+        query: Mapping[str, str],
+        *,
+        now: dt.datetime,
     ) -> None:
-        super().__init__(data, initial=dict(initial or {}))
+        """`query` is that of the URL, whose invalid values are ignored."""
+        names = ("user", "room", "number_of_attendees")
+        super().__init__(data, initial={name: parse_id(query.get(name)) for name in names})
         self.staff = staff
         self.can_add_customers = roles.has_permission(staff, roles.ADD_USER, center.pk)
         self.can_override_hours = roles.has_permission(staff, OVERRIDE_OPENING_HOURS, center.pk)
@@ -172,6 +177,27 @@ class NewReservationForm(forms.Form):
                 del self.fields[name]
         self.customer: User | None = None
         self.new_customer: dict[str, str] | None = None
+        # The proposed start and end by the room's id: a script fills them in with the room.
+        self.next_times: dict[int, list[str]] = {}
+        if start := _parse_local_datetime(query.get("start")):
+            end = _parse_local_datetime(query.get("end")) or start + dt.timedelta(hours=1)
+            self.initial["start"], self.initial["end"] = start, end
+        elif not self.is_bound and center.is_active:
+            self._propose_time(list(room.queryset.on_offer()), selected, now)
+
+    def _propose_time(
+        self, rooms: Sequence[MeetingRoom], customer: User | None, now: dt.datetime
+    ) -> None:
+        """Propose the next time of the selected room, or else of any that is large enough."""
+        selected, people = self.initial["room"], self.initial["number_of_attendees"] or 0
+        suitable = []
+        for room, span in find_next_bookings(rooms, user=customer, now=now):
+            times = span.to_local(room.center.zone)
+            self.next_times[room.pk] = [at.isoformat(timespec="minutes") for at in times]
+            if room.pk == selected or (selected is None and room.capacity >= people):
+                suitable.append(times)
+        if suitable:
+            self.initial["start"], self.initial["end"] = min(suitable)
 
     def clean(self) -> dict[str, object]:
         super().clean()
@@ -209,22 +235,6 @@ class NewReservationForm(forms.Form):
             return "There is no account with this e-mail address. Enter both names to create one."
         self.new_customer = {"email": email, **names}
         return ""
-
-    @staticmethod
-    def parse_initial(query: Mapping[str, str], *, local_now: dt.datetime) -> dict[str, object]:
-        """Initial data from the query of the URL; invalid values are ignored.
-
-        The default time is the next full hour.
-        """
-        initial: dict[str, object] = {
-            name: parse_id(query.get(name)) for name in ("user", "room", "number_of_attendees")
-        }
-        start = _parse_local_datetime(query.get("start"))
-        if start is None:
-            next_hour = local_now + dt.timedelta(hours=1)
-            start = next_hour.replace(minute=0, second=0, microsecond=0, tzinfo=None)
-        end = _parse_local_datetime(query.get("end")) or start + dt.timedelta(hours=1)
-        return {**initial, "start": start, "end": end}
 
 
 AMOUNT_UNITS = {"duration_hours": "hours", "quantity": "pieces"}

@@ -1,6 +1,7 @@
 """The page on which staff create a draft for a customer, with a live preview."""
 
 import datetime as dt
+import json
 from typing import Any
 
 from django.conf import settings
@@ -74,6 +75,7 @@ class NewReservationPages:
             "zone_name": format_time_zone(center, now),
             "form": forms.form,
             "services": forms.services,
+            "next_times": json.dumps(forms.form.next_times),
             "hold_hours": settings.HOLD_HOURS_STAFF,
             "media": forms.form.media,
             "has_errors": is_submitted,
@@ -144,10 +146,7 @@ def _build_forms(
     request: HttpRequest, center: Center, staff: User, now: dt.datetime
 ) -> NewReservationForms:
     data = request.POST if request.method == "POST" else None
-    initial = NewReservationForm.parse_initial(
-        request.GET.dict(), local_now=now.astimezone(center.zone)
-    )
-    form = NewReservationForm(center, staff, data, initial)
+    form = NewReservationForm(center, staff, data, request.GET.dict(), now=now)
     services = center.services.filter(is_active=True).select_related("rate")
     return NewReservationForms(form, [ServiceOptionForm(service, data) for service in services])
 

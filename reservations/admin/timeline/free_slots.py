@@ -57,10 +57,7 @@ def find_free_slots(
             continue
         free = find_gaps(axis.span, [*taken, *unavailable])
         for slot in geometry.find_slots(axis, free, get_booking_rules(room)):
-            start, end = (
-                at.astimezone(axis.zone).replace(tzinfo=None)
-                for at in (slot.proposed.start, slot.proposed.end)
-            )
+            start, end = slot.proposed.to_local(axis.zone)
             time = geometry.format_span(slot.proposed, axis)
             label = f"New draft: {room.name}, {dates.format_day(axis.day)}, {time}"
             yield TimelineFreeSlot(

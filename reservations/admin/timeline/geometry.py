@@ -21,8 +21,6 @@ HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 QUARTER = timedelta(minutes=15)
 # The hours that are shown on a day without opening hours and bookings.
 DEFAULT_HOURS = (8, 18)
-# Proposed for a new reservation, unless the room's minimum is longer.
-USUAL_DURATION = HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +169,7 @@ def find_slots(
     for span in free:
         for piece in axis.split_at_hours(span):
             start = round_up_to_slot(piece.start, axis.zone, rules.slot_minutes)
-            end = min(start + max(USUAL_DURATION, minimum), span.end)
+            end = min(start + rules.usual_duration, span.end)
             end -= (end - start) % timedelta(minutes=rules.slot_minutes)
             if start >= piece.end or end - start < minimum:
                 continue

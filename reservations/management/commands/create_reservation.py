@@ -16,6 +16,7 @@ from reservations.management.command_line import (
     get_room,
     parse_id,
     render_bill,
+    resolve_times,
 )
 from reservations.notifications import confirmation
 from reservations.pricing.services import ServiceInput
@@ -30,7 +31,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--user", required=True, metavar="EMAIL", help="The customer.")
-        add_booking_arguments(parser, required=True)
+        add_booking_arguments(parser, is_room_required=True)
         parser.add_argument(
             "--attendees", type=parse_id, metavar="N", help="Number of attendees. Default: 1."
         )
@@ -41,8 +42,8 @@ class Command(BaseCommand):
         *,
         user: str,
         room: int,
-        start: dt.datetime,
-        end: dt.datetime,
+        start: dt.datetime | None,
+        end: dt.datetime | None,
         service: list[ServiceInput],
         attendees: int | None,
         staff: str | None,
@@ -51,6 +52,7 @@ class Command(BaseCommand):
         customer = get_account(user)
         created_by = self._get_staff(staff)
         selected, now = get_room(room), timezone.now()
+        start, end = resolve_times(selected, start, end, user=customer, now=now)
         with domain_errors_as_command_errors():
             try:
                 reservation = drafts.create_draft(

@@ -3,6 +3,7 @@ from argparse import ArgumentParser
 from decimal import Decimal
 
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
 from centers import rates
 from centers.models import MeetingRoom
@@ -14,6 +15,7 @@ from reservations.management.command_line import (
     get_room,
     parse_id,
     render_bill,
+    resolve_times,
 )
 from reservations.models import LineItem, LineItemType, Reservation
 from reservations.notifications import confirmation
@@ -39,7 +41,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        add_booking_arguments(parser, required=False)
+        add_booking_arguments(parser, is_room_required=False)
         parser.add_argument(
             "--reservation", type=parse_id, metavar="ID", help="In place of room and time."
         )
@@ -59,16 +61,16 @@ class Command(BaseCommand):
             if excluded := [name for name, value in values.items() if value is not None]:
                 raise CommandError(f"--reservation stands alone, without {', '.join(excluded)}.")
             self._explain_reservation(reservation)
-        elif room is not None and start is not None and end is not None:
-            self._explain_list_price(room, start, end, service)
+        elif room is not None:
+            selected = get_room(room)
+            times = resolve_times(selected, start, end, user=None, now=timezone.now())
+            self._explain_list_price(selected, *times, service)
         else:
-            missing = [name for name in list(values)[:3] if values[name] is None]
-            raise CommandError(f"Give {', '.join(missing)}, or --reservation.")
+            raise CommandError("Give --room or --reservation.")
 
     def _explain_list_price(
-        self, room_id: int, start: dt.datetime, end: dt.datetime, service: list[ServiceInput]
+        self, room: MeetingRoom, start: dt.datetime, end: dt.datetime, service: list[ServiceInput]
     ) -> None:
-        room = get_room(room_id)
         with domain_errors_as_command_errors():
             span = resolve_span(room.center, start, end)
             selected = services.select_services(room.center, service, span)

@@ -10,7 +10,7 @@ from tests.backoffice.many import many
 from tests.backoffice.new_reservation.helpers import ADD, PREVIEW, typed, words
 from tests.factories_centers import MeetingRoomFactory, ServiceFactory
 from tests.factories_people import UserFactory
-from tests.factories_reservations import HOUR, START, ReservationFactory, make_room
+from tests.factories_reservations import HOUR, NOW, START, ReservationFactory, make_room
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -258,3 +258,32 @@ def test_new_reservation_query_count_is_constant(office, room):
         ServiceFactory(center=room.center)
     many(room, UserFactory(), 200, start=START)
     assert queries_of(office, address) == few
+
+
+# The proposed time. The clock stands at 9:00, and the center is open until 18:00.
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, ["2027-03-01T09:15", "2027-03-01T10:15"]),
+        ({"room": "Boardroom"}, ["2027-03-01T11:00", "2027-03-01T12:00"]),
+        ({"room": "Closet"}, ["2027-03-01T09:15", "2027-03-01T10:15"]),
+        ({"room": "Closed"}, [None, None]),
+        ({"number_of_attendees": 6}, ["2027-03-01T11:00", "2027-03-01T12:00"]),
+        ({"number_of_attendees": 60}, [None, None]),
+        ({"start": "2027-03-01T03:00"}, ["2027-03-01T03:00", "2027-03-01T04:00"]),
+    ],
+    ids=str,
+)
+def test_new_reservation_proposes_next_free_hour(office, room, query, expected):
+    ReservationFactory(room=room, start=NOW, end=NOW + 2 * HOUR)
+    for name, is_blocked in (("Closet", False), ("Closed", True)):
+        MeetingRoomFactory(
+            center=room.center, rate=room.rate, name=name, capacity=2, is_blocked=is_blocked
+        )
+    if "room" in query:
+        query = {"room": room.center.rooms.get(name=query["room"]).pk}
+
+    form = office.get(ADD, {"center": room.center_id, **query}).context["form"]
+
+    values = (form[name].value() for name in ("start", "end"))
+    assert [value and value.isoformat(timespec="minutes") for value in values] == expected
