@@ -40,7 +40,9 @@ MODELS = [
 
 
 @pytest.fixture
-def office(client):
+def office(client, time_machine):
+    # The page of a center lists the closures to come.
+    time_machine.move_to(datetime(2027, 3, 1, tzinfo=UTC))
     client.force_login(AdministratorFactory())
     return client
 

@@ -44,8 +44,10 @@ TIMEOUTS = ["timeout_before", "timeout_after"]
 
 
 @pytest.fixture(autouse=True)
-def card(ada):
+def card(ada, time_machine):
     """A card that a setup saved, and whose bank always asks for a confirmation."""
+    # It is saved before all payments: a newer card than a declined payment pays at once.
+    time_machine.move_to(NOW - HOUR)
     return SavedCardFactory(user=ada, outcome="requires_action", saved_by_setup=True)
 
 
