@@ -100,13 +100,13 @@ class BulkActionsMixin(ModelAdminBase):
         if request.POST.get("confirmed") and is_valid:
             if _was_previewed(request, form):
                 for reservation in reservations:
-                    _execute(request, action, reservation, staff, data)
+                    execute_one(request, action, reservation, staff, data)
                 return None
             messages.warning(request, "Nothing was changed yet: this preview is new.")
         previews: list[BulkPreview] = []
         for each in reservations:
             has_email = form is not None and not any(row.preview.email for row in previews)
-            preview = _preview(action, each, staff, data, has_email=has_email)
+            preview = preview_one(action, each, staff, data, has_email=has_email)
             previews.append(BulkPreview(each, preview))
         title = action.title if len(previews) == 1 else action.title.replace("this", "each")
         context = {
@@ -143,7 +143,7 @@ def _was_previewed(request: HttpRequest, form: BulkMessageForm | None) -> bool:
     return previewed.split() == form.values_text.split()
 
 
-def _execute(
+def execute_one(
     request: HttpRequest,
     action: Action,
     reservation: Reservation,
@@ -168,7 +168,7 @@ def _execute(
     )
 
 
-def _preview(
+def preview_one(
     action: Action,
     reservation: Reservation,
     staff: User,

@@ -24,8 +24,13 @@ from accounts import roles
 from accounts.models import User
 from centers.models import Closure
 from reservations.admin.actions import ACTIONS
-from reservations.admin.actions.base import Action, ActionRequest
-from reservations.admin.bulk_actions import BulkPreview, build_bulk_context
+from reservations.admin.actions.base import Action
+from reservations.admin.bulk_actions import (
+    BulkPreview,
+    build_bulk_context,
+    execute_one,
+    preview_one,
+)
 from reservations.admin.bulk_forms import BulkCancellationForm
 from reservations.admin.formatting import (
     format_customer,
@@ -34,7 +39,6 @@ from reservations.admin.formatting import (
     render_status_badge,
 )
 from reservations.admin.relocation import RelocationTarget, propose
-from reservations.admin.reservation_page import execute, parse_expected_amount
 from reservations.models import Reservation
 from roombook import dates, money
 from roombook.ids import parse_id
@@ -142,7 +146,7 @@ class ClosedBookingPages:
         if is_move:
             previews = _preview_moves(bookings, form, staff, now)
         else:
-            previews = _preview_cancellations(bookings, form, staff, now)
+            previews = _preview_cancellations(bookings, form, staff)
         title = "Move each booking?" if is_move else "Cancel each booking?"
         submitted = [(name, request.POST.get(name, "")) for name in ("do", *form.fields)]
         context = build_bulk_context(
@@ -189,20 +193,14 @@ def _describe_closures(bookings: Iterable[Reservation]) -> dict[int, list[str]]:
 
 
 def _preview_cancellations(
-    bookings: Sequence[Reservation], form: ClosedBookingsForm, staff: User, now: dt.datetime
+    bookings: Sequence[Reservation], form: ClosedBookingsForm, staff: User
 ) -> list[BulkPreview]:
     """Preview each; the first one has its e-mail."""
-    previews: list[BulkPreview] = []
-    for booking in bookings:
-        request = ActionRequest(
-            booking,
-            by=staff,
-            now=now,
-            data=form.action_data,
-            has_email=not previews,
-        )
-        previews.append(BulkPreview(booking, ACTIONS["cancel"].preview(request)))
-    return previews
+    action, data = ACTIONS["cancel"], form.action_data
+    return [
+        BulkPreview(row, preview_one(action, row, staff, data, has_email=row is bookings[0]))
+        for row in bookings
+    ]
 
 
 def _preview_moves(
@@ -228,20 +226,14 @@ def _execute(
     staff: User,
 ) -> None:
     """Take the action, or show why not; the other bookings are not affected."""
-    now = timezone.now()
+    data = form.action_data
     if action.name == "move":
         target = RelocationTarget.parse(request.POST.get(f"target_{booking.pk}", ""), booking)
         if target is None:
             messages.error(request, f"{booking}: There is nowhere to move it to.")
             return
-        data = target.data
-    else:
-        data = form.action_data
-    expected_amount = parse_expected_amount(request, f"expected_amount_{booking.pk}")
-    action_request = ActionRequest(
-        booking, by=staff, now=now, data=data, expected_amount=expected_amount
-    )
-    execute(request, action, action_request)
+        data = dict(target.data)
+    execute_one(request, action, booking, staff, data)
 
 
 def get_closed_bookings_url(center_id: int | None = None) -> str:
