@@ -153,6 +153,31 @@ def test_booking_is_available_exactly_if_it_lies_within_a_free_time():
     assert agreed[False] > WORLDS
 
 
+def test_next_booking_is_available_and_none_before_it_is():
+    proposed = 0
+    for seed in range(WORLDS):
+        world = RandomWorld(seed)
+        room, rules = get_room(world.room.pk), get_booking_rules(world.room)
+        earliest, length = world.now + free_times.TIME_TO_SUBMIT, rules.usual_duration
+        last = None
+        for _, last in free_times.find_next_bookings([room], user=world.user, now=world.now):
+            proposed += 1
+            assert last.duration == length
+            assert availability.evaluate(
+                room, last, now=world.now, for_user=world.user
+            ).is_available
+        days = (last.start - earliest if last else free_times.PROPOSAL_HORIZON) / DAY
+        for _ in range(10):
+            start = earliest + world.random.random() * days * DAY
+            start = hours.round_up_to_slot(start, world.zone, rules.slot_minutes)
+            ends = [start, start + length]
+            is_before = start < last.start if last else ends[1] <= world.now + days * DAY
+            if is_before and not any(at.astimezone(world.zone).fold for at in ends):
+                other = availability.evaluate(room, Span(*ends), now=world.now, for_user=world.user)
+                assert other.reasons, (seed, ends)
+    assert proposed > WORLDS / 2
+
+
 def test_disagreement_is_found_if_closures_are_ignored(monkeypatch):
     query = room_calendars._closures_and_conflicts
     monkeypatch.setattr(
