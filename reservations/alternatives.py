@@ -1,7 +1,7 @@
 """What a customer can book instead of a time that is taken (B11.6)."""
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from heapq import nsmallest
 from itertools import chain, groupby, islice
@@ -89,30 +89,18 @@ def _find_other_times(search: AlternativeSearch) -> Iterator[Alternative]:
     room, span = search.room, search.span
     around = span.expand(NEAR_TIMES)
     calendar = load_calendars([room], around, user=search.user, now=search.now)[room.pk]
+    zone, slot_minutes = room.center.zone, get_booking_rules(room).slot_minutes
     nearest = []
     for round_to_slot, direction in ((hours.round_down_to_slot, -1), (hours.round_up_to_slot, 1)):
-        for start in _list_starts(search, round_to_slot, direction):
+        start = round_to_slot(span.start + direction * INSTANT, zone, slot_minutes)
+        while abs(start - span.start) <= NEAR_TIMES:
             other = Span(start, start + span.duration)
             if availability.is_available(room, other, calendar, now=search.now):
                 nearest.append(other)
                 break
+            start = round_to_slot(start + direction * INSTANT, zone, slot_minutes)
     for other in sorted(nearest, key=lambda each: (abs(each.start - span.start), each.start)):
         yield from _price(search, room, other, AlternativeReason.OTHER_TIME)
-
-
-def _list_starts(
-    search: AlternativeSearch,
-    round_to_slot: Callable[[dt.datetime, dt.tzinfo, int], dt.datetime],
-    direction: int,
-) -> Iterator[dt.datetime]:
-    """Yield the starts on the room's grid within 24 hours, the nearest first."""
-    room, start = search.room, search.span.start
-    slot_minutes = get_booking_rules(room).slot_minutes
-    while True:
-        start = round_to_slot(start + direction * INSTANT, room.center.zone, slot_minutes)
-        if abs(start - search.span.start) > NEAR_TIMES:
-            return
-        yield start
 
 
 def _find_other_centers(search: AlternativeSearch) -> Iterator[Alternative]:

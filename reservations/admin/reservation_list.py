@@ -124,9 +124,7 @@ class ReservationListMixin(ListExportMixin):
 
     def get_export_row(self, row: Reservation) -> tuple[CellValue, ...]:
         center = row.room.center
-        start, end = (
-            at.astimezone(center.zone).replace(tzinfo=None) for at in (row.start, row.end)
-        )
+        start, end = row.span.to_local(center.zone)
         return (
             *(row.pk, format_status(row, now=timezone.now()), _describe_hold(row), start, end),
             *(center.time_zone_id, center.name, row.room.name),

@@ -80,8 +80,7 @@ class TimelineAxis:
 # Called for every row of a timeline.
 @lru_cache(maxsize=64)
 def _get_full_hours(span: Span, zone: tzinfo) -> tuple[datetime, ...]:
-    count = -(-span.duration // QUARTER)
-    quarters = (span.start + number * QUARTER for number in range(count))
+    quarters = _get_quarters(span.start, span.end)
     return tuple(at for at in quarters if not at.astimezone(zone).minute)
 
 
