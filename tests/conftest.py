@@ -21,6 +21,8 @@ from PIL import Image
 from tests.faults.size import LONG
 from tests.pg_plugin import find_programs
 
+pytest_plugins = ["tests.fixtures"]
+
 # No deadline: a shared machine is sometimes slow.
 hypothesis_settings.register_profile("roombook", deadline=None)
 hypothesis_settings.load_profile("roombook")
@@ -187,13 +189,11 @@ def get_order(item):
 # tests do. All others run on one in `make test`, on PostgreSQL if they use a database, because it
 # is the one of production, and on both in the long form.
 CAN_DIFFER = re.compile(
-    "^(db|faults)/|availability|books|concurren|constraint|free_times|integrity|locks|migration"
-    "|month_end|reports|revenue|search|utilization"
+    "^(db|faults|payments/machine)/|availability|books|concurren|constraint|free_times|integrity"
+    "|locks|migration|month_end|reports|revenue|search|utilization"
 )
 # These take minutes, and what they test depends little on the database.
-ON_POSTGRES = re.compile(
-    "^browser/|faults/test_(clock|crashes_of_setups|gateway|races|schemathesis|upgrade)"
-)
+ON_POSTGRES = re.compile("^browser/|faults/test_(clock|gateway|races|schemathesis|upgrade)")
 TRANSACTIONAL = {"transactional_db", "live_server", "store"}
 IS_SHORT = "PYTEST_XDIST_WORKER" in os.environ and not LONG and find_programs() is not None
 

@@ -3,10 +3,12 @@
 import datetime as dt
 
 import factory
+from django.contrib.auth.models import Group
 from django.utils import timezone
 
-from accounts.models import ApiToken, CodePurpose, EmailCode, User
+from accounts.models import ApiToken, CenterRole, CodePurpose, EmailCode, User
 from accounts.models.api_token import hash_token_secret
+from centers.models import Center
 from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
 from payments.models import PaymentSetup, SavedCard
 
@@ -33,6 +35,16 @@ class StaffFactory(UserFactory):
 class AdministratorFactory(StaffFactory):
     email = factory.Sequence(lambda n: f"root{n}@example.com")
     is_superuser = True
+
+
+def make_staff_with_role(role: str, *centers: Center) -> User:
+    """Create a staff user with a role at the given centers, or at all centers."""
+    user, group = StaffFactory.create(), Group.objects.get(name=role)
+    if not centers:
+        user.groups.add(group)
+    for center in centers:
+        CenterRole.objects.create(user=user, center=center, group=group)
+    return User.objects.get(pk=user.pk)
 
 
 class SandboxCardFactory(factory.django.DjangoModelFactory):

@@ -88,10 +88,24 @@ def make_booking(
     **fields: Any,
 ) -> models.Reservation:
     """A reservation paid by card: Confirmed, or Pending if the center must approve it."""
-    reservation = make_draft(user, room, now=now, **fields)
-    payment_method = make_payment_method() if reservation.total_cost else checkout.PaymentMethod()
+    return pay(make_draft(user, room, now=now, **fields), now=now)
+
+
+def pay(
+    reservation: models.Reservation,
+    number: str = VALID_NUMBER,
+    *,
+    partner_code: str = "",
+    now: dt.datetime = NOW,
+    **options: Any,
+) -> models.Reservation:
+    """Check out with a card, as the customer of the reservation does."""
     return checkout.check_out(
-        reservation.pk, user=reservation.user, payment_method=payment_method, now=now
+        reservation.pk,
+        user=reservation.user,
+        payment_method=make_payment_method(number, **options),
+        partner_code=partner_code,
+        now=now,
     )
 
 

@@ -1,30 +1,12 @@
 """Users with roles, for tests of the back office."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-import time_machine
 from django.contrib.auth.models import Group
-from django.test import Client
 
 from accounts.models import CenterRole, User
 from centers.models import Center
-from tests.factories_people import AdministratorFactory
-from tests.factories_reservations import NOW
-
-
-@pytest.fixture
-def clock() -> Iterator[time_machine.Traveller]:
-    """Stops the clock at the NOW of the factories; a test may move it."""
-    with time_machine.travel(NOW, tick=False) as traveller:
-        yield traveller
-
-
-@pytest.fixture
-def office(client: Client) -> Client:
-    """A client that is signed in as an administrator."""
-    client.force_login(AdministratorFactory(first_name="Root", last_name="Boss"))
-    return client
 
 
 @pytest.fixture

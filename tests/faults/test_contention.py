@@ -56,29 +56,27 @@ class Contest:
         return run_concurrently(calls)
 
 
-def one_slot(world: World) -> Contest:
+def enter(world: World, make: Callable[[Customer, int], Reservation]) -> list[tuple[Customer, int]]:
+    """New customers, each with a draft."""
+    customers = [world.customer() for _ in range(N)]
+    return [(each, make(each, number).pk) for number, each in enumerate(customers)]
+
+
+def one_slot(world: World, *, shift: int = 0) -> Contest:
     """All have a draft for the same room and time, and all holds have expired."""
     room, start = world.room(), world.start()
     long_ago = timezone.now() - (N + 1) * HOUR
-    entries = []
-    for n in range(N):
-        contender = world.customer()
-        made = long_ago + n * HOUR
-        entries.append((contender, world.draft(contender, room, start, made=made).pk))
-    return Contest(entries, {"SlotUnavailable"})
+
+    def make(customer: Customer, number: int) -> Reservation:
+        begin = start + number % 4 * dt.timedelta(minutes=shift)
+        return world.draft(customer, room, begin, made=long_ago + number * HOUR)
+
+    return Contest(enter(world, make), {"SlotUnavailable"})
 
 
 def overlapping_slots(world: World) -> Contest:
     """All have drafts for the same room at different times that share one hour."""
-    room, start = world.room(), world.start()
-    long_ago = timezone.now() - (N + 1) * HOUR
-    entries = []
-    for n in range(N):
-        contender = world.customer()
-        begin = start + n % 4 * dt.timedelta(minutes=15)
-        made = long_ago + n * HOUR
-        entries.append((contender, world.draft(contender, room, begin, made=made).pk))
-    return Contest(entries, {"SlotUnavailable"})
+    return one_slot(world, shift=15)
 
 
 def one_reservation(world: World) -> Contest:
@@ -88,23 +86,15 @@ def one_reservation(world: World) -> Contest:
     return Contest([(customer, reservation.pk)] * N, set())
 
 
-def last_promo_use(world: World) -> Contest:
-    promo = PromoCodeFactory(max_uses=1)
-    entries = []
-    for _ in range(N):
-        contender = world.customer()
-        entries.append((contender, world.draft(contender, world.room(), promo=promo.code).pk))
+def last_promo_use(world: World, **limit: int) -> Contest:
+    promo = PromoCodeFactory(**limit or {"max_uses": 1})
+    entries = enter(world, lambda each, _: world.draft(each, world.room(), promo=promo.code))
     return Contest(entries, {"PromoCodeInvalid"})
 
 
 def last_promo_money(world: World) -> Contest:
     """The budget of the promo code is enough for one booking."""
-    promo = PromoCodeFactory(budget=9)
-    entries = []
-    for _ in range(N):
-        contender = world.customer()
-        entries.append((contender, world.draft(contender, world.room(), promo=promo.code).pk))
-    return Contest(entries, {"PromoCodeInvalid"})
+    return last_promo_use(world, budget=9)
 
 
 def last_use_of_an_account(world: World) -> Contest:

@@ -1,34 +1,19 @@
 """The gateways under test: the sandbox, and Stripe's SDK with a fake Stripe server."""
 
-from collections.abc import Iterator
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import pytest
-import stripe
 
-from payments import gateways
+from payments import gateways, lifecycle
 from payments.gateways.base import Gateway
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
+from reservations.models import Reservation
+from tests.factories_centers import MeetingRoomFactory
+from tests.payments.gateway_helpers import MINUTE, NOW, authorized
 from tests.stripe_server import StripeServer
-
-
-@pytest.fixture
-def stripe_server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[StripeServer]:
-    """A fake Stripe server, and PAYMENT_GATEWAY=stripe with a test key."""
-    # Requests to this machine must not use a proxy.
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    # The seconds before the SDK retries a request.
-    monkeypatch.setattr(stripe.HTTPClient, "INITIAL_DELAY", 0.01)
-    settings.PAYMENT_GATEWAY = "stripe"
-    settings.STRIPE_SECRET_KEY = "sk_test_roombook"
-    settings.STRIPE_TEST_SECRET_KEY = ""
-    settings.STRIPE_PUBLISHABLE_KEY = "pk_test_roombook"
-    settings.STRIPE_WEBHOOK_SECRET = "whsec_roombook"
-    with StripeServer() as server:
-        settings.STRIPE_API_BASE = server.url
-        yield server
 
 
 class SandboxProbe:
@@ -90,3 +75,40 @@ def gateway(probe: Any) -> Gateway:
 @pytest.fixture
 def _short_timeout(settings: Any) -> None:
     settings.GATEWAY_TIMEOUT = 0.5
+
+
+@pytest.fixture
+def reservation(ada):
+    return Reservation.objects.create(
+        user=ada,
+        room=MeetingRoomFactory(),
+        start=NOW + timedelta(days=7),
+        end=NOW + timedelta(days=7, hours=2),
+        currency="USD",
+        total_cost=Decimal("50.00"),
+        cancellation_notice_hours=24,
+        cancellation_grace_minutes=15,
+        created_at=NOW,
+    )
+
+
+@pytest.fixture
+def start(reservation):
+    def start(amount="50.00"):
+        return lifecycle.create_payment(
+            reservation_id=reservation.pk,
+            reservation_uid=reservation.uid,
+            center_id=reservation.room.center_id,
+            amount=Decimal(amount),
+            currency="USD",
+            gateway=gateways.get_current_gateway(),
+            now=NOW,
+        )
+
+    return start
+
+
+@pytest.fixture
+def captured(start, ada):
+    """A captured payment of 50."""
+    return lifecycle.capture_payment(authorized(start(), ada), now=NOW + 2 * MINUTE)

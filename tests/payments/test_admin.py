@@ -1,26 +1,27 @@
 """Payments, refunds and saved cards in the back office: read-only, except for refused refunds."""
 
 from decimal import Decimal
+from uuid import uuid4
 
 import pytest
 import time_machine
 from django.contrib.auth.models import Group, Permission
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import CenterRole
 from payments import refunds
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
-from payments.models import Payment, Refund, UnknownPayment
+from payments.models import Payment, Refund, RefundState, UnknownPayment
+from reservations.booking.cancellation import cancel
+from reservations.booking.taking_payment import take_manual_payment
 from roombook.backoffice.models import AuditEntry
 from tests.factories_centers import MeetingRoomFactory
-from tests.factories_people import (
-    AdministratorFactory,
-    SavedCardFactory,
-    StaffFactory,
-    UserFactory,
-)
-from tests.payments.test_payments import NOW, ada, captured, reservation, start  # noqa: F401 (fixtures)
+from tests.factories_people import AdministratorFactory, SavedCardFactory, StaffFactory, UserFactory
+from tests.factories_reservations import NOW as BOOKED_AT
+from tests.factories_reservations import make_draft
+from tests.payments.gateway_helpers import NOW
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +50,7 @@ def test_saved_card_page_shows_brand_and_last_four_but_no_reference(client):
         assert card.reference not in text
 
 
-def test_payment_and_refund_pages_show_amounts(client, captured):  # noqa: F811
+def test_payment_and_refund_pages_show_amounts(client, captured):
     refund = refunds.create_refund(captured, amount=captured.amount, reason="Rain", now=NOW)
 
     for page in (
@@ -64,7 +65,7 @@ def test_payment_and_refund_pages_show_amounts(client, captured):  # noqa: F811
         assert "50.00" in page.content.decode()
 
 
-def test_payments_refunds_and_cards_cannot_be_edited(client, captured):  # noqa: F811
+def test_payments_refunds_and_cards_cannot_be_edited(client, captured):
     card = SavedCardFactory()
     refund = refunds.create_refund(captured, amount=captured.amount, reason="Rain", now=NOW)
 
@@ -76,13 +77,11 @@ def test_payments_refunds_and_cards_cannot_be_edited(client, captured):  # noqa:
     assert Payment.objects.get().state == "captured"
 
 
-# --- Refunds that the gateway refused ------------------------------------------------------------
-
-REFUNDS = "admin:payments_refund_changelist"
+# --- Refunds that the gateway refused -------------------------------------------------------------
 
 
 @pytest.fixture
-def refused(captured):  # noqa: F811
+def refused(captured):
     """A refund of 20 out of 50 that the gateway refused."""
     refund = refunds.create_refund(captured, amount=Decimal("20.00"), reason="Rain", now=NOW)
     SandboxPayment.objects.update(refunded=Decimal("50.00"))
@@ -92,9 +91,10 @@ def refused(captured):  # noqa: F811
     return refund
 
 
-def run_action(client, action, refund, **fields):
-    fields |= {"action": action, "_selected_action": [refund.pk]}
-    return client.post(reverse(REFUNDS), fields, follow=True).content.decode()
+def run_action(client, action, row, name="refund", **fields):
+    fields |= {"action": action, "_selected_action": [row.pk]}
+    url = reverse(f"admin:payments_{name}_changelist")
+    return client.post(url, fields, follow=True).content.decode()
 
 
 IN_CASH = {"confirmed": "yes", "method": "Cash", "reference": "receipt 17"}
@@ -115,7 +115,7 @@ def test_refused_refund_can_be_retried_once(client, refused):
     assert "Retried as refund" in get_logged_note()
 
 
-def test_retry_refunds_only_the_remaining_amount(client, refused, captured):  # noqa: F811
+def test_retry_refunds_only_the_remaining_amount(client, refused, captured):
     refunds.execute_refund(
         refunds.create_refund(captured, amount=Decimal("45.00"), reason="", now=NOW), now=NOW
     )
@@ -141,7 +141,7 @@ def test_retry_without_gateway_answer_stays_started(client, refused):
     assert get_states() == ["refused", "started"]
 
 
-def test_refused_refund_can_be_marked_as_refunded_manually(client, refused, captured):  # noqa: F811
+def test_refused_refund_can_be_marked_as_refunded_manually(client, refused, captured):
     assert "How the money was returned" in run_action(client, "mark_refunded_manually", refused)
     for missing in ("method", "reference"):
         form = IN_CASH | {missing: " "}
@@ -161,7 +161,7 @@ def test_refused_refund_can_be_marked_as_refunded_manually(client, refused, capt
     assert "not refused" in run_action(client, "retry", refused)
 
 
-def test_payment_becomes_refunded_when_the_rest_is_refunded_manually(client, refused, captured):  # noqa: F811
+def test_payment_becomes_refunded_when_the_rest_is_refunded_manually(client, refused, captured):
     rest = refunds.create_refund(captured, amount=Decimal("30.00"), reason="", now=NOW)
     refunds.execute_refund(rest, now=NOW)
 
@@ -171,7 +171,7 @@ def test_payment_becomes_refunded_when_the_rest_is_refunded_manually(client, ref
     assert captured.state == "refunded"
 
 
-def test_amount_refunded_elsewhere_cannot_be_refunded_manually(client, refused, captured):  # noqa: F811
+def test_amount_refunded_elsewhere_cannot_be_refunded_manually(client, refused, captured):
     refunds.create_refund(captured, amount=Decimal("45.00"), reason="", now=NOW)
 
     assert "Other refunds have already returned" in run_action(
@@ -195,13 +195,7 @@ def test_page_of_a_refused_refund_offers_both_actions(client, refused):
     assert "Ada Lovelace" in form
     assert reverse("admin:payments_refund_change", args=[refused.pk]) in form
 
-    page = run_action(
-        client,
-        "mark_refunded_manually",
-        refused,
-        **IN_CASH,
-        from_page="yes",
-    )
+    page = run_action(client, "mark_refunded_manually", refused, **IN_CASH, from_page="yes")
     # Back on the refund's page, which offers nothing any more.
     assert "refunded manually." in page
     assert "Change refund" in page or "View refund" in page
@@ -216,18 +210,7 @@ def test_page_of_a_retried_refund_offers_nothing(client, refused):
     assert 'value="retry"' not in get_refund_page(client, Refund.objects.last())
 
 
-def test_page_of_a_refused_refund_offers_nothing_without_the_change_permission(client, refused):
-    viewer = UserFactory(is_staff=True)
-    viewer.user_permissions.add(Permission.objects.get(codename="view_refund"))
-    client.force_login(viewer)
-
-    page = get_refund_page(client, refused)
-
-    assert "20.00" in page
-    assert 'value="retry"' not in page
-
-
-def test_payment_page_leads_to_its_refunds(client, refused, captured):  # noqa: F811
+def test_payment_page_leads_to_its_refunds(client, refused, captured):
     page = client.get(reverse("admin:payments_payment_change", args=[captured.pk]))
 
     assert reverse("admin:payments_refund_change", args=[refused.pk]) in page.content.decode()
@@ -242,28 +225,33 @@ def test_alert_about_a_refused_refund_has_its_amount_and_leads_to_it(client, ref
     assert reverse("admin:payments_refund_change", args=[refused.pk]) in page
 
 
-@pytest.mark.parametrize("action", ["retry", "mark_refunded_manually"])
-def test_refund_actions_need_the_change_permission(client, refused, action):
+@pytest.mark.parametrize(
+    ("name", "actions"),
+    [("refund", ["retry", "mark_refunded_manually"]), ("unknownpayment", ["release", "keep"])],
+)
+def test_actions_need_the_change_permission(client, refused, name, actions):
     viewer = UserFactory(is_staff=True)
-    viewer.user_permissions.add(Permission.objects.get(codename="view_refund"))
+    viewer.user_permissions.add(Permission.objects.get(codename=f"view_{name}"))
     client.force_login(viewer)
+    row = refused if name == "refund" else make_unknown_payment()
 
-    run_action(client, action, refused, **IN_CASH)
+    page = client.get(reverse(f"admin:payments_{name}_change", args=[row.pk])).content.decode()
+    for action in actions:
+        run_action(client, action, row, name, **IN_CASH)
 
+    assert "0.00" in page
+    assert f'value="{actions[0]}"' not in page
     assert get_states() == ["refused"]
+    assert not UnknownPayment.objects.filter(resolved_at__isnull=False).exists()
 
 
-# --- Unknown payments ----------------------------------------------------------------------------
+# --- Unknown payments -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def unknown(captured):  # noqa: F811
-    """Money at the gateway whose payment a restored backup lacks."""
-    key, reference = captured.key, captured.reference
-    captured.delete()
+def make_unknown_payment(key=None, reference="pay_1"):
     return UnknownPayment.objects.create(
         gateway="sandbox",
-        key=key,
+        key=key or uuid4(),
         reference=reference,
         description="Reservation 57",
         amount=Decimal("50.00"),
@@ -272,10 +260,16 @@ def unknown(captured):  # noqa: F811
     )
 
 
+@pytest.fixture
+def unknown(captured):
+    """Money at the gateway whose payment a restored backup lacks."""
+    key, reference = captured.key, captured.reference
+    captured.delete()
+    return make_unknown_payment(key, reference)
+
+
 def run_unknown_action(client, action, row):
-    url = reverse("admin:payments_unknownpayment_changelist")
-    fields = {"action": action, "_selected_action": [row.pk]}
-    return client.post(url, fields, follow=True).content.decode()
+    return run_action(client, action, row, "unknownpayment")
 
 
 def test_unknown_payment_is_an_alert_that_leads_to_its_list(client, unknown):
@@ -319,18 +313,6 @@ def test_unknown_payment_that_cannot_be_released_stays(client, unknown):
     assert unknown.resolved_at is None
 
 
-@pytest.mark.parametrize("action", ["release", "keep"])
-def test_unknown_payment_actions_need_the_change_permission(client, unknown, action):
-    viewer = UserFactory(is_staff=True)
-    viewer.user_permissions.add(Permission.objects.get(codename="view_unknownpayment"))
-    client.force_login(viewer)
-
-    run_unknown_action(client, action, unknown)
-
-    unknown.refresh_from_db()
-    assert unknown.resolved_at is None
-
-
 @pytest.mark.parametrize("is_of_all_centers", [False, True])
 def test_accountants_of_all_centers_release_unknown_payments(client, unknown, is_of_all_centers):
     accountant, role = StaffFactory(), Group.objects.get(name="Accountant")
@@ -356,3 +338,61 @@ def test_unknown_payment_without_money_is_released_by_deleting_it(client, unknow
     assert "no money held" in run_unknown_action(client, "release", unknown)
 
     assert not UnknownPayment.objects.exists()
+
+
+# --- Manual refunds, and payments on account (B26.4, B26.5) ---------------------------------------
+
+
+def take(gateway):
+    customer = UserFactory(credit_limit=500)
+    return take_manual_payment(
+        make_draft(customer), gateway=gateway, by=AdministratorFactory(), now=BOOKED_AT
+    )
+
+
+def sign_in(client, role):
+    staff = StaffFactory()
+    staff.groups.add(Group.objects.get(name=role))
+    client.force_login(staff)
+
+
+def test_manager_confirms_a_refund_by_hand_with_its_reference(client):
+    cancel(take("cash").pk, now=BOOKED_AT)
+    refund = Refund.objects.get()
+    page = reverse("admin:payments_refund_change", args=[refund.pk])
+    data = {"action": "confirm_by_hand", "_selected_action": refund.pk, "from_page": "yes"}
+    changelist = reverse("admin:payments_refund_changelist")
+
+    sign_in(client, "Desk")
+    assert "confirm_by_hand" not in client.get(page).content.decode()
+    client.post(changelist, {**data, "confirmed": "yes", "reference": "Receipt 4"})
+    assert Refund.objects.get().state == RefundState.STARTED
+
+    sign_in(client, "Manager")
+    assert 'value="confirm_by_hand"' in client.get(page).content.decode()
+    assert "Reference" in client.post(changelist, data).content.decode()
+    answer = client.post(changelist, {**data, "confirmed": "yes", "reference": "Receipt 4"})
+
+    assert answer.headers["Location"] == page
+    refund.refresh_from_db()
+    assert (refund.state, refund.reference) == (RefundState.DONE, "Receipt 4")
+    assert "Receipt 4" in AuditEntry.objects.get(content_type__model="refund").note
+
+
+def test_accountant_finds_what_is_owed_and_marks_it_as_received(client):
+    owed, _ = take("account"), take("cash")
+    url = reverse("admin:payments_payment_changelist")
+    payment = Payment.objects.get(reservation=owed)
+    data = {"action": "mark_received", "_selected_action": payment.pk}
+    sign_in(client, "Desk")
+    client.post(url, data)
+    assert Payment.objects.get(pk=payment.pk).received_at is None
+
+    sign_in(client, "Accountant")
+    assert list(client.get(url, {"owed": "yes"}).context["cl"].result_list) == [payment]
+    answer = client.post(url, data, follow=True)
+
+    assert "$75.00 received" in answer.content.decode()
+    payment.refresh_from_db()
+    assert payment.received_at <= timezone.now()
+    assert not client.get(url, {"owed": "yes"}).context["cl"].result_list

@@ -1,87 +1,21 @@
 """Payments, refunds and saved cards in our database, with the sandbox as the gateway."""
 
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 from django.db import IntegrityError, transaction
 
-from payments import gateways, lifecycle, refunds, saved_cards
+from payments import lifecycle, refunds, saved_cards
 from payments.cards import Card
 from payments.gateway_results import record_gateway_result
 from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
 from payments.gateways.sandbox_models import SandboxCard, SandboxFault, SandboxPayment
 from payments.models import InvalidPaymentTransition, Payment, Refund, SavedCard
-from reservations.models import Reservation
 from roombook.errors import CardDeclined, InvalidRequest, NoSavedCard
-from tests.factories_centers import MeetingRoomFactory
-from tests.factories_people import SavedCardFactory, UserFactory
+from tests.factories_people import SavedCardFactory
+from tests.payments.gateway_helpers import INFO, MINUTE, NOW, authorized, card_of
 
 pytestmark = pytest.mark.django_db
-
-NOW = datetime(2027, 3, 15, 12, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-INFO = {
-    "first_name": "Ada",
-    "last_name": "Lovelace",
-    "credit_card_number": "4242424242424242",
-    "expiration_date": datetime(2031, 1, 1, tzinfo=UTC),
-}
-
-
-@pytest.fixture
-def ada():
-    return UserFactory()
-
-
-@pytest.fixture
-def reservation(ada):
-    return Reservation.objects.create(
-        user=ada,
-        room=MeetingRoomFactory(),
-        start=NOW + timedelta(days=7),
-        end=NOW + timedelta(days=7, hours=2),
-        currency="USD",
-        total_cost=Decimal("50.00"),
-        cancellation_notice_hours=24,
-        cancellation_grace_minutes=15,
-        created_at=NOW,
-    )
-
-
-@pytest.fixture
-def start(reservation):
-    def start(amount="50.00"):
-        return lifecycle.create_payment(
-            reservation_id=reservation.pk,
-            reservation_uid=reservation.uid,
-            center_id=reservation.room.center_id,
-            amount=Decimal(amount),
-            currency="USD",
-            gateway=gateways.get_current_gateway(),
-            now=NOW,
-        )
-
-    return start
-
-
-def card(ada, **fields):
-    return lifecycle.get_payment_source(
-        ada, use_saved=False, payment_info={**INFO, **fields}, now=NOW
-    )
-
-
-def authorized(payment, ada):
-    outcome = lifecycle.authorize_payment(
-        payment, card(ada), description="Reservation 1", on_session=False
-    )
-    return record_gateway_result(payment, outcome, now=NOW + MINUTE)
-
-
-@pytest.fixture
-def captured(start, ada):
-    return lifecycle.capture_payment(authorized(start(), ada), now=NOW + 2 * MINUTE)
-
 
 # --- Payments -------------------------------------------------------------------------------------
 
@@ -119,7 +53,7 @@ def test_second_open_payment_of_a_reservation_is_refused_by_the_database(start, 
 def test_second_payment_is_possible_after_a_decline(start, ada):
     first = start()
     outcome = lifecycle.authorize_payment(
-        first, card(ada, credit_card_number="4000000000009995"), description="", on_session=False
+        first, card_of(ada, credit_card_number="4000000000009995"), description="", on_session=False
     )
     first = record_gateway_result(first, outcome, now=NOW)
 
@@ -130,7 +64,7 @@ def test_second_payment_is_possible_after_a_decline(start, ada):
 
 def test_repeated_or_outdated_gateway_result_changes_nothing(start, ada):
     payment = start()
-    held = lifecycle.authorize_payment(payment, card(ada), description="", on_session=False)
+    held = lifecycle.authorize_payment(payment, card_of(ada), description="", on_session=False)
     payment = record_gateway_result(payment, held, now=NOW)
     assert record_gateway_result(payment, held, now=NOW + MINUTE).authorized_at == NOW
 
@@ -153,30 +87,21 @@ def test_contradicting_gateway_result_raises_invalid_transition(start, ada):
     assert payment.state == "voided"
 
 
-def test_fetch_gateway_status_finds_an_authorization_without_answer(start, ada):
+@pytest.mark.parametrize("is_authorized", [True, False])
+def test_fetch_gateway_status_of_a_payment_without_answer(start, ada, is_authorized):
     payment = start()
-    SandboxFault.objects.create(operation="authorize", kind="timeout_after", times=1)
+    kind = "timeout_after" if is_authorized else "timeout_before"
+    SandboxFault.objects.create(operation="authorize", kind=kind, times=1)
     with pytest.raises(GatewayUnavailable):
-        lifecycle.authorize_payment(payment, card(ada), description="", on_session=False)
+        authorized(payment, ada)
 
     assert list(Payment.objects.stale(NOW)) == []
     assert list(Payment.objects.stale(NOW + MINUTE)) == [payment]
-    assert lifecycle.fetch_gateway_status(payment, now=NOW).state == "authorized"
-
-
-def test_fetch_gateway_status_voids_an_unknown_key(start, ada):
-    payment = start()
-    SandboxFault.objects.create(operation="authorize", kind="timeout_before", times=1)
-    with pytest.raises(GatewayUnavailable):
-        lifecycle.authorize_payment(payment, card(ada), description="", on_session=False)
-
     status = lifecycle.fetch_gateway_status(payment, now=NOW)
-    assert record_gateway_result(payment, status, now=NOW).state == "voided"
+    state = "authorized" if is_authorized else "voided"
+    assert record_gateway_result(payment, status, now=NOW).state == state
     # The delayed worker is too late.
-    assert (
-        lifecycle.authorize_payment(payment, card(ada), description="", on_session=False).state
-        == "voided"
-    )
+    assert authorized(payment, ada).state == state
 
 
 def test_capture_of_expired_authorization_becomes_voided(start, ada):
@@ -203,7 +128,7 @@ def test_database_constraints_refuse_invalid_payments(start, name, fields):
         Payment.objects.filter(pk=payment.pk).update(**fields)
 
 
-# --- Refunds --------------------------------------------------------------------------------
+# --- Refunds --------------------------------------------------------------------------------------
 
 
 def test_repeated_execute_refund_refunds_once(captured):
@@ -232,18 +157,18 @@ def test_payment_becomes_refunded_when_fully_refunded(captured):
     assert not Payment.objects.open().exists()
 
 
+def test_create_refund_of_uncaptured_payment_raises(start, ada):
+    payment = authorized(start(), ada)
+    with pytest.raises(InvalidPaymentTransition):
+        refunds.create_refund(payment, amount=Decimal("1.00"), reason="", now=NOW)
+
+
 @pytest.mark.parametrize("amount", ["0", "-1.00", "30.01"])
 def test_create_refund_beyond_the_rest_raises(captured, amount):
     refunds.create_refund(captured, amount=Decimal("20.00"), reason="", now=NOW)
     with pytest.raises(InvalidPaymentTransition):
         refunds.create_refund(captured, amount=Decimal(amount), reason="", now=NOW)
     assert Refund.objects.count() == 1
-
-
-def test_create_refund_of_uncaptured_payment_raises(start, ada):
-    payment = authorized(start(), ada)
-    with pytest.raises(InvalidPaymentTransition):
-        refunds.create_refund(payment, amount=Decimal("1.00"), reason="", now=NOW)
 
 
 def test_refund_retried_after_timeout_refunds_once(captured):
@@ -284,7 +209,7 @@ def test_payment_source_is_the_saved_or_the_submitted_card(ada):
     saved = SavedCardFactory(user=ada)
 
     assert lifecycle.get_payment_source(ada, use_saved=True, payment_info=None, now=NOW) == saved
-    assert isinstance(card(ada), Card)
+    assert isinstance(card_of(ada), Card)
 
 
 @pytest.mark.parametrize(("use_saved", "info"), [(True, INFO), (False, None), (False, {})])
@@ -313,29 +238,21 @@ def test_expired_or_foreign_saved_card_raises_no_saved_card(ada):
         use_saved()
 
 
-def test_authorize_with_the_saved_card(start, ada):
-    payment = start()
-    outcome = lifecycle.authorize_payment(
-        payment, SavedCardFactory(user=ada), description="", on_session=False
-    )
-    assert outcome.state == "authorized"
-
-
 def test_check_card_stores_nothing(ada):
-    lifecycle.check_card(card(ada))
+    lifecycle.check_card(card_of(ada))
     lifecycle.check_card(SavedCardFactory(user=ada))
     with pytest.raises(CardDeclined):
-        lifecycle.check_card(card(ada, credit_card_number="4000000000000002"))
+        lifecycle.check_card(card_of(ada, credit_card_number="4000000000000002"))
 
     assert not SandboxPayment.objects.exists()
     assert SandboxCard.objects.count() == 1
 
 
 def test_save_charged_card_does_not_raise_if_the_gateway_is_away(ada, caplog):
-    assert saved_cards.save_charged_card(ada, card(ada), now=NOW) == SavedCard.objects.get()
+    assert saved_cards.save_charged_card(ada, card_of(ada), now=NOW) == SavedCard.objects.get()
 
     SandboxFault.objects.create(operation="store", kind="timeout_before")
-    assert saved_cards.save_charged_card(ada, card(ada), now=NOW) is None
+    assert saved_cards.save_charged_card(ada, card_of(ada), now=NOW) is None
     assert "could not be saved" in caplog.text
 
 
@@ -345,5 +262,5 @@ def test_card_is_deleted_at_the_gateway_if_its_row_cannot_be_saved(ada, monkeypa
 
     monkeypatch.setattr(saved_cards, "replace_saved_card", fails)
     with pytest.raises(RuntimeError):
-        saved_cards.save_card(ada, card(ada), now=NOW)
+        saved_cards.save_card(ada, card_of(ada), now=NOW)
     assert not SandboxCard.objects.exists()

@@ -6,18 +6,11 @@ from decimal import Decimal
 from uuid import uuid4
 
 import pytest
-import time_machine
 from django.core.management import CommandError, call_command
 from django.db.models import Sum
 
 from payments import unknown_payments
-from payments.models import (
-    COMPLETED_REFUND_STATES,
-    Payment,
-    PaymentState,
-    Refund,
-    UnknownPayment,
-)
+from payments.models import COMPLETED_REFUND_STATES, Payment, PaymentState, Refund, UnknownPayment
 from reservations.booking import approval, cancellation, integrity
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -33,12 +26,6 @@ def store(tmp_path_factory, django_db_blocker):
     with django_db_blocker.unblock():
         yield made
         made.remove()
-
-
-@pytest.fixture
-def clock():
-    with time_machine.travel(NOW, tick=False) as clock:
-        yield clock
 
 
 def reconcile(*words):

@@ -1,66 +1,42 @@
-"""The sandbox. test_gateways.py tests what all gateways have in common."""
+"""The sandbox, its payment setups, and the page on which it plays the customer's bank (B21).
+
+test_gateways.py tests what all gateways have in common.
+"""
 
 import time
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import timedelta
 from decimal import Decimal
 from uuid import uuid4
 
 import pytest
 
-from payments import gateways
-from payments.cards import parse_card
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
+from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_cards import DECLINE_MESSAGES, OUTCOMES, SUCCEEDS
 from payments.gateways.sandbox_models import (
     FaultKind,
     SandboxCard,
     SandboxFault,
     SandboxPayment,
+    SandboxSetup,
 )
-from roombook.errors import CardDeclined, ServiceUnavailable
+from payments.gateways.sandbox_setups import confirm_setup, refuse_setup
 from tests.concurrency import run_concurrently
+from tests.factories_people import SandboxCardFactory
+from tests.payments.gateway_helpers import NOW, TEN, authorize, card
 
 pytestmark = pytest.mark.django_db
-
-NOW = datetime(2027, 3, 15, 12, 0, tzinfo=UTC)
-TEN = Decimal("10.00")
 
 
 @pytest.fixture
 def gateway():
-    return gateways.get_current_gateway()
-
-
-def card(number="4242424242424242"):
-    return parse_card(
-        {
-            "first_name": "Ada",
-            "last_name": "Lovelace",
-            "credit_card_number": number,
-            "expiration_date": NOW,
-        },
-        now=NOW,
-    )
-
-
-def authorize(gateway, key, source=None, amount=TEN):
-    return gateway.authorize(
-        key=key,
-        amount=amount,
-        currency="USD",
-        source=source or card(),
-        description="Reservation 1",
-    )
-
-
-# --- Test cards ----------------------------------------------------------------------------------
+    return SandboxGateway()
 
 
 @pytest.mark.parametrize("number", [n for n, outcome in OUTCOMES.items() if outcome == SUCCEEDS])
 def test_test_cards_succeed(gateway, number):
-    gateway.check_card(card(number))
     reference = gateway.store_card(card(number), customer="1")
     gateway.check_card(reference)
 
@@ -68,35 +44,9 @@ def test_test_cards_succeed(gateway, number):
     assert authorize(gateway, uuid4(), reference).state == "authorized"
 
 
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [
-        ("4000000000000002", "was declined"),
-        ("4000000000009995", "insufficient funds"),
-        ("4000000000000069", "has expired"),
-        ("4000000000000127", "security code is incorrect"),
-        ("4000000000000119", "error occurred while processing"),
-        ("4000000000009987", "was declined"),
-        ("4000000000009979", "was declined"),
-        ("4111111111111111", "takes only test cards"),
-    ],
-)
-def test_test_cards_for_declines_are_declined(gateway, number, words):
-    outcome = authorize(gateway, uuid4(), card(number))
-    assert outcome.state == "declined"
-    assert words in outcome.message
-    assert "not charged" in outcome.message
-    assert outcome.last4 == number[-4:]
-
-    with pytest.raises(CardDeclined, match=words):
-        gateway.check_card(card(number))
-    with pytest.raises(CardDeclined, match=words):
-        gateway.store_card(card(number), customer="1")
-    assert not SandboxCard.objects.exists()
-
-
 def test_every_outcome_has_a_message():
     assert set(OUTCOMES.values()) - {SUCCEEDS} <= set(DECLINE_MESSAGES)
+    assert all("not charged" in message for message in DECLINE_MESSAGES.values())
 
 
 def test_sandbox_stores_no_number_and_no_code(gateway):
@@ -109,29 +59,7 @@ def test_sandbox_stores_no_number_and_no_code(gateway):
     assert "987" not in str([kept.outcome, kept.brand, kept.last4])
 
 
-# --- Faults --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kind", "was_done"),
-    [
-        (FaultKind.TIMEOUT_BEFORE, False),
-        (FaultKind.ERROR, False),
-        (FaultKind.TIMEOUT_AFTER, True),
-        (FaultKind.RESET, True),
-    ],
-)
-def test_timeout_hides_whether_the_operation_was_done(gateway, kind, was_done):
-    key = uuid4()
-    SandboxFault.objects.create(operation="authorize", kind=kind, times=1)
-
-    with pytest.raises(GatewayUnavailable) as error:
-        authorize(gateway, key)
-    assert isinstance(error.value, ServiceUnavailable)
-
-    assert (gateway.find_payment(key) is not None) is was_done
-    # It affects one call; a retry succeeds.
-    assert authorize(gateway, key).state == "authorized"
+# --- Faults ---------------------------------------------------------------------------------------
 
 
 def test_slow_fault_delays_the_answer(gateway):
@@ -153,9 +81,6 @@ def test_fault_affects_only_its_operation(gateway):
     SandboxFault.objects.all().delete()
     assert gateway.capture(key).state == "captured"
     assert SandboxPayment.objects.get().captures == 1
-
-
-# --- Many at once --------------------------------------------------------------------------------
 
 
 @pytest.mark.postgres
@@ -183,3 +108,120 @@ class TestParallelCalls:
 
         answers = Counter(run_concurrently([look] * 12, losers=(GatewayUnavailable,)))
         assert answers == {"GatewayUnavailable": 3, "answer": 9}
+
+
+# --- Payment setups -------------------------------------------------------------------------------
+
+
+def create_setup(gateway, key=None):
+    return gateway.create_setup(
+        key=key or uuid4(), customer="1", return_url="", expires_at=NOW + timedelta(hours=1)
+    )
+
+
+def test_created_setup_is_the_same_at_each_call(gateway):
+    key = uuid4()
+
+    setup = create_setup(gateway, key)
+
+    assert setup == create_setup(gateway, key) == gateway.find_setup(setup.reference)
+    assert (setup.state, setup.card) == ("open", None)
+    # Neither secret is shown in a traceback.
+    assert setup.client_secret not in repr(setup)
+
+
+def test_confirmed_card_can_be_charged(gateway):
+    setup = create_setup(gateway)
+
+    confirm_setup(setup.client_secret, card())
+
+    found = gateway.find_setup(setup.reference)
+    assert (found.state, found.client_secret, found.url) == ("succeeded", "", "")
+    assert (found.card.last4, found.card.exp_year, found.card.exp_month) == ("4242", 2031, 1)
+    assert authorize(gateway, uuid4(), source=found.card.reference).state == "authorized"
+    # Neither another card nor a cancellation changes it.
+    confirm_setup(setup.client_secret, card("5555555555554444"))
+    assert gateway.cancel_setup(setup.reference) == found
+
+
+def test_refused_setup_takes_another_card(gateway):
+    setup = create_setup(gateway)
+
+    assert confirm_setup(setup.client_secret, card("4000000000000002")).state == "failed"
+    assert refuse_setup(setup.client_secret).message.startswith("The card was not confirmed")
+    assert confirm_setup(setup.client_secret, card()).state == "succeeded"
+
+
+def test_canceled_setup_takes_no_card(gateway):
+    setup = create_setup(gateway)
+
+    assert gateway.cancel_setup(setup.reference).state == "expired"
+    assert confirm_setup(setup.client_secret, card()).state == "expired"
+    assert SandboxSetup.objects.get().card_reference == ""
+    assert gateway.cancel_setup("unknown").state == "expired"
+
+
+# --- The bank's page ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def make_page(gateway):
+    """Authorize an amount, and return the address of the bank's page."""
+
+    def make(outcome="requires_action"):
+        payment = gateway.authorize(
+            key=uuid4(),
+            amount=TEN,
+            currency="USD",
+            source=SandboxCardFactory.create(outcome=outcome).reference,
+            description="Reservation 1",
+            on_session=True,
+        )
+        return payment.action.url
+
+    return make
+
+
+def get_state():
+    return SandboxPayment.objects.get().state
+
+
+def test_page_says_what_is_to_be_confirmed(client, make_page, settings):
+    page = make_page()
+
+    response = client.get(page)
+
+    assert "$10.00</strong> with the card Visa ending 4242" in response.content.decode()
+    assert response["Referrer-Policy"] == "no-referrer"
+    assert "no-store" in response["Cache-Control"]
+    # Neither closing the page nor an unknown button is an answer.
+    assert client.post(page, {"action": "other"}).status_code == 200
+    assert get_state() == "action_required"
+    assert client.get(f"{page}x").status_code == 404
+    assert client.get("/payments/return").status_code == 200
+    # It exists only with the sandbox.
+    settings.PAYMENT_GATEWAY = "stripe"
+    assert client.get(page).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("outcome", "action", "state", "heading"),
+    [
+        ("requires_action", "confirm", "authorized", "Thank you"),
+        ("requires_action", "refuse", "declined", "The payment was not confirmed"),
+        ("never_confirmed", "confirm", "action_required", "The bank does not answer"),
+        ("voided", "confirm", "voided", "Too late"),
+    ],
+)
+def test_answer_is_final(client, gateway, make_page, outcome, action, state, heading):
+    page = make_page("requires_action" if outcome == "voided" else outcome)
+    if outcome == "voided":
+        gateway.void(SandboxPayment.objects.get().key)
+
+    answer = client.post(page, {"action": action}, follow=True)
+
+    assert heading in answer.content.decode()
+    assert get_state() == state
+    if outcome == "requires_action":
+        client.post(page, {"action": "refuse" if action == "confirm" else "confirm"})
+        assert get_state() == state

@@ -1,44 +1,30 @@
 """Bookings paid with Stripe: through the API and the real SDK, with a fake Stripe server."""
 
 import io
+import re
 from contextlib import suppress
 from datetime import timedelta
 
 import pytest
-import time_machine
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from payments.gateways import declines
+from accounts.models import OutboxMessage
 from payments.gateways.stripe import client as stripe_client
 from payments.gateways.stripe_models import StripePayment
 from payments.models import Payment, PaymentState, SavedCard
-from reservations.booking import approval, integrity
+from reservations.booking import integrity, payment_links
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_people import UserFactory, issue_token
-from tests.factories_reservations import CARD, NOW, make_draft, make_room
+from tests.backoffice.reading import words
+from tests.factories_people import AdministratorFactory
+from tests.factories_reservations import CARD, NOW, get_current_status, make_draft, make_room
 from tests.http import post
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stripe_server")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock", "stripe_server")]
+
 
 LATER = NOW + timedelta(minutes=2)
-
-
-@pytest.fixture
-def clock():
-    with time_machine.travel(NOW) as clock:
-        yield clock
-
-
-@pytest.fixture
-def ada(clock):
-    return UserFactory()
-
-
-@pytest.fixture
-def token(ada):
-    return issue_token(ada)
 
 
 @pytest.fixture
@@ -84,64 +70,6 @@ def test_checkout_charges_once(pay, ada, stripe_server):
     assert_consistent(stripe_server)
 
 
-def test_declined_checkout_can_be_paid_with_another_card(pay, ada, stripe_server):
-    reservation = make_draft(ada)
-
-    response = pay(reservation, "4000000000009995")
-
-    assert response.status_code == 402
-    assert response.json()["Error"]["Message"] == declines.INSUFFICIENT_FUNDS
-    assert pay(reservation).json()["Status"] == "Confirmed"
-    assert stripe_server.count_captures() == 1
-    assert_consistent(stripe_server)
-
-
-def test_card_that_requires_action_is_declined_and_leaves_no_open_intent(pay, ada, stripe_server):
-    response = pay(make_draft(ada), "4000002500003155")
-
-    assert response.status_code == 402
-    assert response.json()["Error"]["Message"] == declines.REQUIRES_ACTION
-    assert [intent["status"] for intent in stripe_server.intents] == ["canceled"]
-    assert_consistent(stripe_server)
-
-
-def test_pending_booking_is_captured_on_approval(pay, ada, stripe_server):
-    reservation = make_draft(ada, make_room(is_live_inventory=False))
-
-    assert pay(reservation).json()["Status"] == "Pending"
-    assert (state(), stripe_server.count_captures()) == ("authorized", 0)
-    assert Payment.objects.get().authorized_until is not None
-    assert_consistent(stripe_server)
-
-    approval.approve(reservation.pk, now=LATER)
-    assert (state(), stripe_server.count_captures()) == ("captured", 1)
-    assert_consistent(stripe_server)
-
-
-def test_declined_request_voids_the_authorization(pay, ada, stripe_server):
-    reservation = make_draft(ada, make_room(is_live_inventory=False))
-    pay(reservation)
-
-    approval.decline(reservation.pk, now=LATER)
-
-    assert state() == "voided"
-    assert stripe_server.intents[0]["cancellation_reason"] == "requested_by_customer"
-    assert_consistent(stripe_server)
-
-
-def test_approval_after_the_authorization_expired_does_not_book(pay, ada, stripe_server):
-    reservation = make_draft(ada, make_room(is_live_inventory=False))
-    pay(reservation)
-    stripe_server.expire_authorization(stripe_server.intents[0]["id"])
-
-    with suppress(Exception):
-        approval.approve(reservation.pk, now=LATER)
-
-    reservation.refresh_from_db()
-    assert reservation.status != Status.CONFIRMED
-    assert stripe_server.count_captures() == 0
-
-
 def test_cancellation_refunds_once(pay, ada, client, token, stripe_server):
     reservation = make_draft(ada)
     pay(reservation)
@@ -170,19 +98,6 @@ def test_saved_card_pays_later_bookings(pay, ada, client, token, stripe_server):
     post(client, "/api/account/remove-payment-info", {"Token": token})
     assert [m["customer"] for m in stripe_server.test.get_all("payment_method")] == [None] * 2
     assert_consistent(stripe_server)
-
-
-def test_test_mode_charges_and_stores_nothing(pay, ada, stripe_server):
-    reservation = make_draft(ada)
-
-    assert pay(reservation, TestMode=True).json()["Status"] == "New"
-    assert pay(reservation, "4000000000000002", TestMode=True).status_code == 402
-    assert not Payment.objects.exists()
-    assert stripe_server.count_captures() == 0
-    assert {intent["status"] for intent in stripe_server.intents} <= {
-        "canceled",
-        "requires_payment_method",
-    }
 
 
 def test_checkout_refused_by_stripe_releases_everything(pay, ada, stripe_server):
@@ -215,7 +130,7 @@ def test_checkout_stores_and_logs_no_card(pay, ada, stripe_server, caplog, capfd
     assert "4000000000000002" not in everything
 
 
-# --- Whatever dies or hangs, wherever ------------------------------------------------------------
+# --- Whatever dies or hangs, wherever -------------------------------------------------------------
 
 CALLS = ["/v1/payment_methods", "/v1/payment_intents", "/confirm", "/capture"]
 
@@ -296,47 +211,53 @@ def test_checkout_whose_intent_a_restore_lost_becomes_a_booking(
     assert_consistent(stripe_server)
 
 
-KINDS = ["timeout_before", "timeout_after", "error", "reset_after"]
+# --- Payment links that are paid on Stripe's page -------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("ending", CALLS)
-def test_fault_of_any_call_is_resolved(pay, ada, stripe_server, clock, settings, ending, kind):
-    settings.GATEWAY_TIMEOUT = 0.5
-    reservation = make_draft(ada)
-    seconds = 0.7 if kind.startswith("timeout") else 0
-    stripe_server.fail(kind, f"{ending}$", times=2, seconds=seconds)
-
-    answer = pay(reservation)
-    assert answer.status_code == 200
-    assert answer.json()["Status"] == ("Confirmed" if ending == "/capture" else "Processing")
-    stripe_server.faults.clear()
-    settings.GATEWAY_TIMEOUT = 10
-
-    clock.move_to(LATER)
-    reconcile()
-    assert_resolved(reservation, pay, stripe_server)
+@pytest.fixture
+def draft(ada):
+    return make_draft(ada)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_cancellation_with_unanswered_refund_refunds_once(
-    pay, ada, client, token, stripe_server, clock, settings, kind
+@pytest.fixture
+def link(draft):
+    staff = AdministratorFactory()
+    payment_links.send_link(draft, base_url="https://rooms.example.com", by=staff, now=NOW)
+    return re.search(r"/pay/[\w:-]+", OutboxMessage.objects.get(kind="payment link").text)[0]
+
+
+def enter_card(client, stripe_server, link, number):
+    """Press the button, enter a card on Stripe's page, and open the page it leads back to."""
+    page = client.post(link, {"total": "75.00"}).content.decode()
+    sessions = stripe_server.test.get_all("checkout.session")
+    [session] = [each for each in sessions if each["status"] == "open"]
+    assert session["url"] in page
+    stripe_server.finish_session(session, number)
+    return words(client.get(session["success_url"], follow=True))
+
+
+def test_link_paid_on_the_page_of_stripe_books_and_charges_once(client, stripe_server, draft, link):
+    shown = enter_card(client, stripe_server, link, "4242424242424242")
+
+    assert "You have booked" in shown
+    assert "You have booked" in words(client.get(link))
+    assert get_current_status(draft) == Status.CONFIRMED
+    [charge] = stripe_server.charges
+    assert (charge["amount_captured"], Payment.objects.get().gateway) == (7500, "stripe")
+    # The card is not saved for the customer.
+    assert not SavedCard.objects.exists()
+    call_command("reconcile_payments")
+    assert [each["status"] for each in stripe_server.intents] == ["succeeded"]
+    assert not list(integrity.find_problems(now=NOW))
+
+
+def test_link_is_paid_with_another_card_after_stripe_declined_one(
+    client, stripe_server, draft, link
 ):
-    reservation = make_draft(ada)
-    pay(reservation)
-    settings.GATEWAY_TIMEOUT = 0.5
-    seconds = 0.7 if kind.startswith("timeout") else 0
-    stripe_server.fail(kind, "POST /v1/refunds", times=2, seconds=seconds)
+    declined = enter_card(client, stripe_server, link, "4000000000000341")
 
-    body = {"Token": token, "ReservationId": reservation.pk}
-    assert post(client, "/api/reservations/cancel", body).json()["Refund"] == 75.0
-    stripe_server.faults.clear()
-    settings.GATEWAY_TIMEOUT = 10
-    # A day later, all idempotency keys have expired at Stripe.
-    stripe_server.test.idempotent_requests.clear()
-    clock.move_to(NOW + timedelta(days=1, minutes=1))
-    reconcile()
-    reconcile()
-
-    assert (state(), len(stripe_server.refunds)) == ("refunded", 1)
-    assert_consistent(stripe_server)
+    assert "You were not charged" in declined
+    assert get_current_status(draft) == Status.NEW
+    assert "You have booked" in enter_card(client, stripe_server, link, "4242424242424242")
+    assert sum(each["amount_captured"] for each in stripe_server.charges) == 7500
+    assert not list(integrity.find_problems(now=NOW))

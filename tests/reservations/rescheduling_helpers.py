@@ -3,29 +3,15 @@
 import datetime as dt
 from decimal import Decimal
 
-from django.contrib.auth.models import Group
-
-from accounts.models import CenterRole, User
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations.booking import changes, rescheduling
 from reservations.booking.change_request import ChangeRequest
 from reservations.models import Reservation
 from tests.factories_centers import MeetingRoomFactory, RateFactory
-from tests.factories_people import StaffFactory
 from tests.factories_reservations import HOUR, NOW, START, make_payment_method
 
 DAY = dt.timedelta(days=1)
-
-
-def make_staff_with_role(role, *centers):
-    """Create a staff user with a role at the given centers, or at all centers."""
-    user, group = StaffFactory(), Group.objects.get(name=role)
-    if not centers:
-        user.groups.add(group)
-    for center in centers:
-        CenterRole.objects.create(user=user, center=center, group=group)
-    return User.objects.get(pk=user.pk)
 
 
 def make_room_in_same_center(room, **fields):

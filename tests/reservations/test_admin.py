@@ -3,13 +3,11 @@
 import datetime as dt
 
 import pytest
-import time_machine
 from django.urls import reverse
 
 from centers.models import Closure
 from reservations.booking import approval
 from reservations.models.status import Status
-from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (
     HOUR,
     NOW,
@@ -20,23 +18,11 @@ from tests.factories_reservations import (
     make_room,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 LIST = reverse("admin:reservations_reservation_changelist")
 ADD = reverse("admin:reservations_reservation_add")
 DAY = dt.timedelta(days=1)
-
-
-@pytest.fixture(autouse=True)
-def clock():
-    with time_machine.travel(NOW, tick=False) as traveller:
-        yield traveller
-
-
-@pytest.fixture
-def office(client):
-    client.force_login(AdministratorFactory())
-    return client
 
 
 def page_of(reservation):
@@ -47,7 +33,7 @@ def messages_of(response):
     return [(each.level_tag, str(each)) for each in response.context["messages"]]
 
 
-# --- Invalid URLs and forms ----------------------------------------------------------------------
+# --- Invalid URLs and forms -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pk", ["²", "abc", "9" * 30, "0"])
@@ -71,7 +57,7 @@ def test_autocomplete_field_invalid_id_is_ignored(office, page, name):
     assert office.post(address, {name: "abc"}).status_code == 200
 
 
-# --- Time zones ----------------------------------------------------------------------------------
+# --- Time zones -----------------------------------------------------------------------------------
 
 
 def test_local_time_pages_have_no_browser_time_shortcuts(office):
@@ -90,7 +76,7 @@ def test_local_time_pages_have_no_browser_time_shortcuts(office):
         assert "DateTimeShortcuts" not in html
 
 
-# --- Closures ------------------------------------------------------------------------------------
+# --- Closures -------------------------------------------------------------------------------------
 
 
 def close(office, center, room=None, reason="Leak", **times):

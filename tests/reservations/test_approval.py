@@ -1,17 +1,24 @@
 """Approval and decline of pending requests, no-shows, and automatic transitions."""
 
 from datetime import timedelta
+from itertools import product
 
 import pytest
 from django.db.models import Sum
 
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
-from reservations.booking import approval, checkout, payment_recovery
-from reservations.models import Reservation
-from reservations.models.status import Status
+from reservations.booking import approval, check_in, payment_recovery
+from reservations.models import Reservation, history
+from reservations.models.status import (
+    BOOKED_STATUSES,
+    HOLDING_STATUSES,
+    InvalidStatusTransition,
+    Status,
+    can_transition,
+)
 from roombook.errors import NotFound, ReservationNotOpen, SlotUnavailable
 from tests.factories_centers import ClosureFactory
-from tests.factories_people import UserFactory
+from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
@@ -22,20 +29,16 @@ from tests.factories_reservations import (
     ReservationFactory,
     make_booking,
     make_draft,
-    make_payment_method,
     make_pending_booking,
     make_room,
+    pay,
     update_promo_code,
 )
 
 pytestmark = pytest.mark.django_db
 
+
 DAY = timedelta(days=1)
-
-
-@pytest.fixture
-def ada():
-    return UserFactory()
 
 
 @pytest.fixture
@@ -54,7 +57,7 @@ def test_pending_request_is_authorized_only(pending):
     assert get_gateway_state() == ("authorized", 0)
 
 
-# --- Approve, decline ----------------------------------------------------------------------------
+# --- Approve, decline -----------------------------------------------------------------------------
 
 
 def test_approve_captures_the_payment(pending):
@@ -70,7 +73,7 @@ def test_decline_voids_the_payment_and_returns_benefits(ada):
     promo = PromoCodeFactory(code="TEN")
     reservation = make_draft(ada, make_room(is_live_inventory=False))
     update_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
-    checkout.check_out(reservation.pk, user=ada, payment_method=make_payment_method(), now=NOW)
+    pay(reservation)
 
     reservation = approval.decline(reservation.pk, now=NOW + HOUR)
 
@@ -109,27 +112,6 @@ def test_answer_to_reservation_that_is_not_pending_is_refused(answer):
         answer(999, now=NOW)
 
 
-def test_second_answer_is_refused(pending):
-    approval.approve(pending.pk, now=NOW)
-    for answer in (approval.approve, approval.decline):
-        with pytest.raises(ReservationNotOpen):
-            answer(pending.pk, now=NOW)
-    assert get_gateway_state() == ("captured", 1)
-
-
-@pytest.mark.parametrize("kind", ["timeout_before", "timeout_after"])
-def test_failed_capture_stays_due_and_is_done_once(pending, kind):
-    SandboxFault.objects.create(operation="capture", kind=kind, times=1)
-
-    assert approval.approve(pending.pk, now=NOW).status == Status.CONFIRMED
-    payment = pending.payments.get()
-    assert payment.state == "authorized"
-
-    for _ in range(2):
-        assert payment_recovery.fulfil_obligations(payment, now=NOW).state == "captured"
-        assert get_gateway_state() == ("captured", 1)
-
-
 def test_approve_free_request_needs_no_payment(ada):
     AllowanceFactory(user=ada)
     reservation = make_pending_booking(ada)
@@ -138,7 +120,7 @@ def test_approve_free_request_needs_no_payment(ada):
     assert not reservation.payments.exists()
 
 
-# --- No-show -------------------------------------------------------------------------------------
+# --- No-show --------------------------------------------------------------------------------------
 
 
 def test_no_show_is_possible_once_the_meeting_has_begun(ada):
@@ -198,7 +180,7 @@ def test_no_show_of_completed_reservation_is_accepted_others_are_refused():
                 approval.mark_no_show(row.pk, now=START + DAY)
 
 
-# --- Automatic transitions -----------------------------------------------------------------------
+# --- Automatic transitions ------------------------------------------------------------------------
 
 
 def run_close_overdue(now):
@@ -255,3 +237,148 @@ def test_gateway_timeout_does_not_stop_other_reservations(ada):
     assert first.payments.get().state == "authorized"
     payment_recovery.fulfil_obligations(first.payments.get(), now=START)
     assert first.payments.get().state == "voided"
+
+
+# --- Customers are checked in when they arrive (B18.1) --------------------------------------------
+
+
+def test_check_in_is_recorded_and_undone_by_staff():
+    reservation, clerk = make_booking(), AdministratorFactory()
+
+    check_in.check_in(reservation.pk, by=clerk, now=START)
+    check_in.check_in(reservation.pk, by=clerk, now=START + HOUR)
+
+    reservation.refresh_from_db()
+    assert reservation.checked_in_at == START
+    assert reservation.is_checked_in
+    check_in.undo_check_in(reservation.pk, by=clerk, now=START + HOUR)
+    check_in.undo_check_in(reservation.pk, by=clerk, now=START + HOUR)
+    reservation.refresh_from_db()
+    assert reservation.checked_in_at is None
+    entries = list(history.get_changes(reservation)[:2])
+    changes = [entry.changes["checked_in_at"] for entry in entries]
+    assert changes == [[START.isoformat(), None], [None, START.isoformat()]]
+    assert {entry.actor for entry in entries} == {clerk}
+
+
+@pytest.mark.parametrize(
+    "status", sorted({*Status} - {Status.CONFIRMED, Status.COMPLETED}), ids=str
+)
+def test_check_in_of_meeting_that_is_not_booked_is_refused(status):
+    reservation = ReservationFactory(status=status, start=START, end=START + HOUR)
+
+    with pytest.raises(ReservationNotOpen):
+        check_in.check_in(reservation.pk, now=START)
+    reservation.refresh_from_db()
+    assert reservation.checked_in_at is None
+
+
+def test_check_in_opens_twelve_hours_before_the_start():
+    reservation = make_booking()
+
+    with pytest.raises(ReservationNotOpen):
+        check_in.check_in(reservation.pk, now=START - 13 * HOUR)
+    assert check_in.check_in(reservation.pk, now=START - 12 * HOUR).is_checked_in
+
+
+def test_check_in_does_not_count_after_moving_to_another_day():
+    reservation = make_booking()
+    check_in.check_in(reservation.pk, now=START)
+    reservation.refresh_from_db()
+    reservation.start, reservation.end = START + DAY, START + DAY + HOUR
+    reservation.save()
+
+    assert not reservation.is_checked_in
+    again = check_in.check_in(reservation.pk, now=START + DAY)
+    assert again.checked_in_at == START + DAY
+
+
+def test_no_show_of_checked_in_customer_is_refused_until_undone():
+    reservation = make_booking()
+    check_in.check_in(reservation.pk, now=START)
+
+    with pytest.raises(ReservationNotOpen, match="Undo the check-in first"):
+        approval.mark_no_show(reservation.pk, now=START + HOUR)
+    check_in.undo_check_in(reservation.pk, now=START + HOUR)
+    assert approval.mark_no_show(reservation.pk, now=START + HOUR).status == Status.NO_SHOW
+
+
+# --- Transitions between the statuses of reservations ---------------------------------------------
+
+
+# A second copy of the whole table: all other transitions are illegal.
+LEGAL = {
+    ("New", "Processing"),
+    ("New", "Confirmed"),
+    ("New", "Pending"),
+    ("New", "Cancelled"),
+    ("New", "Expired"),
+    ("Processing", "New"),
+    ("Processing", "Confirmed"),
+    ("Processing", "Pending"),
+    ("Pending", "Confirmed"),
+    ("Pending", "Declined"),
+    ("Pending", "Cancelled"),
+    ("Pending", "Expired"),
+    ("Confirmed", "Cancelled"),
+    ("Confirmed", "Completed"),
+    ("Confirmed", "NoShow"),
+    ("Completed", "NoShow"),
+    ("NoShow", "Confirmed"),
+    ("NoShow", "Completed"),
+}
+PAIRS = list(product(Status.values, Status.values))
+
+
+def test_statuses_match_the_contract():
+    assert Status.values == [
+        *("New", "Processing", "Pending", "Confirmed", "Declined"),
+        *("Cancelled", "Expired", "Completed", "NoShow"),
+    ]
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_can_transition_matches_the_table_for_every_pair(old, new):
+    assert can_transition(old, new) == ((old, new) in LEGAL)
+
+
+@pytest.mark.django_db
+def test_transition_to_follows_the_table():
+    row = ReservationFactory()
+    for old, new in PAIRS:
+        # Set the status without transition_to.
+        type(row).objects.filter(pk=row.pk).update(
+            status=old, holds_slot=old in HOLDING_STATUSES, hold_until=None
+        )
+        row.refresh_from_db()
+        if (old, new) in LEGAL:
+            row.transition_to(Status(new), by=None, now=NOW)
+            row.refresh_from_db()
+            assert (row.status, row.holds_slot) == (new, new in HOLDING_STATUSES)
+        else:
+            with pytest.raises(
+                InvalidStatusTransition, match=f"is {old} and cannot become {new}|{old}"
+            ):
+                row.transition_to(Status(new), by=None, now=NOW)
+            row.refresh_from_db()
+            assert row.status == old
+
+
+@pytest.mark.django_db
+def test_only_drafts_have_a_hold_that_expires():
+    row = ReservationFactory(status=Status.PROCESSING)
+    row.transition_to(Status.NEW, by=None, now=NOW, hold_until=NOW + MINUTE)
+    row.refresh_from_db()
+    assert (row.holds_slot, row.hold_until) == (True, NOW + MINUTE)
+
+    row.transition_to(Status.CANCELLED, by=None, now=NOW, cancelled_at=NOW)
+    row.refresh_from_db()
+    assert (row.holds_slot, row.hold_until, row.cancelled_at) == (False, None, NOW)
+
+
+def test_processing_pending_and_confirmed_hold_the_room():
+    assert {Status.PROCESSING, Status.PENDING, Status.CONFIRMED} == HOLDING_STATUSES
+
+
+def test_repeated_checkout_is_accepted_for_submitted_statuses():
+    assert {Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW} == BOOKED_STATUSES

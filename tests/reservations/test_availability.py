@@ -5,7 +5,11 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
+from centers import hours
+from centers.models import Closure, MeetingRoom
 from centers.span import Span
+from reservations import availability
+from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import SlotUnavailable
 from tests.factories_centers import ClosureFactory, MeetingRoomFactory, OpeningHoursFactory
@@ -20,9 +24,25 @@ from tests.factories_reservations import (
     make_draft,
     make_room,
 )
-from tests.reservations.availability_helpers import DAY, SPAN, change, codes, of
 
 pytestmark = pytest.mark.django_db
+
+
+DAY = timedelta(days=1)
+SPAN = Span(START, START + 3 * HOUR)
+
+
+def of(room, span=SPAN, *, now=NOW, **who):
+    fresh = MeetingRoom.objects.with_booking_details().get(pk=room.pk)
+    return availability.evaluate(fresh, span, now=now, **who)
+
+
+def codes(*args, **kwargs):
+    return [reason.code for reason in of(*args, **kwargs).reasons]
+
+
+def change(row, **fields):
+    type(row).objects.filter(pk=row.pk).update(**fields)
 
 
 def test_room_without_conflicts_is_available(room):
@@ -32,22 +52,20 @@ def test_room_without_conflicts_is_available(room):
     answer.raise_if_unavailable()
 
 
-# --- Each reason alone ---------------------------------------------------------------------------
+# --- Each reason alone ----------------------------------------------------------------------------
 
 
-def test_inactive_center_is_unavailable(room):
-    change(room.center, is_active=False)
-    assert codes(room) == ["center-inactive"]
-
-
-def test_inactive_room_is_unavailable(room):
-    change(room, is_active=False)
-    assert codes(room) == ["room-inactive"]
-
-
-def test_room_blocked_by_staff_is_unavailable(room):
-    change(room, is_blocked=True)
-    assert codes(room) == ["room-blocked"]
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [
+        ("center", {"is_active": False}, "center-inactive"),
+        ("", {"is_active": False}, "room-inactive"),
+        ("", {"is_blocked": True}, "room-blocked"),
+    ],
+)
+def test_room_that_nobody_may_book_is_unavailable(room, field, value, code):
+    change(getattr(room, field) if field else room, **value)
+    assert codes(room) == [code]
 
 
 def test_start_in_the_past_is_unavailable(room):
@@ -167,7 +185,7 @@ def test_grid_and_opening_hours_follow_the_time_zone_of_the_center(zone):
     assert codes(room, Span(nine + 30 * MINUTE, nine + 90 * MINUTE)) == ["off-grid"]
 
 
-# --- Closures ------------------------------------------------------------------------------------
+# --- Closures -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -206,7 +224,7 @@ def test_closure_of_another_room_or_center_is_ignored(room):
     assert codes(room) == ["closure"]
 
 
-# --- Conflicts -----------------------------------------------------------------------------------
+# --- Conflicts ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [Status.PROCESSING, Status.PENDING, Status.CONFIRMED])
@@ -226,11 +244,6 @@ def test_closed_reservation_does_not_conflict(room, status):
     assert codes(room) == []
 
 
-def test_reservation_of_another_room_does_not_conflict(room):
-    ReservationFactory(room=MeetingRoomFactory(center=room.center))
-    assert codes(room) == []
-
-
 @pytest.mark.parametrize(
     ("first", "last", "is_conflict"),
     [
@@ -246,18 +259,6 @@ def test_reservation_of_another_room_does_not_conflict(room):
 def test_adjacent_reservations_do_not_conflict(room, first, last, is_conflict):
     ReservationFactory(room=room, start=START + first * HOUR, end=START + last * HOUR)
     assert codes(room) == (["held"] if is_conflict else [])
-
-
-@pytest.mark.parametrize(("ours", "theirs"), [(0, 30), (30, 0), (30, 15), (15, 30), (30, 30)])
-@pytest.mark.parametrize("side", ["before", "after"])
-def test_larger_turnaround_applies_between_two_reservations(room, ours, theirs, side):
-    """The turnaround is 30 minutes in each case, on both sides, and never the sum."""
-    change(room, turnaround_minutes=ours)
-    for gap, is_conflict in ((15, True), (30, False), (45, False)):
-        start = START - 3 * HOUR - gap * MINUTE if side == "before" else SPAN.end + gap * MINUTE
-        conflicting = ReservationFactory(room=room, start=start, turnaround_minutes=theirs)
-        assert codes(room) == (["held"] if is_conflict else []), gap
-        conflicting.delete()
 
 
 def test_draft_conflicts_until_its_hold_expires(room):
@@ -289,7 +290,7 @@ def test_excluded_reservation_does_not_conflict_with_itself(room):
     assert codes(room, excluding=reservation) == []
 
 
-# --- All reasons together ------------------------------------------------------------------------
+# --- All reasons together -------------------------------------------------------------------------
 
 
 def test_all_reasons_are_listed_and_the_error_has_the_first(room):
@@ -321,3 +322,59 @@ def test_after_hours_support_without_opening_hours_is_open(room):
     room.center.opening_hours.all().delete()
     change(room.center, is_after_hours_support_enabled=True)
     assert codes(room) == []
+
+
+# --- Availability of a room, compared with a brute-force check ------------------------------------
+
+
+@pytest.mark.parametrize("after_hours", [False, True])
+@pytest.mark.parametrize("turnaround", [0, 45])
+def test_evaluation_agrees_with_a_brute_force_check(room, after_hours, turnaround):
+    """Compares two days with opening hours, closures and reservations of every kind."""
+    change(room, turnaround_minutes=turnaround)
+    change(room.center, is_after_hours_support_enabled=after_hours)
+    OpeningHoursFactory(center=room.center, weekday=2, opens=time(19), closes=time(0))
+    ClosureFactory(center=room.center, starts_at=START - HOUR, ends_at=START - HOUR / 2)
+    ClosureFactory(center=room.center, room=room, starts_at=START + DAY, ends_at=START + DAY + HOUR)
+    elsewhere = MeetingRoomFactory(center=room.center)
+    ClosureFactory(center=room.center, room=elsewhere, starts_at=START, ends_at=START + DAY)
+    ada, bob = UserFactory(), UserFactory()
+    make_booking(ada, room=room, start=START + 2 * HOUR)
+    ReservationFactory(room=elsewhere, start=START, end=START + DAY, status=Status.CONFIRMED)
+    held = make_draft(bob, room=room, start=START + 6 * HOUR)
+    expired = make_draft(bob, room=room, start=START + DAY + 4 * HOUR)
+    change(expired, hold_until=NOW)
+
+    intervals = list(room.center.opening_hours.all())
+    closures = list(Closure.objects.exclude(room=elsewhere))
+    active = [
+        each
+        for each in Reservation.objects.filter(room=room)
+        if each.status == Status.CONFIRMED or each.hold_until > NOW
+    ]
+    gap = turnaround * MINUTE
+
+    def expect(span, user=None, excluding=None):
+        if not after_hours and not hours.is_open(span, intervals, room.center.zone):
+            yield "closed"
+        for each in closures:
+            if each.starts_at < span.end and span.start < each.ends_at:
+                yield "closure"
+        for each in active:
+            is_own_draft = each.user == user and each.status == Status.NEW
+            if each == excluding or is_own_draft:
+                continue
+            if each.start < span.end + gap and span.start - gap < each.end:
+                yield "held"
+
+    seen = set()
+    for minutes in range(-120, 36 * 60, 30):
+        for length in (HOUR / 2, 3 * HOUR):
+            start = START + minutes * MINUTE
+            span = Span(start, start + length)
+            for user, excluding in ((None, None), (ada, None), (bob, None), (None, held)):
+                expected = list(expect(span, user, excluding))
+                found = codes(room, span, for_user=user, excluding=excluding)
+                assert found == expected, (span, user, excluding)
+                seen.update(found or ["available"])
+    assert seen == {"available", "closure", "held"} | (set() if after_hours else {"closed"})

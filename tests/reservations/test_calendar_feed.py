@@ -9,13 +9,19 @@ import vobject
 from django.db import DatabaseError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 from icalendar import Calendar
 
 from accounts.limits import CALENDAR_FEED
 from accounts.models import AttemptWindow, CalendarAddress
+from accounts.models.outbox_message import collapse_whitespace
 from reservations.booking import approval, cancellation, price_adjustments, rescheduling
 from reservations.booking.change_request import ChangeRequest
 from reservations.models.status import Status
+from reservations.notifications import calendar
+from reservations.notifications.calendar import MeetingStatus
 from reservations.views import calendar_feed
 from roombook.logging import JsonLogFormatter, PlainLogFormatter
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -70,7 +76,7 @@ def get_events(client, user, now=NOW):
     return events
 
 
-# --- Content -------------------------------------------------------------------------------------
+# --- Content --------------------------------------------------------------------------------------
 
 
 def test_feed_contains_what_was_ever_booked_with_its_status(client, ada):
@@ -226,7 +232,7 @@ def test_rendering_of_a_feed_changes_only_with_its_format(client, ada):
     ]
 
 
-# --- HTTP ----------------------------------------------------------------------------------------
+# --- HTTP -----------------------------------------------------------------------------------------
 
 
 def test_feed_is_answered_with_304_until_the_calendar_changes(client, ada):
@@ -345,3 +351,54 @@ def test_secret_of_a_feed_is_in_no_log(client, ada, monkeypatch, caplog, error):
     assert status == {None: 200, OperationalError: 503, DatabaseError: 500}[error]
     assert sum("/calendar/..." in line for line in lines) >= 6
     assert not [line for line in lines if secret[:16] in line]
+
+
+# --- Calendar files with names of any characters: nothing of a name leaves its property -----------
+
+
+PROPERTIES = {
+    *("UID", "SEQUENCE", "DTSTAMP", "LAST-MODIFIED", "DTSTART", "DTEND", "STATUS"),
+    *("SUMMARY", "LOCATION", "DESCRIPTION", "ORGANIZER"),
+}
+HOSTILE_TEXT = st.text(
+    st.one_of(
+        st.sampled_from('\r\n\t ,;:\\"^=\x00\x0b\x0c\x1c\x1e\x85\u2028\u2029\u200b\ufeff\x7f'),
+        st.characters(),
+    ),
+    max_size=90,
+) | st.sampled_from(
+    ["\r\nATTENDEE:mailto:eve@example.com", "\\nEND:VEVENT\\n", '"\r\n BEGIN:VALARM', "é" * 80]
+)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("is_invitation", [False, True])
+def test_names_of_any_characters_stay_texts_of_their_properties(is_invitation):
+    reservation = ReservationFactory(room=make_room(), booked_at=NOW)
+    room, center = reservation.room, reservation.room.center
+
+    @hypothesis_settings(max_examples=40, deadline=None, derandomize=True, database=None)
+    @given(*[HOSTILE_TEXT] * 4)
+    def check(room_name, center_name, street, person):
+        room.name, center.name, center.street1 = room_name, center_name, street
+        reservation.user.first_name = person
+        if is_invitation:
+            text = calendar.render_invitation(reservation, MeetingStatus.CONFIRMED, now=NOW)
+        else:
+            text = calendar.render_feed([reservation])
+
+        [event] = Calendar.from_ical(text).walk("VEVENT")
+        [other] = vobject.readOne(text).contents["vevent"]
+        expected = PROPERTIES | ({"ATTENDEE"} if is_invitation else set())
+        assert event.keys() == {name.upper() for name in other.contents} == expected
+        assert not event.subcomponents
+        summary = collapse_whitespace(f"{room_name} at {center_name}")
+        assert event["SUMMARY"] == other.summary.value == summary
+        assert event["LOCATION"] == other.location.value
+        assert event["LOCATION"].startswith(f"{collapse_whitespace(center_name)}, ")
+        assert event["DESCRIPTION"] == other.description.value
+        lines = text.split("\r\n")
+        assert all(len(line.encode()) <= 75 for line in lines)
+        assert not any(char in line for line in lines for char in "\r\n")
+
+    check()

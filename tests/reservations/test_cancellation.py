@@ -1,17 +1,26 @@
 """Cancellation: its refund, and that it is refunded only once."""
 
+import re
+from contextlib import suppress
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 
-from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
-from payments.models import Refund
-from reservations.booking import checkout, payment_recovery
+from accounts.models import OutboxMessage
+from payments.gateways.base import GatewayRefused
+from payments.gateways.sandbox import SandboxGateway
+from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
+from payments.models import Payment, Refund
+from reservations.booking import approval, cancellation, changes, integrity, payment_recovery
 from reservations.booking.cancellation import cancel, preview
-from reservations.models import Reservation
+from reservations.booking.refund_decisions import RefundDecision
+from reservations.booking.rescheduling import TakenPayment
+from reservations.models import RefundOverride, Reservation, history
 from reservations.models.status import Status
-from roombook.errors import NotFound, ReservationNotOpen, ServiceUnavailable
-from tests.factories_people import UserFactory
+from reservations.notifications import confirmation
+from roombook.errors import InvalidRequest, NotFound, ReservationNotOpen, ServiceUnavailable
+from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
@@ -19,23 +28,22 @@ from tests.factories_reservations import (
     START,
     AllowanceFactory,
     ReservationFactory,
+    get_current_status,
     make_booking,
     make_draft,
     make_payment_method,
     make_pending_booking,
     make_room,
+    pay,
 )
+from tests.reservations.rescheduling_helpers import change, make_room_at_rate, reschedule
 
 pytestmark = pytest.mark.django_db
+
 
 ALL_BACK = "$75.00 is refunded to Visa ending 4242."
 NOTHING_BACK = "it is less than 24 hours before its start, so nothing is refunded."
 NOT_CHARGED = "nothing was charged."
-
-
-@pytest.fixture
-def ada():
-    return UserFactory()
 
 
 def get_terms_shown(cancellation):
@@ -163,7 +171,7 @@ def test_cancellation_preview_changes_nothing(ada):
     assert not Refund.objects.exists()
 
 
-# --- Gateway timeouts ----------------------------------------------------------------------------
+# --- Gateway timeouts -----------------------------------------------------------------------------
 
 
 def fault(operation, kind="timeout_before", times=1):
@@ -183,18 +191,6 @@ def test_failed_refund_stays_due_and_is_paid_once(ada, kind):
         assert Refund.objects.get().state == "done"
         assert SandboxPayment.objects.get().refunded == 75
     assert reservation.payments.get().state == "refunded"
-
-
-@pytest.mark.parametrize("kind", ["timeout_before", "timeout_after"])
-def test_failed_void_stays_due(ada, kind):
-    reservation = make_pending_booking(ada)
-    fault("void", kind)
-
-    cancel(reservation.pk, user=ada, now=NOW)
-    assert reservation.payments.get().state == "authorized"
-
-    payment_recovery.fulfil_obligations(reservation.payments.get(), now=NOW)
-    assert reservation.payments.get().state == "voided"
 
 
 def test_late_cancellation_captures_an_authorized_payment_first(ada):
@@ -222,10 +218,226 @@ def test_cancellation_is_refused_while_capture_fails(ada):
 def test_cancelled_draft_after_decline_has_no_fee(ada):
     reservation = make_draft(ada)
     with pytest.raises(Exception, match="declined"):
-        checkout.check_out(
-            reservation.pk,
-            user=ada,
-            payment_method=make_payment_method("4000000000000002"),
-            now=NOW,
-        )
+        pay(reservation, "4000000000000002")
     assert cancelled(reservation) == (0, NOT_CHARGED)
+
+
+# --- Cancellations whose refund staff decide, and messages to the customer (B18) ------------------
+
+
+LATE = START - HOUR
+MESSAGE = "The heating is broken.\r\n\r\nSubject: <b>Sorry</b> & see you\x07soon."
+
+
+def decide(amount, reason="We cannot host."):
+    return RefundDecision(None if amount is None else Decimal(amount), reason)
+
+
+def make_longer_booking():
+    """A booking of 75 whose change has cost 50 more."""
+    booking = make_booking(room=make_room_at_rate(make_room(), 25))
+    changes.change_booking(
+        booking.pk,
+        changes.ChangeRequest(booking.room_id, START, START + 5 * HOUR),
+        user=booking.user,
+        payment_method=make_payment_method(),
+        expected_total=Decimal(125),
+        now=NOW,
+    )
+    return booking
+
+
+def get_last_email():
+    return OutboxMessage.objects.order_by("pk").last()
+
+
+@pytest.mark.parametrize(
+    ("now", "amount", "fee", "sentence"),
+    [
+        (LATE, "75.00", "", "$75.00 is refunded to Visa ending 4242."),
+        (LATE, "20.00", "$55.00", "$20.00 is refunded to Visa ending 4242."),
+        (NOW, "0.00", "$75.00", "nothing is refunded."),
+    ],
+)
+def test_cancel_with_decision_refunds_its_amount_once(now, amount, fee, sentence):
+    booking, manager = make_booking(), AdministratorFactory()
+    policy = cancellation.get_terms(booking, now=now).refund
+
+    outcomes = [
+        cancellation.cancel(booking.pk, by=manager, decision=decide(amount), now=now)
+        for _ in range(2)
+    ]
+
+    assert {each.message for each in outcomes} == {f"The reservation is cancelled: {sentence}"}
+    assert SandboxPayment.objects.get().refunded == Decimal(amount)
+    assert [each.amount for each in Refund.objects.all()] == [Decimal(amount)][: amount != "0.00"]
+    override = RefundOverride.objects.get()
+    assert (override.refund, override.policy_refund, override.by) == (
+        Decimal(amount),
+        policy,
+        manager,
+    )
+    changes = history.get_changes(booking)[0].changes
+    assert changes["status"] == ["Confirmed", "Cancelled"]
+    assert changes["refund_override"] == [f"${policy:.2f}", f"${amount}: We cannot host."]
+    email = get_last_email()
+    assert sentence in email.text
+    assert (f"The fee for the cancellation is {fee}." in email.text) == bool(fee)
+    # The reason is for staff.
+    assert "We cannot host." not in email.text
+    assert not list(integrity.find_problems(now=now + 2 * HOUR))
+
+
+def test_customer_reads_from_which_payment_a_part_is_refunded():
+    booking, manager = make_booking(room=make_room_at_rate(make_room(), 25)), AdministratorFactory()
+    reschedule(booking, manager, hours=5, taken=TakenPayment("cash", "Receipt 4"))
+    in_cash, to_card = "refunded in cash, at the center", "refunded to Visa ending 4242"
+
+    change(booking, hours=4, total=100)
+    booking = Reservation.objects.get()
+    assert f"$25.00 is {in_cash}." in get_last_email().text
+    message = confirmation.get_change_message(
+        booking, is_applied=True, charge=Decimal(0), refund=Decimal(25)
+    )
+    assert message.endswith(f" $25.00 is {in_cash}.")
+
+    free = cancellation.preview(booking, now=NOW)
+    assert free.message.endswith(f" $100.00 is {in_cash} and {to_card}.")
+    for _ in range(2):
+        late = cancellation.cancel(booking.pk, by=manager, decision=decide(20), now=LATE)
+        assert late.message.endswith(f" $20.00 is {in_cash}.")
+
+
+def test_cancel_with_decision_captures_what_is_only_authorized():
+    SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
+    booking = make_booking()
+    assert Payment.objects.get().state == "authorized"
+
+    cancellation.cancel(booking.pk, by=AdministratorFactory(), decision=decide(20), now=LATE)
+
+    assert (SandboxPayment.objects.get().state, SandboxPayment.objects.get().refunded) == (
+        "captured",
+        20,
+    )
+
+
+def test_cancel_with_decision_spreads_the_refund_over_several_payments():
+    booking = make_longer_booking()
+
+    for amount in ("125.01", "60"):
+        decision, by = decide(amount), AdministratorFactory()
+        with suppress(InvalidRequest):
+            outcome = cancellation.cancel(booking.pk, by=by, decision=decision, now=LATE)
+
+    assert outcome.refund == 60
+    refunded = SandboxPayment.objects.order_by("pk").values_list("amount", "refunded")
+    assert list(refunded) == [(75, 10), (50, 50)]
+    assert "The fee for the cancellation is $65.00." in get_last_email().text
+    assert not list(integrity.find_problems(now=LATE + 2 * HOUR))
+
+
+@pytest.mark.parametrize(("amount", "refund"), [(None, 75), ("100", 75), ("20", 20)])
+def test_cancel_with_decision_holds_for_the_rest_if_one_of_two_captures_is_refused(
+    monkeypatch, amount, refund
+):
+    SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=2)
+    booking, manager = make_longer_booking(), AdministratorFactory()
+    assert {each.state for each in Payment.objects.all()} == {"authorized"}
+    real = SandboxGateway.capture
+
+    def refuse_difference(self, key):
+        if Payment.objects.get(key=key).amount == 50:
+            raise GatewayRefused("Refused.")
+        return real(self, key)
+
+    monkeypatch.setattr(SandboxGateway, "capture", refuse_difference)
+    cancellation.cancel(
+        booking.pk,
+        by=manager,
+        decision=decide(amount),
+        expected_refund=Decimal(amount or 125),
+        now=LATE,
+    )
+
+    override = RefundOverride.objects.get()
+    assert (override.refund, override.by) == (refund, manager)
+    stored = SandboxPayment.objects.order_by("pk").values_list("captures", "refunded")
+    assert list(stored) == [(1, refund), (0, 0)]
+    assert Payment.objects.get(purpose="change").state == "voided"
+    assert not list(integrity.find_problems(now=LATE + 2 * HOUR))
+
+
+@pytest.mark.parametrize(
+    ("decision", "name", "text"),
+    [
+        (decide("75.01"), "refund", "Between 0 and $75.00 can be refunded."),
+        (decide("-0.01"), "refund", "Between 0 and $75.00 can be refunded."),
+        (decide("1.001"), "refund", "The amount has too many decimal places."),
+        (decide("75", "  "), "reason", "A refund that the policy does not give needs a reason."),
+    ],
+)
+def test_cancel_with_invalid_decision_is_refused(decision, name, text):
+    booking = make_booking()
+    with pytest.raises(InvalidRequest) as error:
+        cancellation.cancel(booking.pk, by=AdministratorFactory(), decision=decision, now=LATE)
+    assert error.value.fields == {name: text}
+    assert get_current_status(booking) == Status.CONFIRMED
+
+
+def test_cancel_with_decision_without_permission_is_refused():
+    booking = make_booking()
+    for by in (UserFactory(is_staff=True), None):
+        with pytest.raises(InvalidRequest) as error:
+            cancellation.cancel(booking.pk, by=by, decision=decide(75), now=LATE)
+        assert "Only who may override refunds at" in error.value.fields["refund"]
+    # The policy's own refund needs no permission, and leaves no override.
+    cancellation.cancel(booking.pk, by=by, decision=decide(0, ""), now=LATE)
+    assert not RefundOverride.objects.exists()
+
+
+def test_cancel_with_decision_other_than_previewed_is_refused():
+    booking, manager = make_booking(), AdministratorFactory()
+    with pytest.raises(ReservationNotOpen, match="has changed"):
+        cancellation.cancel(
+            booking.pk, by=manager, decision=decide(20), expected_refund=Decimal(30), now=LATE
+        )
+    assert not RefundOverride.objects.exists()
+
+
+def test_cancel_previews_the_email_that_it_sends():
+    booking, manager = make_booking(), AdministratorFactory()
+    arguments = {"by": manager, "decision": decide(20), "message": MESSAGE, "now": LATE}
+    written = OutboxMessage.objects.count()
+
+    preview = cancellation.preview_email(booking.pk, **arguments)
+    assert OutboxMessage.objects.count() == written
+    assert get_current_status(booking) == Status.CONFIRMED
+    assert not RefundOverride.objects.exists()
+    cancellation.cancel(booking.pk, **arguments)
+
+    assert_sent_as_previewed(preview)
+    assert cancellation.preview_email(booking.pk, **arguments) is None
+    assert cancellation.preview_email(make_draft().pk, by=manager, now=NOW) is None
+
+
+def test_decline_previews_the_email_that_it_sends():
+    request, manager = make_pending_booking(), AdministratorFactory()
+
+    preview = approval.preview_decline_email(request.pk, by=manager, message=MESSAGE, now=NOW)
+    assert get_current_status(request) == Status.PENDING
+    approval.decline(request.pk, by=manager, message=MESSAGE, now=NOW)
+
+    assert get_current_status(request) == Status.DECLINED
+    assert_sent_as_previewed(preview)
+
+
+def assert_sent_as_previewed(preview):
+    email = get_last_email()
+    assert (email.subject, email.text, email.html) == (preview.subject, preview.text, preview.html)
+    assert (
+        "The center writes:\n\nThe heating is broken.\n\nSubject: <b>Sorry</b> & see you soon.\n"
+    ) in email.text
+    assert "Subject: &lt;b&gt;Sorry&lt;/b&gt; &amp; see you soon." in email.html
+    headers = email.as_email.message()
+    assert len(headers.get_all("Subject")) == 1
+    assert not re.search(r"[\r\n]|Sorry", email.subject)

@@ -1,29 +1,39 @@
-"""Concurrent HTTP requests, each in its own thread with its own database connection.
+"""Concurrent calls, each in its own thread with its own database connection.
 
 SQLite serializes writers, so on SQLite these tests prove less: that no request fails because the
-database is locked, and that the counts are right.
+database is locked, and that the counts are right. tests/faults has contests and races between real
+processes, and their controls without locks and constraints.
 """
 
+import threading
 from collections import Counter
-from datetime import timedelta
+from contextlib import suppress
+from decimal import Decimal
+from uuid import uuid4
 
 import pytest
+from django.db import connection
 from django.db.models import Sum
 from django.test import Client
 
+from accounts.models import OutboxMessage
 from centers.models import MeetingRoom
+from payments import gateway_events, refunds
+from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
-from payments.models import Payment, Refund
+from payments.models import Payment
 from reservations import availability
 from reservations.availability import Availability
-from reservations.booking import approval, locks
-from reservations.booking.cancellation import cancel
-from reservations.models import Reservation
+from reservations.booking import cancellation, locks
+from reservations.booking.price_adjustments import adjust_price
+from reservations.booking.refund_decisions import RefundDecision
+from reservations.booking.taking_payment import take_manual_payment
+from reservations.models import RefundOverride, Reservation
 from reservations.models.status import Status
-from roombook.errors import ReservationNotOpen, ServiceUnavailable
+from reservations.views import changes as change_views
+from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen, TooManyRequests
 from tests.concurrency import run_concurrently
-from tests.factories_centers import MeetingRoomFactory
-from tests.factories_people import UserFactory, issue_token
+from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory, issue_token
 from tests.factories_reservations import (
     CARD,
     DECLINED_NUMBER,
@@ -31,15 +41,20 @@ from tests.factories_reservations import (
     MINUTE,
     NOW,
     START,
-    AllowanceFactory,
-    PromoCodeFactory,
     make_booking,
     make_draft,
-    make_pending_booking,
     make_room,
-    update_promo_code,
+    pay,
 )
 from tests.http import post
+from tests.reservations.checkout.helpers import pay_with_saved_card
+from tests.reservations.rescheduling_helpers import (
+    DAY,
+    get_net_payment,
+    make_room_at_rate,
+    make_room_in_same_center,
+    reschedule,
+)
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -48,7 +63,13 @@ pytestmark = [
 ]
 
 MANY = 16
-CHECKOUT = "/api/reservations/checkout"
+CHECKOUT, CREATE = "/api/reservations/checkout", "/api/reservations/create"
+SAVE_CARD = "/api/account/update-payment-info"
+BAD_CARD = {**CARD, "CreditCardNumber": DECLINED_NUMBER}
+ONE_SLOT = {"StartDate": START.isoformat(), "EndDate": (START + 3 * HOUR).isoformat()}
+
+
+# --- Requests -------------------------------------------------------------------------------------
 
 
 def count_responses(path, bodies):
@@ -63,71 +84,81 @@ def count_responses(path, bodies):
     return Counter(run_concurrently([lambda body=body: ask(body) for body in bodies]))
 
 
-def checkout_of(reservation, **fields):
-    return {
-        "Token": issue_token(reservation.user),
-        "ReservationId": reservation.pk,
-        "PaymentInfo": CARD,
-        **fields,
-    }
+def checkout_of(reservation, card=CARD):
+    token = issue_token(reservation.user)
+    return {"Token": token, "ReservationId": reservation.pk, "PaymentInfo": card}
 
 
-def captures():
-    return SandboxPayment.objects.aggregate(sum=Sum("captures"))["sum"] or 0
+def check_out_many_drafts(card):
+    ada, room = UserFactory(), make_room()
+    drafts = [make_draft(ada, room, start=START + day * DAY) for day in range(10)]
+    return CHECKOUT, [checkout_of(each, card) for each in drafts]
 
 
-@pytest.fixture
-def competing_drafts():
-    """Drafts of many customers for one slot; only the last hold has not expired."""
-    room = make_room()
-    return [
-        make_draft(UserFactory(), room, now=NOW - (MANY - index) * 16 * MINUTE)
-        for index in range(MANY)
-    ]
+def save_card(card, times):
+    return SAVE_CARD, [{"Token": issue_token(UserFactory()), "PaymentInfo": card}] * times
 
 
-def test_concurrent_checkouts_of_one_slot_book_once(competing_drafts):
-    answers = count_responses(CHECKOUT, [checkout_of(each) for each in competing_drafts])
+def create_drafts_of_one_slot(accounts, times):
+    room, users = make_room(), [UserFactory() for _ in range(accounts)]
+    bodies = [{**ONE_SLOT, "Token": issue_token(user), "MeetingRoomId": room.pk} for user in users]
+    return CREATE, bodies * times
 
-    assert answers == {"Confirmed": 1, "SlotUnavailable": MANY - 1}
-    assert captures() == 1
-    assert Payment.objects.count() == SandboxPayment.objects.count() == 1
-    assert Reservation.objects.filter(status=Status.NEW).count() == MANY - 1
+
+# By case: the requests, and how they are answered. Those in flight are no declines.
+LIMITED = {"CardDeclined": 6, "TooManyRequests": 4}
+REQUESTS = {
+    "declines": (lambda: check_out_many_drafts(BAD_CARD), LIMITED),
+    "checkouts in flight": (lambda: check_out_many_drafts(CARD), {"Confirmed": 10}),
+    "declines of cards to save": (lambda: save_card(BAD_CARD, 10), LIMITED),
+    "cards to save in flight": (lambda: save_card(CARD, 8), {"Success": 8}),
+    "drafts of one slot": (
+        lambda: create_drafts_of_one_slot(MANY, 1),
+        {"Success": 1, "SlotUnavailable": MANY - 1},
+    ),
+    "drafts of one customer": (lambda: create_drafts_of_one_slot(1, 8), {"Success": 8}),
+}
+
+
+@pytest.mark.parametrize("case", REQUESTS)
+def test_concurrent_requests_are_limited_to_what_may_succeed(case):
+    prepare, expected = REQUESTS[case]
+    path, bodies = prepare()
+    # Each call takes long enough for all calls to be in flight at the same time.
+    SandboxFault.objects.create(operation="*", kind=FaultKind.SLOW, seconds=0.3, times=None)
+
+    assert count_responses(path, bodies) == expected
+
+    if path == CHECKOUT:
+        assert SandboxPayment.objects.count() == sum(expected.values()) - expected.get(
+            "TooManyRequests", 0
+        )
+    if path == CREATE:
+        assert Reservation.objects.filter(holds_slot=True).count() == 1
 
 
 @pytest.mark.postgres
-def test_concurrent_checkouts_without_row_locks_book_once(competing_drafts, monkeypatch):
+def test_concurrent_checkouts_without_row_locks_book_once(monkeypatch):
     """Without availability check and room lock, the constraint still prevents overlaps."""
+    room = make_room()
+    # Only the last hold has not expired.
+    drafts = [make_draft(room=room, now=NOW - (MANY - n) * 16 * MINUTE) for n in range(MANY)]
 
     def unlocked(room_id):
         return MeetingRoom.objects.select_related("center", "rate").get(pk=room_id)
 
     monkeypatch.setattr(locks, "lock_room", unlocked)
     monkeypatch.setattr(availability, "evaluate", lambda *args, **kwargs: Availability(()))
-    answers = count_responses(CHECKOUT, [checkout_of(each) for each in competing_drafts])
+    answers = count_responses(CHECKOUT, [checkout_of(each) for each in drafts])
 
     assert answers == {"Confirmed": 1, "SlotUnavailable": MANY - 1}
-    assert captures() == 1
+    assert [each.captures for each in SandboxPayment.objects.all()] == [1]
     assert Payment.objects.count() == 1
-
-
-def test_concurrent_checkouts_of_one_reservation_charge_once():
-    reservation = make_draft()
-    answers = count_responses(CHECKOUT, [checkout_of(reservation)] * MANY)
-
-    assert answers["Confirmed"] >= 1
-    assert answers["Confirmed"] + answers["Processing"] == MANY
-    assert captures() == 1
-    assert Payment.objects.count() == SandboxPayment.objects.count() == 1
 
 
 def test_concurrent_declines_of_one_reservation_stay_within_the_limit():
     reservation = make_draft()
-    answers = count_responses(
-        CHECKOUT,
-        [checkout_of(reservation, PaymentInfo={**CARD, "CreditCardNumber": DECLINED_NUMBER})]
-        * MANY,
-    )
+    answers = count_responses(CHECKOUT, [checkout_of(reservation, BAD_CARD)] * MANY)
 
     assert answers.keys() <= {"CardDeclined", "Processing", "TooManyRequests"}
     assert 1 <= answers["CardDeclined"] == Payment.objects.count() <= 6
@@ -135,166 +166,192 @@ def test_concurrent_declines_of_one_reservation_stay_within_the_limit():
     assert reservation.status == Status.NEW
 
 
-def test_concurrent_declines_across_reservations_stay_within_the_limit():
-    ada, room = UserFactory(), make_room()
-    drafts = [make_draft(ada, room, start=START + day * timedelta(days=1)) for day in range(10)]
-    bad = {**CARD, "CreditCardNumber": DECLINED_NUMBER}
+def test_change_of_attendees_does_not_undo_a_move_by_staff_at_the_same_time(
+    client, clerk, monkeypatch
+):
+    booking = make_booking(room=make_room_at_rate(make_room(), 25))
+    other_room = make_room_at_rate(booking.room, 25)
+    real = change_views._build_request
 
-    answers = count_responses(CHECKOUT, [checkout_of(each, PaymentInfo=bad) for each in drafts])
+    def build_before_staff_move_it(*args, **fields):
+        request = real(*args, **fields)
+        reschedule(booking, clerk, room=other_room)
+        return request
 
-    assert answers == {"CardDeclined": 6, "TooManyRequests": 4}
-    assert SandboxPayment.objects.count() == 6
+    monkeypatch.setattr(change_views, "_build_request", build_before_staff_move_it)
+    body = {"Token": issue_token(booking.user), "ReservationId": booking.pk}
+    body |= {"NumberOfAttendees": 4, "ExpectedTotal": 75}
 
+    answer = post(client, "/api/reservations/change", body)
 
-@pytest.fixture
-def slow_gateway():
-    """Each call takes long enough for all calls to be in flight at the same time."""
-    SandboxFault.objects.create(operation="*", kind=FaultKind.SLOW, seconds=0.3, times=None)
-
-
-@pytest.mark.usefixtures("slow_gateway")
-def test_concurrent_checkouts_in_flight_do_not_count_as_declines():
-    ada, room = UserFactory(), make_room()
-    drafts = [make_draft(ada, room, start=START + day * timedelta(days=1)) for day in range(10)]
-
-    answers = count_responses(CHECKOUT, [checkout_of(each) for each in drafts])
-
-    assert answers == {"Confirmed": 10}
+    assert answer.json()["Error"]["Summary"] == "ReservationNotOpen"
+    booking.refresh_from_db()
+    assert booking.room == other_room
+    assert booking.number_of_attendees != 4
 
 
-@pytest.mark.usefixtures("slow_gateway")
-def test_concurrent_saves_of_cards_do_not_count_as_declines():
-    body = {"Token": issue_token(UserFactory()), "PaymentInfo": CARD}
-
-    assert count_responses("/api/account/update-payment-info", [body] * 8) == {"Success": 8}
+# --- Staff and customers --------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("slow_gateway")
-def test_concurrent_declines_of_saved_cards_stay_within_the_limit():
-    bad = {**CARD, "CreditCardNumber": DECLINED_NUMBER}
-    body = {"Token": issue_token(UserFactory()), "PaymentInfo": bad}
-
-    answers = count_responses("/api/account/update-payment-info", [body] * 10)
-
-    assert answers == {"CardDeclined": 6, "TooManyRequests": 4}
-
-
-@pytest.mark.parametrize("uses", [1, 3])
-def test_concurrent_checkouts_never_exceed_promo_code_uses(uses):
-    promo = PromoCodeFactory(code="LAST", max_uses=uses)
-    center = make_room().center
-    drafts = [make_draft(room=MeetingRoomFactory(center=center)) for _ in range(8)]
-    for each in drafts:
-        update_promo_code(each.pk, "LAST", user=each.user, now=NOW)
-
-    answers = count_responses(CHECKOUT, [checkout_of(each) for each in drafts])
-
-    assert answers == {"Confirmed": uses, "PromoCodeInvalid": 8 - uses}
-    assert captures() == uses
-    promo.refresh_from_db()
-    assert promo.uses == uses
-
-
-def test_concurrent_checkouts_never_exceed_allowance_hours():
-    ada, center = UserFactory(), make_room().center
-    plan = AllowanceFactory(user=ada, hours=5)
-    drafts = [make_draft(ada, MeetingRoomFactory(center=center), hours=3) for _ in range(4)]
-    plan.hours = 3
-    plan.save()
-
-    answers = count_responses(CHECKOUT, [checkout_of(each) for each in drafts])
-
-    assert answers == {"Confirmed": 1, "AllowanceExhausted": 3}
-    assert plan.entries.get().hours == -3
-
-
-def test_concurrent_drafts_of_one_slot_hold_once():
-    room = make_room()
-    body = {
-        "MeetingRoomId": room.pk,
-        "StartDate": START.isoformat(),
-        "EndDate": (START + 3 * HOUR).isoformat(),
-    }
-    answers = count_responses(
-        "/api/reservations/create",
-        [{**body, "Token": issue_token(UserFactory())} for _ in range(MANY)],
+def outcomes(calls, losers=(DomainError,)):
+    """Run the calls concurrently; return "done" or the name of the error of each, sorted."""
+    ended = run_concurrently(calls, losers=losers)
+    return sorted(
+        each if each in {error.__name__ for error in losers} else "done" for each in ended
     )
 
-    assert answers == {"Success": 1, "SlotUnavailable": MANY - 1}
-    assert Reservation.objects.get().holds_slot
 
-
-def test_concurrent_drafts_by_one_customer_have_one_hold():
-    room, token = make_room(), issue_token(UserFactory())
-    body = {
-        "Token": token,
-        "MeetingRoomId": room.pk,
-        "StartDate": START.isoformat(),
-        "EndDate": (START + 3 * HOUR).isoformat(),
-    }
-    assert count_responses("/api/reservations/create", [body] * 8) == {"Success": 8}
-    assert Reservation.objects.filter(holds_slot=True).count() == 1
-
-
-def test_concurrent_cancellations_refund_once():
-    reservation = make_booking()
-    body = {"Token": issue_token(reservation.user), "ReservationId": reservation.pk}
-
-    assert count_responses("/api/reservations/cancel", [body] * 8) == {"Success": 8}
-
-    assert Refund.objects.get().amount == 75
-    assert SandboxPayment.objects.get().refunded == 75
-
-
-def test_concurrent_answers_to_one_request_one_succeeds():
-    reservation = make_pending_booking()
-
-    def answer(act):
-        try:
-            act()
-        except ReservationNotOpen:
-            return False
-        return True
-
-    acts = [
-        lambda: approval.approve(reservation.pk, now=NOW),
-        lambda: approval.decline(reservation.pk, now=NOW),
-        lambda: approval.approve(reservation.pk, now=NOW),
-        lambda: approval.decline(reservation.pk, now=NOW),
+def take_payments(drafts, gateway):
+    staff = AdministratorFactory()
+    rows = Reservation.objects.select_related("room__center", "user")
+    return [
+        lambda pk=draft.pk: take_manual_payment(rows.get(pk=pk), gateway=gateway, by=staff, now=NOW)
+        for draft in drafts
     ]
-    won = run_concurrently([lambda act=act: answer(act) for act in acts])
-
-    assert won.count(True) == 1
-    reservation.refresh_from_db()
-    state = reservation.payments.get().state
-    assert (reservation.status, state, captures()) in {
-        (Status.CONFIRMED, "captured", 1),
-        (Status.DECLINED, "voided", 0),
-    }
 
 
-def test_concurrent_approval_and_cancellation_keep_the_money_consistent():
-    reservation = make_pending_booking()
+def test_one_draft_paid_by_several_staff_at_once_has_one_payment():
+    draft = make_draft()
 
-    def answer(act):
-        try:
-            act()
-        except (ReservationNotOpen, ServiceUnavailable):
-            # Confirmed and not captured yet: the payment must be resolved before a cancellation.
-            return False
-        return True
+    answers = outcomes(take_payments([draft] * 6, "cash"), (ReservationNotOpen,))
+
+    assert answers == [*["ReservationNotOpen"] * 5, "done"]
+    assert Payment.objects.get().reservation == draft
+
+
+def test_bookings_on_account_at_once_do_not_exceed_the_limit():
+    customer = UserFactory(credit_limit=150)
+    drafts = [make_draft(customer) for _ in range(3)]
+
+    answers = outcomes(take_payments(drafts, "account"), (InvalidRequest,))
+
+    assert answers == ["InvalidRequest", "done", "done"]
+    assert Payment.objects.aggregate(owed=Sum("amount"))["owed"] == 150
+
+
+def test_concurrent_reschedules_and_checkouts_of_one_slot_one_succeeds(clerk):
+    target = make_room()
+    rows = [make_booking(room=make_room_in_same_center(target)) for _ in range(4)]
+    drafts = [make_draft(room=target, now=NOW - n * 16 * MINUTE) for n in (3, 2, 1)]
+
+    moves = [lambda row=row: reschedule(row, clerk, room=target) for row in rows]
+    ended = run_concurrently(
+        [*moves, *(lambda each=each: pay(each) for each in drafts)], losers=(DomainError,)
+    )
+
+    assert ended.count("SlotUnavailable") == 6
+    assert Reservation.objects.filter(room=target, status=Status.CONFIRMED).count() == 1
+
+
+def test_crossing_reschedules_do_not_deadlock(clerk):
+    """Two bookings repeatedly change to the room of the other, at a time when it is available."""
+    one = make_room()
+    two = make_room_in_same_center(one)
+    first, second = make_booking(room=one), make_booking(room=two)
+
+    for day in range(1, 5):
+        rooms, start = [(one, two)[day % 2], (two, one)[day % 2]], START + day * DAY
+        calls = [
+            lambda row=row, room=room, start=start: reschedule(row, clerk, room=room, start=start)
+            for row, room in zip((first, second), rooms, strict=True)
+        ]
+        run_concurrently(calls)
+        assert [Reservation.objects.get(pk=row.pk).room for row in (first, second)] == rooms
+
+
+def test_concurrent_reschedule_and_cancellation_keep_the_money_consistent(clerk):
+    reservation = make_booking()
+    cheap = make_room_at_rate(reservation.room, 15)
 
     run_concurrently(
         [
-            lambda: answer(lambda: approval.approve(reservation.pk, now=NOW)),
-            lambda: answer(lambda: cancel(reservation.pk, user=reservation.user, now=NOW)),
+            lambda: reschedule(reservation, clerk, room=cheap),
+            lambda: cancellation.cancel(reservation.pk, now=NOW),
+        ],
+        losers=(DomainError,),
+    )
+
+    assert Reservation.objects.get().status == Status.CANCELLED
+    assert get_net_payment() == 0
+
+
+@pytest.mark.postgres
+def test_two_managers_who_cancel_at_the_same_time_refund_once():
+    booking, by = make_booking(), AdministratorFactory()
+
+    ended = run_concurrently(
+        [
+            lambda amount=amount: cancellation.cancel(
+                booking.pk,
+                by=by,
+                decision=RefundDecision(Decimal(amount), "We cannot host."),
+                now=START - HOUR,
+            )
+            for amount in (20, 75)
         ]
     )
 
-    reservation.refresh_from_db()
-    gateway = SandboxPayment.objects.get()
-    if reservation.status == Status.CANCELLED:
-        assert gateway.refunded == (75 if gateway.captures else 0)
-        assert gateway.state in {"voided", "refunded"}
-    else:
-        assert (reservation.status, gateway.state) == (Status.CONFIRMED, "captured")
+    assert len({each.refund for each in ended}) == 1
+    (refunded,) = SandboxPayment.objects.values_list("refunded", flat=True)
+    assert refunded == ended[0].refund == RefundOverride.objects.get().refund
+    assert OutboxMessage.objects.filter(kind="cancelled").count() == 1
+
+
+def test_parallel_checkouts_let_no_more_rooms_wait_for_the_bank(settings):
+    settings.HELD_DRAFTS_MAX = 2
+    ada = UserFactory()
+    SavedCardFactory(user=ada, outcome="requires_action", saved_by_setup=True)
+    drafts = [make_draft(ada, make_room()) for _ in range(4)]
+    SandboxFault.objects.create(operation="authorize", kind="slow", seconds=0.3, times=None)
+
+    def check_out(draft):
+        with suppress(TooManyRequests):
+            pay_with_saved_card(draft)
+
+    run_concurrently([lambda draft=draft: check_out(draft) for draft in drafts])
+
+    assert Payment.objects.waiting().count() == 2
+
+
+@pytest.mark.postgres
+@pytest.mark.inconsistent_data  # Staff still have to refund the rest.
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda booking: cancellation.cancel(booking.pk, now=NOW),
+        lambda booking: adjust_price(
+            booking.pk, amount=Decimal(-75), reason="Noise", by=booking.user, now=NOW
+        ),
+    ],
+    ids=["cancel", "adjust price"],
+)
+def test_event_about_a_refund_waits_for_the_refund_of_a_request(change, monkeypatch):
+    """An event about a refund of 5 in the dashboard arrives when the request creates its refund."""
+    booking = make_booking()
+    payment = Payment.objects.get()
+    SandboxGateway().refund(key=payment.key, refund_key=uuid4(), amount=Decimal(5))
+    create_refund = refunds.create_refund
+
+    def process():
+        try:
+            gateway_events.refresh_with_refunds(Payment.objects.get(), now=NOW)
+        finally:
+            connection.close()
+
+    event = threading.Thread(target=process)
+
+    def wait_and_create(payment, **fields):
+        if event.ident is None:
+            event.start()
+            event.join(0.5)
+        return create_refund(payment, **fields)
+
+    monkeypatch.setattr(refunds, "create_refund", wait_and_create)
+    change(booking)
+    event.join()
+
+    # The gateway has only 70 left, so it refuses the 75: staff refund the rest.
+    assert sorted(payment.refunds.values_list("amount", "state")) == [(5, "done"), (75, "refused")]
+    retry = refunds.create_retry_refund(payment.refunds.get(state="refused"), now=NOW)
+    assert retry.amount == 70
+    assert Reservation.objects.get().payments.count() == 1

@@ -11,7 +11,6 @@ from centers.models import MeetingRoom
 from centers.span import Span
 from reservations import apps, availability
 from reservations.availability import Availability
-from reservations.booking.checkout import check_out
 from reservations.models import PriceAdjustment, RefundOverride, Reservation, constraints
 from reservations.models.status import Status
 from roombook.errors import SlotUnavailable
@@ -27,8 +26,8 @@ from tests.factories_reservations import (
     PromoCodeFactory,
     ReservationFactory,
     make_draft,
-    make_payment_method,
     make_room,
+    pay,
 )
 
 pytestmark = pytest.mark.django_db
@@ -58,7 +57,7 @@ def insert_row(room, **fields):
     return Reservation.objects.bulk_create([row])[0]
 
 
-# --- Overlapping reservations --------------------------------------------------------------------
+# --- Overlapping reservations ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [Status.PROCESSING, Status.PENDING, Status.CONFIRMED])
@@ -133,9 +132,9 @@ def test_checkout_of_draft_uses_the_turnaround_that_it_was_created_with(
 
     if has_neighbor and before:
         with pytest.raises(SlotUnavailable, match="already taken"):
-            check_out(draft.pk, user=draft.user, payment_method=make_payment_method(), now=later)
+            pay(draft, now=later)
     else:
-        check_out(draft.pk, user=draft.user, payment_method=make_payment_method(), now=later)
+        pay(draft, now=later)
         draft.refresh_from_db()
         assert (draft.status, draft.turnaround_minutes) == (Status.CONFIRMED, before)
 
@@ -178,15 +177,11 @@ def test_update_within_its_own_slot_is_accepted(held):
 def test_checkout_without_availability_check_is_refused_by_the_database(monkeypatch):
     room = make_room()
     first, second = make_draft(room=room), make_draft(room=room, now=NOW + 20 * MINUTE)
-    check_out(
-        second.pk, user=second.user, payment_method=make_payment_method(), now=NOW + 21 * MINUTE
-    )
+    pay(second, now=NOW + 21 * MINUTE)
     monkeypatch.setattr(availability, "evaluate", lambda *args, **kwargs: Availability(()))
 
     with pytest.raises(SlotUnavailable):
-        check_out(
-            first.pk, user=first.user, payment_method=make_payment_method(), now=NOW + 22 * MINUTE
-        )
+        pay(first, now=NOW + 22 * MINUTE)
     with pytest.raises(SlotUnavailable):
         make_draft(room=room, now=NOW + 22 * MINUTE)
 
@@ -196,7 +191,7 @@ def test_checkout_without_availability_check_is_refused_by_the_database(monkeypa
     assert Reservation.objects.count() == 2
 
 
-# --- The triggers of SQLite ----------------------------------------------------------------------
+# --- The triggers of SQLite -----------------------------------------------------------------------
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no triggers of ours")
@@ -218,7 +213,7 @@ def test_trigger_check_on_either_database_has_no_errors():
     assert apps.check_triggers(None) == []
 
 
-# --- Other constraints ---------------------------------------------------------------------------
+# --- Other constraints ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,28 @@
 """Payments that changed at the gateway or the bank, without a request of the application."""
 
+import re
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from io import StringIO
+from unittest.mock import Mock
+from uuid import uuid4
 
 import pytest
+import time_machine
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.db import connection
 
 from accounts.models import OutboxMessage
-from payments import lifecycle, refunds
+from payments import gateway_events, lifecycle, refunds, unknown_payments
 from payments.gateway_results import record_gateway_result
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
-from payments.models import Payment, PaymentState, Refund
+from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.booking import (
+    alerts,
     approval,
     cancellation,
     checkout,
@@ -22,8 +32,9 @@ from reservations.booking import (
 )
 from reservations.booking.cancellation import cancel, preview
 from reservations.booking.payment_recovery import CaptureRefused
+from reservations.booking.price_adjustments import adjust_price
 from reservations.models import PromoCode, Reservation
-from reservations.models.status import Status
+from reservations.models.status import HOLDING_STATUSES, Status
 from roombook.errors import InvalidRequest, ReservationNotOpen
 from tests.factories_people import AdministratorFactory, StaffFactory
 from tests.factories_reservations import (
@@ -36,12 +47,9 @@ from tests.factories_reservations import (
     make_draft,
     make_payment_method,
     make_pending_booking,
+    pay,
 )
-from tests.reservations.rescheduling_helpers import (
-    get_stored_values,
-    make_room_at_rate,
-    reschedule,
-)
+from tests.reservations.rescheduling_helpers import get_stored_values, make_room_at_rate, reschedule
 
 pytestmark = pytest.mark.django_db
 
@@ -56,25 +64,19 @@ def capture_at_gateway():
     SandboxGateway().capture(Payment.objects.get().key)
 
 
-def test_approve_request_with_voided_payment_is_refused():
+@pytest.mark.parametrize("is_known", [True, False])
+def test_approve_request_with_voided_payment_is_refused(is_known):
     reservation = make_pending_booking()
-    lifecycle.void_payment(Payment.objects.get(), now=NOW)
+    if is_known:
+        lifecycle.void_payment(Payment.objects.get(), now=NOW)
+    else:
+        SandboxGateway().void(Payment.objects.get().key)
 
     with pytest.raises(ReservationNotOpen, match="no longer reserved"):
         approval.approve(reservation.pk, now=NOW)
 
     assert get_states() == (Status.EXPIRED, PaymentState.VOIDED, "voided")
     assert OutboxMessage.objects.last().subject.startswith("Ended")
-
-
-def test_approve_request_with_payment_voided_at_gateway_is_refused():
-    reservation = make_pending_booking()
-    SandboxGateway().void(Payment.objects.get().key)
-
-    with pytest.raises(ReservationNotOpen, match="no longer reserved"):
-        approval.approve(reservation.pk, now=NOW)
-
-    assert get_states() == (Status.EXPIRED, PaymentState.VOIDED, "voided")
 
 
 def test_cancelled_request_captured_at_gateway_is_refunded():
@@ -140,29 +142,21 @@ def uncaptured():
     return reservation
 
 
-def test_booking_with_refused_capture_can_be_cancelled(uncaptured, monkeypatch):
-    refuse_to(monkeypatch, "capture")
-
-    outcome = cancel(uncaptured.pk, now=NOW)
-
-    assert outcome.refund == 0
-    assert get_states() == (Status.CANCELLED, PaymentState.VOIDED, "voided")
-
-
-def test_cancellation_with_expected_refund_and_refused_capture_voids_the_payment(
-    uncaptured, monkeypatch
+@pytest.mark.parametrize(
+    ("refused", "expected", "states"),
+    [
+        (["capture"], None, (PaymentState.VOIDED, "voided")),
+        (["capture"], Decimal(75), (PaymentState.VOIDED, "voided")),
+        (["capture", "void"], None, (PaymentState.AUTHORIZED, "authorized")),
+    ],
+)
+def test_booking_with_refused_capture_can_be_cancelled(
+    uncaptured, monkeypatch, refused, expected, states
 ):
-    refuse_to(monkeypatch, "capture")
+    refuse_to(monkeypatch, *refused)
 
-    assert cancel(uncaptured.pk, expected_refund=Decimal(75), now=NOW).refund == 0
-    assert get_states() == (Status.CANCELLED, PaymentState.VOIDED, "voided")
-
-
-def test_cancellation_with_refused_capture_and_refused_void_succeeds(uncaptured, monkeypatch):
-    refuse_to(monkeypatch, "capture", "void")
-
-    assert cancel(uncaptured.pk, now=NOW).refund == 0
-    assert get_states() == (Status.CANCELLED, PaymentState.AUTHORIZED, "authorized")
+    assert cancel(uncaptured.pk, expected_refund=expected, now=NOW).refund == 0
+    assert get_states() == (Status.CANCELLED, *states)
 
 
 def test_cancellation_that_is_too_late_leaves_the_payment_unchanged(uncaptured, monkeypatch):
@@ -243,9 +237,7 @@ def test_cancellation_after_full_refund_says_already_refunded():
 def test_payment_resolved_after_start_is_voided():
     SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
     reservation = make_draft(start=NOW + HOUR)
-    checkout.check_out(
-        reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
-    )
+    pay(reservation)
     assert get_states() == (Status.PROCESSING, PaymentState.STARTED, "authorized")
 
     payment_recovery.resolve_payment(Payment.objects.get(), now=NOW + timedelta(hours=2))
@@ -270,3 +262,302 @@ def test_promo_code_page_saved_after_checkout_keeps_the_counters(rf):
 
     promo.refresh_from_db()
     assert (promo.description, promo.uses, promo.spent) == ("Ten off", 3, 30)
+
+
+# --- Payments that are captured while, or after, their reservation is cancelled (B15.4) -----------
+
+
+SECOND = MINUTE / 60
+UPGRADE_PAGE = settings.BASE_DIR / "docs/upgrade.md"
+
+
+def fail_once(operation):
+    """Let the gateway not answer the next call of the operation."""
+    SandboxFault.objects.create(operation=operation, kind=FaultKind.TIMEOUT_BEFORE, times=1)
+
+
+def reconcile(*, at):
+    with time_machine.travel(at, tick=False):
+        call_command("reconcile_payments", stdout=StringIO())
+
+
+@pytest.fixture
+def captured_meanwhile(monkeypatch):
+    """A booking. The first cancellation is refused the capture, and another run captures then."""
+    fail_once("capture")
+    booking = make_booking()
+
+    def refuse(self, key):
+        monkeypatch.undo()
+        payment_recovery.fulfil_obligations(Payment.objects.get(), now=NOW)
+        raise GatewayRefused("This payment has a capture in progress.")
+
+    assert Payment.objects.get().state == PaymentState.AUTHORIZED
+    monkeypatch.setattr(SandboxGateway, "capture", refuse)
+    return booking
+
+
+def test_payment_captured_while_it_is_cancelled_is_refunded(captured_meanwhile):
+    cancelled = cancellation.cancel(captured_meanwhile.pk, expected_refund=Decimal(75), now=NOW)
+
+    assert cancelled.refund == 75
+    assert Payment.objects.get().state == PaymentState.REFUNDED
+    assert SandboxPayment.objects.get().refunded == 75
+
+
+def test_payment_captured_while_it_is_cancelled_is_the_fee_if_it_is_too_late(captured_meanwhile):
+    cancelled = cancellation.cancel(captured_meanwhile.pk, now=START - HOUR)
+
+    assert "nothing is refunded" in cancelled.message
+    assert Payment.objects.get().state == PaymentState.CAPTURED
+    assert not list(integrity.find_problems(now=START))
+
+
+def cancel_while_void_fails(reservation, now=NOW, known_after=MINUTE):
+    """Cancel a reservation. Its payment is captured at the gateway before it is voided."""
+    fail_once("void")
+    cancellation.cancel(reservation.pk, now=now)
+    SandboxGateway().capture(Payment.objects.get().key)
+    gateway_events.refresh(Payment.objects.get(), now=now + known_after)
+    assert Payment.objects.get().state == PaymentState.CAPTURED
+
+
+@pytest.mark.parametrize("known_after", [MINUTE, -5 * SECOND], ids=["later", "the clock is behind"])
+def test_payment_captured_after_its_request_was_cancelled_is_refunded(known_after):
+    cancel_while_void_fails(make_pending_booking(), known_after=known_after)
+    reconcile(at=NOW + 2 * MINUTE)
+
+    assert Payment.objects.get().state == PaymentState.REFUNDED
+
+
+def test_capture_found_by_the_void_is_refunded_if_the_worker_dies_before(monkeypatch):
+    reservation = make_pending_booking()
+    SandboxGateway().capture(Payment.objects.get().key)
+    with monkeypatch.context() as patched:
+        patched.setattr(payment_recovery, "_create_full_refund", Mock(side_effect=RuntimeError))
+        cancellation.cancel(reservation.pk, now=NOW)
+    assert Payment.objects.get().state == PaymentState.CAPTURED
+
+    reconcile(at=NOW + 2 * MINUTE)
+
+    assert Payment.objects.get().state == PaymentState.REFUNDED
+
+
+def test_payment_captured_after_its_cancellation_is_an_inconsistency():
+    cancel_while_void_fails(make_pending_booking())
+
+    assert not list(integrity.find_problems(now=NOW + MINUTE))
+    assert len(list(integrity.find_problems(now=NOW + 2 * HOUR))) == 1
+
+
+def test_fee_that_another_process_captured_during_the_cancellation_is_kept():
+    """The request to cancel began before the capture, and waited for a lock."""
+    fail_once("capture")
+    reservation = make_booking()
+    late = START - HOUR
+    payment_recovery.fulfil_obligations(Payment.objects.get(), now=late + MINUTE)
+
+    cancellation.cancel(reservation.pk, now=late)
+    reconcile(at=START)
+
+    assert Payment.objects.get().state == PaymentState.CAPTURED
+    assert not list(integrity.find_problems(now=START))
+
+
+def test_fee_that_an_older_version_captured_later_is_a_question_to_staff():
+    """A payment of another reservation, which was cancelled free of charge, is refunded."""
+    for start in (START, START + 48 * HOUR):
+        booking = make_booking(start=start)
+        cancellation.cancel(booking.pk, now=start - HOUR)
+    Reservation.objects.filter(pk=booking.pk).update(cancelled_at=NOW + HOUR)
+    Payment.objects.update(captured_at=START + 47 * HOUR + SECOND)
+
+    for _ in range(2):
+        with pytest.raises(CommandError, match="captured after a late cancellation"):
+            reconcile(at=START + 48 * HOUR)
+    states = list(Payment.objects.order_by("pk").values_list("state", flat=True))
+    assert states == [PaymentState.CAPTURED, PaymentState.REFUNDED]
+
+    # Staff keep it as the fee.
+    [statement] = re.findall(r"```sql\n(.*?)```", UPGRADE_PAGE.read_text(), re.DOTALL)
+    with connection.cursor() as cursor:
+        cursor.execute(statement.replace("1234", str(Payment.objects.earliest("pk").pk)))
+    reconcile(at=START + 48 * HOUR)
+    assert not list(integrity.find_problems(now=START + 72 * HOUR))
+
+
+# --- Refunds that staff make in the gateway's dashboard, and refunds that the bank returns --------
+
+
+def refund_in_dashboard(amount):
+    """Refund at the gateway, without us, and receive the event about it."""
+    payment = Payment.objects.last()
+    SandboxGateway().refund(key=payment.key, refund_key=uuid4(), amount=Decimal(amount))
+    return gateway_events.refresh_with_refunds(payment, now=NOW + MINUTE)
+
+
+def reduce_price(booking, amount):
+    adjust_price(booking.pk, amount=-Decimal(amount), reason="Noise", by=booking.user, now=NOW)
+
+
+def get_amounts():
+    return list(Refund.objects.order_by("pk").values_list("amount", "state"))
+
+
+def find_refused_refunds():
+    return [text for _, text in alerts.find_refused_refunds(Payment.objects.all())]
+
+
+@pytest.fixture
+def refused(monkeypatch):
+    """A booking of 75 whose price is reduced by 20. The gateway refuses to refund that."""
+    booking = make_booking()
+    # The bank has returned an earlier refund: the gateway has no more than 10 to refund.
+    SandboxPayment.objects.update(refunded=65)
+    reduce_price(booking, 20)
+    SandboxPayment.objects.update(refunded=0)
+    assert get_amounts() == [(20, RefundState.REFUSED)]
+    return booking
+
+
+def test_booking_with_more_refunds_due_than_paid_can_be_cancelled():
+    """A refund of 40 is due. Meanwhile, 60 of 75 are refunded in the dashboard."""
+    booking = make_booking()
+    SandboxFault.objects.create(operation="refund", kind=FaultKind.TIMEOUT_BEFORE, times=1)
+    reduce_price(booking, 40)
+    refund_in_dashboard(60)
+
+    cancelled = cancel(booking.pk, now=NOW + MINUTE)
+
+    assert (cancelled.refund, Reservation.objects.get().status) == (0, Status.CANCELLED)
+
+
+def test_refund_in_dashboard_instead_of_a_refused_one_is_its_retry(refused):
+    assert find_refused_refunds()
+
+    refund_in_dashboard(20)
+
+    assert not find_refused_refunds()
+    assert Refund.objects.get(state=RefundState.DONE).again.amount == 20
+    assert not list(integrity.find_problems(now=NOW))
+    # The customer gets the rest, and no less.
+    assert cancel(refused.pk, now=NOW + MINUTE).refund == 55
+
+
+def test_refund_in_dashboard_of_another_amount_is_no_retry(refused):
+    refund_in_dashboard(5)
+
+    assert find_refused_refunds()
+
+
+def test_full_refund_in_dashboard_after_a_manual_refund_is_a_full_refund(refused):
+    refunds.mark_refunded_manually(Refund.objects.get(), reason="In cash", now=NOW)
+
+    payment = refund_in_dashboard(75)
+
+    assert payment.state == PaymentState.REFUNDED
+    [problem] = integrity.find_problems(now=NOW)
+    assert "refunds above their payment" in str(problem)
+
+
+@pytest.fixture
+def returned(monkeypatch):
+    """A booking whose first payment was captured and refunded at the gateway. The bank returns it.
+
+    The worker of the first checkout died after the authorization.
+    """
+    draft = make_draft()
+    options = {"user": draft.user, "payment_method": make_payment_method()}
+    SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
+    checkout.check_out(draft.pk, **options, now=NOW)
+    first = Payment.objects.get()
+    SandboxGateway().capture(first.key)
+    SandboxGateway().refund(key=first.key, refund_key=uuid4(), amount=first.amount)
+    payment_recovery.resolve_payment(first, now=NOW + MINUTE)
+    checkout.check_out(draft.pk, **options, now=NOW + MINUTE)
+    states = list(Payment.objects.order_by("pk").values_list("state", flat=True))
+    assert states == [PaymentState.REFUNDED, PaymentState.CAPTURED]
+    list_refunds = SandboxGateway.list_refunds
+    monkeypatch.setattr(
+        SandboxGateway,
+        "list_refunds",
+        lambda self, key: [replace(each, failed=True) for each in list_refunds(self, key)],
+    )
+    return gateway_events.refresh_with_refunds(Payment.objects.get(pk=first.pk), now=NOW + MINUTE)
+
+
+def test_returned_refund_of_an_earlier_payment_needs_attention_until_it_is_made(returned):
+    assert returned.refunds.get().state == RefundState.REFUSED
+    assert find_refused_refunds()
+    assert {str(each).partition(":")[0] for each in integrity.find_problems(now=NOW)} == {
+        "reservations paid twice",
+        "refunded without refunds",
+    }
+
+    refunds.mark_refunded_manually(returned.refunds.get(), reason="In cash", now=NOW)
+
+    assert not find_refused_refunds()
+    assert not list(integrity.find_problems(now=NOW))
+
+
+def test_returned_refund_of_an_earlier_payment_can_be_retried(returned):
+    retry = refunds.create_retry_refund(returned.refunds.get(), now=NOW)
+
+    assert (retry.amount, retry.payment) == (75, returned)
+    assert not find_refused_refunds()
+
+
+@pytest.fixture
+def due():
+    """A refund of 20 that is due: the gateway did not answer."""
+    booking = make_booking()
+    SandboxFault.objects.create(operation="refund", kind=FaultKind.TIMEOUT_BEFORE, times=1)
+    reduce_price(booking, 20)
+    return Refund.objects.get(state=RefundState.STARTED)
+
+
+def test_refund_that_succeeds_after_a_parallel_call_was_refused_is_done(due, monkeypatch):
+    """Otherwise staff would refund it a second time."""
+    refund = SandboxGateway.refund
+
+    def refuse(*args, **kwargs):
+        raise GatewayRefused("There is a parallel call.")
+
+    def refund_and_refuse_another(self, **kwargs):
+        refund(self, **kwargs)
+        monkeypatch.setattr(SandboxGateway, "refund", refuse)
+        with pytest.raises(GatewayRefused):
+            refunds.execute_refund(due, now=NOW)
+
+    monkeypatch.setattr(SandboxGateway, "refund", refund_and_refuse_another)
+    refunds.execute_refund(due, now=NOW)
+
+    assert get_amounts() == [(20, RefundState.DONE)]
+    assert not find_refused_refunds()
+
+
+def test_refused_refund_that_the_gateway_has_made_is_found_by_reconcile(due):
+    refunds.execute_refund(due, now=NOW)
+    Refund.objects.update(state=RefundState.REFUSED, done_at=None)
+
+    changed = unknown_payments.compare(SandboxGateway(), since=NOW.replace(year=2000), now=NOW)
+    for payment in changed:
+        gateway_events.refresh_with_refunds(payment, now=NOW)
+
+    assert get_amounts() == [(20, RefundState.DONE)]
+
+
+# --- Captures that are still due long after the booking -------------------------------------------
+
+
+@pytest.mark.parametrize("status", [Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW])
+def test_reconcile_captures_an_authorization_after_the_meeting(status):
+    reservation = make_pending_booking()
+    Reservation.objects.filter(pk=reservation.pk).update(
+        status=status, holds_slot=status in HOLDING_STATUSES
+    )
+
+    payment = payment_recovery.fulfil_obligations(Payment.objects.get(), now=NOW)
+
+    assert payment.state == "captured"
+    assert SandboxPayment.objects.get().captures == 1

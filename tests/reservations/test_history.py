@@ -4,15 +4,14 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from payments.gateways.sandbox_models import FaultKind, SandboxFault
+from reservations import records
 from reservations.booking import (
     approval,
     cancellation,
-    checkout,
     drafts,
     hold_extension,
     payment_recovery,
@@ -20,28 +19,33 @@ from reservations.booking import (
     rescheduling,
 )
 from reservations.booking.change_request import ChangeRequest
-from reservations.models import history
+from reservations.models import Reservation, history
 from reservations.models.status import Status
+from reservations.serializers import ReservationInfo
+from roombook.api.rendering import RenderContext
 from roombook.backoffice.models import AuditEntry
-from roombook.errors import CardDeclined, ReservationNotOpen
+from roombook.errors import CardDeclined, NotFound, ReservationNotOpen
+from tests.factories_centers import ServiceFactory
 from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import (
     DECLINED_NUMBER,
     HOUR,
-    MINUTE,
     NOW,
     START,
     AllowanceFactory,
+    MonthlyAllowanceFactory,
     PromoCodeFactory,
     ReservationFactory,
     make_booking,
     make_draft,
-    make_payment_method,
     make_pending_booking,
     make_room,
+    pay,
 )
+from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
 
 DAY = dt.timedelta(days=1)
 
@@ -77,12 +81,7 @@ def test_checkout_history_names_the_customer():
 def test_declined_card_is_in_the_history():
     reservation = make_draft()
     with pytest.raises(CardDeclined):
-        checkout.check_out(
-            reservation.pk,
-            user=reservation.user,
-            payment_method=make_payment_method(DECLINED_NUMBER),
-            now=NOW,
-        )
+        pay(reservation, DECLINED_NUMBER)
 
     assert [row[1:] for row in get_status_changes(reservation)] == [
         ("New", "Processing"),
@@ -100,30 +99,26 @@ def test_payment_resolved_by_command_has_no_actor():
     assert get_status_changes(reservation)[-1] == (None, "Processing", "Confirmed")
 
 
+CANCELLED = {"status": ["Confirmed", "Cancelled"], "refund_promised": [None, "75.00"]}
+
+
 @pytest.mark.parametrize(
-    ("act", "status"), [(approval.approve, "Confirmed"), (approval.decline, "Declined")]
+    ("make", "act", "changes"),
+    [
+        (make_pending_booking, approval.approve, {"status": ["Pending", "Confirmed"]}),
+        (make_pending_booking, approval.decline, {"status": ["Pending", "Declined"]}),
+        (make_booking, cancellation.cancel, CANCELLED),
+    ],
 )
-def test_approval_history_names_the_staff_user(act, status):
-    clerk, reservation = StaffFactory(), make_pending_booking()
+def test_history_names_the_staff_user(make, act, changes):
+    clerk, reservation = StaffFactory(), make()
 
     act(reservation.pk, by=clerk, now=NOW + HOUR)
 
     latest = history.get_changes(reservation).first()
-    assert (latest.actor, latest.actor_email, latest.timestamp) == (
-        *(clerk, clerk.email, NOW + HOUR),
-    )
-    assert latest.changes == {"status": ["Pending", status]}
-
-
-def test_cancellation_history_by_staff_has_actor_and_refund():
-    clerk, reservation = StaffFactory(), make_booking()
-
-    cancellation.cancel(reservation.pk, by=clerk, now=NOW)
-
-    assert get_history(reservation)[-1] == (
-        clerk,
-        {"status": ["Confirmed", "Cancelled"], "refund_promised": [None, "75.00"]},
-    )
+    assert (latest.actor, latest.actor_email) == (clerk, clerk.email)
+    assert latest.timestamp == NOW + HOUR
+    assert latest.changes == changes
 
 
 def test_cancellation_history_names_the_customer():
@@ -210,11 +205,53 @@ def test_transition_adds_one_insert_and_no_select(monkeypatch):
     ]
 
 
-def test_reconcile_payments_records_history():
-    SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
-    reservation = make_booking()
-    reservation.payments.update(lease_until=NOW - MINUTE)
+# --- Reservation records, from which responses are rendered ---------------------------------------
 
-    call_command("reconcile_payments")
 
-    assert get_status_changes(reservation)[-1] == (None, "Processing", "Confirmed")
+def assert_listed_as_read_one_by_one(user):
+    reservations = Reservation.objects.for_user(user).order_by("pk")
+    listed = records.list_records(reservations, user=user)
+    context = RenderContext()
+    for record in listed:
+        alone = records.get_record(record.id, user=user)
+        rendered = ReservationInfo.render(record, context)
+        assert rendered == ReservationInfo.render(alone, RenderContext())
+    return listed
+
+
+def test_a_selected_service_stays_listed_when_the_center_no_longer_offers_it(client):
+    world = World(client)
+    removed = ServiceFactory(center=world.center, name="Removed")
+    world.reservation.chosen_services.create(service=removed)
+    removed.is_active = False
+    removed.save()
+
+    records_by_id = {each.id: each for each in assert_listed_as_read_one_by_one(world.ada)}
+
+    record = records_by_id[world.reservation.pk]
+    selected = [each.service_name for each in record.services if each.selected]
+    assert selected == ["Coffee", "Projector", "Removed"]
+    assert record.allowances
+    assert record.usable_allowances
+
+
+def test_reservations_of_every_status_are_listed_as_read_one_by_one():
+    user = UserFactory()
+    first = make_draft(user)
+    make_booking(user, start=first.start + 8 * (first.end - first.start))
+    make_pending_booking(user)
+    ReservationFactory(user=user)
+    bare = make_draft(user, start=first.start + 16 * (first.end - first.start))
+    bare.room.rate = None
+    bare.room.save()
+    AllowanceFactory(user=user, is_automatic=False).centers.add(first.room.center)
+    MonthlyAllowanceFactory(user=user)
+
+    assert len(assert_listed_as_read_one_by_one(user)) == 5
+
+
+def test_get_record_of_another_accounts_reservation_raises_not_found():
+    reservation = make_draft()
+
+    with pytest.raises(NotFound):
+        records.get_record(reservation.pk, user=UserFactory())

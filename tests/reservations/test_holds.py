@@ -7,7 +7,6 @@ import pytest
 from django.db import transaction
 
 from centers.models import Rate
-from reservations.booking.checkout import check_out
 from reservations.booking.hold_extension import extend_hold
 from reservations.models import Reservation, history
 from roombook.errors import CardDeclined, InvalidRequest, ReservationNotOpen, SlotUnavailable
@@ -21,7 +20,7 @@ from tests.factories_reservations import (
     START,
     make_booking,
     make_draft,
-    make_payment_method,
+    pay,
 )
 
 pytestmark = [
@@ -29,6 +28,7 @@ pytestmark = [
     pytest.mark.time_machine(NOW, tick=False),
     pytest.mark.usefixtures("data_is_consistent"),
 ]
+
 
 DAY = dt.timedelta(days=1)
 
@@ -107,9 +107,7 @@ def test_decline_while_draft_is_created_holds_no_more_rooms_than_allowed(
     def decline():
         has_created.wait(timeout=5)
         with pytest.raises(CardDeclined):
-            check_out(
-                declined.pk, user=ada, payment_method=make_payment_method(DECLINED_NUMBER), now=NOW
-            )
+            pay(declined, DECLINED_NUMBER)
         is_declined.set()
 
     run_concurrently([create, decline])

@@ -10,11 +10,7 @@ from payments.models import InvalidPaymentTransition, Payment, PaymentState, Ref
 from reservations.booking import alerts, approval, claims, integrity
 from reservations.booking.cancellation import cancel
 from reservations.booking.price_adjustments import adjust_price
-from reservations.booking.taking_payment import (
-    ALREADY_BOOKED,
-    NOT_PERMITTED,
-    take_manual_payment,
-)
+from reservations.booking.taking_payment import ALREADY_BOOKED, NOT_PERMITTED, take_manual_payment
 from reservations.models.status import Status
 from reservations.notifications import confirmation
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
@@ -31,6 +27,7 @@ from tests.factories_reservations import (
 )
 
 pytestmark = pytest.mark.django_db
+
 
 LATER = NOW + 15 * 24 * HOUR
 
@@ -159,7 +156,7 @@ def test_paid_request_that_is_approved_is_confirmed(staff, customer):
     assert has_no_problems()
 
 
-# --- On account ----------------------------------------------------------------------------------
+# --- On account -----------------------------------------------------------------------------------
 
 
 def test_bookings_on_account_are_limited_to_what_the_customer_may_owe(staff, customer):

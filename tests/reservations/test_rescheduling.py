@@ -3,24 +3,59 @@
 from decimal import Decimal
 
 import pytest
+from icalendar import Calendar
 
 from accounts.models import OutboxMessage
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import PaymentState, Refund, RefundState
-from reservations.booking import cancellation, integrity, payment_recovery
+from reservations.booking import (
+    approval,
+    cancellation,
+    checkout,
+    integrity,
+    payment_recovery,
+    rescheduling,
+)
+from reservations.booking.drafts import has_outdated_price
+from reservations.booking.hold_extension import extend_hold
 from reservations.booking.integrity.money import unmet_reductions
 from reservations.models import LineItemType, Reservation
 from reservations.models.status import Status
-from roombook.errors import InvalidRequest, ReservationNotOpen, ServiceUnavailable
-from tests.factories_people import UserFactory
-from tests.factories_reservations import HOUR, NOW, START, make_booking, make_draft, make_room
+from reservations.notifications import emails
+from roombook.errors import (
+    CardDeclined,
+    InvalidRequest,
+    PromoCodeInvalid,
+    ReservationNotOpen,
+    ServiceUnavailable,
+    SlotUnavailable,
+)
+from tests.factories_centers import ServiceFactory
+from tests.factories_people import UserFactory, make_staff_with_role
+from tests.factories_reservations import (
+    DECLINED_NUMBER,
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    AllowanceFactory,
+    MonthlyAllowanceFactory,
+    PromoCodeFactory,
+    ReservationFactory,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_pending_booking,
+    make_room,
+    pay,
+    update_promo_code,
+)
 from tests.reservations.rescheduling_helpers import (
     DAY,
     get_net_payment,
     get_stored_values,
     make_room_at_rate,
     make_room_in_same_center,
-    make_staff_with_role,
     preview_reschedule,
     reschedule,
 )
@@ -46,12 +81,22 @@ def test_reschedule_at_the_same_price_has_no_refund(clerk):
     assert again.start == START  # the old slot is free
 
 
-def test_reschedule_to_cheaper_room_refunds_the_difference(clerk):
-    reservation = make_booking()  # 75
+def test_reschedule_to_cheaper_room_refunds_the_difference_as_previewed(clerk):
+    reservation = make_booking()
     cheap = make_room_at_rate(reservation.room, 15)
+    before = get_stored_values(reservation)
 
+    preview = preview_reschedule(reservation, clerk, room=cheap)
+    assert get_stored_values(reservation) == before
+    assert not Refund.objects.exists()
     done = reschedule(reservation, clerk, room=cheap)
 
+    assert (preview.old_total, preview.new_total, preview.refund, preview.problems) == (
+        *(75, 45, 30),
+        (),
+    )
+    assert [line.total for line in preview.old_lines] == [75]
+    assert [line.total for line in preview.new_lines] == [45]
     reservation.refresh_from_db()
     assert (reservation.room, reservation.total_cost, reservation.reduced_by) == (cheap, 45, 30)
     assert done.refund == 30
@@ -160,37 +205,6 @@ def test_waiver_with_tax_gives_the_old_total_or_refunds_the_rest(manager, rate, 
     assert get_net_payment() == done.new_total
 
 
-def test_reschedule_with_outdated_price_is_refused(clerk):
-    reservation = make_booking()
-    cheap = make_room_at_rate(reservation.room, 15)
-    before = get_stored_values(reservation)
-
-    with pytest.raises(ReservationNotOpen, match="price has changed"):
-        reschedule(reservation, clerk, room=cheap, expected_total=Decimal(40))
-
-    assert get_stored_values(reservation) == before
-
-
-def test_reschedule_preview_shows_totals_and_changes_nothing(clerk):
-    reservation = make_booking()
-    cheap = make_room_at_rate(reservation.room, 15)
-    before = get_stored_values(reservation)
-
-    preview = preview_reschedule(reservation, clerk, room=cheap)
-
-    assert (preview.old_total, preview.new_total, preview.refund, preview.problems) == (
-        75,
-        45,
-        30,
-        (),
-    )
-    assert [line.total for line in preview.old_lines] == [75]
-    assert [line.total for line in preview.new_lines] == [45]
-    assert get_stored_values(reservation) == before
-    assert not Refund.objects.exists()
-    assert Reservation.objects.get().room == reservation.room
-
-
 def test_free_booking_can_be_rescheduled_only_to_free_slots(clerk):
     free = make_room_at_rate(make_room(), 0)
     reservation = make_booking(room=free)
@@ -259,3 +273,347 @@ def test_earlier_goodwill_refund_reduces_the_refund(clerk):
 
     assert done.refund == 15
     assert get_net_payment() == 0
+
+
+# --- Rescheduling: drafts, pending requests, refusals, promo codes, hours and e-mails -------------
+
+
+# --- Drafts ---------------------------------------------------------------------------------------
+
+
+def test_rescheduled_draft_is_repriced_and_keeps_its_hold(clerk):
+    reservation = make_draft()
+    until = reservation.hold_until
+
+    done = reschedule(
+        reservation, clerk, room=make_room_at_rate(reservation.room, 40), start=START + DAY
+    )
+
+    reservation.refresh_from_db()
+    assert (done.old_total, done.new_total, reservation.total_cost) == (75, 120, 120)
+    assert (reservation.holds_slot, reservation.hold_until) == (True, until)
+    assert not OutboxMessage.objects.exists()
+
+
+def test_rescheduled_draft_is_not_held_beyond_its_new_start(clerk):
+    held, expired = make_draft(start=START + DAY), make_draft(start=START + DAY)
+    extend_hold(held.pk, until=NOW + 20 * HOUR, by=clerk, now=NOW)
+
+    for reservation in (held, expired):
+        soon = NOW + 2 * HOUR
+        reschedule(reservation, clerk, start=soon, now=NOW + HOUR)
+        reservation.refresh_from_db()
+        assert reservation.hold_until == soon
+
+
+def test_rescheduled_draft_with_expired_hold_is_held_again(clerk):
+    reservation = make_draft()
+    later = NOW + HOUR
+
+    reschedule(reservation, clerk, start=START + DAY, now=later)
+
+    reservation.refresh_from_db()
+    assert reservation.hold_until == later + DAY
+    assert reservation.holds_slot
+
+
+def test_rescheduled_draft_needs_a_promo_code_valid_for_the_new_room(clerk):
+    promo = PromoCodeFactory(code="HERE")
+    reservation = make_draft()
+    promo.centers.add(reservation.room.center)
+    update_promo_code(reservation.pk, "HERE", user=reservation.user, now=NOW)
+
+    with pytest.raises(PromoCodeInvalid):
+        reschedule(reservation, clerk, room=make_room())
+
+
+def test_reschedule_releases_conflicting_draft_of_the_customer(clerk):
+    reservation = make_booking()
+    mine = make_draft(reservation.user, reservation.room, start=START + DAY)
+
+    reschedule(reservation, clerk, start=START + DAY)
+
+    mine.refresh_from_db()
+    assert (mine.status, mine.holds_slot) == (Status.NEW, False)
+
+
+# --- Pending requests -----------------------------------------------------------------------------
+
+
+def test_pending_request_can_be_rescheduled_at_the_same_price(clerk):
+    reservation = make_pending_booking()
+
+    reschedule(reservation, clerk, start=START + DAY)
+
+    assert approval.approve(reservation.pk, now=NOW).status == Status.CONFIRMED
+    assert get_net_payment() == 75
+
+
+def test_cash_belongs_to_the_center_of_the_booking_at_the_capture(clerk):
+    first, second, third = (make_room(is_live_inventory=False) for _ in range(3))
+    request = make_pending_booking(room=first)
+    assert request.payments.get().cash_center == first.center
+
+    reschedule(request, clerk, room=second)
+    approval.approve(request.pk, by=clerk, now=NOW)
+    reschedule(request, clerk, room=third, start=START + DAY)
+
+    assert request.payments.get().cash_center == second.center
+    # An older version has stored the payment during an upgrade.
+    request.payments.update(cash_center=None)
+    reschedule(request, clerk, room=first, start=START)
+    assert request.payments.get().cash_center == third.center
+
+
+def test_pending_request_to_cheaper_room_is_refused_until_approved(clerk):
+    reservation = make_pending_booking()
+    cheap = make_room_at_rate(reservation.room, 15)
+
+    with pytest.raises(ReservationNotOpen, match="Approve it first"):
+        reschedule(reservation, clerk, room=cheap)
+
+    approval.approve(reservation.pk, now=NOW)
+    reschedule(reservation, clerk, room=cheap)
+    assert get_net_payment() == 45
+
+
+def test_pending_request_to_more_expensive_room_can_be_waived(manager):
+    reservation = make_pending_booking()
+
+    reschedule(reservation, manager, room=make_room_at_rate(reservation.room, 40), waiver="Leak")
+
+    approval.approve(reservation.pk, now=NOW)
+    assert get_net_payment() == 75
+
+
+# --- Refused reschedules --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        *(Status.PROCESSING, Status.DECLINED, Status.CANCELLED, Status.EXPIRED),
+        *(Status.COMPLETED, Status.NO_SHOW),
+    ],
+)
+@pytest.mark.inconsistent_data
+def test_processing_or_closed_reservation_cannot_be_rescheduled(clerk, status):
+    row = ReservationFactory(status=status, room=make_room())
+
+    with pytest.raises(ReservationNotOpen):
+        reschedule(row, clerk, start=START + DAY)
+    assert not rescheduling.can_reschedule(row, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("make_room_for", "options", "problem", "message"),
+    [
+        (lambda room: room, {"start": START + DAY, "now": START}, ReservationNotOpen, "time has"),
+        (lambda room: room, {}, InvalidRequest, ""),  # the same slot
+        (
+            lambda room: make_room_in_same_center(room, capacity=4),
+            {},
+            *(InvalidRequest, "holds 4 people"),
+        ),
+        (lambda room: make_room(), {}, InvalidRequest, "Coffee"),
+        (
+            lambda room: make_room_at_rate(room, 15),
+            {"expected_total": Decimal(40)},
+            *(ReservationNotOpen, "price has changed"),
+        ),
+    ],
+)
+def test_refused_reschedule_changes_nothing(clerk, make_room_for, options, problem, message):
+    room = make_room()
+    coffee = ServiceFactory(center=room.center, name="Coffee", rate__flat_rate=0)
+    reservation = make_booking(
+        room=room, number_of_attendees=5, service_options=[{"service_id": coffee.pk}]
+    )
+    before = get_stored_values(reservation)
+
+    with pytest.raises(problem) as refused:
+        reschedule(reservation, clerk, room=make_room_for(room), **options)
+
+    fields = getattr(refused.value, "fields", {})
+    assert message in " ".join([refused.value.message, *fields.values()])
+    assert get_stored_values(reservation) == before
+
+
+def test_reschedule_to_taken_room_is_refused_with_every_reason(clerk):
+    reservation, other_booking = make_booking(), make_booking(start=START + DAY)
+
+    preview = preview_reschedule(
+        reservation, clerk, room=other_booking.room, start=START + DAY + 10 * MINUTE
+    )
+    with pytest.raises(SlotUnavailable):
+        reschedule(reservation, clerk, room=other_booking.room, start=START + DAY)
+
+    assert len(preview.problems) == 2  # off the grid, and taken
+    assert f"Reservation {other_booking.pk}" in preview.problems[1]
+    assert not preview.can_be_waived
+
+
+def test_reschedule_ignores_own_slot_and_respects_turnaround(clerk):
+    room = make_room(turnaround_minutes=30)
+    reservation = make_booking(room=room)
+    make_booking(room=room, start=START + 4 * HOUR)
+
+    reschedule(reservation, clerk, start=START + 30 * MINUTE)
+    with pytest.raises(SlotUnavailable):
+        reschedule(reservation, clerk, start=START + 45 * MINUTE)
+
+
+def test_rescheduled_reservation_has_the_turnaround_of_the_new_room(clerk):
+    reservation = make_booking()
+    other = make_room_in_same_center(reservation.room, turnaround_minutes=30)
+
+    reschedule(reservation, clerk, room=other)
+
+    reservation.refresh_from_db()
+    assert reservation.turnaround_minutes == 30
+    assert reservation.occupied_until == START + 3 * HOUR + 30 * MINUTE
+
+
+# --- Promo codes and hours ------------------------------------------------------------------------
+
+
+def with_code(promo, **how):
+    reservation = make_draft(**how)
+    update_promo_code(reservation.pk, promo.code, user=reservation.user, now=NOW)
+    return pay(reservation)
+
+
+def test_rescheduled_booking_keeps_its_promo_code(clerk):
+    promo = PromoCodeFactory(
+        max_uses=1, max_uses_per_account=1, valid_until=NOW + HOUR, budget=Decimal("7.50")
+    )
+    reservation = with_code(promo)
+    promo.centers.add(reservation.room.center)
+
+    done = reschedule(
+        reservation, clerk, room=make_room_at_rate(make_room(), 20), now=NOW + 2 * HOUR
+    )
+
+    promo.refresh_from_db()
+    assert done.new_total == 54
+    assert (promo.uses, promo.spent) == (1, 6)
+    open_use = reservation.promo_redemptions.get(given_back_at__isnull=True)
+    assert open_use.amount == 6
+
+
+def test_reschedule_below_the_minimum_of_the_promo_code_is_refused(clerk):
+    promo = PromoCodeFactory(minimum_spend=Decimal(70))
+    reservation = with_code(promo)
+
+    with pytest.raises(PromoCodeInvalid, match="70"):
+        reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
+
+    promo.refresh_from_db()
+    assert promo.uses == 1
+
+
+def test_promo_use_is_counted_when_reschedule_makes_it_effective(clerk):
+    ada = UserFactory()
+    plan = AllowanceFactory(user=ada, hours=3)
+    promo = PromoCodeFactory(percent=Decimal(100), max_uses=1)
+    reservation = make_draft(ada)
+    update_promo_code(reservation.pk, promo.code, user=ada, now=NOW)
+    checkout.check_out(reservation.pk, user=ada, payment_method=checkout.PaymentMethod(), now=NOW)
+    promo.refresh_from_db()
+    assert promo.uses == 0
+
+    reschedule(reservation, clerk, hours=4)
+
+    promo.refresh_from_db()
+    assert (promo.uses, promo.spent) == (1, Decimal("22.50"))  # one hour at the half-day price
+    assert sum(entry.hours for entry in plan.entries.all()) == -3
+
+
+def test_reschedule_moves_monthly_hours_to_the_new_month(clerk):
+    ada = UserFactory()
+    plan = MonthlyAllowanceFactory(user=ada, hours=2)
+    reservation = make_booking(ada)  # March; 1 of 3 hours is paid
+    april = START + 30 * DAY
+
+    reschedule(reservation, clerk, start=april)
+
+    periods = {}
+    for entry in plan.entries.all():
+        periods[entry.period.month] = periods.get(entry.period.month, 0) + entry.hours
+    assert periods == {3: 0, 4: -2}
+    assert get_net_payment() == 25
+
+
+def test_reschedule_to_month_without_hours_is_more_expensive(clerk):
+    ada = UserFactory()
+    MonthlyAllowanceFactory(user=ada, hours=2)
+    reservation = make_booking(ada)
+    april = START + 30 * DAY
+    make_booking(ada, start=april + DAY)
+
+    preview = preview_reschedule(reservation, clerk, start=april)
+
+    assert preview.difference == 50
+    assert preview.can_be_waived
+
+
+# --- E-mails --------------------------------------------------------------------------------------
+
+
+def test_rescheduled_email_has_an_updated_calendar_file(clerk):
+    reservation = make_booking()
+    cheap = make_room_at_rate(reservation.room, 15)
+
+    reschedule(reservation, clerk, room=cheap, start=START + DAY)
+
+    first, second = OutboxMessage.objects.about(emails.get_subject_key(reservation))
+    assert second.kind == "moved"
+    assert "March 3, 2027, 9:00" in second.text
+    assert "March 4, 2027, 9:00" in second.text
+    assert "$30.00 is refunded to Visa ending 4242" in second.text
+    old, new = (
+        next(iter(Calendar.from_ical(each.calendar).walk("VEVENT"))) for each in (first, second)
+    )
+    assert old["UID"] == new["UID"]
+    assert (old["SEQUENCE"], new["SEQUENCE"]) == (1, 2)
+    assert new["STATUS"] == "CONFIRMED"
+    assert new.start == START + DAY
+    assert cheap.name in new["SUMMARY"]
+
+
+def test_rescheduled_pending_request_stays_tentative(clerk):
+    reservation = make_pending_booking()
+
+    reschedule(reservation, clerk, start=START + DAY)
+
+    assert "STATUS:TENTATIVE" in emails.get_last_email(reservation).calendar
+
+
+def test_new_price_of_a_moved_draft_is_promised_until_after_its_new_hold():
+    draft = make_draft(start=START + 20 * DAY)
+    declined = make_payment_method(DECLINED_NUMBER)
+    with pytest.raises(CardDeclined):
+        checkout.check_out(draft.pk, user=draft.user, payment_method=declined, now=NOW)
+    later = NOW + 3 * DAY
+
+    reschedule(draft, make_staff_with_role("Manager"), start=START + 21 * DAY, now=later)
+
+    draft.refresh_from_db()
+    assert draft.is_held_at(later + HOUR)
+    assert not has_outdated_price(draft, now=later + HOUR)
+    # For the check of the data after each test, which is at NOW.
+    Reservation.objects.release_holds(NOW)
+
+
+def test_moved_draft_that_is_held_again_releases_the_oldest_hold(settings):
+    settings.HELD_DRAFTS_MAX = 3
+    user = UserFactory()
+    moved = make_draft(user)
+    Reservation.objects.release_holds(NOW)
+    oldest, *_ = (make_draft(user, start=START + number * DAY) for number in (1, 2, 3))
+
+    reschedule(moved, make_staff_with_role("Manager"), start=START + 4 * HOUR)
+
+    held = Reservation.objects.drafts_with_hold()
+    assert held.count() == 3
+    assert not held.filter(pk=oldest.pk).exists()

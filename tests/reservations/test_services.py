@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from centers.models import Service
 from centers.span import Span
 from reservations.pricing import services
 from reservations.pricing.quote import ServiceSelection
@@ -78,29 +79,62 @@ def test_unselected_options_are_not_validated(center):
     assert select(center, {"service_id": 999, "selected": False}, {"selected": False}) == []
 
 
-def test_duration_is_optional_and_quantity_is_required(center, coffee, projector):
-    (extra,) = select(center, {"service_id": projector.pk})
-    assert extra.duration_hours is None
-    assert get_errors(center, {"service_id": coffee.pk}) == {
-        "service_options.0.quantity": "This service needs a quantity of 1 or more."
-    }
+QUANTITY = "This service needs a quantity of 1 or more."
+NOT_OFFERED = "This center does not offer this service."
+NOTHING = {"quantity": 0, "duration_hours": Decimal(0)}
+ONE_COFFEE = {"service": "Coffee", "quantity": 1}
 
 
-def test_quantity_and_duration_of_zero_are_refused(center, coffee, projector):
-    nothing = {"quantity": 0, "duration_hours": Decimal(0)}
-    wanted = [{"service_id": coffee.pk, **nothing}, {"service_id": projector.pk, **nothing}]
-    assert get_errors(center, *wanted) == {
-        "service_options.0.quantity": "This service needs a quantity of 1 or more.",
-        "service_options.1.duration_hours": "Must be greater than 0.",
-    }
+# The options, and the message of each field that is refused.
+@pytest.mark.parametrize(
+    ("options", "errors"),
+    [
+        ([{"service": "Coffee"}], {"0.quantity": QUANTITY}),
+        (
+            [{"service": "Coffee", **NOTHING}, {"service": "Projector", **NOTHING}],
+            {"0.quantity": QUANTITY, "1.duration_hours": "Must be greater than 0."},
+        ),
+        (
+            [{"selected": False}, {"service": "Projector", "duration_hours": Decimal("2.01")}],
+            {"1.duration_hours": "Must not be longer than the booking."},
+        ),
+        (
+            # What the client says of a service is ignored.
+            [{"service": "Coffee", "service_name": "Tea", "needs_quantity": False}],
+            {"0.quantity": QUANTITY},
+        ),
+        (
+            [{"service": "Elsewhere"}, {"service": "Off"}, {"service_id": 2**31 - 1}],
+            {f"{index}.service_id": NOT_OFFERED for index in range(3)},
+        ),
+        ([ONE_COFFEE, ONE_COFFEE], {"1.service_id": "Each service can be chosen once."}),
+        (
+            [{"quantity": 1}, {"selected": False}, {"service": "Coffee"}, {}],
+            {"0.service_id": "Required.", "2.quantity": QUANTITY, "3.service_id": "Required."},
+        ),
+    ],
+)
+def test_each_invalid_option_is_reported(center, coffee, projector, options, errors):
+    ServiceFactory(name="Elsewhere")
+    ServiceFactory(center=center, name="Off", is_active=False)
+    ids = {service.name: service.pk for service in Service.objects.all()}
+    wanted = [
+        {
+            ("service_id" if name == "service" else name): ids.get(value, value)
+            for name, value in option.items()
+        }
+        for option in options
+    ]
+
+    expected = {f"service_options.{name}": message for name, message in errors.items()}
+    assert get_errors(center, *wanted) == expected
 
 
-def test_duration_longer_than_the_booking_is_refused(center, projector):
+def test_longest_duration_and_an_unselected_repetition_are_accepted(center, coffee, projector):
     assert select(center, {"service_id": projector.pk, "duration_hours": Decimal("2.00")})
-    too_long = {"service_id": projector.pk, "duration_hours": Decimal("2.01")}
-    assert get_errors(center, {"selected": False}, too_long) == {
-        "service_options.1.duration_hours": "Must not be longer than the booking."
-    }
+    assert select(center, {"service_id": projector.pk})[0].duration_hours is None
+    wanted = {"service_id": coffee.pk, "quantity": 1}
+    assert len(select(center, wanted, {**wanted, "selected": False})) == 1
 
 
 def test_fields_that_a_service_does_not_need_are_ignored(center, coffee, projector):
@@ -111,42 +145,3 @@ def test_fields_that_a_service_does_not_need_are_ignored(center, coffee, project
     )
     assert (first.service, first.quantity, first.duration_hours) == (projector, None, None)
     assert (second.service, second.quantity, second.duration_hours) == (coffee, 1, None)
-
-
-def test_submitted_name_and_needs_are_ignored(center, coffee):
-    submitted = {"service_name": "Champagne", "needs_quantity": False, "needs_duration": True}
-    assert get_errors(center, {"service_id": coffee.pk, **submitted}).keys() == {
-        "service_options.0.quantity"
-    }
-
-
-def test_service_not_offered_by_the_center_is_refused(center):
-    elsewhere = ServiceFactory()
-    off = ServiceFactory(center=center, is_active=False)
-    assert get_errors(
-        center, {"service_id": elsewhere.pk}, {"service_id": off.pk}, {"service_id": 2**31 - 1}
-    ) == {
-        f"service_options.{index}.service_id": "This center does not offer this service."
-        for index in range(3)
-    }
-
-
-def test_service_selected_twice_is_refused(center, coffee):
-    wanted = {"service_id": coffee.pk, "quantity": 1}
-    assert get_errors(center, wanted, wanted) == {
-        "service_options.1.service_id": "Each service can be chosen once."
-    }
-    assert len(select(center, wanted, {**wanted, "selected": False})) == 1
-
-
-def test_all_invalid_options_are_reported(center, coffee):
-    assert get_errors(center, {"quantity": 1}, {"selected": False}, {"service_id": coffee.pk}) == {
-        "service_options.0.service_id": "Required.",
-        "service_options.2.quantity": "This service needs a quantity of 1 or more.",
-    }
-
-
-def test_each_option_without_a_service_is_reported(center):
-    assert get_errors(center, {}, {}) == {
-        f"service_options.{index}.service_id": "Required." for index in range(2)
-    }

@@ -4,7 +4,8 @@
         settings.STRIPE_API_BASE = server.url
 
 server.py       HTTP, idempotency keys, faults, and what tests read and cause
-operations.py   Stripe's operations on customers, payment methods, intents, charges and refunds
+operations.py   Stripe's operations on customers, payment methods, intents, charges, refunds, setups
+routes.py       the requests that Stripe knows, and their parameters
 cards.py        what charging each documented test number does
 errors.py       errors in Stripe's format
 

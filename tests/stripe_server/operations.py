@@ -1,4 +1,4 @@
-"""Stripe's operations on customers, payment methods, intents, charges and refunds."""
+"""Stripe's operations on customers, payment methods, intents, charges, refunds and setups."""
 
 import itertools
 import json
@@ -7,14 +7,15 @@ import secrets
 import time
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
-from tests.stripe_server.balance import BalanceOperations
 from tests.stripe_server.cards import BRANDS, get_outcome, split_outcome
 from tests.stripe_server.errors import StripeApiError, card_error, not_found
 from tests.stripe_server.routes import ROUTES, check_parameters, parse_int
-from tests.stripe_server.setups import SetupOperations
 
 WEEK_SECONDS = 7 * 24 * 60 * 60
+# Of SetupIntents for which a card can be entered.
+OPEN_STATUSES = ("requires_payment_method", "requires_confirmation", "requires_action")
 
 
 @dataclass
@@ -37,7 +38,7 @@ class Mode:
         return [each for each in self.objects.values() if each["object"] == kind]
 
 
-class StripeOperations(SetupOperations, BalanceOperations):
+class StripeOperations:
     def __init__(self) -> None:
         self.live, self.test = Mode(), Mode()
         # Whether the account may send card numbers itself.
@@ -368,3 +369,198 @@ class StripeOperations(SetupOperations, BalanceOperations):
             "has_more": len(found) > size,
             "data": found[:size],
         }
+
+    # --- Refunds, and the balance transactions that say what they cost ---------------------------
+
+    def add_fee(self, mode: Mode, charge: dict[str, Any]) -> None:
+        """Create the balance transaction of a captured charge: 2.9 percent and 30 cents."""
+        fee = (charge["amount"] * 29 + 500) // 1000 + 30
+        created = self.create_balance_transaction(mode, charge, charge["amount"], fee)
+        charge["balance_transaction"] = created["id"]
+
+    def create_balance_transaction(
+        self, mode: Mode, source: dict[str, Any], amount: int, fee: int
+    ) -> dict[str, Any]:
+        return self.store(
+            mode,
+            "txn",
+            {
+                "object": "balance_transaction",
+                "amount": amount,
+                "currency": source["currency"],
+                "exchange_rate": None,
+                "fee": fee,
+                "net": amount - fee,
+                "source": source["id"],
+                "status": "pending",
+            },
+        )
+
+    def create_refund(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
+        intent = mode.objects.get(params["payment_intent"])
+        if intent is None:
+            raise not_found("payment_intent", params["payment_intent"], "payment_intent")
+        charge = mode.objects.get(intent["latest_charge"] or "")
+        if charge is None or not charge["captured"]:
+            message = "This PaymentIntent does not have a successful charge to refund."
+            raise StripeApiError(400, message, code="payment_intent_unexpected_state")
+        amount = parse_int(params, "amount")
+        left = charge["amount"] - charge["amount_refunded"]
+        if not left:
+            message = f"Charge {charge['id']} has already been refunded."
+            raise StripeApiError(400, message, code="charge_already_refunded")
+        if not 0 < amount <= left:
+            message = f"Refund amount ({amount}) is greater than unrefunded amount ({left})"
+            raise StripeApiError(400, message, param="amount")
+        charge["amount_refunded"] += amount
+        charge["refunded"] = amount == left
+        refund = self.store(
+            mode,
+            "re",
+            {
+                "object": "refund",
+                "amount": amount,
+                "balance_transaction": None,
+                "charge": charge["id"],
+                "currency": charge["currency"],
+                "metadata": params.get("metadata", {}),
+                "payment_intent": intent["id"],
+                "reason": None,
+                "status": "succeeded",
+            },
+        )
+        # Stripe keeps the fee of the charge.
+        created = self.create_balance_transaction(mode, refund, -amount, 0)
+        refund["balance_transaction"] = created["id"]
+        return refund
+
+    def list_refunds(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
+        intent = params.get("payment_intent")
+        rows = [r for r in mode.get_all("refund") if intent in {None, r["payment_intent"]}]
+        return self.list_page("/v1/refunds", rows, params)
+
+    # --- SetupIntents, Checkout Sessions in setup mode, and the deletion of customers ------------
+
+    def delete_customer(self, mode: Mode, customer: dict[str, Any], _: Any) -> dict[str, Any]:
+        """Delete the customer, which detaches its cards."""
+        for method in mode.get_all("payment_method"):
+            if method["customer"] == customer["id"]:
+                method["customer"] = None
+                method["metadata"]["detached"] = "1"
+        del mode.objects[customer["id"]]
+        return {"id": customer["id"], "object": "customer", "deleted": True}
+
+    def create_setup_intent(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
+        if params["customer"] not in mode.objects:
+            raise not_found("customer", params["customer"], "customer")
+        created = self.store(
+            mode,
+            "seti",
+            {
+                "object": "setup_intent",
+                "cancellation_reason": None,
+                "customer": params["customer"],
+                "last_setup_error": None,
+                "latest_attempt": None,
+                "metadata": params.get("metadata", {}),
+                "next_action": None,
+                "payment_method": None,
+                "payment_method_types": list(
+                    params.get("allowed_payment_method_types", {}).values()
+                ),
+                "status": "requires_payment_method",
+                "usage": params.get("usage", "off_session"),
+            },
+        )
+        created["client_secret"] = f"{created['id']}_secret_3"
+        return created
+
+    def cancel_setup_intent(self, mode: Mode, setup: dict[str, Any], _: Any) -> dict[str, Any]:
+        if setup["status"] not in OPEN_STATUSES or setup.get("by_session"):
+            raise StripeApiError(
+                400,
+                f"You cannot cancel this SetupIntent because it has a status of {setup['status']}.",
+                code="setup_intent_unexpected_state",
+            )
+        setup["status"] = "canceled"
+        return setup
+
+    def create_session(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
+        if params["customer"] not in mode.objects:
+            raise not_found("customer", params["customer"], "customer")
+        created = self.store(
+            mode,
+            "cs_test",
+            {
+                "object": "checkout.session",
+                "cancel_url": params["cancel_url"],
+                "customer": params["customer"],
+                "expires_at": int(params["expires_at"]),
+                "metadata": params.get("metadata", {}),
+                "mode": params["mode"],
+                "payment_intent": None,
+                "payment_status": "no_payment_required",
+                # Created when the customer confirms, as since version 2022-08-01.
+                "setup_intent": None,
+                "status": "open",
+                "success_url": params["success_url"],
+            },
+        )
+        created["url"] = f"https://checkout.stripe.com/c/pay/{created['id']}"
+        return created
+
+    def expire_session(self, mode: Mode, session: dict[str, Any], _: Any) -> dict[str, Any]:
+        if session["status"] != "open":
+            message = 'Only Checkout Sessions with a status in ["open"] can be expired.'
+            raise StripeApiError(400, message)
+        session |= {"status": "expired", "url": None}
+        return session
+
+    # --- What only the customer can do -----------------------------------------------------------
+
+    def confirm_setup(self, setup: dict[str, Any], number: str, **details: Any) -> dict[str, Any]:
+        """Enter a card in Stripe's SDK. Returns the SetupIntent, also if the card is refused."""
+        assert setup["status"] in OPEN_STATUSES, setup["status"]
+        card = {"number": number, "exp_month": "2", "exp_year": "2031", "cvc": "123"}
+        method = self.create_payment_method(self.test, {"card": card, "billing_details": details})
+        outcome = self.test.outcomes[method["id"]]
+        setup["latest_attempt"] = f"setatt_{uuid4().hex}"
+        try:
+            self.attach(self.test, method, {"customer": setup["customer"]})
+        except StripeApiError as error:
+            setup |= {"last_setup_error": error.body["error"], "payment_method": None}
+            return setup
+        if outcome == "action":
+            # The customer confirms the card at the bank, so later payments succeed.
+            self.test.outcomes[method["id"]] = "good"
+        setup |= {
+            "status": "succeeded",
+            "payment_method": method["id"],
+            "last_setup_error": None,
+        }
+        return setup
+
+    def finish_session(self, session: dict[str, Any], number: str) -> dict[str, Any]:
+        """Enter a card on Stripe's page. Returns the SetupIntent that the session has then.
+
+        If the card is refused, the page stays open for another one.
+        """
+        assert session["status"] == "open", session["status"]
+        if session["setup_intent"]:
+            setup = self.test.objects[session["setup_intent"]]
+        else:
+            setup = self.create_setup_intent(
+                self.test, {"customer": session["customer"], "metadata": session["metadata"]}
+            )
+            setup["by_session"] = True
+            session["setup_intent"] = setup["id"]
+        self.confirm_setup(setup, number)
+        if setup["status"] == "succeeded":
+            session |= {"status": "complete", "url": None}
+        return setup
+
+    def fail_setup(self, setup: dict[str, Any]) -> None:
+        """Refuse the card at the bank, without a new card."""
+        error = card_error("setup_intent_authentication_failure", None)
+        setup["last_setup_error"] = error.body["error"]
+        setup["latest_attempt"] = f"setatt_{uuid4().hex}"

@@ -15,18 +15,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import stripe
 
-from tests.stripe_server.errors import (
-    KEY_IN_USE,
-    ConnectionBroken,
-    InvalidResponse,
-    StripeApiError,
-)
-from tests.stripe_server.operations import (
-    WEEK_SECONDS,
-    IdempotentRequest,
-    Mode,
-    StripeOperations,
-)
+from tests.stripe_server.errors import KEY_IN_USE, ConnectionBroken, InvalidResponse, StripeApiError
+from tests.stripe_server.operations import WEEK_SECONDS, IdempotentRequest, Mode, StripeOperations
 
 
 @dataclass

@@ -21,7 +21,7 @@ from tests.payments.machine.banks import AUTHORIZATION_LIFE, Money
 from tests.payments.machine.world import Customer
 from tests.payments.webhooks.helpers import PATH, SECRET
 from tests.stripe_server import StripeServer, operations
-from tests.stripe_server.setups import OPEN_STATUSES
+from tests.stripe_server.operations import OPEN_STATUSES
 
 NUMBERS = {
     "good": "4242424242424242",

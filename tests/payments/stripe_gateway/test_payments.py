@@ -12,7 +12,6 @@ import pytest
 from payments import gateways
 from payments.gateways import declines
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
-from payments.gateways.stripe import client
 from payments.gateways.stripe import gateway as stripe_module
 from payments.gateways.stripe.client import from_minor_units, to_minor_units
 from payments.gateways.stripe.gateway import StripeGateway
@@ -32,7 +31,7 @@ def live(stripe_server, settings):
     return gateways.get_current_gateway()
 
 
-# --- Two steps -----------------------------------------------------------------------------------
+# --- Two steps ------------------------------------------------------------------------------------
 
 
 def test_intent_is_stored_before_it_is_confirmed(gateway, stripe_server):
@@ -50,61 +49,6 @@ def test_intent_is_stored_before_it_is_confirmed(gateway, stripe_server):
     # Each step has its own idempotency key, the same for every retry.
     assert made.idempotency_key == f"roombook-{key.hex}-create"
     assert confirmed.idempotency_key == f"roombook-{key.hex}-confirm"
-
-
-class WorkerKilled(BaseException):
-    """The worker is killed: no code catches this."""
-
-
-@pytest.fixture
-def kill(monkeypatch):
-    """Kill the worker before or after the request whose path ends with `ending`."""
-
-    def kill(ending, when):
-        true = client.TimeLimitedHttpClient.request
-        done = []
-
-        def request(self, method, url, headers, post_data=None):
-            hit = url.endswith(ending) and not done
-            if hit and when == "before":
-                done.append(1)
-                raise WorkerKilled
-            answer = true(self, method, url, headers, post_data)
-            if hit:
-                done.append(1)
-                raise WorkerKilled
-            return answer
-
-        monkeypatch.setattr(client.TimeLimitedHttpClient, "request", request)
-
-    return kill
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("ending", ["/v1/payment_methods", "/v1/payment_intents"])
-def test_crash_before_confirm_charges_nobody(gateway, stripe_server, kill, ending, when):
-    key = uuid4()
-    kill(ending, when)
-    with pytest.raises(WorkerKilled):
-        authorize(gateway, key)
-
-    assert gateway.find_payment(key) is None
-    assert gateway.void(key).state == "voided"
-    assert authorize(gateway, key).state == "voided"
-    assert not stripe_server.charges
-
-
-@pytest.mark.parametrize(("when", "found"), [("before", None), ("after", "authorized")])
-def test_crash_around_confirm_is_resolved_by_the_intent(gateway, kill, when, found):
-    key = uuid4()
-    kill("/confirm", when)
-    with pytest.raises(WorkerKilled):
-        authorize(gateway, key)
-
-    looked = gateway.find_payment(key)
-    assert (looked and looked.state) == found
-    assert gateway.void(key).state == "voided"
-    assert gateway.find_payment(key).state == "voided"
 
 
 def test_delayed_worker_finds_the_key_voided_in_our_database(gateway, stripe_server, monkeypatch):
@@ -184,7 +128,7 @@ def test_intent_that_requires_action_is_canceled_and_declined(gateway, stripe_se
     assert stripe_server.intent(key)["status"] == "canceled"
 
 
-# --- Saved cards ---------------------------------------------------------------------------------
+# --- Saved cards ----------------------------------------------------------------------------------
 
 
 def test_account_has_one_customer_whose_cards_are_charged_off_session(gateway, stripe_server):
@@ -240,7 +184,7 @@ def test_billing_address_is_sent_as_far_as_stripe_accepts_it():
     assert to_stripe_address({"country": "Germany"}) == {}
 
 
-# --- Real money and test mode --------------------------------------------------------------------
+# --- Real money and test mode ---------------------------------------------------------------------
 
 
 def test_secret_key_decides_whether_the_gateway_is_live(settings, stripe_server):
@@ -306,7 +250,7 @@ def test_payment_of_test_mode_is_completed_in_test_mode(gateway, settings, strip
         gateways.get_current_gateway().find_payment(key)
 
 
-# --- Amounts -------------------------------------------------------------------------------------
+# --- Amounts --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -354,7 +298,7 @@ def test_amount_out_of_bounds_is_declined_with_its_message(gateway, amount):
     assert (outcome.state, outcome.message) == ("declined", declines.AMOUNT_OUT_OF_BOUNDS)
 
 
-# --- Listing payments ----------------------------------------------------------------------------
+# --- Listing payments -----------------------------------------------------------------------------
 
 
 def test_payments_on_many_pages_are_all_listed(gateway, stripe_server):

@@ -5,27 +5,20 @@ import time
 
 import pytest
 import stripe
-import time_machine
 
 from payments.models import Payment
-from reservations.booking import checkout
-from tests.factories_people import UserFactory
-from tests.factories_reservations import NOW, make_draft, make_payment_method, make_room
+from tests.factories_reservations import make_draft, make_pending_booking, pay
 from tests.payments.webhooks.helpers import PATH, SECRET
 
 
 @pytest.fixture(autouse=True)
-def _clock():
-    with time_machine.travel(NOW, tick=False):
-        yield
+def _clock(clock):
+    """The events are sent at NOW."""
 
 
 @pytest.fixture
 def reservation(stripe_server):
-    ada = UserFactory()
-    return checkout.check_out(
-        make_draft(ada).pk, user=ada, payment_method=make_payment_method(), now=NOW
-    )
+    return pay(make_draft())
 
 
 @pytest.fixture
@@ -36,11 +29,7 @@ def payment(reservation):
 @pytest.fixture
 def pending_booking(stripe_server):
     """A Pending reservation: authorized, not captured."""
-    ada = UserFactory()
-    room = make_room(is_live_inventory=False)
-    return checkout.check_out(
-        make_draft(ada, room).pk, user=ada, payment_method=make_payment_method(), now=NOW
-    )
+    return make_pending_booking()
 
 
 @pytest.fixture

@@ -2,24 +2,28 @@
 
 import logging
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from uuid import uuid4
 
 import pytest
 from django.urls import reverse
 
-from payments import gateway_events
+from payments import gateway_events, gateways, refunds
 from payments.gateways.stripe_models import StripePayment
 from payments.models import Dispute, GatewayEvent, Payment, Refund
-from reservations.booking import alerts, checkout, payment_recovery
+from reservations.booking import alerts, payment_recovery
+from reservations.booking.cancellation import cancel
 from reservations.models.status import Status
+from roombook.errors import CardDeclined
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import NOW, make_draft, make_payment_method
-from tests.payments.webhooks.helpers import find_problems
+from tests.factories_reservations import NOW, make_draft, pay
+from tests.payments.webhooks.helpers import find_problems, save_card
+from tests.reservations.checkout.helpers import pay_with_saved_card
 
 pytestmark = pytest.mark.django_db
 
 
-# --- Late results --------------------------------------------------------------------------------
+# --- Late results ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -28,9 +32,7 @@ def unresolved(stripe_server):
     ada = UserFactory()
     stripe_server.fail("reset_after", "confirm$")
     stripe_server.fail("conflict", "confirm$")
-    reservation = checkout.check_out(
-        make_draft(ada).pk, user=ada, payment_method=make_payment_method(), now=NOW
-    )
+    reservation = pay(make_draft(ada))
     assert reservation.status == Status.PROCESSING
     return reservation
 
@@ -106,7 +108,7 @@ def test_contradicting_event_is_logged(send, payment, stripe_server, caplog):
     assert Payment.objects.get().state == "declined"
 
 
-# --- Reserved money that runs out ----------------------------------------------------------------
+# --- Reserved money that runs out -----------------------------------------------------------------
 
 
 def test_expiring_authorization_is_reported_a_day_before(pending_booking):
@@ -128,7 +130,7 @@ def test_captured_payment_is_not_reported_as_expiring(payment):
     assert list(found) == []
 
 
-# --- Disputes ------------------------------------------------------------------------------------
+# --- Disputes -------------------------------------------------------------------------------------
 
 
 def test_new_dispute_is_recorded_and_logged(send, payment, stripe_server, caplog, client):
@@ -210,3 +212,195 @@ def test_unreadable_dispute_is_logged_and_not_repeated(send, payment, stripe_ser
     assert not Dispute.objects.exists()
     # If staff resend it, it is processed again.
     assert not GatewayEvent.objects.exists()
+
+
+# --- Stripe's webhook events about refunds --------------------------------------------------------
+
+
+@pytest.mark.parametrize("type_", ["charge.refunded", "refund.created", "charge.refund.updated"])
+def test_refund_made_in_the_dashboard_is_recorded(send, payment, stripe_server, type_):
+    made = stripe_server.refund_in_dashboard(payment.reference, 2500)
+    about = stripe_server.charges[0] if type_ == "charge.refunded" else made
+
+    assert send(stripe_server.event(type_, about)).status_code == 200
+    # Stripe sends several events about it, each of them twice.
+    for again in (type_, "refund.updated"):
+        send(stripe_server.event(again, about))
+
+    refund = Refund.objects.get()
+    assert (refund.amount, refund.state) == (Decimal("25.00"), "done")
+    assert made["id"] in refund.reason
+    payment.refresh_from_db()
+    assert (payment.state, refunds.get_refundable_amount(payment)) == (
+        "captured",
+        Decimal("50.00"),
+    )
+    assert find_problems() == []
+
+
+def test_full_refund_in_the_dashboard_marks_the_payment_refunded(send, payment, stripe_server):
+    for amount in (2500, 5000):
+        stripe_server.refund_in_dashboard(payment.reference, amount)
+    send(stripe_server.event("charge.refunded", stripe_server.charges[0]))
+
+    payment.refresh_from_db()
+    assert payment.state == "refunded"
+    assert Refund.objects.count() == 2
+    # Staff refunded everything as a goodwill gesture, and the booking stands.
+    assert find_problems() == []
+
+
+def test_event_about_our_own_refund_changes_nothing(send, reservation, payment, stripe_server):
+    cancel(reservation.pk, user=reservation.user, now=NOW)
+
+    send(stripe_server.event("charge.refunded", stripe_server.charges[0]))
+    send(stripe_server.event("refund.created", stripe_server.refunds[0]))
+
+    refund = Refund.objects.get()
+    assert (refund.amount, refund.state, refund.reason) == (75, "done", "Cancelled")
+
+
+def test_event_completes_our_unanswered_refund(send, reservation, payment, stripe_server):
+    stripe_server.fail("error", "POST /v1/refunds")
+    cancel(reservation.pk, user=reservation.user, now=NOW)
+    assert Refund.objects.get().state == "started"
+    stripe_server.test.idempotent_requests.clear()
+    gateways.get_current_gateway().refund(
+        key=payment.key, refund_key=Refund.objects.get().key, amount=Decimal("75.00")
+    )
+
+    send(stripe_server.event("charge.refunded", stripe_server.charges[0]))
+
+    assert Refund.objects.get().state == "done"
+    payment.refresh_from_db()
+    assert payment.state == "refunded"
+    assert find_problems() == []
+
+
+def test_cancellation_after_a_dashboard_refund_refunds_the_rest(
+    send, reservation, payment, stripe_server
+):
+    made = stripe_server.refund_in_dashboard(payment.reference, 2500)
+    send(stripe_server.event("refund.created", made))
+
+    assert cancel(reservation.pk, user=reservation.user, now=NOW).refund == 50
+    assert [refund["amount"] for refund in stripe_server.refunds] == [2500, 5000]
+    payment.refresh_from_db()
+    assert payment.state == "refunded"
+
+
+def test_refund_returned_by_the_bank_is_refused_and_logged(
+    send, reservation, payment, stripe_server, caplog
+):
+    cancel(reservation.pk, user=reservation.user, now=NOW)
+    stripe_server.fail_refund(stripe_server.refunds[0])
+
+    send(stripe_server.event("refund.failed", stripe_server.refunds[0]))
+
+    payment.refresh_from_db()
+    assert (payment.state, payment.settled_at) == ("captured", None)
+    assert Refund.objects.get().state == "refused"
+    assert refunds.get_refundable_amount(payment) == 75
+    assert "75.00 must be refunded another way" in caplog.text
+    with pytest.raises(gateways.base.GatewayRefused):
+        refunds.execute_refund(Refund.objects.get(), now=NOW)
+
+
+def test_manual_refund_is_kept_when_the_failure_is_reported_again(
+    send, reservation, payment, stripe_server
+):
+    cancel(reservation.pk, user=reservation.user, now=NOW)
+    stripe_server.fail_refund(stripe_server.refunds[0])
+    send(stripe_server.event("refund.failed", stripe_server.refunds[0]))
+
+    refunds.mark_refunded_manually(Refund.objects.get(), reason="Bank transfer", now=NOW)
+    send(stripe_server.event("refund.updated", stripe_server.refunds[0]))
+
+    assert Refund.objects.get().state == "outside"
+    payment.refresh_from_db()
+    assert payment.state == "refunded"
+    assert find_problems() == []
+
+
+def test_refund_completed_by_an_event_is_never_done_before_it_was_created(
+    send, reservation, payment, stripe_server
+):
+    stripe_server.fail("reset_after", "POST /v1/refunds")
+    stripe_server.fail("conflict", "POST /v1/refunds")
+    cancel(reservation.pk, user=reservation.user, now=NOW)
+    later = NOW + timedelta(seconds=3)
+    assert Refund.objects.update(state="started", done_at=None, created_at=later) == 1
+
+    assert send(stripe_server.event("charge.refunded", stripe_server.charges[0])).status_code == 200
+
+    refund = Refund.objects.get()
+    assert (refund.state, refund.done_at) == ("done", later)
+
+
+# --- Events about payments that wait until the customer confirms them at the bank (B21.3) ---------
+
+
+@pytest.fixture
+def check_out(ada, stripe_server):
+    """Check out a draft, which the customer has to confirm at the bank."""
+    save_card(ada, "4000002760003184")
+    draft = make_draft(ada)
+    return lambda: pay_with_saved_card(draft)
+
+
+@pytest.fixture
+def waiting(check_out):
+    reservation = check_out()
+    assert reservation.waiting_payment
+    return reservation
+
+
+def test_event_of_a_confirmation_books_at_once(send, stripe_server, waiting):
+    intent = stripe_server.act_at_bank(confirms=True)
+
+    for _ in range(2):
+        event = stripe_server.event("payment_intent.amount_capturable_updated", intent)
+        assert send(event).status_code == 200
+
+    waiting.refresh_from_db()
+    assert waiting.status == Status.CONFIRMED
+    assert stripe_server.count_captures() == 1
+    send(stripe_server.event("payment_intent.succeeded", intent))
+    assert (Payment.objects.get().state, find_problems()) == ("captured", [])
+
+
+def test_event_before_the_customer_acted_changes_nothing(send, stripe_server, waiting):
+    lease = Payment.objects.get().lease_until
+    event = stripe_server.event("payment_intent.payment_failed", stripe_server.intents[-1])
+
+    assert send(event).status_code == 200
+
+    waiting.refresh_from_db()
+    assert (waiting.status, Payment.objects.get().lease_until) == (Status.PROCESSING, lease)
+
+
+def test_event_of_a_refusal_is_reported_by_the_next_checkout(
+    send, stripe_server, waiting, check_out
+):
+    intent = stripe_server.act_at_bank(confirms=False)
+
+    assert send(stripe_server.event("payment_intent.payment_failed", intent)).status_code == 200
+
+    waiting.refresh_from_db()
+    assert (waiting.status, intent["status"]) == (Status.NEW, "canceled")
+    with pytest.raises(CardDeclined):
+        check_out()
+    # Then another payment begins.
+    assert check_out().waiting_payment.key != Payment.objects.earliest("pk").key
+
+
+def test_event_is_repeated_while_stripe_does_not_answer(send, stripe_server, waiting):
+    intent = stripe_server.act_at_bank(confirms=True)
+    event = stripe_server.event("payment_intent.amount_capturable_updated", intent)
+    stripe_server.fail("error", "GET /v1/payment_intents/")
+
+    assert send(event).status_code == 503
+    assert send(event).status_code == 200
+
+    waiting.refresh_from_db()
+    assert waiting.status == Status.CONFIRMED

@@ -11,28 +11,26 @@ from django.core.management import CommandError, call_command
 from payments import gateways
 from payments.gateways.stripe_models import StripePayment
 from payments.models import Payment, UnknownPayment
-from reservations.booking import approval, authorization_renewal, checkout
+from reservations.booking import approval, authorization_renewal
 from roombook.errors import ServiceUnavailable
-from tests.factories_people import SavedCardFactory, UserFactory
 from tests.factories_reservations import NOW, make_draft, make_room
-from tests.payments.gateway_helpers import card
-from tests.payments.webhooks.helpers import find_problems
+from tests.payments.gateway_helpers import authorize
+from tests.payments.webhooks.helpers import find_problems, save_card
+from tests.reservations.checkout.helpers import pay_with_saved_card
 
 pytestmark = pytest.mark.django_db
+
 
 # Stripe's authorizations expire after a week.
 LATER = NOW + dt.timedelta(days=6, hours=12)
 
 
 @pytest.fixture
-def request_of_ada(stripe_server):
+def request_of_ada(ada, stripe_server):
     """A request for a meeting in three weeks, paid with a card that a setup saved."""
-    ada = UserFactory()
-    reference = gateways.get_current_gateway().store_card(card(), customer=str(ada.pk))
-    SavedCardFactory(user=ada, gateway="stripe", reference=reference, saved_by_setup=True)
+    save_card(ada)
     draft = make_draft(ada, make_room(is_live_inventory=False), start=NOW + dt.timedelta(days=21))
-    method = checkout.PaymentMethod(use_saved_card=True)
-    return checkout.check_out(draft.pk, user=ada, payment_method=method, now=NOW)
+    return pay_with_saved_card(draft)
 
 
 def reconcile(at=LATER):
@@ -92,13 +90,7 @@ def test_request_that_is_answered_meanwhile_keeps_its_authorization(request_of_a
     with time_machine.travel(LATER, tick=False):
         key, reference = authorization_renewal._begin(payment, now=LATER)
         approval.approve(request_of_ada.pk, now=LATER)
-        status = gateways.get_current_gateway().authorize(
-            key=key,
-            amount=payment.amount,
-            currency="USD",
-            source=reference,
-            description="",
-        )
+        status = authorize(gateways.get_current_gateway(), key, reference, payment.amount)
         authorization_renewal._exchange_keys(payment, key, status, now=LATER)
         authorization_renewal._void_spare(payment, now=LATER)
 
@@ -144,13 +136,7 @@ def test_lost_intent_of_a_renewal_is_voided_or_reported(
     reconcile(NOW + dt.timedelta(minutes=1))
     with time_machine.travel(LATER, tick=False):
         key, reference = authorization_renewal._begin(payment, now=LATER)
-        gateways.get_current_gateway().authorize(
-            key=key,
-            amount=payment.amount,
-            currency="USD",
-            source=reference,
-            description="",
-        )
+        authorize(gateways.get_current_gateway(), key, reference, payment.amount)
     # As after a failover: the standby has the payment, and lacks its new intent.
     StripePayment.objects.filter(key=key).delete()
     if is_event_first:
@@ -188,3 +174,23 @@ def test_declined_renewal_changes_nothing_and_is_not_repeated(request_of_ada, st
     assert (payment.state, payment.is_spare_due) == ("authorized", False)
     assert stripe_server.intent(payment.key)["status"] == "requires_capture"
     assert len(stripe_server.intents) == 2
+
+
+# --- A restored backup lacks a payment that waits for its customer to confirm it (B16.9) ----------
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_payment_that_waits_for_no_booking_can_no_longer_be_confirmed(ada, stripe_server, is_lost):
+    save_card(ada, "4000002760003184")
+    pay_with_saved_card(make_draft(ada, start=NOW + dt.timedelta(days=21)))
+    [intent] = stripe_server.intents
+    assert intent["status"] == "requires_action"
+    if is_lost:
+        Payment.objects.all().delete()
+        StripePayment.objects.all().delete()
+
+    with time_machine.travel(NOW + dt.timedelta(minutes=5), tick=False):
+        call_command("reconcile_payments", stdout=io.StringIO())
+
+    assert intent["status"] == ("canceled" if is_lost else "requires_action")
+    assert not UnknownPayment.objects.exists()

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     NOW,
     AllowanceFactory,
@@ -11,11 +10,6 @@ from tests.factories_reservations import (
     make_room,
     update_promo_code,
 )
-
-
-@pytest.fixture
-def ada():
-    return UserFactory()
 
 
 @pytest.fixture

@@ -7,18 +7,9 @@ from django.db.models import Sum
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from reservations.booking import integrity
 from reservations.booking.checkout import PaymentMethod, check_out, dry_run
-from tests.factories_reservations import NOW, make_payment_method
+from tests.factories_reservations import NOW
 
 LEASE_OVER = NOW + timedelta(seconds=61)
-
-
-def pay(reservation, number="4242424242424242", *, now=NOW, **how):
-    return check_out(
-        reservation.pk,
-        user=reservation.user,
-        payment_method=make_payment_method(number, **how),
-        now=now,
-    )
 
 
 def pay_with_saved_card(reservation, *, now=NOW, method=None, is_test=False):

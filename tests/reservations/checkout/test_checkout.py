@@ -3,10 +3,14 @@
 from decimal import Decimal
 
 import pytest
+from django.db import connection
 
+from accounts.models import AttemptWindow
+from payments import lifecycle
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
 from payments.models import Payment
-from reservations.booking import checkout
+from reservations.booking import checkout, payment_recovery
+from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import PaymentMethod, check_out
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -32,19 +36,22 @@ from tests.factories_reservations import (
     make_draft,
     make_payment_method,
     make_room,
+    pay,
+    update_promo_code,
 )
 from tests.reservations.checkout.helpers import (
+    LEASE_OVER,
     count_charges,
     fault,
     get_benefits,
     has_no_problems,
-    pay,
+    pay_with_saved_card,
 )
 
 pytestmark = pytest.mark.django_db
 
 
-# --- Without failures ----------------------------------------------------------------------------
+# --- Without failures -----------------------------------------------------------------------------
 
 
 def test_checkout_of_instant_booking_room_confirms_and_charges_once(drafted, plan, promo):
@@ -64,7 +71,7 @@ def test_checkout_repeated_returns_same_status_without_gateway_call(drafted):
     for number in ("4242424242424242", DECLINED_NUMBER):
         assert pay(drafted, number, now=NOW + HOUR).status == first.status
     # A payment method is no longer required.
-    again = check_out(drafted.pk, user=drafted.user, payment_method=PaymentMethod(), now=NOW + HOUR)
+    again = pay_with_saved_card(drafted, method=PaymentMethod(), now=NOW + HOUR)
     assert again.booked_at == NOW
     assert count_charges() == 1
 
@@ -80,7 +87,7 @@ def test_checkout_of_room_with_approval_is_pending_and_only_authorized(ada):
 def test_checkout_with_saved_card_charges_it(ada):
     SavedCardFactory(user=ada)
     reservation = make_draft(ada)
-    check_out(reservation.pk, user=ada, payment_method=PaymentMethod(use_saved_card=True), now=NOW)
+    pay_with_saved_card(reservation)
     assert reservation.payments.get().card_last4 == "4242"
 
 
@@ -88,11 +95,8 @@ def test_checkout_with_saved_card_charges_it(ada):
 def test_checkout_without_usable_saved_card_is_refused(ada, fields):
     if fields:
         SavedCardFactory(user=ada, **fields)
-    reservation = make_draft(ada)
     with pytest.raises(NoSavedCard):
-        check_out(
-            reservation.pk, user=ada, payment_method=PaymentMethod(use_saved_card=True), now=NOW
-        )
+        pay_with_saved_card(make_draft(ada))
     assert not Payment.objects.exists()
 
 
@@ -101,7 +105,7 @@ def test_checkout_without_usable_saved_card_is_refused(ada, fields):
 )
 def test_checkout_with_both_or_no_payment_methods_is_refused(ada, payment_method):
     with pytest.raises(InvalidRequest) as error:
-        check_out(make_draft(ada).pk, user=ada, payment_method=payment_method, now=NOW)
+        pay_with_saved_card(make_draft(ada), method=payment_method)
     assert error.value.fields.keys() == {"payment_info"}
 
 
@@ -113,10 +117,7 @@ def test_free_checkout_ignores_the_payment_method(ada, payment_method):
     AllowanceFactory(user=ada)
     reservation = make_draft(ada)
     assert reservation.total_cost == 0
-    assert (
-        check_out(reservation.pk, user=ada, payment_method=payment_method, now=NOW).status
-        == Status.CONFIRMED
-    )
+    assert pay_with_saved_card(reservation, method=payment_method).status == Status.CONFIRMED
     assert not Payment.objects.exists()
     assert not SandboxPayment.objects.exists()
 
@@ -179,41 +180,18 @@ def test_checkout_validates_partner_before_charging_and_ignores_case(ada):
     reservation = make_draft(ada)
     for code in ("GONE", "NONESUCH"):
         with pytest.raises(InvalidRequest) as error:
-            check_out(
-                reservation.pk,
-                user=ada,
-                payment_method=make_payment_method(),
-                partner_code=code,
-                now=NOW,
-            )
+            pay(reservation, partner_code=code)
         assert error.value.fields == {"partner_code": "There is no such partner."}
     assert not Payment.objects.exists()
 
-    check_out(
-        reservation.pk,
-        user=ada,
-        payment_method=make_payment_method(),
-        partner_code=" Acme ",
-        now=NOW,
-    )
+    pay(reservation, partner_code=" Acme ")
     reservation.refresh_from_db()
     assert reservation.partner == partner
 
-
-def test_checkout_repeated_with_inactive_partner_returns_the_booking(ada):
-    partner = PartnerFactory(code="ACME")
-    reservation = make_draft(ada)
-    check_out(
-        reservation.pk, user=ada, payment_method=make_payment_method(), partner_code="ACME", now=NOW
-    )
+    # A repeated checkout returns the booking, also if the partner has left.
     partner.is_active = False
     partner.save()
-
-    again = check_out(
-        reservation.pk, user=ada, payment_method=make_payment_method(), partner_code="ACME", now=NOW
-    )
-
-    assert again.status == Status.CONFIRMED
+    assert pay(reservation, partner_code="ACME").status == Status.CONFIRMED
 
 
 def test_card_is_saved_only_after_authorization(ada):
@@ -251,7 +229,7 @@ def test_card_that_was_not_charged_is_not_saved(ada, monkeypatch):
     assert not SandboxCard.objects.exists()
 
 
-# --- Declined ------------------------------------------------------------------------------------
+# --- Declined -------------------------------------------------------------------------------------
 
 
 def test_declined_checkout_resets_draft_with_ten_minute_hold(drafted, plan, promo):
@@ -304,3 +282,221 @@ def test_errors_other_than_declines_are_not_limited(ada):
             pay(taken)
     with pytest.raises(CardDeclined):
         pay(make_draft(ada, room, start=START - HOUR, hours=1), DECLINED_NUMBER)
+
+
+# --- The dry run of a checkout changes nothing ----------------------------------------------------
+
+
+def dump_rows():
+    """Return every row of every table except those of rate limits."""
+    dump = {}
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            if table == AttemptWindow._meta.db_table:
+                continue
+            cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
+            dump[table] = sorted(map(repr, cursor.fetchall()))
+    return dump
+
+
+def dry_run_checkout(reservation, payment_method, **kwargs):
+    return checkout.dry_run(
+        reservation.pk, user=reservation.user, payment_method=payment_method, now=NOW, **kwargs
+    )
+
+
+def test_dry_run_changes_no_rows(drafted):
+    PartnerFactory(code="ACME")
+    SavedCardFactory(user=drafted.user)
+    make_draft(drafted.user, drafted.room)  # takes over the hold
+    before = dump_rows()
+
+    for payment_method in (make_payment_method(save_card=True), PaymentMethod(use_saved_card=True)):
+        assert dry_run_checkout(drafted, payment_method, partner_code="ACME").status == Status.NEW
+        assert dump_rows() == before
+
+
+def test_failed_dry_run_changes_no_rows(drafted):
+    before = dump_rows()
+    with pytest.raises(CardDeclined):
+        dry_run_checkout(drafted, make_payment_method(DECLINED_NUMBER))
+    with pytest.raises(NoSavedCard):
+        dry_run_checkout(drafted, PaymentMethod(use_saved_card=True))
+    with pytest.raises(InvalidRequest):
+        dry_run_checkout(drafted, make_payment_method("4242424242424241"))
+    with pytest.raises(InvalidRequest):
+        dry_run_checkout(drafted, PaymentMethod())
+    with pytest.raises(InvalidRequest):
+        dry_run_checkout(drafted, make_payment_method(), partner_code="NONESUCH")
+    assert dump_rows() == before
+
+
+def test_dry_run_checks_slot_promo_code_and_hours(ada, plan, promo):
+    room = make_room()
+    reservation = make_draft(ada, room)
+    update_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    other = make_draft(room=room, start=START + 4 * HOUR)
+    update_promo_code(other.pk, "TEN", user=other.user, now=NOW)
+    pay(other)
+    with pytest.raises(Exception, match="used up"):
+        dry_run_checkout(reservation, make_payment_method())
+
+    update_promo_code(reservation.pk, "", user=ada, now=NOW)
+    plan.is_active = False
+    plan.save()
+    with pytest.raises(Exception, match="included hours"):
+        dry_run_checkout(reservation, make_payment_method())
+
+    late = make_draft(room=room, start=START + 7 * HOUR, hours=1)
+    Reservation.objects.filter(pk=late.pk).update(holds_slot=False, hold_until=None)
+    make_booking(room=room, start=START + 7 * HOUR, hours=1)
+    with pytest.raises(SlotUnavailable):
+        dry_run_checkout(late, make_payment_method())
+
+
+def test_dry_run_does_not_resolve_payments(drafted):
+    fault("authorize", "timeout_after")
+    pay(drafted)
+    before = dump_rows()
+    outcome = checkout.dry_run(
+        drafted.pk, user=drafted.user, payment_method=make_payment_method(), now=LEASE_OVER
+    )
+    assert outcome.status == Status.PROCESSING
+    assert dump_rows() == before
+
+
+# --- Checkout survives a crash at any step: it charges at most once, and only for a booking -------
+
+
+# --- Gateway timeouts -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["timeout_before", "error", "timeout_after", "reset"])
+def test_unresolved_payment_is_processing_until_retry_after_lease(drafted, plan, promo, kind):
+    fault("authorize", kind)
+    reservation = pay(drafted)
+    assert (reservation.status, reservation.holds_slot) == (Status.PROCESSING, True)
+    assert get_benefits(plan, promo) == (1, 1)
+
+    # The payment is not resolved while its lease is active.
+    for number in ("4242424242424242", DECLINED_NUMBER):
+        assert pay(drafted, number, now=NOW + MINUTE / 2).status == Status.PROCESSING
+    assert SandboxPayment.objects.count() == (kind in {"timeout_after", "reset"})
+    with pytest.raises(SlotUnavailable):
+        make_draft(room=drafted.room, now=NOW + HOUR)
+
+    assert pay(drafted, now=LEASE_OVER).status == Status.CONFIRMED
+
+    assert count_charges() == 1
+    assert get_benefits(plan, promo) == (1, 1)
+    states = [each.state for each in drafted.payments.order_by("pk")]
+    is_done_at_gateway = kind in {"timeout_after", "reset"}
+    assert states == (["captured"] if is_done_at_gateway else ["voided", "captured"])
+    assert has_no_problems(LEASE_OVER)
+
+
+def test_resolve_payment_confirms_an_authorized_payment(drafted):
+    fault("authorize", "timeout_after")
+    payment = pay(drafted).payments.get()
+
+    for _ in range(2):
+        payment_recovery.resolve_payment(payment, now=LEASE_OVER)
+        payment.refresh_from_db()
+        assert payment.state == "captured"
+        assert count_charges() == 1
+    drafted.refresh_from_db()
+    assert drafted.status == Status.CONFIRMED
+
+
+def test_resolve_payment_without_authorization_returns_benefits(drafted, plan, promo):
+    fault("authorize", "timeout_before")
+    payment = pay(drafted).payments.get()
+
+    for _ in range(2):
+        assert payment_recovery.resolve_payment(payment, now=LEASE_OVER).state == "voided"
+    drafted.refresh_from_db()
+    assert (drafted.status, drafted.hold_until) == (Status.NEW, LEASE_OVER + 10 * MINUTE)
+    assert get_benefits(plan, promo) == (0, 0)
+    assert count_charges() == 0
+    assert has_no_problems(LEASE_OVER)
+
+
+def test_declined_card_after_timeout_does_not_book(drafted, plan, promo):
+    fault("authorize", "timeout_after")
+    assert pay(drafted, DECLINED_NUMBER).status == Status.PROCESSING
+
+    assert pay(drafted, "5555555555554444", now=LEASE_OVER).status == Status.CONFIRMED
+    assert [each.state for each in drafted.payments.order_by("pk")] == ["declined", "captured"]
+    assert get_benefits(plan, promo) == (1, 1)
+
+
+def test_gateway_still_timing_out_stays_processing(drafted):
+    fault("*", "timeout_before", times=3)
+    pay(drafted)
+    assert pay(drafted, now=LEASE_OVER).status == Status.PROCESSING
+    assert pay(drafted, now=LEASE_OVER).status == Status.PROCESSING
+    assert pay(drafted, now=LEASE_OVER).status == Status.CONFIRMED
+    assert count_charges() == 1
+
+
+def test_slow_worker_after_its_lease_expired_does_not_charge(drafted, plan, promo, monkeypatch):
+    """The worker continues after its lease expired and the payment was resolved."""
+    authorize = lifecycle.authorize_payment
+
+    def late(payment, source, **kwargs):
+        payment_recovery.resolve_payment(payment, now=LEASE_OVER)
+        return authorize(payment, source, **kwargs)
+
+    monkeypatch.setattr(lifecycle, "authorize_payment", late)
+    with pytest.raises(ReservationNotOpen, match="You were not charged"):
+        pay(drafted)
+
+    drafted.refresh_from_db()
+    assert drafted.status == Status.NEW
+    assert count_charges() == 0
+    assert get_benefits(plan, promo) == (0, 0)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_slow_worker_after_cancellation_does_not_charge(drafted, monkeypatch, answers):
+    authorize = lifecycle.authorize_payment
+
+    def late(payment, source, **kwargs):
+        payment_recovery.resolve_payment(payment, now=LEASE_OVER)
+        cancel(drafted.pk, user=drafted.user, now=LEASE_OVER)
+        if not answers:
+            fault("authorize", "timeout_before")
+        return authorize(payment, source, **kwargs)
+
+    monkeypatch.setattr(lifecycle, "authorize_payment", late)
+    with pytest.raises(ReservationNotOpen, match="You were not charged"):
+        pay(drafted)
+    assert count_charges() == 0
+
+
+def test_slow_worker_overtaken_by_a_retry_returns_its_booking(drafted, monkeypatch):
+    authorize = lifecycle.authorize_payment
+
+    def late(payment, source, **kwargs):
+        monkeypatch.setattr(lifecycle, "authorize_payment", authorize)
+        assert pay(drafted, now=LEASE_OVER).status == Status.CONFIRMED
+        return authorize(payment, source, **kwargs)
+
+    monkeypatch.setattr(lifecycle, "authorize_payment", late)
+    assert pay(drafted).status == Status.CONFIRMED
+    assert count_charges() == 1
+    assert has_no_problems(LEASE_OVER)
+
+
+@pytest.mark.parametrize("kind", ["timeout_before", "timeout_after", "error", "reset"])
+def test_failed_capture_stays_due_and_is_captured_later(drafted, kind):
+    fault("capture", kind)
+
+    reservation = pay(drafted)
+    assert reservation.status == Status.CONFIRMED
+    payment = reservation.payments.get()
+    assert payment.state == "authorized"
+
+    for _ in range(2):
+        assert payment_recovery.fulfil_obligations(payment, now=NOW).state == "captured"
+        assert count_charges() == 1

@@ -1,14 +1,12 @@
 """A payment that waits until the customer confirms it at the bank, and everything that ends it."""
 
-from contextlib import suppress
-
 import pytest
 import time_machine
 from django.core.management import call_command
 
 from payments.gateways import declines
 from payments.gateways.sandbox import SandboxGateway, confirm_payment, refuse_payment
-from payments.gateways.sandbox_models import SandboxCard, SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
 from payments.models import InvalidPaymentTransition, Payment
 from reservations.admin.actions.status_actions import CancelAction
 from reservations.admin.formatting import format_status
@@ -17,14 +15,13 @@ from reservations.booking.payment_action import get_payment_action
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications.confirmation import get_message
-from roombook.errors import CardDeclined, NotFound, ReservationNotOpen, TooManyRequests
+from roombook.errors import CardDeclined, ReservationNotOpen, TooManyRequests
 from tests.concurrency import run_concurrently
 from tests.factories_people import SavedCardFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
     NOW,
-    VALID_NUMBER,
     make_draft,
     make_payment_method,
     make_room,
@@ -161,15 +158,6 @@ def test_refused_confirmation_is_reported_once_as_a_declined_card(waiting, plan,
     assert (count_charges(), get_benefits(plan, promo)) == (1, (1, 1))
 
 
-def test_another_card_pays_after_a_refused_confirmation(waiting):
-    refuse()
-    reconcile(NOW + MINUTE)
-
-    paid = pay_with_saved_card(waiting, now=NOW + MINUTE, method=make_payment_method(VALID_NUMBER))
-
-    assert paid.status == Status.CONFIRMED
-
-
 def test_card_without_money_is_declined_after_its_confirmation(drafted):
     set_outcome("action_then_insufficient_funds")
     pay_with_saved_card(drafted)
@@ -199,28 +187,6 @@ def test_abandoned_payment_is_voided_and_releases_its_room(waiting, plan, promo,
     make_draft(UserFactory(), waiting.room, now=DEADLINE)
 
 
-def test_room_stays_held_until_the_gateway_has_voided_the_payment(waiting):
-    fault("void", "timeout_before")
-
-    payment_recovery.resolve_payments(waiting.pk, user=None, now=DEADLINE)
-
-    assert reload(waiting).status == Status.PROCESSING
-    # The customer confirms now: the payment is called off, so it is voided all the same.
-    assert confirm().state == "authorized"
-    assert get_payment_action(waiting.pk, user=waiting.user, now=DEADLINE)[1] is None
-    reconcile(DEADLINE + MINUTE)
-    assert (reload(waiting).status, SandboxPayment.objects.get().state) == (Status.NEW, "voided")
-    assert count_charges() == 0
-
-
-def test_late_confirmation_is_booked_if_it_is_seen_before_the_void(waiting):
-    confirm()
-
-    reconcile(DEADLINE + MINUTE)
-
-    assert (reload(waiting).status, count_charges()) == (Status.CONFIRMED, 1)
-
-
 def test_answer_that_arrives_after_the_call_off_books_nothing(waiting):
     payment = Payment.objects.get()
     confirmed = confirm()
@@ -246,18 +212,6 @@ def test_cancelling_calls_the_payment_off(waiting, plan, promo, is_confirmed):
     assert (SandboxPayment.objects.get().state, count_charges()) == ("voided", 0)
     assert get_benefits(plan, promo) == (0, 0)
     assert has_no_problems(NOW + HOUR)
-
-
-def test_cancelling_waits_while_the_gateway_does_not_answer(waiting):
-    fault("void", "timeout_before")
-
-    with pytest.raises(ReservationNotOpen):
-        cancellation.cancel(waiting.pk, user=waiting.user, now=NOW + MINUTE)
-
-    with time_machine.travel(NOW + MINUTE):
-        call_command("reconcile_payments")
-    assert SandboxPayment.objects.get().state == "voided"
-    assert cancellation.cancel(waiting.pk, user=waiting.user, now=NOW + MINUTE).refund == 0
 
 
 @pytest.mark.parametrize("kind", TIMEOUTS)
@@ -305,11 +259,6 @@ def test_staff_see_that_the_payment_waits_and_can_cancel_it(waiting):
     assert CancelAction().is_available(waiting, now=NOW)
 
 
-def test_action_of_another_account_is_not_found(waiting):
-    with pytest.raises(NotFound):
-        get_payment_action(waiting.pk, user=UserFactory(), now=NOW)
-
-
 def test_account_holds_a_limited_number_of_rooms_for_its_bank(ada, settings):
     settings.HELD_DRAFTS_MAX = 2
     drafts = [make_draft(ada, make_room()) for _ in range(3)]
@@ -320,21 +269,6 @@ def test_account_holds_a_limited_number_of_rooms_for_its_bank(ada, settings):
         pay_with_saved_card(drafts[2])
 
     assert pay_with_saved_card(drafts[0]).status == Status.PROCESSING
-
-
-@pytest.mark.django_db(transaction=True)
-def test_parallel_checkouts_let_no_more_rooms_wait(ada, settings):
-    settings.HELD_DRAFTS_MAX = 2
-    drafts = [make_draft(ada, make_room()) for _ in range(4)]
-    SandboxFault.objects.create(operation="authorize", kind="slow", seconds=0.3, times=None)
-
-    def pay(draft):
-        with suppress(TooManyRequests):
-            pay_with_saved_card(draft)
-
-    run_concurrently([lambda draft=draft: pay(draft) for draft in drafts])
-
-    assert Payment.objects.waiting().count() == 2
 
 
 def test_abandoned_and_refused_confirmations_count_as_declines(drafted):

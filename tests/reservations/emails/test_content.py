@@ -1,6 +1,9 @@
 """The content of e-mails to customers."""
 
 import datetime as dt
+from datetime import UTC, datetime
+from email.utils import parseaddr
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import transaction
@@ -9,30 +12,40 @@ from icalendar import Calendar
 from accounts import emails as account_mail
 from accounts.models import OutboxMessage
 from reservations.booking import approval, cancellation, reminders
+from reservations.booking.checkout import check_out, dry_run
+from reservations.models.status import Status
+from reservations.notifications import calendar, confirmation
+from roombook.errors import CardDeclined
 from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
     NOW,
     START,
+    AllowanceFactory,
+    ReservationFactory,
     make_booking,
     make_draft,
+    make_payment_method,
     make_pending_booking,
     make_room,
+    pay,
 )
 from tests.reservations.emails.helpers import (
     DAY,
     book_across_dst_change,
     get_email,
+    get_emails,
     get_event,
     get_visible_text,
 )
 
 pytestmark = pytest.mark.django_db
 
+
 NASTY = "<b>\"Ada\" & 'Co'</b>\r\nBcc: eve@example.com; a\\n,b"
 
 
-# --- Content -------------------------------------------------------------------------------------
+# --- Content --------------------------------------------------------------------------------------
 
 
 def test_confirmation_email_text_is_complete():
@@ -121,49 +134,68 @@ def test_names_in_email_are_escaped_and_on_one_line():
     assert len(Calendar.from_ical(message.calendar).walk("VEVENT")) == 1
 
 
-def test_request_email_has_authorized_amount_and_deadline():
-    text = get_email(make_pending_booking(), "request received").text
-
-    assert "answered, within 72 hours at most." in text
-    assert "$75.00 is reserved on Visa ending 4242 and charged only when the center agrees." in text
-    assert "Until the center has answered, cancelling costs nothing." in text
-
-
-def test_declined_and_expired_emails_mention_the_released_amount():
-    declined, silent = (make_pending_booking(start=START + 7 * DAY) for _ in range(2))
-    approval.decline(declined.pk, now=NOW)
-    list(approval.close_overdue(now=NOW + 3 * DAY))
-    let_go = "Nothing was charged. The hold of $75.00 on Visa ending 4242 is released."
-
-    assert let_go in get_email(declined, "declined").text
-    assert let_go in get_email(silent, "request expired").text
-
-
-def test_cancellation_email_in_time_has_the_refund():
+def book_and_cancel(now):
     reservation = make_booking()
-    cancellation.cancel(reservation.pk, now=NOW + HOUR)
-
-    text = get_email(reservation, "cancelled").text
-    assert "The reservation is cancelled: $75.00 is refunded to Visa ending 4242." in text
-    assert "fee" not in text
+    cancellation.cancel(reservation.pk, now=now)
+    return reservation
 
 
-def test_late_cancellation_email_has_the_fee():
-    reservation = make_booking()
-    cancellation.cancel(reservation.pk, now=START - HOUR)
-
-    text = get_email(reservation, "cancelled").text
-    assert "less than 24 hours before its start, so nothing is refunded." in text
-    assert "The fee for the cancellation is $75.00." in text
+def request_and(answer):
+    reservation = make_pending_booking(start=START + 7 * DAY)
+    answer(reservation)
+    return reservation
 
 
-def test_cancelled_request_email_has_no_refund():
-    reservation = make_pending_booking()
-    cancellation.cancel(reservation.pk, now=NOW)
+RELEASED = "Nothing was charged. The hold of $75.00 on Visa ending 4242 is released."
 
-    text = get_email(reservation, "cancelled").text
-    assert "is released" in text
-    assert "refund" not in text
+
+@pytest.mark.parametrize(
+    ("make", "kind", "lines", "absent"),
+    [
+        (
+            make_pending_booking,
+            "request received",
+            [
+                "answered, within 72 hours at most.",
+                "$75.00 is reserved on Visa ending 4242 and charged only when the center agrees.",
+                "Until the center has answered, cancelling costs nothing.",
+            ],
+            "is refunded to",
+        ),
+        (
+            lambda: request_and(lambda row: approval.decline(row.pk, now=NOW)),
+            *("declined", [RELEASED], "refund"),
+        ),
+        (
+            lambda: request_and(lambda row: list(approval.close_overdue(now=NOW + 3 * DAY))),
+            *("request expired", [RELEASED], "refund"),
+        ),
+        (
+            lambda: request_and(lambda row: cancellation.cancel(row.pk, now=NOW)),
+            *("cancelled", ["is released"], "refund"),
+        ),
+        (
+            lambda: book_and_cancel(NOW + HOUR),
+            "cancelled",
+            ["The reservation is cancelled: $75.00 is refunded to Visa ending 4242."],
+            "fee",
+        ),
+        (
+            lambda: book_and_cancel(START - HOUR),
+            "cancelled",
+            [
+                "less than 24 hours before its start, so nothing is refunded.",
+                "The fee for the cancellation is $75.00.",
+            ],
+            "is refunded to",
+        ),
+    ],
+)
+def test_email_says_what_happened_to_the_money(make, kind, lines, absent):
+    text = get_email(make(), kind).text
+
+    assert [line for line in lines if line not in text] == []
+    assert absent not in text
 
 
 def test_email_cancellation_terms_match_the_preview():
@@ -204,7 +236,7 @@ def test_email_without_support_address_omits_it(settings):
     assert "Questions" not in message.text + message.html
 
 
-# --- Time zones ----------------------------------------------------------------------------------
+# --- Time zones -----------------------------------------------------------------------------------
 
 
 def test_email_times_are_local_times_of_the_center():
@@ -224,3 +256,193 @@ def test_email_time_range_across_dst_change_names_both_zones():
         "When: Saturday, March 13, 2027, 12:00 PM (Mountain Standard Time)"
         " - Sunday, March 14, 2027, 12:00 PM (Mountain Daylight Time)\n"
     ) in text
+
+
+# --- The message in the response of a checkout ----------------------------------------------------
+
+
+WHAT = "Boardroom at Glenarm, Wed, Mar 3, 2027, 9:00 AM - 12:00 PM"
+
+
+@pytest.mark.parametrize("is_free", [False, True])
+@pytest.mark.parametrize(
+    ("make", "message", "charge", "nothing"),
+    [
+        (
+            make_booking,
+            f"You have booked {WHAT} (reservation {{}}).",
+            "$75.00 was charged to Visa ending 4242.",
+            "There was nothing to pay.",
+        ),
+        (
+            make_pending_booking,
+            f"Your request for {WHAT} is with the center (reservation {{}}).",
+            "$75.00 is reserved on Visa ending 4242 and charged only when the center agrees.",
+            "There is nothing to pay.",
+        ),
+    ],
+)
+def test_message_has_room_center_time_and_charge(ada, make, message, charge, nothing, is_free):
+    if is_free:
+        AllowanceFactory(user=ada)
+    reservation = make(ada)
+
+    assert confirmation.get_message(reservation) == (
+        f"{message.format(reservation.pk)} {nothing if is_free else charge}"
+    )
+
+
+def test_processing_message_asks_not_to_pay_again():
+    row = ReservationFactory(status=Status.PROCESSING)
+    assert confirmation.get_message(row) == (
+        "Your payment is being confirmed. Please do not pay again."
+    )
+
+
+def test_dry_run_message_mentions_the_test(ada):
+    reservation = dry_run(
+        make_draft(ada).pk, user=ada, payment_method=make_payment_method(), now=NOW
+    )
+    assert confirmation.get_message(reservation) == (
+        f"This was a test: {WHAT} can be booked for $75.00. Nothing was booked or charged."
+    )
+
+
+def test_message_times_are_local_and_show_the_second_day(ada):
+    room = make_room(time_zone_id="Asia/Kolkata", turnaround_minutes=0)
+    room.center.is_after_hours_support_enabled = True
+    room.center.save()
+    start = datetime(2027, 3, 3, 14, 30, tzinfo=UTC)  # 20:00 in Kolkata
+    reservation = make_draft(ada, room, start=start, hours=6)
+    assert confirmation.describe_booking(reservation) == (
+        "Boardroom at Glenarm, Wed, Mar 3, 2027, 8:00 PM - Thu, Mar 4, 2027, 2:00 AM"
+    )
+
+
+def test_repeated_checkout_has_same_message_after_the_meeting(ada):
+    reservation = make_booking(ada)
+    first = confirmation.get_message(reservation)
+    for status in (Status.COMPLETED, Status.NO_SHOW):
+        reservation.transition_to(status, by=None, now=NOW)
+        assert confirmation.get_message(reservation) == first
+
+
+def test_message_names_the_card_that_was_charged(ada):
+    reservation = make_draft(ada)
+    with pytest.raises(CardDeclined):
+        pay(reservation, "4000000000000002")
+    method = make_payment_method("5555555555554444")
+    reservation = check_out(reservation.pk, user=ada, payment_method=method, now=NOW)
+    assert "MasterCard ending 4444" in confirmation.get_message(reservation)
+
+
+# --- The calendar files of e-mails to customers ---------------------------------------------------
+
+
+# --- Time zones -----------------------------------------------------------------------------------
+
+
+def test_calendar_event_across_dst_change_has_exact_times():
+    reservation = book_across_dst_change()
+    event = get_event(get_email(reservation, "confirmed"))
+
+    assert event["DTSTART"].dt.astimezone(dt.UTC) == reservation.start.astimezone(dt.UTC)
+    assert event["DTEND"].dt.astimezone(dt.UTC) == reservation.end.astimezone(dt.UTC)
+    assert (event["DTSTART"].dt.hour, event["DTEND"].dt.hour) == (12, 12)
+
+
+# --- The calendar ---------------------------------------------------------------------------------
+
+
+def test_calendar_event_has_all_properties():
+    reservation = make_booking(UserFactory(email="ada@example.com"))
+    message = get_email(reservation, "confirmed")
+    event = get_event(message)
+
+    # The text is exactly what the library generates.
+    assert Calendar.from_ical(message.calendar).to_ical().decode() == message.calendar
+    assert event["UID"] == str(reservation.uid)
+    assert event["SUMMARY"] == "Boardroom at Glenarm"
+    assert event["LOCATION"] == ("Glenarm, 1600 Glenarm Place, Denver, CO 80202, United States")
+    assert event["STATUS"] == "CONFIRMED"
+    assert event["DTSTAMP"].dt == NOW
+    assert event["DTSTART"].dt == START
+    assert event["DTEND"].dt == START + 3 * HOUR
+    assert event["DTSTART"].params["TZID"] == "America/Denver"
+    assert event["ORGANIZER"] == "mailto:rooms@example.com"
+    assert event["ORGANIZER"].params["CN"] == "Rooms & Desks"
+    # There is one attendee: several would be parsed as a list.
+    assert event["ATTENDEE"] == "mailto:ada@example.com"
+    assert event["ATTENDEE"].params["CN"] == "Ada Lovelace"
+
+
+def test_calendar_includes_its_time_zone():
+    parsed = Calendar.from_ical(get_email(make_booking(), "confirmed").calendar)
+
+    [zone] = parsed.walk("VTIMEZONE")
+    assert zone["TZID"] == "America/Denver"
+    assert parsed.get_missing_tzids() == set()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("America/Denver", "Africa/Casablanca", "Australia/Lord_Howe", "Europe/Dublin"),
+        *("Asia/Kathmandu", "America/Sao_Paulo", "Pacific/Chatham", "UTC"),
+    ],
+)
+def test_calendar_time_zone_matches_zoneinfo(name):
+    zone, first, last = ZoneInfo(name), START - 400 * DAY, START + 400 * DAY
+    # By RFC 5545, DTSTART of an observance is local time with the previous offset.
+    changes = sorted(
+        (
+            (each["DTSTART"].dt - each["TZOFFSETFROM"].td).replace(tzinfo=dt.UTC),
+            each["TZOFFSETTO"].td,
+        )
+        for each in calendar.build_timezone(zone, first, last).subcomponents
+    )
+
+    at = first
+    while at <= last:
+        in_force = [offset for since, offset in changes if since <= at][-1]
+        assert in_force == at.astimezone(zone).utcoffset(), at
+        at += HOUR
+
+
+def test_calendar_event_of_request_is_tentative_until_approved():
+    reservation = make_pending_booking()
+    approval.approve(reservation.pk, now=NOW + HOUR)
+    received, approved = map(get_event, get_emails(reservation))
+
+    assert (received["STATUS"], approved["STATUS"]) == ("TENTATIVE", "CONFIRMED")
+    assert received["UID"] == approved["UID"]
+    assert received["SEQUENCE"] < approved["SEQUENCE"]
+
+
+@pytest.mark.parametrize("end", ["cancel", "decline", "expire"])
+def test_calendar_event_of_closed_reservation_is_cancelled(end):
+    if end == "cancel":
+        reservation = make_booking()
+        cancellation.cancel(reservation.pk, now=NOW)
+    elif end == "decline":
+        reservation = make_pending_booking()
+        approval.decline(reservation.pk, now=NOW)
+    else:
+        reservation = make_pending_booking(start=START + 7 * DAY)
+        list(approval.close_overdue(now=NOW + 3 * DAY))
+    first, last = get_emails(reservation)
+    begun, ended = get_event(first), get_event(last)
+
+    assert (first.calendar_method, last.calendar_method) == ("REQUEST", "CANCEL")
+    assert (ended["STATUS"], ended["UID"]) == ("CANCELLED", begun["UID"])
+    assert ended["SEQUENCE"] > begun["SEQUENCE"]
+    for name in ("DTSTART", "DTEND", "ORGANIZER", "ATTENDEE"):
+        assert ended[name].to_ical() == begun[name].to_ical()
+
+
+def test_calendar_organizer_is_the_sender_of_the_email(settings):
+    settings.DEFAULT_FROM_EMAIL = "plain@example.com"
+    event = get_event(get_email(make_booking(), "confirmed"))
+
+    assert event["ORGANIZER"] == f"mailto:{parseaddr(settings.DEFAULT_FROM_EMAIL)[1]}"
+    assert event["ORGANIZER"].params["CN"] == "plain@example.com"

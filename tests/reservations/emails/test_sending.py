@@ -1,9 +1,14 @@
 """Which e-mails about their reservations customers get, and when."""
 
+import datetime as dt
+
 import pytest
+from django.core import mail
+from django.core.management import call_command
 from django.urls import reverse
 
-from accounts.models import OutboxMessage
+from accounts import outbox
+from accounts.models import OutboxMessage, OutboxState
 from reservations.booking import (
     approval,
     authorization,
@@ -11,12 +16,15 @@ from reservations.booking import (
     checkout,
     payment_recovery,
     reminders,
+    rescheduling,
 )
+from reservations.booking.change_request import ChangeRequest
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import calendar, emails
 from roombook.errors import CardDeclined, ReservationNotOpen, ServiceUnavailable
-from tests.factories_people import StaffFactory
+from tests.concurrency import run_concurrently
+from tests.factories_people import AdministratorFactory, StaffFactory
 from tests.factories_reservations import (
     DECLINED_NUMBER,
     HOUR,
@@ -27,8 +35,16 @@ from tests.factories_reservations import (
     make_draft,
     make_payment_method,
     make_pending_booking,
+    make_room,
+    pay,
 )
-from tests.reservations.emails.helpers import DAY, get_email, get_emails, get_visible_text
+from tests.reservations.emails.helpers import (
+    DAY,
+    get_email,
+    get_emails,
+    get_event,
+    get_visible_text,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -37,91 +53,66 @@ def get_kinds(reservation):
     return [each.kind for each in get_emails(reservation)]
 
 
-# --- When e-mails are sent ----------------------------------------------------------------------
+# --- When e-mails are sent ------------------------------------------------------------------------
 
 
-def test_booking_sends_confirmation_email():
-    reservation = make_booking()
-
-    assert get_kinds(reservation) == ["confirmed"]
-    assert get_emails(reservation)[0].to == reservation.user.email
+def book():
+    return make_booking()
 
 
-def test_pending_request_and_approval_send_emails():
-    reservation = make_pending_booking()
-    approval.approve(reservation.pk, now=NOW + HOUR)
-
-    assert get_kinds(reservation) == ["request received", "approved"]
+def request():
+    return make_pending_booking(start=START + 7 * DAY)
 
 
-def test_declined_request_sends_email():
-    reservation = make_pending_booking()
-    approval.decline(reservation.pk, now=NOW + HOUR)
-
-    assert get_kinds(reservation) == ["request received", "declined"]
+def draft():
+    return make_draft()
 
 
-def test_expired_request_sends_email():
-    reservation = make_pending_booking(start=START + 7 * DAY)
+def expire(reservation):
     list(approval.close_overdue(now=NOW + 3 * DAY))
 
-    assert get_kinds(reservation) == ["request received", "request expired"]
+
+def complete(reservation):
+    list(approval.close_overdue(now=START + 8 * DAY))
 
 
-def test_cancellation_repeated_sends_one_email():
-    reservation = make_booking()
+def cancel_twice(reservation):
     for _ in range(2):
         cancellation.cancel(reservation.pk, now=NOW + HOUR)
 
-    assert get_kinds(reservation) == ["confirmed", "cancelled"]
 
-
-def test_cancelled_or_expired_draft_sends_no_email():
-    cancellation.cancel(make_draft().pk, now=NOW)
-    make_draft()
-    list(approval.close_overdue(now=START + HOUR))
-
-    assert not OutboxMessage.objects.exists()
-
-
-def test_completed_or_no_show_reservation_sends_no_email():
-    reservation = make_booking()
-    list(approval.close_overdue(now=START + DAY))
-    approval.mark_no_show(reservation.pk, now=START + DAY)
-
-    assert get_kinds(reservation) == ["confirmed"]
-
-
-def test_repeated_checkout_sends_no_second_email():
-    reservation = make_booking()
-    for _ in range(2):
-        checkout.check_out(
-            reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
-        )
-
-    assert get_kinds(reservation) == ["confirmed"]
-
-
-def test_dry_run_sends_no_email():
-    reservation = make_draft()
-    checkout.dry_run(
-        reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
-    )
-
-    assert not OutboxMessage.objects.exists()
-
-
-def test_declined_card_sends_no_email():
-    reservation = make_draft()
+def decline_card(reservation):
     with pytest.raises(CardDeclined):
-        checkout.check_out(
-            reservation.pk,
-            user=reservation.user,
-            payment_method=make_payment_method(DECLINED_NUMBER),
-            now=NOW,
-        )
+        pay(reservation, DECLINED_NUMBER)
 
-    assert not OutboxMessage.objects.exists()
+
+def dry_run(reservation):
+    method = make_payment_method()
+    checkout.dry_run(reservation.pk, user=reservation.user, payment_method=method, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("make", "act", "kinds"),
+    [
+        (book, pay, ["confirmed"]),  # A repeated checkout sends no second one.
+        (book, cancel_twice, ["confirmed", "cancelled"]),
+        (book, complete, ["confirmed"]),
+        (book, lambda row: approval.mark_no_show(row.pk, now=START + DAY), ["confirmed"]),
+        (request, lambda row: approval.approve(row.pk, now=NOW), ["request received", "approved"]),
+        (request, lambda row: approval.decline(row.pk, now=NOW), ["request received", "declined"]),
+        (request, expire, ["request received", "request expired"]),
+        (draft, cancel_twice, []),
+        (draft, complete, []),
+        (draft, dry_run, []),
+        (draft, decline_card, []),
+    ],
+)
+def test_each_change_sends_its_emails_once(make, act, kinds):
+    reservation = make()
+    act(reservation)
+
+    assert get_kinds(reservation) == kinds
+    assert {each.to for each in get_emails(reservation)} <= {reservation.user.email}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -137,9 +128,7 @@ def test_booking_rolled_back_sends_no_email(monkeypatch):
 
     monkeypatch.setattr(authorization, "book", book_and_die)
     with pytest.raises(ServiceUnavailable):
-        checkout.check_out(
-            reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
-        )
+        pay(reservation)
 
     assert Reservation.objects.get().status == Status.PROCESSING
     assert Reservation.objects.get().calendar_sequence == 0
@@ -151,9 +140,7 @@ def test_stale_payment_resolved_sends_confirmation_email(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(authorization, "apply_authorization", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            checkout.check_out(
-                reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
-            )
+            pay(reservation)
     later = NOW + 2 * MINUTE
     payment_recovery.resolve_payments(reservation.pk, user=reservation.user, now=later)
 
@@ -180,7 +167,7 @@ def test_email_error_does_not_affect_the_booking(module, name, monkeypatch, capl
     assert f"The e-mail about reservation {reservation.pk} could not be written." in caplog.text
 
 
-# --- Hold reminders ------------------------------------------------------------------------------
+# --- Hold reminders -------------------------------------------------------------------------------
 
 
 def make_draft_by_staff(**fields):
@@ -208,7 +195,7 @@ def test_hold_reminder_for_draft_by_staff_is_sent_once():
 def test_hold_reminder_for_own_or_booked_draft_is_not_sent():
     make_draft()
     paid = make_draft_by_staff()
-    checkout.check_out(paid.pk, user=paid.user, payment_method=make_payment_method(), now=NOW)
+    pay(paid)
     gone = make_draft_by_staff()
     cancellation.cancel(gone.pk, now=NOW)
 
@@ -222,7 +209,7 @@ def test_hold_reminder_after_expiry_is_not_sent():
     assert remind(NOW + 24 * HOUR) == []
 
 
-# --- Back office ---------------------------------------------------------------------------------
+# --- Back office ----------------------------------------------------------------------------------
 
 
 def test_reservation_page_lists_its_emails(admin_client):
@@ -239,7 +226,7 @@ def test_reservation_page_lists_its_emails(admin_client):
     assert f"Confirmed {to} {sent} Cancelled {to} {waiting}" in text
 
 
-# --- Resending -----------------------------------------------------------------------------------
+# --- Resending ------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("data_is_consistent")
@@ -267,3 +254,174 @@ def test_resend_last_email_that_failed_is_queued_again(clerk):
     reminders.resend_last_email(reservation.pk, by=clerk, now=NOW)
 
     assert OutboxMessage.objects.get().state == "waiting"
+
+
+# --- Reminders of meetings (B24.5) ----------------------------------------------------------------
+
+
+def remind_of_meetings(now):
+    return [each.pk for each in reminders.send_meeting_reminders(now=now)]
+
+
+def reschedule(reservation, start, now):
+    rescheduling.reschedule(
+        reservation.pk,
+        ChangeRequest(reservation.room_id, start, start + 3 * HOUR),
+        by=AdministratorFactory(),
+        now=now,
+    )
+
+
+def send_due(now):
+    return [each.kind for each in outbox.send_due_messages(clock=lambda: now)]
+
+
+def test_reminder_is_sent_once_a_day_before_the_meeting():
+    reservation = make_booking()
+
+    assert remind_of_meetings(START - DAY - MINUTE) == []
+    assert remind_of_meetings(START - DAY) == [reservation.pk]
+    assert remind_of_meetings(START - DAY) == []
+    assert remind_of_meetings(START - MINUTE) == []
+
+    message = get_email(reservation, "reminder")
+    confirmed = get_event(get_email(reservation, "confirmed"))
+    assert message.to == reservation.user.email
+    assert message.subject == (
+        "Reminder: Boardroom at Glenarm, Wed, Mar 3, 2027, 9:00 AM - 12:00 PM"
+    )
+    for text in (message.text, message.html):
+        assert "Your meeting begins soon" in text
+        assert "It begins on Wednesday, March 3, 2027, 9:00 AM (Mountain Standard Time)." in text
+    # The file does not change a calendar that has the one of the confirmation.
+    for name in ("UID", "SEQUENCE", "DTSTART", "STATUS"):
+        assert get_event(message)[name] == confirmed[name]
+
+
+def test_late_job_sends_no_reminder_after_the_start():
+    make_booking()
+
+    assert remind_of_meetings(START) == []
+    assert remind_of_meetings(START + MINUTE) == []
+
+
+def test_hours_before_the_meeting_are_a_setting(settings):
+    reservation = make_booking()
+
+    settings.REMINDER_HOURS = 0
+    assert remind_of_meetings(START - DAY) == remind_of_meetings(START - MINUTE) == []
+    settings.REMINDER_HOURS = 2
+    assert remind_of_meetings(START - 3 * HOUR) == []
+    assert remind_of_meetings(START - 2 * HOUR) == [reservation.pk]
+
+
+def test_only_confirmed_meetings_have_a_reminder():
+    room = make_room()
+    make_draft(room=room)
+    make_pending_booking()
+    declined = make_pending_booking()
+    approval.decline(declined.pk, now=NOW)
+    cancelled = make_booking(start=START)
+    cancellation.cancel(cancelled.pk, now=NOW)
+
+    assert remind_of_meetings(START - DAY) == []
+
+
+@pytest.mark.parametrize("change", ["booked", "approved"])
+def test_meeting_confirmed_within_the_last_day_has_no_reminder(change):
+    """Its customer just got the confirmation."""
+    late = START - DAY + MINUTE
+    if change == "booked":
+        make_booking(now=late)
+        in_time = make_booking(now=START - DAY)
+    else:
+        approval.approve(make_pending_booking().pk, now=late)
+        in_time = make_pending_booking()
+        approval.approve(in_time.pk, now=START - DAY)
+
+    assert remind_of_meetings(START - HOUR) == [in_time.pk]
+
+
+def test_moved_meeting_has_a_reminder_before_its_new_start():
+    reservation = make_booking()
+    later = START + 3 * DAY
+    assert remind_of_meetings(START - DAY) == [reservation.pk]
+    send_due(START - DAY)
+    reschedule(reservation, later, START - DAY + MINUTE)
+
+    assert remind_of_meetings(START - MINUTE) == []
+    assert remind_of_meetings(later - DAY) == [reservation.pk]
+    first, second = (each for each in get_emails(reservation) if each.kind == "reminder")
+    assert "Mar 3" in first.subject
+    assert "Mar 6" in second.subject
+
+
+def test_meeting_moved_to_within_a_day_has_no_reminder():
+    """Its customer just got the new time."""
+    reservation = make_booking()
+    reschedule(reservation, START + 2 * HOUR, START - 20 * HOUR)
+
+    assert remind_of_meetings(START - HOUR) == []
+
+
+@pytest.mark.parametrize("change", ["cancelled", "moved"])
+def test_waiting_reminder_is_withdrawn_with_the_change(change):
+    reservation, other = make_booking(), make_booking()
+    now = START - DAY
+    send_due(now)
+    assert set(remind_of_meetings(now)) == {reservation.pk, other.pk}
+    if change == "cancelled":
+        cancellation.cancel(reservation.pk, now=now)
+    else:
+        reschedule(reservation, START + 3 * DAY, now)
+
+    assert send_due(now) == ["reminder", change]
+    assert not OutboxMessage.objects.waiting().exists()
+
+
+def test_reminder_that_waits_for_the_mail_server_is_not_sent_after_the_start():
+    reservation, other = make_booking(), make_booking(start=START + HOUR)
+    send_due(START - DAY)
+    remind_of_meetings(START - HOUR)
+    mail.outbox.clear()
+
+    assert send_due(START) == ["reminder"]
+    [sent] = mail.outbox
+    assert "10:00 AM" in sent.subject
+    assert not get_emails(reservation)[1:]
+    # Staff can send it again.
+    message = get_email(other, "reminder")
+    assert message.state == OutboxState.SENT
+    message.send_again(now=START + DAY)
+    assert send_due(START + DAY) == ["reminder"]
+
+
+def test_reservation_booked_before_changes_were_dated_has_a_reminder():
+    reservation = make_booking()
+    Reservation.objects.update(calendar_changed_at=None)
+
+    assert remind_of_meetings(START - DAY) == [reservation.pk]
+
+
+def test_expire_reservations_sends_reminders(capsys, time_machine):
+    reservation = make_booking()
+    time_machine.move_to(START - DAY + dt.timedelta(seconds=30), tick=False)
+
+    call_command("expire_reservations")
+
+    assert f"Reservation {reservation.pk} begins soon" in capsys.readouterr().out
+    assert get_email(reservation, "reminder")
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_jobs_at_the_same_time_send_one_reminder():
+    room = make_room()
+    bookings = [
+        make_booking(room=room, start=START + number * HOUR, hours=1) for number in range(6)
+    ]
+
+    sent = run_concurrently([lambda: remind_of_meetings(START - HOUR)] * 4)
+
+    assert sorted(pk for each in sent for pk in each) == [each.pk for each in bookings]
+    assert OutboxMessage.objects.filter(kind="reminder").count() == 6
