@@ -27,6 +27,11 @@ class CenterTabInline(CenterChoicesMixin, CenterScopedInlineMixin, TabularInline
     per_page = 25
     extra = 0
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        # Who may only view a row reads the names of these, one query each, instead of choices.
+        related = ("center", *self.choices, *self.center_choices)
+        return super().get_queryset(request).select_related(*related)
+
 
 class OpeningHoursInline(CenterScopedInlineMixin, TabularInline):
     model = models.OpeningHours

@@ -1,10 +1,7 @@
-"""Creates many rows at once, for tests of query counts."""
+"""Creates many reservations at once."""
 
 import datetime as dt
 from decimal import Decimal
-
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from reservations.models import Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
@@ -37,10 +34,3 @@ def many(room, user, count, *, start, status=Status.COMPLETED, **fields):
             )
         )
     return Reservation.objects.bulk_create(rows)
-
-
-def questions(call):
-    """Return the number of queries that a function executes."""
-    with CaptureQueriesContext(connection) as queries:
-        call()
-    return len(queries)

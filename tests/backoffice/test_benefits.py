@@ -14,7 +14,6 @@ from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode
 from reservations.models.status import Status
 from tests.admin_forms import errors_of
 from tests.admin_forms import form_of as fields_of
-from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import make_room
@@ -228,39 +227,3 @@ def test_promo_code_page_concurrent_uses_are_kept(office):
     promo.refresh_from_db()
     assert (promo.uses, promo.max_uses, promo.description) == (4, 5, "Theirs")
     assert set(errors_of(office.post(address, {**mine, "max_uses": "3"}))) == {"max_uses"}
-
-
-def test_discount_lists_query_count_is_constant(office):
-    user = UserFactory()
-
-    def fill(first, last):
-        numbers = range(first, last)
-        PromoCode.objects.bulk_create(PromoCode(code=f"P{n}", percent=10) for n in numbers)
-        Partner.objects.bulk_create(Partner(code=f"A{n}", name=f"Partner {n}") for n in numbers)
-        Allowance.objects.bulk_create(
-            Allowance(user=user, description=f"Plan {n}", hours=3) for n in numbers
-        )
-
-    addresses = [url(model, "changelist") for model in ("promocode", "partner", "allowance")]
-    fill(0, 20)
-    few = {address: queries_of(office, address) for address in addresses}
-    fill(20, 200)
-    assert {address: queries_of(office, address) for address in addresses} == few
-    assert max(few.values()) <= 14
-
-
-def test_allowance_ledger_query_count_is_constant(office):
-    gift = Allowance.objects.create(user=UserFactory(), description="Gift", hours=10)
-    rows = many(make_room(), gift.user, 30, start=THEN)
-
-    def fill(count):
-        AllowanceEntry.objects.bulk_create(
-            AllowanceEntry(allowance=gift, hours=1, at=NOW, reason="x", reservation=rows[n % 30])
-            for n in range(count)
-        )
-
-    address = url("allowance", "change", gift.pk)
-    fill(30)
-    few = queries_of(office, address)
-    fill(1970)
-    assert queries_of(office, address) == few

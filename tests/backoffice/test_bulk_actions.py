@@ -73,18 +73,17 @@ def test_bulk_no_show_marks_reservations(office, clock):
     assert get_current_status(reservation) == Status.NO_SHOW
 
 
-@pytest.mark.parametrize("ticked", ["abc", "²", "-1", "1.5", "9" * 40, ""])
 @pytest.mark.parametrize("name", ["reservations_reservation", "payments_refund", "accounts_user"])
-def test_bulk_action_invalid_ids_are_refused(office, name, ticked):
+def test_bulk_action_invalid_ids_are_refused(office, name):
     address = reverse(f"admin:{name}_changelist")
     actions = admin.site._registry[
         next(m for m in admin.site._registry if m._meta.label_lower == name.replace("_", "."))
     ].actions
 
-    response = office.post(address, {"action": actions[0], "_selected_action": [ticked]})
-
-    assert response.status_code == 302
-    assert "Nothing was changed" in messages_of(response)[0][1]
+    for ticked in ("abc", "²", "-1", "1.5", "9" * 40, ""):
+        response = office.post(address, {"action": actions[0], "_selected_action": [ticked]})
+        assert response.status_code == 302
+        assert "Nothing was changed" in messages_of(response)[-1][1], ticked
 
 
 def expected_amounts_on(page):
@@ -143,16 +142,11 @@ def test_bulk_cancel_with_another_refund_and_message_is_previewed_first(office, 
     assert mails.count() == 2
 
 
-@pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])
-def test_bulk_cancel_invalid_expected_amount_is_refused(office, sum_):
+def test_bulk_cancel_invalid_expected_amount_is_refused(office):
     reservation = make_booking()
-    act(
-        office,
-        "cancel",
-        reservation,
-        confirmed="yes",
-        **{f"expected_amount_{reservation.pk}": sum_},
-    )
+    for text in ("", "x", "NaN", "sNaN", "Infinity", "1e999999"):
+        expected = {f"expected_amount_{reservation.pk}": text}
+        act(office, "cancel", reservation, confirmed="yes", **expected)
     assert get_current_status(reservation) == Status.CONFIRMED
 
 

@@ -1,6 +1,5 @@
 """The page of a center: links, time zone, opening hours and concurrent edits."""
 
-import datetime as dt
 from datetime import time
 from decimal import Decimal
 
@@ -11,15 +10,12 @@ from django.urls import reverse
 
 from centers import models
 from tests.admin_forms import errors_of, form_of
-from tests.backoffice.center_pages import NOW, url
-from tests.backoffice.counting import queries_of
+from tests.backoffice.center_pages import url
 from tests.factories_centers import (
     CenterFactory,
     MeetingRoomFactory,
     OpeningHoursFactory,
     RateFactory,
-    ResourceTypeFactory,
-    ServiceFactory,
     make_center_with_room,
 )
 from tests.factories_people import UserFactory
@@ -90,15 +86,6 @@ def test_time_zone_view_rejects_invalid_coordinates(office, place):
     answer = find_zone(office, **place)
     assert answer["timeZone"] == ""
     assert answer["message"]
-
-
-def test_time_zone_view_requires_permission(client, staff):
-    address = reverse("admin:centers_time_zone")
-    assert client.get(address).status_code == 302
-    nobody = staff("Viewer")
-    nobody.groups.clear()
-    client.force_login(nobody)
-    assert client.get(address).status_code == 403
 
 
 def test_moved_center_gets_the_time_zone_of_its_coordinates(office):
@@ -236,39 +223,6 @@ def test_form_validates_the_current_row(office):
 
 
 # --- Lists ----------------------------------------------------------------------------------------
-
-
-def test_center_page_with_60_rows_sends_no_more_queries_than_with_6(office):
-    center = make_center_with_room()
-    rate, kind = center.rates.get(), ResourceTypeFactory()
-
-    def furnish(first, last):
-        models.MeetingRoom.objects.bulk_create(
-            models.MeetingRoom(
-                center=center, name=f"R{number}", resource_type=kind, capacity=8, rate=rate
-            )
-            for number in range(first, last)
-        )
-        models.Rate.objects.bulk_create(
-            models.Rate(center=center, name=f"Bulk {number}", hourly=5)
-            for number in range(first, last)
-        )
-        models.Closure.objects.bulk_create(
-            models.Closure(
-                center=center,
-                starts_at=NOW + dt.timedelta(days=400 + number),
-                ends_at=NOW + dt.timedelta(days=401 + number),
-            )
-            for number in range(first, last)
-        )
-
-    ServiceFactory(center=center)
-    address = url("center", "change", center.pk)
-    furnish(0, 6)
-    few = queries_of(office, address)
-    # Not more: each row offers all rooms or rates to choose from.
-    furnish(6, 60)
-    assert queries_of(office, address) == few
 
 
 @pytest.mark.parametrize("page", ["²", "x", "0", "-1", "999", "1" * 50, "\0"])

@@ -9,9 +9,7 @@ from django.urls import reverse
 from accounts.models import OutboxMessage
 from payments.models import Payment
 from reservations.models import PromoRedemption
-from reservations.models.status import Status
 from tests.admin_forms import form_of
-from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
 from tests.factories_people import (
     AdministratorFactory,
@@ -105,25 +103,6 @@ def test_search_by_digits_finds_a_number_before_phone_numbers(client):
     assert find(client, "reservations_reservation", digits) == [first]
     assert find(client, "reservations_reservation", f"555{digits}") == [other]
     assert find(client, "reservations_reservation", f"#555{digits}") == []
-
-
-@pytest.mark.parametrize("where", ["some", "all"])
-def test_search_of_reservations_executes_a_constant_number_of_queries(client, staff, where):
-    room, grace = make_room(), UserFactory(**GRACE)
-    client.force_login(staff("Desk", *([room.center] if where == "some" else [])))
-    url = reverse("admin:reservations_reservation_changelist") + "?q=5550111"
-
-    def fill(count):
-        many(room, grace, count, start=NOW)
-        for _ in range(count):
-            other = UserFactory(phone_number="+1 555 0111")
-            many(room, other, 1, start=NOW, status=Status.CANCELLED)
-
-    fill(2)
-    few = queries_of(client, url)
-    fill(30)
-
-    assert queries_of(client, url) == few
 
 
 def test_uses_of_a_promo_code_are_those_of_visible_customers(client, staff):

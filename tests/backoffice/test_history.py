@@ -1,7 +1,5 @@
 """The history: who changed what, when, from what to what, in words (B18)."""
 
-import datetime as dt
-
 import pytest
 from django.contrib import admin
 from django.db import connection
@@ -14,7 +12,6 @@ from reservations.models import Allowance, PromoCode
 from roombook.backoffice import audit_display, audit_log
 from roombook.backoffice.models import AuditAction, AuditEntry
 from tests import factories_centers as make
-from tests.backoffice.counting import queries_of
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory, issue_token
 from tests.http import post
 from tests.world import NOW
@@ -237,9 +234,8 @@ def test_audit_log_is_searched_by_id_and_by_actor(client, root):
     assert "Old → Glenarm" not in client.get(LOG, {"q": "root@example.com"}).content.decode()
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_audit_log_ignores_invalid_query_parameters(client, root):
+    for query in (
         {"q": "' OR 1=1 --"},
         {"q": "9" * 40},
         {"what": "nonsense.model"},
@@ -248,10 +244,8 @@ def test_audit_log_is_searched_by_id_and_by_actor(client, root):
         {"actor": "x"},
         {"actor__id__exact": "9" * 30},
         {"p": "-1"},
-    ],
-)
-def test_audit_log_ignores_invalid_query_parameters(client, root, query):
-    assert client.get(LOG, query).status_code in (200, 302)
+    ):
+        assert client.get(LOG, query).status_code in (200, 302), query
 
 
 def test_audit_log_pages_are_read_only(client, root):
@@ -260,31 +254,3 @@ def test_audit_log_pages_are_read_only(client, root):
     for page, args in (("add", []), ("change", [entry.pk]), ("delete", [entry.pk])):
         address = reverse(f"admin:backoffice_auditentry_{page}", args=args)
         assert client.post(address, {"post": "yes"}).status_code == 403
-
-
-def test_audit_query_counts_do_not_grow_with_entries(client, root):
-    center = make.CenterFactory(name="Glenarm")
-    rates = [make.RateFactory(center=center) for _ in range(10)]
-    room = make.MeetingRoomFactory(center=center, rate=rates[0])
-
-    def fill(count):
-        for number in range(20):
-            audit_log.record_change(
-                room, {"rate": (rates[number % 10].pk, rates[number % 7].pk)}, by=root
-            )
-        entry = AuditEntry.objects.filter(object_name=str(room)).latest("pk")
-        for _ in range(count - 20):
-            entry.pk = None
-            entry.timestamp += dt.timedelta(seconds=1)
-            entries.append(AuditEntry(**{f.attname: getattr(entry, f.attname) for f in fields}))
-        AuditEntry.objects.bulk_create(entries)
-
-    fields = [field for field in AuditEntry._meta.concrete_fields if not field.primary_key]
-    entries: list[AuditEntry] = []
-    addresses = (LOG, reverse("admin:centers_meetingroom_history", args=[room.pk]))
-    fill(20)
-    few = [queries_of(client, address) for address in addresses]
-    fill(200)
-
-    for address, before in zip(addresses, few, strict=True):
-        assert queries_of(client, address) <= before

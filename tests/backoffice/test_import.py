@@ -12,7 +12,6 @@ from roombook.imports.resources import SpreadsheetResource
 from tests.factories_centers import CenterFactory, MeetingRoomFactory
 from tests.factories_people import AdministratorFactory
 from tests.imports import (
-    LISTS,
     NOON,
     OMAHA,
     Browser,
@@ -71,20 +70,6 @@ def test_manager_of_some_centers_cannot_add_a_center(staff):
     named = {"name": other.name, "city": "Denver", "state": "CO", "rank": "1"}
     assert get_cells(get_errors("centers", build_csv(named), manager)) == [(2, "")]
     assert get_errors("centers", build_csv({"id": own.pk, "rank": "1"}), manager) == []
-
-
-@pytest.mark.parametrize(("page", "is_of_centers"), LISTS.items())
-def test_only_managers_may_import(client, staff, page, is_of_centers):
-    center = CenterFactory()
-    url = f"/admin/{page}/import/"
-    everywhere, there = staff("Manager"), staff("Manager", center)
-    can_import = {everywhere: True, there: is_of_centers}
-    for role in ("Viewer", "Desk", "Accountant"):
-        can_import |= {staff(role): False, staff(role, center): False}
-
-    for user, is_allowed in can_import.items():
-        client.force_login(user)
-        assert client.get(url).status_code == (200 if is_allowed else 403), user
 
 
 # --- Pages --------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from reservations.models import Note
 from reservations.models.status import Status
 from roombook.backoffice.models import AuditEntry
 from roombook.errors import InvalidRequest
-from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import reservation_url
@@ -224,22 +223,3 @@ def test_customers_page_shows_what_is_booked_missed_and_owed(desk, booking, cloc
     assert (bookings.upcoming, bookings.next, bookings.missed) == (1, booking, 2)
     assert (bookings.count, bookings.owed) == (3, "$20.00")
     assert "2 no-shows" in words(desk.get(customer_url(booking.user)))
-
-
-def test_customers_page_query_count_does_not_grow_with_bookings_and_notes(desk, booking):
-    url = customer_url(booking.user)
-
-    def fill(count):
-        clerk = AdministratorFactory()
-        start = NOW - dt.timedelta(days=9 + Note.objects.count())
-        rows = many(booking.room, booking.user, count, start=start)
-        Note.objects.bulk_create(
-            Note(reservation=row, text="x", author=clerk, created_at=NOW) for row in rows
-        )
-
-    fill(2)
-    few = queries_of(desk, url)
-    fill(30)
-
-    assert queries_of(desk, url) == few < 35
-    assert len(listed(desk, url)) == 20

@@ -11,9 +11,7 @@ from reservations.admin.reports.outcomes import OutcomeCounts
 from reservations.admin.reports.periods import ReportPeriod
 from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.booking import cancellation, price_adjustments
-from reservations.models import AllowanceUse, LineItem, LineItemType
 from reservations.models.status import Status
-from tests.backoffice.many import many, questions
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -96,15 +94,6 @@ def test_outcomes_by_center_and_month_add_up():
     assert became(centers=frozenset()).total == outcomes.OutcomeCounts()
 
 
-def test_outcomes_query_count_is_constant():
-    room, user = make_room(), UserFactory()
-    many(room, user, 20, start=START)
-    few = questions(became)
-    many(room, user, 180, start=START + DAY, status=Status.CANCELLED)
-
-    assert questions(became) == few == 4
-
-
 def test_outcomes_too_many_groups_are_refused(monkeypatch):
     row(Status.COMPLETED)
     monkeypatch.setattr(selection, "MAX_GROUPS", 0)
@@ -185,27 +174,3 @@ def test_discounts_by_center_month_code_and_allowance_add_up():
         > 0
     )
     assert sum(each.discount for each in found.allowances) == found.breakdown.total.allowances > 0
-
-
-def test_discounts_query_count_is_constant():
-    room, user, code = make_room(), UserFactory(), PromoCodeFactory()
-    allowance = AllowanceFactory(user=user)
-
-    def more(count, start):
-        rows = many(room, user, count, start=start, promo_code=code)
-        LineItem.objects.bulk_create(
-            LineItem(reservation=each, position=1, type=LineItemType.PROMOTION, total=Decimal(-1))
-            for each in rows
-        )
-        AllowanceUse.objects.bulk_create(
-            AllowanceUse(reservation=each, allowance=allowance, hours=1, discount=Decimal(1))
-            for each in rows
-        )
-
-    more(20, START)
-    few = questions(given)
-    more(180, START + DAY)
-
-    assert questions(given) == few == 5
-    assert given().breakdown.total.promotions == Decimal(200)
-    assert given().allowances[0].hours == 200

@@ -167,27 +167,13 @@ def test_adjust_price_confirmed_twice_applies_once(office, make, amount):
 
 
 @pytest.mark.parametrize("name", ["expected_old_total", "expected_amount"])
-@pytest.mark.parametrize("text", ["", "x", "NaN", "sNaN", "-Infinity", "1e999"])
-def test_adjust_price_invalid_expected_amount_is_refused(office, name, text):
+def test_adjust_price_invalid_expected_amount_is_refused(office, name):
     reservation = make_draft()
 
-    done = confirm(office, reservation, "adjust", amount="-5", reason="Kind", **{name: text})
-
-    assert "The price has changed" in messages_of(done)[0][1]
+    for text in ("", "x", "NaN", "sNaN", "-Infinity", "1e999"):
+        done = confirm(office, reservation, "adjust", amount="-5", reason="Kind", **{name: text})
+        assert "The price has changed" in messages_of(done)[-1][1], text
     assert not PriceAdjustment.objects.exists()
-
-
-def test_adjust_price_of_free_reservation_is_refused(office):
-    reservation = make_draft()
-    confirm(office, reservation, "adjust", amount="-1000", reason="Kind")
-
-    shown = office.post(action_url(reservation, "adjust"), {"amount": "-50", "reason": "Kind"})
-    forced = confirm(office, reservation, "adjust", amount="-50", reason="Kind")
-
-    assert "nothing left to take off" in words(shown)
-    assert 'name="confirmed"' not in shown.content.decode()
-    assert messages_of(forced)[-1][0] == "error"
-    assert PriceAdjustment.objects.get().amount == -75
 
 
 @pytest.mark.parametrize(
@@ -217,14 +203,6 @@ def test_extend_hold_sets_new_end(office):
     assert "Then held until Mon 2027-03-01 12:00" in shown
     reservation.refresh_from_db()
     assert reservation.hold_until == NOW + 3 * HOUR
-
-
-def test_extend_hold_beyond_limit_is_refused(office):
-    reservation = make_draft()
-    typed = {"until_0": "2027-03-03", "until_1": "08:00"}
-
-    assert "at most 24 hours" in words(office.post(action_url(reservation, "hold"), typed))
-    assert messages_of(confirm(office, reservation, "hold", **typed))[0][0] == "error"
 
 
 def test_extend_hold_proposes_latest_time_possible(office, clock):
@@ -280,8 +258,8 @@ def test_resend_queues_last_email(office):
     assert history.get_changes(reservation)[0].changes == {"mail": [None, "confirmed, sent again"]}
 
 
-@pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])
-def test_cancel_invalid_expected_amount_is_refused(office, sum_):
+def test_cancel_invalid_expected_amount_is_refused(office):
     reservation = make_booking()
-    confirm(office, reservation, "cancel", expected_amount=sum_)
+    for text in ("", "x", "NaN", "sNaN", "Infinity", "1e999999"):
+        confirm(office, reservation, "cancel", expected_amount=text)
     assert get_current_status(reservation) == Status.CONFIRMED

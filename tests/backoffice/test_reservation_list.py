@@ -12,7 +12,6 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.backoffice import list_export
 from roombook.backoffice.pagination import CappedPaginator
-from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import DAY, LIST
@@ -80,20 +79,6 @@ def test_export_of_reservations_as_workbook(office):
     assert (sheet["A2"].value, str(sheet["D2"].value)) == (reservation.pk, "2027-03-03 09:00:00")
 
 
-def test_export_of_reservations_is_limited_to_own_centers(client, staff):
-    mine = make_booking()
-    make_booking(room=make_room())
-    client.force_login(staff("Viewer", mine.room.center))
-    assert [row[0] for row in rows_of(export(client, "csv"))[1:]] == [str(mine.pk)]
-
-
-def test_export_of_reservations_is_refused_without_permission(client, staff, office):
-    office.logout()
-    assert export(client, "csv").status_code == 302
-    client.force_login(UserFactory(is_staff=True))
-    assert export(client, "csv").status_code == 403
-
-
 def test_export_of_too_many_reservations_is_refused(office, monkeypatch):
     monkeypatch.setattr(list_export, "MAX_ROWS", 2)
     many(make_room(), UserFactory(), 3, start=NOW)
@@ -153,10 +138,10 @@ def test_reservation_list_shows_next_start_first(office):
     assert listed(office, when="all") == [later.pk, soon.pk, old.pk]
 
 
-@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31", "3/4/2027", "x", "2027-02-30"])
-def test_reservation_list_invalid_day_is_ignored(office, day):
+def test_reservation_list_invalid_day_is_ignored(office):
     reservation = ReservationFactory(start=NOW - DAY)
-    assert listed(office, start_from=day, start_to=day) == [reservation.pk]
+    for day in ("0001-01-01", "9999-12-31", "3/4/2027", "x", "2027-02-30"):
+        assert listed(office, start_from=day, start_to=day) == [reservation.pk]
 
 
 def test_reservation_list_days_are_those_of_the_only_center(client, staff):
@@ -198,14 +183,7 @@ def test_reservation_list_invalid_filter_is_ignored(office, center):
     assert response.status_code in {200, 302}
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *("grace.hopper@navy.example", "GRACE.hopper@Navy.example", "grace.hopper@", "grace.ho"),
-        *("Hopper", "hop", "Grace", "Grace Hop", "hopper grace", "Navy Y", " navy  yard "),
-    ],
-)
-def test_reservation_search_finds_customers_by_prefix(office, words):
+def test_reservation_search_finds_customers_by_prefix(office):
     grace = UserFactory(
         email="grace.hopper@navy.example",
         first_name="Grace",
@@ -215,7 +193,11 @@ def test_reservation_search_finds_customers_by_prefix(office, words):
     hers = ReservationFactory(user=grace)
     ReservationFactory()
 
-    assert listed(office, q=words) == [hers.pk]
+    for term in (
+        *("grace.hopper@navy.example", "GRACE.hopper@Navy.example", "grace.hopper@", "grace.ho"),
+        *("Hopper", "hop", "Grace", "Grace Hop", "hopper grace", "Navy Y", " navy  yard "),
+    ):
+        assert listed(office, q=term) == [hers.pk], term
 
 
 def test_reservation_search_finds_by_number(office):
@@ -244,16 +226,6 @@ def test_reservation_list_filters_by_status_code_and_partner(office):
     assert listed(office, status__exact="Cancelled") == [row.pk]
     assert listed(office, promo_code__id__exact=code.pk) == [row.pk]
     assert listed(office, partner__id__exact=partner.pk) == [row.pk]
-
-
-@pytest.mark.parametrize("query", ["", "?when=week", "?q=ada", "?status__exact=Completed"])
-def test_reservation_list_query_count_is_constant(office, query):
-    room, ada = make_room(), UserFactory()
-    many(room, ada, 20, start=NOW)
-    few = queries_of(office, LIST + query)
-    many(room, ada, 180, start=NOW + DAY)
-
-    assert queries_of(office, LIST + query) == few
 
 
 def test_list_neither_counts_all_rows_nor_reads_filter_choices(

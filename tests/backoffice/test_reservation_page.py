@@ -11,9 +11,9 @@ from reservations.admin.actions import ACTIONS
 from reservations.booking import approval, checkout, price_adjustments
 from reservations.models import Reservation, history
 from reservations.models.status import Status
-from tests.backoffice.counting import queries_of
+from tests.backoffice.counting import count_queries
 from tests.backoffice.reading import messages_of, words
-from tests.backoffice.reservation_pages import LIST, action_url, confirm, offered, reservation_url
+from tests.backoffice.reservation_pages import action_url, confirm, offered, reservation_url
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -111,11 +111,9 @@ def test_reservation_page_query_count_is_constant(office):
         price_adjustments.adjust_price(
             busy.pk, amount=Decimal(-1), reason=f"No. {number}", by=busy.user, now=NOW
         )
+    office.get(reservation_url(quiet))  # It fills the caches.
 
-    few, more = (
-        queries_of(office, reservation_url(quiet)),
-        queries_of(office, reservation_url(busy)),
-    )
+    few, more = (count_queries(office, reservation_url(each)) for each in (quiet, busy))
 
     # One more, which loads the refunds.
     assert more <= few + 1
@@ -148,18 +146,16 @@ def test_reservation_page_offers_available_actions(office, clock):
     assert offered(office, confirmed) == ["undo-check-in", "extend", "adjust", "resend"]
 
 
-@pytest.mark.parametrize("name", list(ACTIONS))
 @pytest.mark.parametrize("status", [Status.CANCELLED, Status.PROCESSING, Status.EXPIRED])
-def test_unavailable_action_is_refused(office, status, name):
+def test_unavailable_action_is_refused(office, status):
     row = ReservationFactory(status=status)
     before = Reservation.objects.filter(pk=row.pk).values().get()
 
-    response = confirm(office, row, name, amount="-5", reason="x", expected_amount="1")
-
-    assert response.url == reservation_url(row)
-    [(level, text)] = messages_of(response)
-    assert level == "error"
-    assert "Nothing was changed." in text
+    for name in ACTIONS:
+        response = confirm(office, row, name, amount="-5", reason="x", expected_amount="1")
+        assert response.url == reservation_url(row), name
+        level, text = messages_of(response)[-1]
+        assert (level, "Nothing was changed." in text) == ("error", True), name
     assert Reservation.objects.filter(pk=row.pk).values().get() == before
     assert not history.get_changes(row).exists()
 
@@ -192,43 +188,3 @@ def test_overrun_is_not_offered_when_impossible(office, clock):
     assert not office.get(reservation_url(cancelled)).context["overrun_url"]
     clock.move_to(reservation.end)
     assert not office.get(reservation_url(reservation)).context["overrun_url"]
-
-
-# --- Who ----------------------------------------------------------------------------------------
-
-
-def test_viewer_has_no_actions(client, staff):
-    reservation = make_pending_booking()
-    client.force_login(staff("Viewer", reservation.room.center))
-
-    page = client.get(reservation_url(reservation))
-
-    assert page.context["actions"] == []
-    assert reservation.user.email not in words(page)
-    assert "Visa" not in words(page)
-    for name in ACTIONS:
-        assert client.get(action_url(reservation, name)).status_code == 403
-        assert confirm(client, reservation, name).status_code == 403
-    assert get_current_status(reservation) == Status.PENDING
-
-
-def test_desk_cannot_adjust_prices(client, staff):
-    reservation = make_pending_booking()
-    client.force_login(staff("Desk", reservation.room.center))
-
-    assert "adjust" not in offered(client, reservation)
-    confirm(client, reservation, "approve")
-
-    assert get_current_status(reservation) == Status.CONFIRMED
-    assert confirm(client, reservation, "adjust", amount="-5", reason="x").status_code == 403
-
-
-def test_reservation_of_other_center_is_not_found(client, staff):
-    reservation, mine = make_pending_booking(), make_room()
-    client.force_login(staff("Manager", mine.center))
-
-    assert client.get(reservation_url(reservation)).status_code == 302
-    assert client.get(action_url(reservation, "approve")).status_code == 404
-    ticked = {"action": "approve", "_selected_action": [reservation.pk], "confirmed": "yes"}
-    client.post(LIST, ticked)
-    assert get_current_status(reservation) == Status.PENDING

@@ -13,7 +13,6 @@ from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.booking import cancellation
 from reservations.models import LineItem, LineItemType, Reservation
 from reservations.models.status import Status
-from tests.backoffice.many import many, questions
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     NOW,
@@ -289,18 +288,6 @@ def test_revenue_matches_real_payments():
     assert found.fees == late.total_cost
     taxes = LineItem.objects.filter(type="Tax", reservation__in=[kept, late])
     assert found.tax == sum(each.total for each in taxes) > 0
-
-
-def test_revenue_query_count_is_constant():
-    room, user = make_room(), UserFactory()
-    by = {"partner": PartnerFactory()}
-    many(room, user, 10, start=START, **by)
-    many(room, user, 10, start=START, promo_code=PromoCodeFactory())
-    few = questions(of)
-    many(room, user, 180, start=START + dt.timedelta(days=3), **by)
-
-    assert questions(of) == few == 6
-    assert of().total.billed == Decimal("2000.00")
 
 
 def test_revenue_too_many_groups_are_refused(monkeypatch):

@@ -11,7 +11,6 @@ from django.urls import reverse
 from centers.models import Closure, MeetingRoom
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import action_url, fill_slot, reservation_url
@@ -71,15 +70,6 @@ def test_center_week_shows_bookings_by_room_and_day(office, room):
     assert (len(columns), columns[0].title) == (7, "Mon 2027-03-01")
     assert columns[0].is_today
     assert page.context["title"].endswith("Mon 2027-03-01 - Sun 2027-03-07")
-
-
-def test_center_week_query_count_is_constant(office, room):
-    address = f"{CENTER_WEEK}?center={room.center_id}&date={WEDNESDAY}"
-    few = queries_of(office, address)
-    for number in range(10):
-        other = MeetingRoomFactory(center=room.center, name=f"Room {number}", rate=room.rate)
-        many(other, UserFactory(), 20, start=START)
-    assert queries_of(office, address) == few
 
 
 def test_center_week_without_a_skipped_day_has_six_columns(office):

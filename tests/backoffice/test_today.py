@@ -11,7 +11,6 @@ from payments.models import PaymentState, Refund, RefundState
 from reservations.models import ChosenService
 from reservations.models.status import Status
 from tests import factories_centers as make
-from tests.backoffice.counting import queries_of
 from tests.backoffice.dashboard.helpers import DAY, NOW, meeting, paid
 from tests.backoffice.many import many
 from tests.backoffice.reading import messages_of, words
@@ -301,25 +300,6 @@ def test_next_page_on_another_host_is_ignored(desk, room):
 
 
 # --- Limits --------------------------------------------------------------------------------------
-
-
-def test_query_count_does_not_grow_with_meetings_or_centers(client, staff):
-    client.force_login(staff("Desk"))
-
-    def fill(count):
-        room = make_room()
-        service = make.ServiceFactory(center=room.center)
-        for status in (Status.CONFIRMED, Status.NO_SHOW, Status.PENDING):
-            rows = many(room, UserFactory(), count, start=NOW + (len(status)) * HOUR, status=status)
-            ChosenService.objects.bulk_create(
-                ChosenService(reservation=row, service=service, quantity=1) for row in rows
-            )
-
-    fill(2)
-    few = queries_of(client, PAGE)
-    fill(20)
-
-    assert queries_of(client, PAGE) == few < 25
 
 
 def test_more_meetings_than_are_listed_ask_for_a_center(client, staff, room, monkeypatch):

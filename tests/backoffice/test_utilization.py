@@ -17,8 +17,6 @@ from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.admin.reports.utilization import UsedTime
 from reservations.models.status import Status
 from tests import factories_centers as make
-from tests.backoffice.many import many, questions
-from tests.factories_people import UserFactory
 from tests.factories_reservations import ReservationFactory, make_room
 
 HOUR = 3600
@@ -270,16 +268,6 @@ def test_utilization_rooms_centers_and_hours_add_up(room):
         assert sum(use.sold for use in sums.values()) == found.total.sold
         assert sum(use.opened for use in sums.values()) == found.total.opened
     assert sum(used.sold for used in found.by_room.values()) == found.total.sold > 0
-
-
-def test_utilization_query_count_is_constant(room):
-    user = UserFactory()
-    many(room, user, 20, start=local("2027-03-01T08:00"))
-    few = questions(of)
-    many(room, user, 180, start=local("2027-03-02T08:00"))
-
-    assert questions(of) == few == 4
-    assert of().total.bookings == 200
 
 
 def test_utilization_too_many_rows_are_refused(room, monkeypatch):

@@ -1,8 +1,6 @@
 """Reservations at the demo center, made as customers make them."""
 
 import datetime as dt
-import json
-from urllib.request import Request, urlopen
 from uuid import uuid4
 
 from django.utils import timezone
@@ -14,7 +12,7 @@ from payments.models import Dispute, Payment, UnknownPayment
 from reservations import availability
 from reservations.booking.checkout import PaymentMethod, check_out
 from reservations.booking.drafts import create_draft
-from reservations.demo.accounts import DEMO, GUEST, PASSWORD, ROLES_CENTER, get_card
+from reservations.demo.accounts import DEMO, ROLES_CENTER
 from reservations.models import Reservation
 from reservations.receipts import issuing
 from reservations.webhooks.events import create_test_event
@@ -70,41 +68,3 @@ def _span(room: MeetingRoom, day: dt.date, first: int, last: int):
         dt.datetime(day.year, day.month, day.day, first),  # noqa: DTZ001 (the center's clock)
         dt.datetime(day.year, day.month, day.day, last),  # noqa: DTZ001
     )
-
-
-class Phone:
-    """The app of the second demo customer, over HTTP."""
-
-    def __init__(self, host: str) -> None:
-        self.host = host
-        self.token = self.call("sign-in", EmailAddress=GUEST, Password=PASSWORD)["Token"]
-
-    def call(self, operation: str, **fields: object) -> dict:
-        body = json.dumps(fields).encode()
-        request = Request(
-            f"{self.host}/api/{operation}", body, {"Content-Type": "application/json"}
-        )
-        with urlopen(request, timeout=30) as answer:
-            return json.load(answer)
-
-    def pay(self, reservation_id: int) -> dict:
-        card = get_card(User.objects.get(email=GUEST), timezone.now())
-        return self.call(
-            "reservations/checkout",
-            Token=self.token,
-            ReservationId=reservation_id,
-            PaymentInfo={
-                "FirstName": card["first_name"],
-                "LastName": card["last_name"],
-                "CreditCardNumber": card["credit_card_number"],
-                "SecurityCode": card["security_code"],
-                "ExpirationDate": card["expiration_date"].isoformat(),
-                "BillingAddress": {
-                    "Street1": "88 Harbour Street",
-                    "City": "Denver",
-                    "State": "CO",
-                    "PostalCode": "80205",
-                    "Country": "US",
-                },
-            },
-        )

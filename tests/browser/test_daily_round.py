@@ -1,79 +1,11 @@
 """A day at a center, in a browser: each role does its work."""
 
-import re
 from decimal import Decimal
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from centers.models import Rate
-from reservations.models import Reservation
-from reservations.models.status import Status
-from tests.browser.day import CENTER, Phone, open_day, request_for, room
-
-
-def status_of(reservation_id: int) -> str:
-    return Reservation.objects.get(pk=reservation_id).status
-
-
-def confirm(page: Page, word: str) -> None:
-    page.locator("#preview").get_by_role("button", name=word, exact=True).click()
-
-
-def test_desk_answers_requests_from_dashboard(desk):
-    boardroom = room("Boardroom")
-    day = open_day(boardroom)
-    first, second = request_for(boardroom, day, 9), request_for(boardroom, day, 13)
-    page = desk("desk")
-
-    page.get_by_role("link", name=f"Approve reservation {first.pk}").click()
-    expect(page.locator("#preview")).to_contain_text("Approve this request?")
-    expect(page.locator("#preview")).to_contain_text(f"${first.total_cost}")
-    assert status_of(first.pk) == Status.PENDING
-    confirm(page, "Approve")
-    expect(page.locator(".reservation-head")).to_contain_text("Confirmed")
-
-    page.goto(page.url.split("/admin/")[0] + "/admin/")
-    page.get_by_role("link", name=f"Decline reservation {second.pk}").click()
-    confirm(page, "Decline")
-    expect(page.locator(".reservation-head")).to_contain_text("Declined")
-
-    assert (status_of(first.pk), status_of(second.pk)) == (Status.CONFIRMED, Status.DECLINED)
-    assert {each.payments.get().state for each in (first, second)} == {"captured", "voided"}
-
-
-def test_draft_from_timeline_is_paid_and_cancelled_with_refund(desk, live_server):
-    aspen = room("Aspen")
-    day = open_day(aspen)
-    page = desk("desk")
-
-    page.goto(f"{live_server.url}/admin/reservations/reservation/timeline/")
-    page.fill("input[name=date]", f"{day}")
-    page.get_by_role("button", name="Show").click()
-    page.get_by_role("region").get_by_role(
-        "link", name=re.compile(r"Aspen, .*, 10:00")
-    ).first.click()
-    page.locator("summary", has_text="New customer").click()
-    page.fill("input[name=email]", "guest@roombook.example")
-    expect(page.locator("#draft-preview")).to_contain_text("Available")
-    expect(page.locator("#draft-preview tfoot")).to_contain_text("$")
-    total = page.locator("#draft-preview tfoot .number").inner_text()
-    page.get_by_role("button", name="Save draft and hold room").click()
-    expect(page.locator(".reservation-head")).to_contain_text("Draft")
-
-    made = Reservation.objects.latest("pk")
-    assert (made.room, made.status, f"${made.total_cost}") == (aspen, Status.NEW, total)
-    assert made.start.astimezone(aspen.center.zone).hour == 10
-    assert made.created_by.email == "desk@roombook.example"
-    assert Phone(live_server.url).pay(made.pk)["Status"] == "Confirmed"
-
-    page.reload()
-    expect(page.locator(".reservation-head")).to_contain_text("Confirmed")
-    page.get_by_role("link", name="Cancel").click()
-    expect(page.locator("#preview")).to_contain_text(total)
-    assert status_of(made.pk) == Status.CONFIRMED
-    confirm(page, "Cancel the reservation")
-    expect(page.locator(".reservation-head")).to_contain_text("Cancelled")
-    assert made.payments.get().refunds.get().amount == made.total_cost
+from tests.browser.day import CENTER, room
 
 
 def test_manager_changes_rate_and_examples_follow(desk, live_server):

@@ -4,8 +4,11 @@ from io import StringIO
 from types import SimpleNamespace
 
 import pytest
+import time_machine
 from django.core.management import call_command
 from django.test import override_settings
+
+from tests.factories_reservations import MINUTE, NOW
 
 
 @pytest.fixture
@@ -18,6 +21,17 @@ def run():
         return out.getvalue()
 
     return run
+
+
+@pytest.fixture
+def reconcile(run):
+    """Run `reconcile_payments` five minutes after NOW, or at another time."""
+
+    def reconcile(*words, at=NOW + 5 * MINUTE):
+        with time_machine.travel(at, tick=False):
+            return run("reconcile_payments", *words)
+
+    return reconcile
 
 
 @pytest.fixture(scope="module")

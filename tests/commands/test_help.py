@@ -3,15 +3,20 @@
 import pytest
 from django.core.management import load_command_class
 
-COMMANDS = (
-    *("seed_demo", "create_reservation", "availability", "explain_quote"),
-    *("expire_reservations", "reconcile_payments"),
+COMMANDS = {
+    "centers": ("import_centers", "export_centers"),
+    "reservations": (
+        *("seed_demo", "create_reservation", "availability", "explain_quote"),
+        *("expire_reservations", "reconcile_payments"),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("app", "name"), [(app, name) for app in COMMANDS for name in COMMANDS[app]]
 )
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_is_one_sentence(name):
-    text = load_command_class("reservations", name).help
+def test_help_is_one_sentence(app, name):
+    text = load_command_class(app, name).help
 
     assert text.endswith(".")
     assert ". " not in text

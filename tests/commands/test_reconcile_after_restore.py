@@ -44,17 +44,6 @@ DAY = dt.timedelta(days=1)
 NOTHING = "0 payments processed.\n"
 
 
-@pytest.fixture
-def reconcile(run):
-    """Run the command five minutes later."""
-
-    def reconcile(*words, at=LATER):
-        with time_machine.travel(at, tick=False):
-            return run("reconcile_payments", *words)
-
-    return reconcile
-
-
 def get_problems(reconcile, *words, at=LATER):
     """Run the command, which must fail; return the lines of its error."""
     with pytest.raises(CommandError) as problem:

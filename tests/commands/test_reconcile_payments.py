@@ -33,17 +33,6 @@ def fails():
     return fails
 
 
-@pytest.fixture
-def reconcile(run):
-    """Run the command five minutes later."""
-
-    def reconcile(*words, at=LATER):
-        with time_machine.travel(at, tick=False):
-            return run("reconcile_payments", *words)
-
-    return reconcile
-
-
 def end_faults():
     SandboxFault.objects.all().delete()
 

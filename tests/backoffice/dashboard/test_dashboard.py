@@ -12,7 +12,6 @@ from payments.models import PaymentState
 from reservations.admin.dashboard.dashboard import build_dashboard
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.backoffice.counting import queries_of
 from tests.backoffice.dashboard.helpers import DAY, NOW, meeting, paid, seen
 from tests.backoffice.many import many
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -242,15 +241,3 @@ def test_dashboard_without_role_is_empty(client):
     page = answer.context["dashboard"]
     assert page.requests is page.alerts is page.figures is None
     assert page.days == []
-
-
-def test_dashboard_query_count_is_constant(client, staff):
-    room, user = make_room(), UserFactory()
-    for status in (Status.PENDING, Status.COMPLETED):
-        many(room, user, 10, start=NOW, status=status)
-    client.force_login(staff("Manager", room.center))
-    few = queries_of(client, "/admin/")
-    for status, start in ((Status.PENDING, NOW + DAY), (Status.COMPLETED, NOW)):
-        many(room, user, 90, start=start, status=status)
-
-    assert queries_of(client, "/admin/") == few < 40

@@ -1,8 +1,5 @@
 """The form of a new reservation."""
 
-import re
-from html import unescape
-
 from django.urls import reverse
 
 ADD = reverse("admin:reservations_reservation_add")
@@ -24,7 +21,3 @@ def typed(room, who=None, /, start="2027-03-03 09:00", end="2027-03-03 12:00", *
         "attendees": "",
         **changed,
     }
-
-
-def words(answer):
-    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", answer.text)))

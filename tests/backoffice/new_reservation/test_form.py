@@ -5,11 +5,9 @@ from django.urls import reverse
 
 from centers.models import Closure
 from reservations.models import Reservation
-from tests.backoffice.counting import queries_of
-from tests.backoffice.many import many
-from tests.backoffice.new_reservation.helpers import ADD, PREVIEW, typed, words
+from tests.backoffice.new_reservation.helpers import ADD, PREVIEW, typed
+from tests.backoffice.reading import words
 from tests.factories_centers import MeetingRoomFactory, ServiceFactory
-from tests.factories_people import UserFactory
 from tests.factories_reservations import HOUR, NOW, START, ReservationFactory, make_room
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
@@ -109,19 +107,16 @@ def test_new_reservation_single_center_is_preselected(client, staff, room):
 
 
 # Invalid data
-@pytest.mark.parametrize(
-    "changed",
-    [
+def test_new_reservation_invalid_data_is_refused(office, room, user):
+    for changed in (
         *({"user": "abc"}, {"room": "²"}, {"user": "9" * 30}, {"room": "0"}, {"room": ""}),
         *({"end_0": "9999-12-31"}, {"start_0": "0001-01-01"}, {"start_0": "x"}),
         *({"end_1": "25:00"}, {"number_of_attendees": "-1"}, {"number_of_attendees": "9" * 30}),
         *({"attendees": "x" * 300}, {"attendees": "a@b"}, {"attendees": "x" * 30_000}),
         {"attendees": "4242 4242 4242 4242"},
-    ],
-)
-def test_new_reservation_invalid_data_is_refused(office, room, user, changed):
-    for address in (ADD, PREVIEW):
-        assert office.post(address, typed(room, user, **changed)).status_code == 200
+    ):
+        for address in (ADD, PREVIEW):
+            assert office.post(address, typed(room, user, **changed)).status_code == 200, changed
     assert not Reservation.objects.exists()
 
 
@@ -175,15 +170,6 @@ def test_nonexistent_local_time_shows_field_error(office, room, user):
     assert "The clock skips this time at the center." in words(answer)
 
 
-@pytest.mark.parametrize("role", ["Viewer", "Accountant"])
-def test_new_reservation_without_permission_is_refused(client, staff, room, user, role):
-    client.force_login(staff(role, room.center))
-    assert client.get(ADD).status_code == 403
-    for address in (ADD, PREVIEW):
-        assert client.post(address, typed(room, user)).status_code == 403
-    assert not Reservation.objects.exists()
-
-
 def test_new_reservation_at_other_center_is_not_found(client, staff, room, user):
     other = make_room()
     client.force_login(staff("Desk", other.center))
@@ -195,12 +181,6 @@ def test_new_reservation_at_other_center_is_not_found(client, staff, room, user)
     # A room of another center is refused, too.
     answer = client.post(ADD, typed(room, user, center=other.center_id, email=user.email))
     assert answer.status_code == 200
-    assert not Reservation.objects.exists()
-
-
-def test_new_reservation_anonymous_is_redirected(client, room, user):
-    for address in (ADD, PREVIEW):
-        assert client.post(address, typed(room, user)).status_code == 302
     assert not Reservation.objects.exists()
 
 
@@ -239,25 +219,6 @@ def test_hours_override_by_desk_is_ignored(client, staff, room, user):
     assert "The center is closed at that time." in text
     assert "A manager of this center may book it" in text
     assert not Reservation.objects.exists()
-
-
-def test_hours_override_does_not_override_bookings(client, staff, room, user):
-    ReservationFactory(room=room, start=START + 10 * HOUR, end=START + 12 * HOUR)
-    client.force_login(staff("Manager", room.center))
-    fields = typed(room, **EVENING, email=user.email, hours_override_reason="The mayor comes")
-    assert "The room is already taken at that time." in words(client.post(ADD, fields))
-    assert Reservation.objects.count() == 1
-
-
-# Performance
-def test_new_reservation_query_count_is_constant(office, room):
-    address = f"{ADD}?room={room.pk}&start=2027-03-03T09:00"
-    few = queries_of(office, address)
-    for number in range(20):
-        MeetingRoomFactory(center=room.center, name=f"Room {number}")
-        ServiceFactory(center=room.center)
-    many(room, UserFactory(), 200, start=START)
-    assert queries_of(office, address) == few
 
 
 # The proposed time. The clock stands at 9:00, and the center is open until 18:00.

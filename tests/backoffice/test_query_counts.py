@@ -1,0 +1,218 @@
+"""No page of the back office executes more queries when there are more rows."""
+
+from decimal import Decimal
+
+import pytest
+from django.urls import reverse
+
+from accounts.models import CenterRole, User
+from centers import models as centers
+from payments.models import Dispute, Payment, Refund
+from reservations import models
+from reservations.admin.reports.pages import REPORTS
+from reservations.models.status import Status
+from roombook.backoffice import audit_log
+from tests.backoffice.counting import count_queries
+from tests.backoffice.many import many
+from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory, issue_token
+from tests.factories_reservations import HOUR, MINUTE, NOW, make_room
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
+
+DAY = 24 * HOUR
+FEW, MORE = range(20), range(20, 55)
+# The query of each list that is searched or filtered, too.
+LISTS = {
+    "accounts.user": ("", "?q=lovelace", "?q=5550111"),
+    "accounts.staffmember": ("",),
+    "backoffice.auditentry": ("",),
+    "centers.center": ("", "?q=center"),
+    "centers.closure": ("", "?q=center"),
+    "centers.meetingroom": ("", "?q=room"),
+    "centers.rate": ("", "?q=center"),
+    "payments.dispute": ("", "?q=ada", "?closed_at__isempty=1"),
+    "payments.payment": ("", "?q=ada", "?made=month"),
+    "payments.refund": ("", "?q=ada", "?state__exact=done"),
+    "reservations.allowance": ("",),
+    "reservations.partner": ("",),
+    "reservations.promocode": ("",),
+    "reservations.reservation": (
+        *("", "?when=all", "?when=week", "?q=ada", "?q=5550111", "?status__exact=Completed"),
+    ),
+}
+
+
+class Business:
+    """A center of which everything is there many times, next to many other centers."""
+
+    def __init__(self):
+        self.room = make_room()
+        self.center, self.rate = self.room.center, self.room.rate
+        self.customer = UserFactory(phone_number="+1 720 555 0111")
+        self.author = StaffFactory()
+        self.promo = models.PromoCode.objects.create(code="SPRING", percent=10)
+        self.partner = models.Partner.objects.create(code="ACME", name="Acme")
+        self.allowance = models.Allowance.objects.create(
+            user=self.customer, description="Gift", hours=10
+        )
+
+    def fill(self, numbers):
+        first = numbers[0]
+        users = User.objects.bulk_create(
+            User(email=f"c{n}@example.com", last_name="Lovelace", phone_number="720 555 0111")
+            for n in numbers
+        )
+        for number, user in zip(numbers, users, strict=True):
+            self.add_to_center(number)
+            self.add_center(number)
+            self.add_member_of_staff()
+            self.add_discounts(number)
+            many(self.room, user, 1, start=NOW - (100 + number) * DAY)
+            issue_token(user)
+        for status, at in (
+            (Status.COMPLETED, NOW - 2 * HOUR),
+            (Status.CONFIRMED, NOW + HOUR),
+            (Status.PENDING, NOW + 2 * HOUR),
+            (Status.NO_SHOW, NOW - 4 * HOUR),
+        ):
+            rows = many(
+                *(self.room, self.customer, len(numbers)),
+                start=at + first * MINUTE,
+                status=status,
+                promo_code=self.promo,
+                partner=self.partner,
+            )
+            self.add_details(rows)
+        for n in numbers:
+            rates = {"rate": (self.rate.pk, self.rate.pk + n)}
+            audit_log.record_change(self.room, rates, by=self.author)
+
+    def add_to_center(self, number):
+        room = centers.MeetingRoom.objects.create(
+            center=self.center,
+            name=f"Room {number}",
+            resource_type=self.room.resource_type,
+            capacity=8,
+            rate=self.rate,
+        )
+        many(room, self.customer, 2, start=NOW + HOUR, status=Status.CONFIRMED)
+        centers.Rate.objects.create(center=self.center, name=f"Bulk {number}", hourly=5)
+        self.add_closure(self.center, number, room=room)
+
+    def add_center(self, number):
+        center = centers.Center.objects.create(
+            name=f"Center {number}",
+            time_zone_id="America/Denver",
+            latitude=self.center.latitude,
+            longitude=self.center.longitude,
+        )
+        rate = centers.Rate.objects.create(center=center, name="Standard", hourly=25)
+        centers.MeetingRoom.objects.create(
+            center=center, name="Room", resource_type=self.room.resource_type, capacity=8, rate=rate
+        )
+        self.add_closure(center, number)
+
+    def add_closure(self, center, number, **fields):
+        starts_at = NOW + (400 + number) * DAY
+        centers.Closure.objects.create(
+            center=center, starts_at=starts_at, ends_at=starts_at + HOUR, **fields
+        )
+
+    def add_member_of_staff(self):
+        user = StaffFactory()
+        for role in self.author.center_roles.all():
+            CenterRole.objects.create(user=user, center=self.center, group=role.group)
+
+    def add_discounts(self, number):
+        models.PromoCode.objects.create(code=f"P{number}", percent=10)
+        models.Partner.objects.create(code=f"A{number}", name=f"Partner {number}")
+        models.Allowance.objects.create(user=self.customer, description=f"{number}", hours=3)
+
+    def add_details(self, rows):
+        models.LineItem.objects.bulk_create(
+            models.LineItem(reservation=row, position=1, type="Promotion", total=Decimal(-1))
+            for row in rows
+        )
+        models.AllowanceUse.objects.bulk_create(
+            models.AllowanceUse(
+                reservation=row, allowance=self.allowance, hours=1, discount=Decimal(1)
+            )
+            for row in rows
+        )
+        models.AllowanceEntry.objects.bulk_create(
+            models.AllowanceEntry(
+                allowance=self.allowance, hours=1, at=NOW, reason="x", reservation=row
+            )
+            for row in rows
+        )
+        models.Note.objects.bulk_create(
+            models.Note(reservation=row, text="x", author=self.author, created_at=NOW)
+            for row in rows
+        )
+        payments = Payment.objects.bulk_create(
+            Payment(
+                reservation=row,
+                gateway="sandbox",
+                amount=1,
+                currency="USD",
+                state="voided",
+                lease_until=NOW,
+                created_at=NOW,
+            )
+            for row in rows
+        )
+        Refund.objects.bulk_create(
+            Refund(payment=each, amount=1, created_at=NOW) for each in payments
+        )
+        Dispute.objects.bulk_create(
+            Dispute(payment=each, reference=f"{each.key}", amount=1, currency="USD", opened_at=NOW)
+            for each in payments
+        )
+
+    def get_addresses(self):
+        """The pages that show many rows."""
+        place = f"?center={self.center.pk}&date=2027-03-01"
+        return [
+            reverse("admin:index"),
+            reverse("admin:reservations_today"),
+            reverse("admin:reservations_in_closures"),
+            reverse("admin:reservations_timeline") + place,
+            reverse("admin:reservations_timeline_week") + place,
+            reverse("admin:reservations_room_week") + f"?room={self.room.pk}&date=2027-03-01",
+            reverse("admin:reservations_reservation_add") + f"?room={self.room.pk}",
+            reverse("admin:search") + "?s=lovelace&extended=1",
+            reverse("admin:centers_center_change", args=[self.center.pk]),
+            reverse("admin:centers_meetingroom_history", args=[self.room.pk]),
+            reverse("admin:accounts_user_change", args=[self.customer.pk]),
+            reverse("admin:reservations_allowance_change", args=[self.allowance.pk]),
+            reverse("admin:reservations_promocode_change", args=[self.promo.pk]),
+            *(reverse("admin:reservations_report", args=[name]) for name in REPORTS),
+            *(
+                reverse(f"admin:{label.replace('.', '_')}_changelist") + query
+                for label, queries in LISTS.items()
+                for query in queries
+            ),
+        ]
+
+
+@pytest.mark.parametrize("role", ["administrator", "Desk"])
+def test_pages_execute_no_more_queries_for_more_rows(client, staff, role):
+    business = Business()
+    is_root = role == "administrator"
+    user = AdministratorFactory() if is_root else staff(role, business.center)
+    CenterRole.objects.create(
+        user=business.author, center=business.center, group=staff("Desk").groups.get()
+    )
+    client.force_login(user)
+    addresses = [
+        address for address in business.get_addresses() if client.get(address).status_code == 200
+    ]
+    assert len(addresses) == len(business.get_addresses()) or not is_root
+
+    business.fill(FEW)
+    few = {address: count_queries(client, address) for address in addresses}
+    business.fill(MORE)
+    more = {address: count_queries(client, address) for address in addresses}
+
+    assert {each: (few[each], more[each]) for each in more if more[each] > few[each]} == {}
+    assert max(few.values()) < 50
