@@ -14,7 +14,10 @@ from reservations.demo.data_files import read_json
 DATA = read_json("accounts.json")
 PASSWORD: str = DATA["password"]
 EMAILS: list[str] = [account["email"] for account in DATA["accounts"]]
-DEMO, GUEST, STAFF, *_ = EMAILS
+DEMO, GUEST, STAFF, MANAGER, *_ = EMAILS
+# Customers of the working days. They do not sign in.
+CUSTOMER_EMAILS: list[str] = [customer["email"] for customer in DATA["customers"]]
+CUSTOMERS_SINCE = dt.timedelta(days=90)
 ROLES_CENTER: str = DATA["roles_center"]
 
 # The apps in which the staff account may do everything.
@@ -43,6 +46,14 @@ def create_other_accounts() -> None:
         CenterRole.objects.create(
             user=User.objects.get(email=email), center=center, group=Group.objects.get(name=role)
         )
+
+
+def create_customers(*, now: dt.datetime) -> None:
+    """Create the customers of the working days. They have no password, which takes time to hash."""
+    for customer in DATA["customers"]:
+        User.objects.get_or_create(email=customer["email"], defaults=customer)
+    rows = User.objects.filter(email__in=CUSTOMER_EMAILS)
+    rows.update(date_joined=now - CUSTOMERS_SINCE)
 
 
 def add_favorites() -> None:

@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator
 from itertools import cycle
 
 from django.core.files.base import ContentFile
+from django.db.models import F
 
-from accounts.models import User
+from accounts.models import OutboxMessage, OutboxState, User
+from accounts.models.outbox_message import PAYMENT_LINK_KIND
 from centers.models import (
     Center,
     CenterImage,
@@ -15,7 +17,7 @@ from centers.models import (
     Neighborhood,
     ResourceType,
 )
-from reservations.demo import accounts, bookings
+from reservations.demo import accounts, bookings, working_days
 from reservations.demo.data_files import import_rows, read_csv, read_picture
 from reservations.models import Partner, Seller
 from roombook.db.transactions import in_transaction
@@ -31,16 +33,23 @@ class ForeignData(Exception):
     """The database has accounts or centers that are not the demo's; the message counts them."""
 
 
-def load(*, now: dt.datetime, write_line: WriteLine) -> bool:
+def load(*, now: dt.datetime, write_line: WriteLine, is_small: bool = False) -> bool:
     """Load what is missing, and return whether anything was: after a run that was interrupted, the
-    rest. Raises ForeignData if the database contains anything else."""
-    if bookings.are_complete():
+    rest. Raises ForeignData if the database contains anything else.
+
+    `is_small`: without the working days.
+    """
+    if bookings.are_complete() and (is_small or working_days.are_complete()):
         return False
     refuse_foreign_data(now)
     _load_centers_and_accounts(now, write_line)
     # These call the gateway, which must not happen inside a transaction.
     accounts.save_card(now=now)
     bookings.create_missing(now=now, write_line=write_line)
+    if not is_small:
+        accounts.create_customers(now=now)
+        working_days.create_missing(write_line=write_line)
+        _mark_emails_as_sent()
     return True
 
 
@@ -49,7 +58,7 @@ def is_empty() -> bool:
 
 
 def refuse_foreign_data(now: dt.datetime) -> None:
-    users = User.objects.exclude(email__in=accounts.EMAILS).count()
+    users = User.objects.exclude(email__in=accounts.EMAILS + accounts.CUSTOMER_EMAILS).count()
     names = [row["name"] for row in read_csv("centers.csv", now=now)]
     centers = Center.objects.exclude(name__in=names).count()
     parts = [
@@ -60,6 +69,15 @@ def refuse_foreign_data(now: dt.datetime) -> None:
     if parts:
         verb = "is" if users + centers == 1 else "are"
         raise ForeignData(f"{' and '.join(parts)} that {verb} not the demo's")
+
+
+def _mark_emails_as_sent() -> None:
+    """Record that the e-mails were sent at their time: not hundreds of them are sent now.
+
+    A payment link can still be paid, so its e-mail is sent.
+    """
+    past = OutboxMessage.objects.waiting().exclude(kind=PAYMENT_LINK_KIND)
+    past.update(state=OutboxState.SENT, sent_at=F("created_at"), next_attempt_at=None, attempts=1)
 
 
 @in_transaction

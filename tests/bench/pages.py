@@ -38,7 +38,7 @@ def main() -> int:
         size = [f"--centers={options.centers}", f"--reservations={options.reservations}"]
         for command in (
             ["manage.py", "migrate", "--verbosity=0"],
-            ["manage.py", "seed_demo", "--verbosity=0"],
+            ["manage.py", "seed_demo", "--small", "--verbosity=0"],
             ["-m", "tests.bench.generate", "--into-non-empty", *size],
         ):
             subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)

@@ -51,7 +51,7 @@ def loaded_demo(databases, django_db_blocker, tmp_path_factory) -> tuple[Databas
         use_tiny_pictures(patch)
         database = databases.new()
         with database.open():
-            call_command("seed_demo", force=True, verbosity=0)
+            call_command("seed_demo", force=True, small=True, verbosity=0)
     return database, folder
 
 

@@ -52,7 +52,8 @@ DRAFTS = f"{RESERVATIONS}?status__exact=New&q=demo@roombook.example"
 ROW = "#result_list a[href*='/change/']"
 PAGES: dict[str, tuple[str | Fill, ...]] = {
     "dashboard": ("",),
-    "today": (f"{RESERVATIONS}today/", "a[aria-label='Next day']"),
+    # The first center is the one with all roles.
+    "today": (f"{RESERVATIONS}today/?center=1",),
     "timeline": (f"{RESERVATIONS}timeline/",),
     "timeline-panel": (
         f"{RESERVATIONS}timeline/",
@@ -155,8 +156,10 @@ def start(folder: Path) -> Server:
     manage = [sys.executable, "manage.py"]
     for command in (["migrate", "--verbosity=0"], ["seed_demo", "--verbosity=0"]):
         subprocess.run([*manage, *command], cwd=ROOT, env=environment, check=True)
-    busy = [sys.executable, "-m", "tests.browser.busy_days"]
-    subprocess.run(busy, cwd=ROOT, env=environment, check=True)
+    # The user of the screenshots sees every page.
+    statement = f"User.objects.filter(email={EMAIL!r}).update(is_superuser=True)"
+    shell = [*manage, "shell", "--verbosity=0", "--command", statement]
+    subprocess.run(shell, cwd=ROOT, env=environment, check=True)
     process = subprocess.Popen(
         [*manage, "runserver", f"127.0.0.1:{port}", "--noreload"],
         cwd=ROOT,

@@ -59,7 +59,7 @@ def python(tmp_path_factory):
 
 @pytest.fixture
 def service(transactional_db, tiny_pictures, live_server):
-    call_command("seed_demo", force=True, verbosity=0)
+    call_command("seed_demo", force=True, small=True, verbosity=0)
     return live_server.url
 
 

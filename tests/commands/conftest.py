@@ -35,16 +35,27 @@ def reconcile(run):
 
 
 @pytest.fixture(scope="module")
-def demo(django_db_setup, django_db_blocker, tmp_path_factory):
-    """The demo data, created once for a module and deleted after it.
+def seed(django_db_setup, django_db_blocker, tmp_path_factory):
+    """Run `seed_demo` in an empty database for a module, and delete the data after it.
 
     Committed, because the gateway is never called inside a transaction; each test's own changes are
     rolled back to it.
     """
-    media, out = tmp_path_factory.mktemp("media"), StringIO()
+    media = tmp_path_factory.mktemp("media")
     quick = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    with django_db_blocker.unblock():
-        with override_settings(DEBUG=True, MEDIA_ROOT=media, PASSWORD_HASHERS=quick):
-            call_command("seed_demo", stdout=out)
-        yield SimpleNamespace(media=media, output=out.getvalue())
+
+    def seed(**options):
+        out = StringIO()
         call_command("flush", interactive=False, verbosity=0)
+        with override_settings(DEBUG=True, MEDIA_ROOT=media, PASSWORD_HASHERS=quick):
+            call_command("seed_demo", stdout=out, **options)
+        return SimpleNamespace(media=media, output=out.getvalue())
+
+    with django_db_blocker.unblock():
+        yield seed
+        call_command("flush", interactive=False, verbosity=0)
+
+
+@pytest.fixture(scope="module")
+def demo(seed):
+    return seed(small=True)

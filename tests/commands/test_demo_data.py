@@ -266,7 +266,7 @@ def test_second_run_changes_nothing(seeded, run, settings):
     settings.DEBUG = True
     before = count_rows()
 
-    said = run("seed_demo")
+    said = run("seed_demo", small=True)
 
     assert said == "The demo data is already there; nothing was changed.\n"
     assert count_rows() == before
@@ -277,7 +277,7 @@ def test_second_run_after_changes_does_nothing(seeded, run, settings):
     UserFactory(email="real@example.com")
     Center.objects.filter(name="Union Station").update(name="Grand Central")
 
-    assert "already there" in run("seed_demo")
+    assert "already there" in run("seed_demo", small=True)
 
 
 def test_interrupted_run_is_completed(seeded, run, settings):
@@ -289,7 +289,7 @@ def test_interrupted_run_is_completed(seeded, run, settings):
         rows.all().delete()
     last.delete()
 
-    run("seed_demo")
+    run("seed_demo", small=True)
 
     assert Reservation.objects.count() == len(bookings.BOOKINGS)
     assert Reservation.objects.last().status == Status.NEW

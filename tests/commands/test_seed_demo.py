@@ -102,7 +102,7 @@ def test_ids_names_and_statuses_are_the_same_on_any_day(run, settings, time):
     now = dt.datetime.fromisoformat(time)
 
     with time_machine.travel(now, tick=False):
-        run("seed_demo")
+        run("seed_demo", small=True)
 
     def numbered(name, *columns):
         rows = read_csv(f"{name}.csv", now=now)

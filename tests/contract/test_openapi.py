@@ -237,7 +237,7 @@ def test_examples_succeed_with_the_demo_data_and_get_the_example_responses(clien
     examples = {path: openapi.build_example(view) for path, view in VIEWS.items()}
     answers = {}
     with time_machine.travel(NOW, tick=False):
-        call_command("seed_demo", force=True, verbosity=0)
+        call_command("seed_demo", force=True, small=True, verbosity=0)
         endpoint = make_endpoint(created_at=NOW - dt.timedelta(days=90))
         access_key = endpoint.issue_access_key()
         publish_events(now=NOW)

@@ -217,7 +217,7 @@ def set_up(network: dict[str, Machine]) -> None:
         f"sed -i 's/^ *server 127.0.0.1:8000;/{servers}/' /etc/nginx/conf.d/roombook.conf"
         " && nginx -t && nginx -s reload"
     )
-    web1.run("deploy/manage seed_demo --force")
+    web1.run("deploy/manage seed_demo --small --force")
 
 
 def test_walk_through_the_page_books_rooms_before_and_after_a_switchover(network):

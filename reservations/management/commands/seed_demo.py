@@ -30,7 +30,15 @@ class Command(BaseCommand):
             help="Do nothing, without an error, if there are accounts or centers already.",
         )
 
-    def handle(self, *, force: bool = False, if_empty: bool = False, **options: object) -> None:
+        parser.add_argument(
+            "--small",
+            action="store_true",
+            help="Only a dozen reservations, which have the same ids on any day.",
+        )
+
+    def handle(
+        self, *, force: bool = False, if_empty: bool = False, small: bool = False, **options: object
+    ) -> None:
         if if_empty and not loader.is_empty():
             self.stdout.write("No demo data made: the database is not empty.")
             return
@@ -44,7 +52,9 @@ class Command(BaseCommand):
         began = perf_counter()
         try:
             with domain_errors_as_command_errors():
-                is_new = loader.load(now=timezone.now(), write_line=self.stdout.write)
+                is_new = loader.load(
+                    now=timezone.now(), write_line=self.stdout.write, is_small=small
+                )
         except loader.ForeignData as error:
             raise CommandError(
                 f"This database has real data: {error}. Demo data goes only into an empty one."
