@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from email.utils import parseaddr
 from typing import TypedDict
 
 from babel.dates import format_datetime
@@ -13,7 +14,6 @@ from accounts.models.outbox_message import (
     PASSWORD_RESET_KIND,
     SIGN_UP_KIND,
     OutboxMessage,
-    parse_sender,
 )
 from accounts.outbox import suppress_mail_errors
 
@@ -38,7 +38,7 @@ def render_email(template: str, context: Mapping[str, object]) -> EmailBody:
 
 def get_service_name() -> str:
     """The service's name for customers: the sender's name in e-mails."""
-    name, address = parse_sender(settings.DEFAULT_FROM_EMAIL)
+    name, address = parseaddr(settings.DEFAULT_FROM_EMAIL)
     return name or address
 
 

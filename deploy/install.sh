@@ -185,14 +185,17 @@ make_static_files() {
     touch staticfiles/staticfiles.json
 }
 
+# The scheduled commands, and what reports their failures.
+jobs="roombook-jobs.service roombook-job-failed.path"
+
 # Files, and a link to one of them.
 list_units() { (cd deploy/systemd && find . ! -type d | sort); }
 has_units() {
     for unit in $(list_units); do
         [ -e "/etc/systemd/system/$unit" ] || return 1
     done
-    for unit in roombook.service $(cd deploy/systemd && ls ./*.timer); do
-        systemctl is-enabled "${unit#./}" || return 1
+    for unit in roombook.service $jobs; do
+        systemctl is-enabled "$unit" || return 1
     done
 }
 make_units() {
@@ -206,11 +209,10 @@ make_units() {
         }
     done
     systemctl daemon-reload
-    timers=$(cd deploy/systemd && ls -- *.timer)
     # shellcheck disable=SC2086  # a list
-    systemctl enable roombook.service $timers
+    systemctl enable roombook.service $jobs
     # shellcheck disable=SC2086  # a list
-    systemctl restart $timers
+    systemctl restart $jobs
     systemctl $start roombook.service
 }
 
@@ -238,7 +240,10 @@ make_site() {
 has_loaded() {
     is_current /run/roombook/gunicorn.pid && [ /run/roombook/gunicorn.pid -nt $settings ]
 }
-make_loaded() { systemctl reload-or-restart roombook; }
+make_loaded() {
+    systemctl restart roombook-jobs
+    systemctl reload-or-restart roombook
+}
 
 has_answer() { curl --silent --fail --insecure --resolve "$host:443:127.0.0.1" "https://$host/healthz"; }
 make_answer() {

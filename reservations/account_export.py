@@ -26,6 +26,7 @@ from roombook.backoffice.models import AuditEntry
 from roombook.db.transactions import in_transaction
 from roombook.images import get_url
 from roombook.imports.resources import IMPORT_NOTE
+from roombook.naming import get_contract_fields
 
 Fields = dict[str, Any]
 
@@ -100,10 +101,7 @@ def _describe_account(user: User) -> Fields:
             "Id": user.pk,
             "Type": user.type,
             "EmailAddress": user.email,
-            "FirstName": user.first_name,
-            "LastName": user.last_name,
-            "CompanyName": user.company_name,
-            "PhoneNumber": user.phone_number,
+            **get_contract_fields(user, "first_name", "last_name", "company_name", "phone_number"),
             "Thumbnail": get_url(user.thumbnail.name or ""),
             "CreatedAt": user.date_joined,
             "LastSignInAt": user.last_login,
@@ -120,50 +118,36 @@ def _describe_reservation(row: Reservation) -> Fields:
         "Status": row.status,
         "Center": row.room.center.name,
         "MeetingRoom": row.room.name,
-        "Start": row.start,
-        "End": row.end,
+        **get_contract_fields(row, "start", "end"),
         "OutsideOpeningHours": row.hours_override_reason,
-        "NumberOfAttendees": row.number_of_attendees,
-        "Currency": row.currency,
-        "TotalCost": row.total_cost,
+        **get_contract_fields(row, "number_of_attendees", "currency", "total_cost"),
         "Promotion": row.promo_code and row.promo_code.code,
         "Partner": row.partner and row.partner.name,
-        "CreatedAt": row.created_at,
-        "BookedAt": row.booked_at,
-        "CancelledAt": row.cancelled_at,
-        "CheckedInAt": row.checked_in_at,
+        **get_contract_fields(row, "created_at", "booked_at", "cancelled_at", "checked_in_at"),
         "LineItems": [
-            {"Description": each.description, "Rate": each.rate, "Total": each.total}
+            get_contract_fields(each, "description", "rate", "total")
             for each in row.line_items.all()
         ],
         "PriceAdjustments": [
-            {"Amount": each.amount, "Reason": each.reason, "At": each.at}
+            get_contract_fields(each, "amount", "reason", "at")
             for each in row.price_adjustments.all()
         ],
         "RefundOverride": _describe_override(row),
         "Services": [
             {
                 "ServiceName": each.service.name,
-                "DurationHours": each.duration_hours,
-                "Quantity": each.quantity,
+                **get_contract_fields(each, "duration_hours", "quantity"),
             }
             for each in row.chosen_services.all()
         ],
         "Attendees": [
-            {
-                "Name": each.name,
-                "EmailAddress": each.email_address,
-                "CompanyName": each.company_name,
-            }
+            get_contract_fields(each, "name", "email_address", "company_name")
             for each in row.attendees.all()
         ],
         "Payments": [describe_payment(each) for each in row.payments.all()],
         "Receipts": [
             {
-                "Number": each.number,
-                "Type": each.type,
-                "IssuedAt": each.issued_at,
-                "Total": each.total,
+                **get_contract_fields(each, "number", "type", "issued_at", "total"),
                 "Buyer": each.content.get("buyer"),
             }
             for each in row.receipts.all()
@@ -175,7 +159,7 @@ def _describe_override(row: Reservation) -> Fields | None:
     override: RefundOverride | None = getattr(row, "refund_override", None)
     if override is None:
         return None
-    return {"Refund": override.refund, "At": override.at}
+    return get_contract_fields(override, "refund", "at")
 
 
 def _describe_for_staff(row: Reservation) -> Fields:
@@ -203,19 +187,11 @@ def _find_reservations(user: User) -> QuerySet[Reservation]:
 
 def _describe_allowance(row: Allowance) -> Fields:
     return {
-        "Id": row.pk,
-        "Description": row.description,
-        "Kind": row.kind,
-        "Hours": row.hours,
-        "ValidFrom": row.valid_from,
-        "ValidUntil": row.valid_until,
+        **get_contract_fields(
+            row, "id", "description", "kind", "hours", "valid_from", "valid_until"
+        ),
         "Entries": [
-            {
-                "Hours": each.hours,
-                "Reason": each.reason,
-                "ReservationId": each.reservation_id,
-                "At": each.at,
-            }
+            get_contract_fields(each, "hours", "reason", "reservation_id", "at")
             for each in row.entries.all()
         ],
     }
@@ -233,13 +209,10 @@ def _find_emails(user: User) -> QuerySet[OutboxMessage]:
 
 def _describe_email(row: OutboxMessage) -> Fields:
     return {
-        "To": row.to,
-        "Subject": row.subject,
+        **get_contract_fields(row, "to", "subject"),
         # Without the links and codes that open the account.
         "Text": "" if row.is_secret else row.text,
-        "State": row.state,
-        "CreatedAt": row.created_at,
-        "SentAt": row.sent_at,
+        **get_contract_fields(row, "state", "created_at", "sent_at"),
     }
 
 
@@ -285,8 +258,7 @@ LISTS: Lists = {
         lambda user: PromoRedemption.objects.filter(user=user).select_related("promo_code"),
         lambda row: {
             "Code": row.promo_code.code,
-            "ReservationId": row.reservation_id,
-            "Amount": row.amount,
+            **get_contract_fields(row, "reservation_id", "amount"),
             "UsedAt": row.taken_at,
             "ReturnedAt": row.given_back_at,
         },
@@ -295,13 +267,12 @@ LISTS: Lists = {
         lambda user: user.tokens.all(),
         lambda row: {
             "SignedInAt": row.created_at,
-            "LastUsedAt": row.last_used_at,
-            "ExpiresAt": row.expires_at,
+            **get_contract_fields(row, "last_used_at", "expires_at"),
         },
     ),
     "Networks": (
         lambda user: user.known_networks.all(),
-        lambda row: {"LastSignInAt": row.last_sign_in_at},
+        lambda row: get_contract_fields(row, "last_sign_in_at"),
     ),
     "PaymentSetups": (lambda user: user.payment_setups.all(), describe_setup),
     "Emails": (_find_emails, _describe_email),

@@ -142,6 +142,8 @@ def read_email_url(name: str, default: str) -> dict[str, object]:
             raise ValueError(
                 f"does not begin with one of: {EMAIL_SCHEMES}, or is malformed"
             ) from None
+        if url.scheme == "consolemail":
+            config["EMAIL_BACKEND"] = "roombook.console_email.EmailBackend"
         return {
             "EMAIL_USE_TLS": False,
             "EMAIL_USE_SSL": False,

@@ -107,20 +107,21 @@ def read_compose(name):
     return yaml.safe_load((DEPLOY / name).read_text())
 
 
-@pytest.mark.parametrize("name", COMPOSE_FILES)
-def test_timers_compose_and_readme_have_the_same_commands(name):
-    timers = {file.stem.split("@")[1] for file in SYSTEMD.glob("*.timer")}
-    services = read_compose(name)["services"]
-    loops = {each: services[each]["command"][-1] for each in ("clock", "webhooks")}
-    commands = {
-        each: re.findall(r"python manage\.py (\w+)$", loop, re.M) for each, loop in loops.items()
-    }
-    in_readme = re.findall(r"^\| `(\w+)` \| (?:every|daily)", README, re.M)
+def test_readme_has_the_commands_and_intervals_of_the_jobs():
+    words = {"every minute": "0:01:00", "every 5 minutes": "0:05:00", "every hour": "1:00:00"}
+    in_readme = dict(re.findall(r"^\| `(\w+)` \| (every [\w ]+|daily) \|", README, re.M))
 
-    # A receiver that is slow must not delay the others.
-    assert commands["webhooks"] == ["send_webhooks"]
-    assert sorted(commands["clock"] + commands["webhooks"]) == sorted(JOB_INTERVALS)
-    assert timers == set(JOB_INTERVALS) == set(in_readme) <= set(get_commands())
+    assert {name: words.get(when, "1 day, 0:00:00") for name, when in in_readme.items()} == {
+        name: str(interval) for name, interval in JOB_INTERVALS.items()
+    }
+
+
+def test_systemd_and_containers_run_the_jobs():
+    unit = (SYSTEMD / "roombook-jobs.service").read_text()
+    commands = [read_compose(name)["services"]["jobs"]["command"] for name in COMPOSE_FILES]
+
+    assert commands == [["python", "manage.py", "run_jobs"]] * 2
+    assert re.search(r"^ExecStart=.*/python manage\.py run_jobs$", unit, re.M)
 
 
 @pytest.mark.django_db
@@ -147,7 +148,7 @@ def analyze(*arguments):
 
 
 @pytest.mark.skipif(ANALYZE is None, reason="systemd is not installed")
-@pytest.mark.parametrize("unit", ["roombook.service", "roombook-job@send_outbox.service"])
+@pytest.mark.parametrize("unit", ["roombook.service", "roombook-jobs.service"])
 def test_unit_is_hardened(unit):
     # The exposure is at most 2.0 of 10; that of a unit without hardening is above 9.
     analyzed = analyze("security", "--offline=true", "--threshold=20", unit)
@@ -157,7 +158,9 @@ def test_unit_is_hardened(unit):
 
 @pytest.mark.skipif(ANALYZE is None, reason="systemd is not installed")
 def test_units_have_no_errors_but_the_missing_programs():
-    verified = analyze("verify", *sorted(each.name for each in SYSTEMD.glob("roombook*.*[er]")))
+    units = [each.name for each in sorted(SYSTEMD.iterdir()) if each.is_file()]
+
+    verified = analyze("verify", *units)
 
     lines = verified.stderr.splitlines()
     assert [line for line in lines if "is not executable: No such file" not in line] == []
@@ -207,7 +210,7 @@ def test_many_machines_are_declared_and_find_the_primary():
     services = read_compose("compose.ha.yaml")["services"]
     web = services["web1"]["environment"]
 
-    assert web == services["web2"]["environment"] == services["clock"]["environment"]
+    assert web == services["web2"]["environment"] == services["jobs"]["environment"]
     hosts = services["roles"]["environment"]["PGHOST"]
     assert web["DATABASE_URL"].endswith(f"@{hosts}:5432/roombook?target_session_attrs=read-write")
     hosts = hosts.split(",")

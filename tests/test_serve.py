@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from shlex import split
@@ -63,10 +64,11 @@ def test_curl_command_of_the_welcome_signs_in(client):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("debug", [True, False])
-def test_serve_migrates_seeds_and_executes_gunicorn(monkeypatch, settings, debug):
+def test_serve_migrates_seeds_starts_jobs_and_executes_gunicorn(monkeypatch, settings, debug):
     settings.DEBUG = debug
     done = []
     monkeypatch.setattr(serve, "call_command", lambda name, **options: done.append((name, options)))
+    monkeypatch.setattr(subprocess, "Popen", lambda words, **_: done.append(words[1:]))
     monkeypatch.setattr(os, "execv", lambda path, words: done.append((path, words)))
     monkeypatch.setattr(os, "environ", {"PORT": "0"} | dict(os.environ))
     with socket.socket() as free:
@@ -76,7 +78,8 @@ def test_serve_migrates_seeds_and_executes_gunicorn(monkeypatch, settings, debug
     call_command("serve")
 
     demo = [("seed_demo", {"if_empty": True})] if debug else []
-    assert done[:-1] == [("migrate", {"verbosity": 0}), *demo]
+    jobs = ["manage.py", "run_jobs", f"--parent={os.getpid()}", "--verbosity=0"]
+    assert done[:-1] == [("migrate", {"verbosity": 0}), *demo, jobs]
     program, words = done[-1]
     assert program == sys.executable
     assert words[1:5] == ["-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]

@@ -139,7 +139,7 @@ def test_email_url_configures_the_mail_server():
 def test_development_prints_emails():
     settings = read(DEBUG="true")
 
-    assert settings["EMAIL_BACKEND"] == "django.core.mail.backends.console.EmailBackend"
+    assert settings["EMAIL_BACKEND"] == "roombook.console_email.EmailBackend"
 
 
 def test_invalid_email_url_is_named_without_its_password():

@@ -5,7 +5,6 @@ Therefore no e-mail reports a change that was rolled back, no e-mail is lost if 
 bookings succeed while the mail server is down.
 """
 
-import functools
 import re
 import uuid
 from datetime import datetime
@@ -246,13 +245,7 @@ def collapse_whitespace(text: str) -> str:
 
 def get_sender_address() -> str:
     """The address that e-mails are sent from, without the name."""
-    return parse_sender(settings.DEFAULT_FROM_EMAIL)[1]
-
-
-@functools.lru_cache(1)
-def parse_sender(header: str) -> tuple[str, str]:
-    """Split the sender into name and address: once, because every e-mail names it several times."""
-    return parseaddr(header)
+    return parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
 
 
 def require_transaction() -> None:

@@ -27,6 +27,7 @@ from reservations.serializers import (
     ReservationInfo,
     ServiceOption,
 )
+from reservations.views.bookings import Checkout
 from roombook.api.fields import (
     BooleanField,
     CenterDateTimeField,
@@ -39,14 +40,11 @@ from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer
 from roombook.errors import (
     AllowanceExhausted,
-    CardDeclined,
-    NoSavedCard,
     NotFound,
     PromoCodeInvalid,
     RateNotConfigured,
     ReservationNotOpen,
     SlotUnavailable,
-    TooManyRequests,
 )
 from roombook.middleware import get_client_address
 
@@ -131,17 +129,7 @@ class ChangeReservation(Operation):
     the payment at the bank: see Payment action. Another change is refused until then.
     """
 
-    errors = (
-        NotFound,
-        CardDeclined,
-        SlotUnavailable,
-        ReservationNotOpen,
-        PromoCodeInvalid,
-        AllowanceExhausted,
-        NoSavedCard,
-        RateNotConfigured,
-        TooManyRequests,
-    )
+    errors = Checkout.errors
     example = {**EXAMPLE_CHANGE, "ExpectedTotal": 83.78}
 
     class Input(ChangeInput):

@@ -14,9 +14,9 @@ from django.urls import get_resolver
 
 from roombook.api.envelope import ResponseError
 from roombook.api.fields import ListField
-from roombook.api.naming import to_snake_case
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractListSerializer, ContractSerializer
+from roombook.naming import to_snake_case
 
 RESPONSE_BASE = {"Success": "boolean", "Error": "ResponseError"}
 

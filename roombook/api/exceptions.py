@@ -27,9 +27,9 @@ from rest_framework.views import set_rollback
 from roombook import errors
 from roombook.api import envelope, negotiation
 from roombook.api.csv_table import INDEX_PATTERN, FieldOrder, FieldPath, FieldTree, join_path
-from roombook.api.naming import to_contract_path
 from roombook.logging import request_id
 from roombook.middleware import is_api
+from roombook.naming import to_contract_path
 
 # The stable error codes, each with its HTTP status.
 HTTP_STATUSES = {

@@ -21,7 +21,6 @@ from roombook.api.fields import (
     UrlField,
     validate_list,
 )
-from roombook.api.naming import to_snake_case
 from roombook.api.rendering import (
     CompiledField,
     JSONDict,
@@ -31,6 +30,7 @@ from roombook.api.rendering import (
     compile_object,
     share,
 )
+from roombook.naming import to_snake_case
 
 MAX_CACHED_RECORDS = 4096
 

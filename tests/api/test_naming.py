@@ -2,7 +2,7 @@
 
 import pytest
 
-from roombook.api.naming import to_contract_name, to_contract_path, to_snake_case
+from roombook.naming import to_contract_name, to_contract_path, to_snake_case
 
 PAIRS = [
     ("Id", "id"),

@@ -1,7 +1,7 @@
 """docs/many-machines.md, typed as it is printed: five Debian machines in a network of their own.
 
-Three have PostgreSQL, Patroni, etcd and PgBouncer. Two have the service and its timers, and nginx
-of the first one shares the requests between both.
+Three have PostgreSQL, Patroni, etcd and PgBouncer. Two have the service and its scheduled commands,
+and nginx of the first one shares the requests between both.
 """
 
 import json
@@ -237,7 +237,7 @@ def test_walk_through_the_page_books_rooms_before_and_after_a_switchover(network
     assert 'roombook_replica_reads_total{source="replica"}' in metrics
     for name in WEBS:
         for job in ("send_outbox", "reconcile_payments", "expire_reservations", "verify_integrity"):
-            network[name].run(f"systemctl start roombook-job@{job}")
+            network[name].run(f"deploy/manage {job}")
 
 
 # --- Customers who book in the meantime ----------------------------------------------------------

@@ -1,6 +1,5 @@
 """The metrics, their documentation, the alert rules, their runbook and the dashboard agree."""
 
-import datetime as dt
 import json
 import re
 import shutil
@@ -16,7 +15,6 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client import Counter, Histogram
 
 from reservations import gauges
-from roombook.jobs import JOB_INTERVALS
 from roombook.metrics import counters
 
 ROOT = Path(__file__).parent.parent.parent
@@ -132,20 +130,3 @@ def test_promtool_accepts(words):
     )
 
     assert checked.returncode == 0, checked.stdout + checked.stderr
-
-
-def test_intervals_of_jobs_are_those_of_the_timers():
-    minute, day = dt.timedelta(minutes=1), dt.timedelta(days=1)
-    intervals = {
-        r"\*:\*:\d\d": minute,
-        r"\*:0/5:\d\d": 5 * minute,
-        r"\*:\d\d:\d\d": 60 * minute,
-        r"\d\d:\d\d": day,
-    }
-
-    for command, interval in JOB_INTERVALS.items():
-        timer = (ROOT / f"deploy/systemd/roombook-job@{command}.timer").read_text()
-        [when] = re.findall(r"^OnCalendar=(.*)$", timer, re.M)
-        assert [every for form, every in intervals.items() if re.fullmatch(form, when)] == [
-            interval
-        ]

@@ -24,6 +24,7 @@ MAX_ALERTS = 10
 # More unsent e-mails than this are one alert.
 MAX_EMAIL_ALERTS = 3
 MAX_COUNTED_EMAILS = 100
+WAITING = "Waiting to be sent"
 MAX_COUNTED_BOOKINGS = 100
 # Payments for older meetings are found by reconcile_payments, which checks all of them.
 LOOKBACK = dt.timedelta(days=31)
@@ -169,13 +170,13 @@ def _describe_emails(emails: list[OutboxMessage]) -> Iterator[DashboardAlert]:
         error = next((email.last_error for email in emails if email.last_error), "")
         yield DashboardAlert(
             f"{count} e-mails were not sent",
-            error or "They are waiting. Is send_outbox running?",
+            error or WAITING,
             reverse("admin:accounts_outboxmessage_changelist"),
         )
         return
     for email in emails:
         yield DashboardAlert(
             f"E-mail not sent: {email.kind}",
-            ". ".join(filter(None, (email.about, email.last_error))) or "It is waiting.",
+            ". ".join(filter(None, (email.about, email.last_error or WAITING))),
             reverse("admin:accounts_outboxmessage_change", args=[email.pk]),
         )

@@ -161,7 +161,7 @@ def _build_unexplained_table(found: Reconciliation) -> ReportTable:
         (RESERVATION, AMOUNT),
         [(str(reservation), amount) for reservation, amount in sorted(found.unexplained.items())],
         ("Total", sum(found.unexplained.values(), ZERO)),
-        note="Run verify_integrity. The amount is what was paid less refunds, less the revenue.",
+        note="Tell an administrator. The amount is what was paid less refunds, less the revenue.",
     )
 
 

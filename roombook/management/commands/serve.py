@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 import sys
 
 from django.conf import settings
@@ -40,7 +41,7 @@ DEMO = """
 class Command(BaseCommand):
     help = (
         "Migrate the database, load the demo data if it is empty and DEBUG is on, then serve on"
-        " 127.0.0.1 (PORT, 8000 by default) with gunicorn until Ctrl-C."
+        " 127.0.0.1 (PORT, 8000 by default) with gunicorn, next to run_jobs, until Ctrl-C."
     )
 
     def handle(self, **_: object) -> None:
@@ -56,6 +57,9 @@ class Command(BaseCommand):
         # Only the welcome text, and then one line per request.
         os.environ.setdefault("GUNICORN_LOG_LEVEL", "warning")
         self.stdout.flush()
+        # Without what they print: only their e-mails, and errors.
+        jobs = ["manage.py", "run_jobs", f"--parent={os.getpid()}", "--verbosity=0"]
+        subprocess.Popen([sys.executable, *jobs], cwd=settings.BASE_DIR, stdin=subprocess.DEVNULL)
         # gunicorn replaces this process, so that Ctrl-C reaches the server itself.
         os.execv(
             sys.executable,

@@ -132,7 +132,7 @@ def test_alerts_list_unsent_emails():
     unsent(1, state=OutboxState.SENT, sent_at=NOW, created_at=NOW - 2 * HOUR)
 
     assert concerns() == [
-        ("E-mail not sent: confirmed", "reservation 0"),
+        ("E-mail not sent: confirmed", "reservation 0. Waiting to be sent"),
         ("E-mail not sent: confirmed", "reservation 0. no such user"),
     ]
 
@@ -154,5 +154,7 @@ def test_no_alerts_message_names_permitted_checks_only(client, staff):
 
 def test_alerts_many_unsent_emails_are_one_alert():
     unsent(4)
-
     assert concerns() == [("4 e-mails were not sent", "no such user")]
+
+    OutboxMessage.objects.update(state=OutboxState.WAITING, next_attempt_at=NOW, last_error="")
+    assert concerns() == [("4 e-mails were not sent", "Waiting to be sent")]

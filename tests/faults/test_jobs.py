@@ -1,0 +1,195 @@
+"""`manage.py run_jobs` as real processes: turns, failures, two machines, and the end.
+
+tests/commands has what each command does; tests/test_serve.py and test_install.py who starts them.
+"""
+
+import datetime as dt
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from roombook.models import FIRST_TURN, NEVER, JobRun
+from tests.accounts.outbox_helpers import write
+from tests.faults.processes import children_of, wait_for
+from tests.faults.service import ROOT, SECRET_KEY
+from tests.test_startup import VALID
+
+pytestmark = pytest.mark.django_db
+
+INTERVAL = dt.timedelta(seconds=2)
+# The runner with intervals and limits of seconds.
+PROGRAM = f"""
+import datetime as dt, sys, django
+django.setup()
+from roombook.jobs import JobRunner
+JobRunner(
+    dict.fromkeys(sys.argv[1:], dt.timedelta(seconds={INTERVAL.total_seconds()})),
+    max_run_seconds=3, stop_seconds=1,
+).run()
+"""
+
+
+class Machine:
+    """A machine with its own processes, and the database that all machines share."""
+
+    def __init__(self, database, folder, stack):
+        self.database, self.folder, self.stack = database, folder, stack
+        self.environment = VALID | {
+            "PATH": os.environ["PATH"],
+            "DJANGO_SETTINGS_MODULE": "roombook.settings",
+            "SECRET_KEY": SECRET_KEY,
+            "DATABASE_URL": database.url,
+            "EMAIL_URL": "consolemail://",
+            "RUNTIME_DIRECTORY": str(folder),
+        }
+
+    def start(self, *words, **environment):
+        with (self.folder.parent / f"{self.folder.name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, *words],
+                cwd=ROOT,
+                env=self.environment | environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.stack.callback(self.end, process)
+        return process
+
+    def run(self, *commands, **environment):
+        return self.start("-c", PROGRAM, *commands, **environment)
+
+    def end(self, process):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def read_log(self):
+        return (self.folder.parent / f"{self.folder.name}.log").read_text()
+
+
+@pytest.fixture
+def new_machine(store, tmp_path):
+    database = store.new()
+    with ExitStack() as stack, database.open():
+
+        def make(name="a"):
+            (tmp_path / name).mkdir()
+            return Machine(database, tmp_path / name, stack)
+
+        yield make
+
+
+def is_running(process):
+    return Path(f"/proc/{process}").exists()
+
+
+def count_runs(machine, command):
+    return machine.read_log().count(f'"roombook.jobs.{command}"')
+
+
+@pytest.fixture
+def silent_server():
+    """A mail server that accepts connections and never says anything."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        yield f"smtp://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_job_that_crashes_is_reported_and_tried_again_and_the_others_go_on(new_machine):
+    machine = new_machine()
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE django_session RENAME TO lost")
+
+    machine.run("clearsessions", "prune_tokens")
+
+    wait_for(lambda: len(list(machine.folder.iterdir())) > 1, "two failures of clearsessions")
+    failures = [file.name.partition(".")[0] for file in machine.folder.iterdir()]
+    assert set(failures) == {"clearsessions"}
+    assert "clearsessions has crashed." in machine.read_log()
+    wait_for(lambda: count_runs(machine, "prune_tokens") > 1, "two runs of prune_tokens")
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE lost RENAME TO django_session")
+    wait_for(JobRun.objects.filter(command="clearsessions", ended_at__gt=NEVER).exists, "a run")
+
+
+def test_two_machines_run_each_turn_once_and_in_time(new_machine):
+    machines = [new_machine("a"), new_machine("b")]
+    for machine in machines:
+        machine.run("prune_tokens", "clearsessions")
+    begun_at = time.monotonic()
+
+    def count():
+        return sum(count_runs(machine, "prune_tokens") for machine in machines)
+
+    wait_for(lambda: count() >= 4, "four runs")
+    # The first run is at the start, and then there is one at each turn.
+    turns = (time.monotonic() - begun_at) / INTERVAL.total_seconds() + 2
+    assert 4 <= count() <= turns
+    due_at = JobRun.objects.get(command="prune_tokens").due_at
+    assert (due_at - FIRST_TURN) % INTERVAL == dt.timedelta(0)
+
+
+def test_job_that_hangs_is_killed_and_delays_no_other(new_machine, silent_server):
+    machine = new_machine()
+    write(subject="Booked: Boardroom", now=timezone.now())
+
+    machine.run("send_outbox", "prune_tokens", EMAIL_URL=silent_server, EMAIL_TIMEOUT="60")
+
+    wait_for(lambda: "send_outbox was ended by SIGALRM." in machine.read_log(), "the limit")
+    assert count_runs(machine, "prune_tokens") >= 2
+
+
+def test_sigterm_lets_a_job_finish_or_kills_it_and_gives_its_turn_back(new_machine, silent_server):
+    machine = new_machine()
+    write(subject="Booked: Boardroom", now=timezone.now())
+    runner = machine.run("send_outbox", "prune_tokens", EMAIL_URL=silent_server, EMAIL_TIMEOUT="60")
+    wait_for(lambda: count_runs(machine, "prune_tokens") > 0, "a run of prune_tokens")
+    [hanging] = children_of(runner.pid)[:1]
+
+    runner.terminate()
+    begun_at = time.monotonic()
+
+    assert runner.wait(timeout=20) == 0
+    assert time.monotonic() - begun_at < 10
+    assert not is_running(hanging)
+    assert "Killed, and due at the next start: send_outbox" in machine.read_log()
+    assert JobRun.objects.get(command="send_outbox").due_at == NEVER
+
+
+def test_run_jobs_that_lacks_migrations_does_not_start(new_machine):
+    machine = new_machine()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'roombook'")
+
+    assert machine.start("manage.py", "run_jobs").wait(timeout=60) == 1
+    assert machine.read_log().startswith("Error: Run manage.py migrate: the database lacks 3")
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_jobs_run_next_to_the_server_and_end_with_it(new_machine, end):
+    machine = new_machine()
+    write(subject="Booked: Boardroom", now=timezone.now())
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+
+    server = machine.start("manage.py", "serve", PORT=str(port), WEB_CONCURRENCY="1")
+    wait_for(lambda: "roombook is ready" in machine.read_log(), "the server")
+    wait_for(lambda: "Subject: Booked: Boardroom" in machine.read_log(), "the e-mail")
+    wait_for(lambda: len(children_of(server.pid)) == 2, "run_jobs and a worker")
+    processes = children_of(server.pid)
+    os.kill(server.pid, end)
+    server.wait(timeout=60)
+
+    wait_for(lambda: not any(map(is_running, processes)), "their end")
