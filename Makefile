@@ -26,7 +26,7 @@ PRODUCTION = ENV_FILE=/dev/null DEBUG=false ALLOWED_HOSTS=rooms.example.com TRUS
 	PAYMENT_GATEWAY=sandbox DEFAULT_FROM_EMAIL=rooms@example.com \
 	SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')"
 
-.PHONY: help env dev run test coverage faults clients screenshots bench contract-docs stats lint types settings check fmt lock clean
+.PHONY: help env dev run test coverage mutants faults clients screenshots bench contract-docs stats lint types settings check fmt lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -84,6 +84,10 @@ test: .venv/.stamp-dev  ## Run all tests, on PostgreSQL and SQLite if this machi
 coverage: .venv/.stamp-dev  ## Run all tests, and report the lines that they do not reach (ARGS=)
 	@rm -f .coverage; $(MAKE) --no-print-directory test ARGS="--cov --cov-append --cov-report= $(ARGS)"; \
 	status=$$?; $(PY) -m coverage report; exit $$status
+
+# What the tests reach is kept in .mutants, and a run that was stopped goes on there.
+mutants: .venv/.stamp-dev  ## Change the code in 640 places, and list the changes that no test finds (ARGS=)
+	@$(PY) -m tests.mutants $(ARGS)
 
 # These tests measure: they run one after another, for about ten minutes, and need an idle machine.
 faults: .venv/.stamp-dev  ## Stop workers, databases and the gateway for longer than `make test` does (ARGS=)
@@ -149,7 +153,8 @@ lock: .venv/.stamp-dev  ## Compile requirements.txt and the other locks from pyp
 	compile --group dev pyproject.toml -o requirements-dev.txt && \
 	compile --constraint requirements-dev.txt pyproject.toml -o requirements.txt && \
 	compile --group tracing --constraint requirements.txt -o deploy/tracing.txt && \
-	compile --group long -o tests/long/requirements.txt
+	compile --group long -o tests/long/requirements.txt && \
+	compile --group mutants -o tests/mutants/requirements.txt
 	@npm install --prefix tests/long --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
 
 clean:  ## Remove the environment and caches, but not data, .bench and .env

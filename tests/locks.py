@@ -16,12 +16,14 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 # What tests install that only the long form runs.
 LONG_LOCK = "tests/long/requirements.txt"
+MUTANTS_LOCK = "tests/mutants/requirements.txt"
 # For each lock, the groups of pyproject.toml that `make lock` compiles into it. "" is the service.
 LOCKS = {
     "requirements.txt": [""],
     "requirements-dev.txt": ["", "dev"],
     "deploy/tracing.txt": ["tracing"],
     LONG_LOCK: ["long"],
+    MUTANTS_LOCK: ["mutants"],
 }
 # The locks serve these versions of Python, on these systems.
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
