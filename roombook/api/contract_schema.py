@@ -1,7 +1,7 @@
 """The contract as data, derived from the serializers of the operations.
 
-`check_contract` compares a running service with it, docs/contract.md is generated from it, and
-tests compare it with tables that were written manually from the original contract.
+docs/contract.md is generated from it, and tests compare it, and responses, with tables that were
+written manually from the original contract.
 
 A type is written as the contract writes it: `string`, `int`, `IList<ServiceOption>`.
 """
@@ -9,8 +9,6 @@ A type is written as the contract writes it: `string`, `int`, `IList<ServiceOpti
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-from django.urls import get_resolver
 
 from roombook.api.envelope import ResponseError
 from roombook.api.fields import ListField
@@ -39,17 +37,6 @@ class ContractSchema:
     operations: Mapping[str, OperationSchema]
     types: Mapping[str, Mapping[str, str]]
 
-    def get_response_types(self, operations: Iterable[OperationSchema]) -> set[str]:
-        """Return the object types of these operations' responses, including nested ones."""
-        found: set[str] = set()
-        pending = [name for each in operations for name in each.response.values()]
-        while pending:
-            type_name = get_element_type(pending.pop())
-            if type_name in self.types and type_name not in found:
-                found.add(type_name)
-                pending += self.types[type_name].values()
-        return found
-
 
 def get_element_type(type_name: str) -> str:
     """Return `ServiceOption` for `IList<ServiceOption>`; any other type is its own element."""
@@ -64,11 +51,6 @@ def is_list_type(type_name: str) -> bool:
 
 
 # --- From serializers -----------------------------------------------------------------------------
-
-
-def load_contract() -> ContractSchema:
-    """Return the contract of all operations in the URLconf."""
-    return build_contract(get_resolver().url_patterns)
 
 
 def build_contract(patterns: Iterable[object]) -> ContractSchema:

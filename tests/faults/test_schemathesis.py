@@ -19,10 +19,10 @@ from hypothesis import settings as hypothesis_settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi import checks
 
-from roombook.api.conformance import ConformanceChecker
 from roombook.api.fields import MAX_INT
 from roombook.api.openapi import render_csv
 from tests.contract import ALL_OPERATIONS, CONTRACT
+from tests.contract.conformance import ConformanceChecker
 from tests.factories_people import PASSWORD, UserFactory, issue_token
 from tests.faults.size import LONG
 from tests.world import CODE, END, NEW_EMAIL, START
