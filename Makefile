@@ -94,7 +94,8 @@ faults: .venv/.stamp-dev  ## Stop workers, databases and the gateway for longer 
 	@failed=; \
 	for db in $$($(PY) -m tests.pg_plugin); do \
 		echo "== faults on $$db =="; \
-		FAULTS=long TEST_DB=$$db $(PY) -m pytest -q tests/faults tests/payments/machine $(ARGS) || failed="$$failed $$db"; \
+		FAULTS=long TEST_DB=$$db $(PY) -m pytest -q tests/faults tests/payments/machine tests/bench/test_bench.py \
+			$(ARGS) || failed="$$failed $$db"; \
 	done; \
 	test -z "$$failed" || { echo "Fault tests failed on:$$failed" >&2; exit 1; }
 

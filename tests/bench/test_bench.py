@@ -24,9 +24,9 @@ def folder():
 
 
 @pytest.mark.postgres
+@pytest.mark.skipif(not LONG, reason="starts a cluster and three servers: make faults")
 def test_quick_run_measures_operations_on_all_servers_without_errors(folder):
-    operations = [*PATHS] if LONG else ["reservation", "checkout"]
-    only = [f"--only={name}" for name in (*operations, "conflicts")]
+    only = [f"--only={name}" for name in (*PATHS, "conflicts")]
     ran = subprocess.run(
         [sys.executable, "-m", "tests.bench", "--quick", "--size=300", "--folder", folder, *only],
         cwd=ROOT,
@@ -41,6 +41,6 @@ def test_quick_run_measures_operations_on_all_servers_without_errors(folder):
         measured = re.findall(
             rf"^\| (\w+) \| {server} \|.*\| 0 \|[^|]*\|[^|]*\|[^|]*\|$", ran.stdout, re.M
         )
-        assert measured == operations
+        assert measured == [*PATHS]
     # Sixteen clients want each of three slots. One gets it, and there is no deadlock.
     assert re.search(r"^\| roombook \| 3 \| 3 \| 0 \| \d+ \| 0 \|$", ran.stdout, re.M)
