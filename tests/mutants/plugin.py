@@ -122,8 +122,11 @@ def run_checks(reach: dict[str, Any]) -> None:
 
 def check(mutant: dict[str, Any], reach: dict[str, Any], finders: Counter[str]) -> dict[str, Any]:
     nodes: list[str] = []
+    text = mutant["source"].splitlines()
     # A line inside a statement may have no code of its own: take the one before.
     for line in range(mutant["line"], mutant["line"] - 10, -1):
+        if text[line - 1].lstrip().startswith(("def ", "@", "class ")):
+            break
         nodes = nodes or [n for n in reach if f"{mutant['file']}:{line}" in reach[n]["lines"]]
     chosen = choose(nodes, reach, finders)
     seconds = sum(reach[node]["seconds"] for node in chosen)

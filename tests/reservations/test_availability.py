@@ -139,6 +139,7 @@ def test_booking_limits_are_read_from_settings(room, settings):
         (8, 18, True),
         (7, 9, False),
         (17, 19, False),
+        (17, 18.25, False),  # the last quarter hour
         (6, 20, False),
         (18, 20, False),
         (17, 33, False),  # from one open day into the next
