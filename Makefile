@@ -89,13 +89,14 @@ coverage: .venv/.stamp-dev  ## Run all tests, and report the lines that they do 
 mutants: .venv/.stamp-dev  ## Change the code in 640 places, and list the changes that no test finds (ARGS=)
 	@$(PY) -m tests.mutants $(ARGS)
 
+LONG_TESTS := tests/faults tests/payments/machine tests/bench/test_bench.py tests/reservations/test_planted_defects.py
+
 # These tests measure: they run one after another, for about ten minutes, and need an idle machine.
 faults: .venv/.stamp-dev  ## Stop workers, databases and the gateway for longer than `make test` does (ARGS=)
 	@failed=; \
 	for db in $$($(PY) -m tests.pg_plugin); do \
 		echo "== faults on $$db =="; \
-		FAULTS=long TEST_DB=$$db $(PY) -m pytest -q tests/faults tests/payments/machine tests/bench/test_bench.py \
-			$(ARGS) || failed="$$failed $$db"; \
+		FAULTS=long TEST_DB=$$db $(PY) -m pytest -q $(LONG_TESTS) $(ARGS) || failed="$$failed $$db"; \
 	done; \
 	test -z "$$failed" || { echo "Fault tests failed on:$$failed" >&2; exit 1; }
 

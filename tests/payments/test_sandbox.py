@@ -133,11 +133,13 @@ def test_created_setup_is_the_same_at_each_call(gateway):
 def test_confirmed_card_can_be_charged(gateway):
     setup = create_setup(gateway)
 
-    confirm_setup(setup.client_secret, card())
+    sent = card()
+    confirm_setup(setup.client_secret, sent)
 
     found = gateway.find_setup(setup.reference)
     assert (found.state, found.client_secret, found.url) == ("succeeded", "", "")
-    assert (found.card.last4, found.card.exp_year, found.card.exp_month) == ("4242", 2031, 1)
+    assert found.card.last4 == "4242"
+    assert (found.card.exp_year, found.card.exp_month) == (sent.exp_year, 1)
     assert authorize(gateway, uuid4(), source=found.card.reference).state == "authorized"
     # Neither another card nor a cancellation changes it.
     confirm_setup(setup.client_secret, card("5555555555554444"))

@@ -27,14 +27,13 @@ from reservations.pricing import quote as pricing
 from roombook.errors import SlotUnavailable, TooManyRequests
 from tests.accounts import test_limits
 from tests.centers import test_rates
-from tests.reservations import (
-    test_availability,
-    test_availability_brute_force,
-    test_pricing,
-    test_pricing_invariants,
-)
+from tests.faults.size import LONG
+from tests.reservations import test_availability, test_constraints, test_pricing
 
-pytestmark = pytest.mark.django_db
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.skipif(not LONG, reason="runs many tests with each defect: make faults"),
+]
 QUARTER = timedelta(minutes=15)
 ROWS, QUOTE = "opening_hours_and_conflicts", "calculate_quote"
 # What has a function, its name, and what replaces it: a function that gets the original first.
@@ -250,15 +249,15 @@ def plant(owner: Any, name: str, broken: Callable[..., Any]) -> Any:
 
 @pytest.mark.parametrize("name", AVAILABILITY)
 def test_defect_of_availability_is_found(name, room):
-    checks = [*list_checks(test_availability_brute_force, room=room)]
-    checks += list_checks(test_availability, room=room)
+    modules = test_availability, test_constraints
+    checks = [check for module in modules for check in list_checks(module, room=room)]
     with plant(*AVAILABILITY[name]):
         assert any(map(fails, checks))
 
 
 @pytest.mark.parametrize("name", PRICES)
 def test_defect_of_prices_is_found(name):
-    modules = test_rates, test_pricing, test_pricing_invariants
+    modules = test_rates, test_pricing
     checks = [check for module in modules for check in list_checks(module)]
     with plant(*PRICES[name]):
         assert any(map(fails, checks))
