@@ -73,6 +73,8 @@ def start_cluster(bin_folder: Path) -> str:
                 *("-k", folder, "-c", "max_connections=200"),
                 # Test data need not survive a power failure.
                 *("-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"),
+                # It would change the statistics, and so the plans of queries, at any time.
+                *("-c", "autovacuum=off"),
             ],
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C ends the tests first; they end the server.
