@@ -7,8 +7,7 @@ from random import Random
 from typing import Any
 
 from centers import geo
-from tests.bench.cluster import SEED
-from tests.bench.generate.people import get_token as get_generated_token
+from tests.bench.generate import get_token as get_generated_token
 from tests.bench.load import encode_request
 
 # Distinct requests of an operation, which are repeated.
@@ -43,7 +42,7 @@ class World:
             return cursor.fetchall()
 
     def get_token(self, user: int) -> str:
-        return get_generated_token(SEED, user - self.first_customer + 1)
+        return get_generated_token(user - self.first_customer + 1)
 
     def get_any_token(self) -> str:
         return self.get_token(self.random.randint(self.first_customer, self.last_customer))
@@ -146,48 +145,6 @@ class World:
             if 22 <= sum(distance <= radius for distance in miles) <= 48:
                 return radius
         return None
-
-    def searches(self) -> Iterator[tuple[str, Body]]:
-        """Every kind of search, in dense areas and at the edges of the map."""
-        token = self.get_any_token()
-        dense = {"Latitude": 35.6762, "Longitude": 139.6503}
-        sparse = {"Latitude": 43.6591, "Longitude": -70.2568}
-        [[name, city]] = self.rows(
-            "SELECT name, city FROM centers_center WHERE is_active ORDER BY id DESC LIMIT 1"
-        )
-        types, services = (
-            [pk for (pk,) in self.rows(f"SELECT id FROM centers_resourcetype WHERE {which}")]
-            for which in ("NOT is_service AND position < 2", "is_service AND position < 2")
-        )
-        parts = [
-            pk for (pk,) in self.rows("SELECT id FROM centers_neighborhood WHERE city = 'Tokyo'")
-        ]
-        every = {
-            "CapacityLow": 4,
-            "CapacityHigh": 12,
-            "ResourceTypeIds": types[:1],
-            "ServiceIds": services,
-            "NeighborhoodIds": parts,
-            "OnlyAfterHours": True,
-            "OnlyRealtime": True,
-        }
-        kinds: list[tuple[str, Body]] = [
-            ("everything", {}),
-            ("a city's name", {"Query": "tokyo"}),
-            ("a name and a city", {"Query": f"{name} {city}"}),
-            ("words that are nowhere", {"Query": "zzyzx qwrt"}),
-            ("one letter", {"Query": "e"}),
-            *((f"dense, {r} miles", dense | {"RadiusInMiles": r}) for r in (1, 25, 100, 500)),
-            *((f"sparse, {r} miles", sparse | {"RadiusInMiles": r}) for r in (1, 25, 100, 500)),
-            ("dense and words", dense | {"Query": "harbor tower", "RadiusInMiles": 25}),
-            ("dense and words elsewhere", dense | {"Query": "denver"}),
-            ("dense, every filter", dense | {"RadiusInMiles": 25, "Filters": every}),
-            ("every filter, no place", {"Filters": every}),
-            *((f"filter {key}", dense | {"Filters": {key: every[key]}}) for key in every),
-            ("over the date line", {"Latitude": -17, "Longitude": 179.9, "RadiusInMiles": 500}),
-            ("near the pole", {"Latitude": 88.9, "Longitude": 15.6, "RadiusInMiles": 500}),
-        ]
-        return ((kind, {"Token": token, **body}) for kind, body in kinds)
 
     def drafts(self) -> Iterator[Body]:
         """Drafts for different rooms or days. The customers take turns."""

@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import shutil
 import socket
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from typing import Any
 import psycopg2
 
 ROOT = Path(__file__).parent.parent.parent
-SEED = 1
 # Usual settings for a machine of this size. None of them makes the server less safe.
 SETTINGS = ("shared_buffers=1GB", "max_wal_size=4GB", "max_connections=200")
 QUICK_SETTINGS = ("shared_buffers=64MB", "max_connections=200")
@@ -71,12 +69,12 @@ class Cluster:
 
     def get_or_load_database(self, centers: int, reservations: int) -> str:
         """Returns the name of a database of that size. Generates the data unless they exist."""
-        name = f"bench_{centers}_{reservations}"
+        name = f"generated_{centers}_{reservations}"
         if not self._is_loaded(name):
             self._execute(f"DROP DATABASE IF EXISTS {name}")
             self._execute(f"CREATE DATABASE {name}")
             self._run_python(name, "manage.py", "migrate", "--verbosity", 0)
-            arguments = ("--centers", centers, "--reservations", reservations, "--seed", SEED)
+            arguments = ("--centers", centers, "--reservations", reservations)
             self._run_python(name, "-m", "tests.bench.generate", *arguments)
             self._execute(f"COMMENT ON DATABASE {name} IS 'loaded'")
         else:
@@ -121,9 +119,6 @@ class Cluster:
         subprocess.run(
             [sys.executable, *map(str, arguments)], cwd=ROOT, env=environment, check=True
         )
-
-    def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _pg_ctl(self, *arguments: Any) -> None:
         log = self.folder / "log"

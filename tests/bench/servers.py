@@ -83,32 +83,18 @@ class Server:
         return max(map(get_kilobytes, get_children(self.master.pid)))
 
 
-def start_roombook(database: str, folder: Path, workers: int, *, threads: int = 0) -> Server:
-    """roombook with the configuration of deploy/, but with sync workers if `threads` is 0."""
+def start_roombook(database: str, folder: Path, workers: int) -> Server:
+    """roombook with the configuration of deploy/, but with sync workers."""
     # gunicorn replaces sync by gthread if it has threads.
-    kind = ("-k", "gthread" if threads else "sync", "--threads", str(threads or 1))
+    kind = ("-k", "sync", "--threads", "1")
     arguments = ("-c", "deploy/gunicorn.conf.py", *kind, "-w", str(workers), "roombook.wsgi")
-    return Server(f"roombook{threads or ''}", database, folder, *arguments)
+    return Server("roombook", database, folder, *arguments)
 
 
 def start_raw(database: str, folder: Path, workers: int, *, prepare: bool) -> Server:
     arguments = ("-k", "sync", "-w", str(workers), "tests.bench.raw.wsgi")
     name = "raw-prepared" if prepare else "raw-unprepared"
     return Server(name, database, folder, *arguments, RAW_PREPARE=str(prepare).lower())
-
-
-def collect_static(folder: Path) -> None:
-    """Collects the static files of the back office where `Server` looks for them."""
-    environment = {
-        "PATH": os.environ["PATH"],
-        "ENV_FILE": os.devnull,
-        "DEBUG": "false",
-        "SECRET_KEY": SECRET_KEY,
-        "PAYMENT_GATEWAY": "sandbox",
-        "STATIC_ROOT": str(folder / "static"),
-    }
-    arguments = ("manage.py", "collectstatic", "--noinput", "--clear", "--verbosity", "0")
-    subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment, check=True)
 
 
 def get_children(parent: int) -> list[int]:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.bench.cases import PATHS
 from tests.faults.size import LONG
+from tests.pg_plugin import find_programs
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -23,8 +24,10 @@ def folder():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.mark.postgres
-@pytest.mark.skipif(not LONG, reason="starts a cluster and three servers: make faults")
+# It starts its own PostgreSQL server, so it runs once, with the tests that use no database.
+@pytest.mark.skipif(
+    not LONG or find_programs() is None, reason="starts a cluster and three servers: make faults"
+)
 def test_quick_run_measures_operations_on_all_servers_without_errors(folder):
     only = [f"--only={name}" for name in (*PATHS, "conflicts")]
     ran = subprocess.run(
