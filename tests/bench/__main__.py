@@ -121,10 +121,6 @@ def run(cluster: Cluster, folder: Path, options: argparse.Namespace) -> None:
         measure_operations(run, bench)
         if run.wants("conflicts"):
             measure_conflicts(bench)
-        say(
-            f"\nMemory of the largest worker: {bench.app.get_worker_kilobytes() / 1024:.0f} MB"
-            f" (raw {bench.raws[0].get_worker_kilobytes() / 1024:.0f} MB)."
-        )
 
 
 def measure_operations(run: Run, bench: Bench) -> None:

@@ -118,6 +118,8 @@ HOURS = (
 # with the step from one reservation of a room to the next.
 DAYS_BACK, DAYS_AHEAD, SLOTS, SLOT_STEP = 200, 80, 400, 57
 
+LINE_COLUMNS = ("type", "description", "amount", "rate", "total", "service_id")
+
 
 def get_token(number: int) -> str:
     """The Token of the customer with this number, from 1."""
@@ -241,14 +243,7 @@ class Generator:
                     reference=reference,
                     exp_year=self.now.year + 3,
                     exp_month=12,
-                    first_name=user.first_name,
-                    last_name=user.last_name,
                     has_cvv=True,
-                    street1="1 Harbour Road",
-                    city="Denver",
-                    state="CO",
-                    postal_code="80205",
-                    country="US",
                 )
             )
         return user
@@ -400,6 +395,7 @@ class Generator:
                 occupied_until=span.end + turnaround,
                 status=status,
                 holds_slot=status in HOLDING_STATUSES,
+                uid=self.draw_uuid(),
                 number_of_attendees=2,
                 currency=settings.CURRENCY,
                 total_cost=quote.total,
@@ -413,18 +409,8 @@ class Generator:
             )
         )
         for position, line in enumerate(quote.lines, start=1):
-            self.add(
-                LineItem(
-                    reservation=reservation,
-                    position=position,
-                    type=line.type,
-                    description=line.description,
-                    amount=line.amount,
-                    rate=line.rate,
-                    total=line.total,
-                    service_id=line.service_id,
-                )
-            )
+            columns = {name: getattr(line, name) for name in LINE_COLUMNS}
+            self.add(LineItem(reservation=reservation, position=position, **columns))
         for is_creator, name in ((True, customer.get_full_name()), (False, "Mei Guest")):
             self.add(
                 Attendee(
@@ -446,13 +432,16 @@ class Generator:
         if status in BOOKED_STATUSES | {Status.CANCELLED} and quote.total:
             self.add_payment(reservation, booked_at)
 
+    def draw_uuid(self) -> uuid.UUID:
+        return uuid.UUID(int=self.random.getrandbits(128), version=4)
+
     def add_payment(self, reservation: Reservation, at: dt.datetime) -> None:
         """Writes the payment and its refund, for the product and for the sandbox gateway."""
         amount, cancelled_at = reservation.total_cost, reservation.cancelled_at
         is_captured = reservation.status != Status.PENDING
         state = PaymentState.CAPTURED if is_captured else PaymentState.AUTHORIZED
         common = {
-            "key": uuid.UUID(int=self.random.getrandbits(128), version=4),
+            "key": self.draw_uuid(),
             "state": PaymentState.REFUNDED if cancelled_at else state,
             "amount": amount,
             "currency": reservation.currency,
@@ -483,7 +472,7 @@ class Generator:
             )
         )
         if cancelled_at:
-            refund = {"key": uuid.uuid4(), "amount": amount, "created_at": cancelled_at}
+            refund = {"key": self.draw_uuid(), "amount": amount, "created_at": cancelled_at}
             self.add(
                 Refund(
                     **refund,

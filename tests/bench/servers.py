@@ -78,10 +78,6 @@ class Server:
         """The processor time that it has used so far."""
         return sum(map(get_cpu_seconds, [self.master.pid, *get_children(self.master.pid)]))
 
-    def get_worker_kilobytes(self) -> int:
-        """The memory of the largest worker, including its share of shared pages."""
-        return max(map(get_kilobytes, get_children(self.master.pid)))
-
 
 def start_roombook(database: str, folder: Path, workers: int) -> Server:
     """roombook with the configuration of deploy/, but with sync workers."""
@@ -117,11 +113,6 @@ def get_cpu_seconds(process: int) -> float:
     except OSError:
         return 0.0
     return sum(map(int, fields[11:15])) / TICKS
-
-
-def get_kilobytes(process: int) -> int:
-    rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
-    return next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
 
 
 class DatabaseCpu:
