@@ -36,7 +36,7 @@ GRID_MINUTES = 15
 FIRST_HOUR, LAST_HOUR = 8, 21
 # The share of the possible meetings that take place, by how far away a day is: today and tomorrow,
 # in the weeks around them, and else. The center with all roles is busier than the others.
-BUSY_SHARES, OTHER_SHARES = (0.6, 0.4, 0.2), (0.25, 0.035, 0.01)
+BUSY_SHARES, OTHER_SHARES = (0.6, 0.3, 0.12), (0.25, 0.03, 0.01)
 NO_SHOW_SHARE, COFFEE_SHARE = 0.06, 0.3
 WAYS: tuple[Way, ...] = ("card", "terminal", "terminal", "terminal", "cash", "account", "account")
 # On other days than today and tomorrow, fewer meetings are longer, as each takes time to create.
