@@ -103,7 +103,7 @@ def test_two_requests_wait_and_one_expires_soon(now, settings):
     assert expire[1] > DAY
 
 
-def test_refund_dearer_change_promo_code_and_unpaid_account_exist(now):
+def test_refund_more_expensive_change_promo_code_and_unpaid_account_exist(now):
     cancelled = Reservation.objects.get(
         status=Status.CANCELLED, user__email="hugo@casa-martin.example"
     )

@@ -13,8 +13,7 @@ from tests.locks import MUTANTS_LOCK, install_lock
 from tests.mutants import ROOT, TARGETS
 
 PREPARE = "tests/mutants/prepare.py"
-# In a browser, at random, against other processes or for minutes: they are dear, and find little
-# that others do not.
+# Tests in a browser, at random or with other processes take minutes, and find little more.
 LEFT_OUT = [
     *("bench", "browser", "clients", "contract", "faults", "payments/machine", "test_guide.py"),
 ]

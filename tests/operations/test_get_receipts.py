@@ -3,7 +3,6 @@
 import datetime as dt
 
 import pytest
-import time_machine
 
 from accounts.limits import RECEIPT
 from payments.models import Payment
@@ -14,15 +13,9 @@ from tests.factories_reservations import NOW, make_booking, make_draft
 from tests.operations.helpers import refused
 from tests.reservations.receipts.helpers import make_seller, make_taxed_booking, read_pdf
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 PATH = "/api/reservations/receipt"
-
-
-@pytest.fixture(autouse=True)
-def clock():
-    with time_machine.travel(NOW, tick=False) as clock:
-        yield clock
 
 
 @pytest.fixture

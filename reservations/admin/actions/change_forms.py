@@ -100,9 +100,10 @@ class RescheduleForm(WaivableForm):
     end = LocalTimeField(help_text="Local time of the center it moves to.")
 
     def prepare(self) -> None:
-        room, span = self._propose_slot()
-        start, end = span.to_local(self.reservation.room.center.zone)
-        self.initial = {"room": room, "start": start, "end": end, **self.initial}
+        if not self.is_bound:
+            room, span = self._propose_slot()
+            start, end = span.to_local(self.reservation.room.center.zone)
+            self.initial = {"room": room, "start": start, "end": end, **self.initial}
         super().prepare()
         # The page would name a refused room, so rooms of other centers are no choice.
         permitted = roles.get_center_filter(self.user, roles.CHANGE_RESERVATION, "center")
@@ -214,12 +215,10 @@ class ExtendForm(DifferenceForm):
 
     def prepare(self) -> None:
         row = self.reservation
-        _, end = self._propose_span().to_local(row.room.center.zone)
-        self.initial = {
-            "end": end,
-            "way": SAVED_CARD if get_saved_card(row, now=self.now) else TERMINAL.name,
-            **self.initial,
-        }
+        if not self.is_bound:
+            _, end = self._propose_span().to_local(row.room.center.zone)
+            way = SAVED_CARD if get_saved_card(row, now=self.now) else TERMINAL.name
+            self.initial = {"end": end, "way": way, **self.initial}
         super().prepare()
 
     def _propose_span(self) -> Span:
