@@ -6,12 +6,6 @@ from django.contrib.postgres.indexes import GinIndex
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.models import Index, Model
 
-from roombook.db.indexes import PostgresOnlyMixin
-
-
-class PrefixIndex(PostgresOnlyMixin):
-    """Indexes that a later migration removes."""
-
 
 class TrigramIndex(GinIndex):
     """An index for ``LIKE '%abc%'``: of trigrams on PostgreSQL.

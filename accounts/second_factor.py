@@ -5,7 +5,6 @@ more than a customer. A recovery code, which works once, is accepted in place of
 """
 
 from base64 import b32encode
-from collections.abc import Iterable
 from datetime import datetime
 from hashlib import sha256
 from secrets import token_bytes, token_hex
@@ -176,11 +175,6 @@ def _hash_recovery_code(code: str) -> str:
 def count_recovery_codes(user: User) -> int:
     """Return how many recovery codes the user can still use."""
     return StaticToken.objects.filter(device__user=user).count()
-
-
-def delete_unconfirmed_devices(users: Iterable[User]) -> None:
-    """Delete the devices that earlier versions saved before a code had confirmed them."""
-    TOTPDevice.objects.filter(user__in=users, confirmed=False).delete()
 
 
 def _save(user: User, since: datetime | None, *, by: User | None, note: str, now: datetime) -> None:

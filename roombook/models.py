@@ -54,7 +54,7 @@ class JobRun(models.Model):
     command = models.CharField(max_length=60, unique=True)
     ended_at = models.DateTimeField()
     succeeded_at = models.DateTimeField(null=True)
-    due_at = models.DateTimeField(db_default=NEVER)
+    due_at = models.DateTimeField(default=NEVER)
 
     objects = models.Manager.from_queryset(JobRunQuerySet)()
 

@@ -169,6 +169,7 @@ class PaymentFactory(DjangoModelFactory):
 
     at = NOW
     reservation = factory.SubFactory(ReservationFactory)
+    cash_center = factory.SelfAttribute("reservation.room.center")
     gateway = "sandbox"
     amount = factory.SelfAttribute("reservation.total_cost")
     currency = "USD"

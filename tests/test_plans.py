@@ -133,6 +133,7 @@ def create_many_bookings():
     payments = Payment.objects.bulk_create(
         Payment(
             reservation=booking,
+            cash_center=booking.room.center,
             gateway="sandbox",
             amount=1,
             currency="USD",

@@ -270,7 +270,6 @@ class StaffAdmin(
     @admin.action(description="Reset two-step sign-in", permissions=["change"])
     def reset_second_factor(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """For staff who lost their phone."""
-        second_factor.delete_unconfirmed_devices(queryset)
         users = list(queryset.filter(second_factor_since__isnull=False))
         for user in users:
             second_factor.turn_off(user, by=roles.get_staff(request), now=timezone.now())

@@ -13,7 +13,7 @@ class AttemptWindow(models.Model):
     scope = models.CharField(max_length=40)
     key = models.CharField(max_length=128)
     count = models.PositiveIntegerField(default=0)
-    in_flight = models.PositiveIntegerField(default=0, db_default=0)
+    in_flight = models.PositiveIntegerField(default=0)
     in_flight_until = models.DateTimeField(null=True)
     since = models.DateTimeField(db_index=True)
 

@@ -51,14 +51,11 @@ class EmailCode(models.Model):
     digest = models.CharField(max_length=64, blank=True, editable=False)
     network = models.CharField(
         max_length=64,
-        db_default="",
         editable=False,
         help_text="A keyed hash of the network that requested the code.",
     )
     tries = models.PositiveSmallIntegerField(default=0)
-    tries_elsewhere = models.PositiveSmallIntegerField(
-        default=0, db_default=0, help_text="From other networks."
-    )
+    tries_elsewhere = models.PositiveSmallIntegerField(default=0, help_text="From other networks.")
     expires_at = models.DateTimeField(db_index=True)
     new_account = models.JSONField(
         default=dict, help_text="The fields of the account that a confirmed sign-up creates."

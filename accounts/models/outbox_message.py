@@ -84,7 +84,7 @@ class OutboxMessage(models.Model):
     calendar = models.TextField(blank=True, help_text="The meeting, for the customer's calendar.")
     calendar_method = models.CharField(max_length=20, blank=True)
     attachment = models.BinaryField(null=True, editable=False, help_text="A PDF.")
-    attachment_name = models.CharField(max_length=100, blank=True, default="", db_default="")
+    attachment_name = models.CharField(max_length=100, blank=True, default="")
     state = models.CharField(
         max_length=10, choices=OutboxState.choices, default=OutboxState.WAITING
     )

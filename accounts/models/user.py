@@ -75,7 +75,6 @@ class User(AbstractBaseUser, PermissionsMixin):
     credit_limit = MoneyField(
         "limit on account",
         default=0,
-        db_default=0,
         validators=[MinValueValidator(0)],
         help_text="How much the customer may owe for bookings on account. 0: none.",
     )

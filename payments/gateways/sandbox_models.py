@@ -56,8 +56,8 @@ class SandboxPayment(models.Model):
     message = models.CharField(max_length=255, blank=True)
     description = models.CharField(max_length=255, blank=True)
     # While the customer has to confirm it: the outcome after that, and the address of the page.
-    outcome = models.CharField(max_length=30, blank=True, default="", db_default="")
-    secret = models.CharField(max_length=64, blank=True, default="", db_default="")
+    outcome = models.CharField(max_length=30, blank=True, default="")
+    secret = models.CharField(max_length=64, blank=True, default="")
     # How often the payment was captured. Tests check that it is never more than once.
     captures = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)

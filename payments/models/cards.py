@@ -33,7 +33,6 @@ class SavedCard(Address):
     saved_by_setup = models.BooleanField(
         "saved without its number",
         default=False,
-        db_default=False,
         help_text="Collected by the gateway. The customer can confirm its payments at the bank.",
     )
     created_at = models.DateTimeField(editable=False)
@@ -102,7 +101,7 @@ class PaymentSetup(models.Model):
     reservation = models.ForeignKey(
         "reservations.Reservation", models.CASCADE, null=True, db_index=False, related_name="+"
     )
-    card_reference = models.CharField(max_length=255, blank=True, default="", db_default="")
+    card_reference = models.CharField(max_length=255, blank=True, default="")
     created_at = models.DateTimeField(editable=False)
     expires_at = models.DateTimeField(editable=False)
 

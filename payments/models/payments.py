@@ -125,11 +125,10 @@ class Payment(FormattedAmountMixin, models.Model):
         "reservations.Reservation", models.PROTECT, related_name="payments"
     )
     # The center of the booking at the capture: closed months stay as they are if the booking moves
-    # to another one. None: an older version has stored the payment during an upgrade.
+    # to another one.
     cash_center = models.ForeignKey(
         "centers.Center",
         models.PROTECT,
-        null=True,
         editable=False,
         related_name="+",
         # Reports read months of payments, and a center with payments is not deleted.
@@ -144,7 +143,6 @@ class Payment(FormattedAmountMixin, models.Model):
         max_length=10,
         choices=PaymentPurpose.choices,
         default=PaymentPurpose.BOOKING,
-        db_default=PaymentPurpose.BOOKING,
     )
     gateway = models.CharField(max_length=20)
     is_live = models.BooleanField("live", default=False)
@@ -158,7 +156,7 @@ class Payment(FormattedAmountMixin, models.Model):
     card_last4 = models.CharField("last four digits", max_length=4, blank=True)
     message = models.CharField(max_length=255, blank=True)
     # Whether the card was entered on the page of a payment link (B26.7): that page shows no other.
-    is_by_link = models.BooleanField(default=False, db_default=False, editable=False)
+    is_by_link = models.BooleanField(default=False, editable=False)
     # Until then the request that started the payment may be at work; afterwards anybody may
     # resolve the payment.
     lease_until = models.DateTimeField()
@@ -172,7 +170,7 @@ class Payment(FormattedAmountMixin, models.Model):
     # one, which is voided. Nothing is ever captured under it (B16.10).
     spare_key = models.UUIDField(null=True, editable=False)
     is_spare_due = models.BooleanField(
-        "spare authorization is to be voided", default=False, db_default=False, editable=False
+        "spare authorization is to be voided", default=False, editable=False
     )
     renewal_tried_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(editable=False)

@@ -47,7 +47,7 @@ class Refund(models.Model):
     )
     reason = models.CharField(max_length=255, blank=True)
     # Only of payments without a gateway: the receipt or slip of the money that staff returned.
-    reference = models.CharField(max_length=255, blank=True, default="", db_default="")
+    reference = models.CharField(max_length=255, blank=True, default="")
     fee = MoneyField(
         null=True,
         blank=True,

@@ -81,8 +81,6 @@ def find_captured_without_booking(payments: QuerySet[Payment]) -> PaymentAlerts:
         problem = f"it was captured, and the reservation is {payment.reservation.status}."
         if pays_for_nothing(payment):
             problem = "it was captured for a change that was not made."
-        elif payment.reservation.was_cancelled_late:
-            problem = "it was captured after a late cancellation: refund it, or keep it as the fee."
         yield payment, problem
 
 

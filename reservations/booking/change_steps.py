@@ -247,8 +247,6 @@ def _save_slot(reservation: Reservation, new: RoomSlot, *, now: dt.datetime) -> 
         reservation.hours_override_reason = ""
     if reservation.room.center_id != new.room.center_id:
         # What is captured already stays in the cash of the previous center (B18).
-        captured = reservation.payments.filter(captured_at__isnull=False)
-        captured.filter(cash_center=None).update(cash_center=reservation.room.center_id)
         uncaptured = reservation.payments.filter(captured_at=None)
         uncaptured.update(cash_center=new.room.center_id)
     reservation.room = new.room

@@ -127,8 +127,7 @@ def get_end(draft: Reservation, *, now: dt.datetime) -> dt.datetime:
 def find_link(secret: str) -> PaymentLink | None:
     """Return the link with this secret; None unless we have signed it, and its draft exists."""
     try:
-        # Links of older versions have no number.
-        uid, until, number = [*_get_signer().unsign_object(secret), 0][:3]
+        uid, until, number = _get_signer().unsign_object(secret)
     except BadSignature:
         return None
     rows = Reservation.objects.select_related("room__center", "user")

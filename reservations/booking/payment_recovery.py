@@ -241,14 +241,9 @@ def _fulfil_obligations(payment: Payment, status: str, *, now: dt.datetime) -> P
 
 
 def _is_without_booking(payment: Payment, status: str) -> bool:
-    """Return whether a captured payment is for no booking, nor for a cancellation fee.
-
-    If a fee was due, staff decide: older versions captured fees after the cancellation.
-    """
+    """Return whether a captured payment is for no booking, nor for a cancellation fee."""
     if status != Status.CANCELLED:
         return status in NOT_BOOKED_STATUSES
-    if payment.reservation.was_cancelled_late:
-        return False
     return Payment.objects.filter(captured_after_cancellation(), pk=payment.pk).exists()
 
 

@@ -30,6 +30,7 @@ DESK = (
     VIEWER
     | permissions_of(["add", "change"], "reservations", ["reservation"])
     | permissions_of(["view"], "reservations", ["attendee"])
+    | permissions_of(["view", "add"], "reservations", ["note", "receipt"])
     | permissions_of(["view"], "payments", ["payment", "refund", "dispute"])
     | permissions_of(["view", "add"], "accounts", ["user"])
 )
@@ -38,23 +39,34 @@ MANAGER = (
     | {
         "reservations.adjust_price",
         "reservations.override_opening_hours",
+        "reservations.override_refund",
         "reservations.see_reports",
+        "payments.take_on_account",
+        "payments.mark_received",
     }
     | permissions_of(["add", "change", "delete"], "centers", CENTER_PARTS)
     | permissions_of(["add", "change"], "centers", ["center", "neighborhood"])
     | permissions_of(["view", "add", "change"], "reservations", BENEFITS)
     | permissions_of(["view"], "reservations", ["allowanceentry"])
+    | permissions_of(["delete"], "reservations", ["note"])
+    | permissions_of(
+        ["view", "add", "change", "delete"], "reservations", ["seller", "webhookendpoint"]
+    )
+    | permissions_of(["view", "change"], "reservations", ["webhookdelivery"])
     | permissions_of(["change"], "payments", ["refund"])
     | permissions_of(["change"], "accounts", ["user"])
 )
 ACCOUNTANT = (
     VIEWER
-    | permissions_of(["view"], "reservations", ["attendee", "allowanceentry", *BENEFITS])
+    | permissions_of(["view"], "reservations", ["attendee", "allowanceentry", "note", *BENEFITS])
+    | permissions_of(["view", "add", "change", "delete"], "reservations", ["seller"])
+    | permissions_of(["view", "add"], "reservations", ["receipt"])
     | permissions_of(["view"], "payments", ["payment", "refund", "dispute"])
+    | permissions_of(["view", "change"], "payments", ["unknownpayment"])
     | permissions_of(["view"], "accounts", ["user"])
     | permissions_of(["view"], "backoffice", ["auditentry"])
     | permissions_of(["change"], "payments", ["refund"])
-    | {"reservations.see_reports"}
+    | {"reservations.see_reports", "payments.mark_received"}
 )
 ROLES = {"Viewer": VIEWER, "Desk": DESK, "Manager": MANAGER, "Accountant": ACCOUNTANT}
 
@@ -78,11 +90,10 @@ def create_roles(apps, schema_editor):
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0002_center_roles"),
-        ("auth", "0012_alter_user_first_name_max_length"),
+        ("accounts", "0002_initial"),
         ("backoffice", "0001_initial"),
         ("centers", "0001_initial"),
-        ("payments", "0001_initial"),
+        ("payments", "0002_initial"),
         ("reservations", "0001_initial"),
     ]
     operations = [migrations.RunPython(create_roles, migrations.RunPython.noop)]

@@ -88,7 +88,7 @@ class Reservation(models.Model):
     # The end of the payment link that was sent last, unless it was cancelled. Links have the number
     # of their time: cancelling them increases it.
     payment_link_until = models.DateTimeField(null=True, editable=False)
-    payment_link_number = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    payment_link_number = models.PositiveIntegerField(default=0, editable=False)
     number_of_attendees = models.PositiveIntegerField(default=1)
     currency = models.CharField(max_length=3)
     total_cost = MoneyField(default=Decimal(0))

@@ -33,6 +33,7 @@ def captured(row, at, amount=None, gateway="stripe", **fields):
     return Payment.objects.create(
         reservation=row,
         gateway=gateway,
+        cash_center=fields.pop("cash_center", row.room.center),
         amount=Decimal(amount or row.total_cost),
         currency="USD",
         lease_until=FEBRUARY_DAY,
@@ -243,7 +244,7 @@ def test_cash_stays_at_the_center_of_the_capture_when_the_booking_moves():
         fee="1.00",
     )
     refunded(payment, "4.00", late)
-    captured(meeting("20.00", room=auckland), MARCH_DAY)  # Of an older version.
+    captured(meeting("20.00", room=auckland), MARCH_DAY)
 
     here = build(centers=frozenset([denver.center_id]))
     there = build(centers=frozenset([auckland.center_id]))

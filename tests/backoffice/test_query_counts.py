@@ -152,6 +152,7 @@ class Business:
         payments = Payment.objects.bulk_create(
             Payment(
                 reservation=row,
+                cash_center=row.room.center,
                 gateway="sandbox",
                 amount=1,
                 currency="USD",

@@ -359,10 +359,6 @@ def test_cash_belongs_to_the_center_of_the_booking_at_the_capture(clerk):
     reschedule(request, clerk, room=third, start=START + DAY)
 
     assert request.payments.get().cash_center == second.center
-    # An older version has stored the payment during an upgrade.
-    request.payments.update(cash_center=None)
-    reschedule(request, clerk, room=first, start=START)
-    assert request.payments.get().cash_center == third.center
 
 
 def test_pending_request_to_cheaper_room_is_refused_until_approved(clerk):

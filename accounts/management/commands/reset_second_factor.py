@@ -20,7 +20,6 @@ class Command(BaseCommand):
         user = User.objects.filter(email=canonicalize_email(email)).first()
         if user is None:
             raise CommandError("There is no account with this e-mail address.", returncode=2)
-        second_factor.delete_unconfirmed_devices([user])
         if user.second_factor_since is None:
             self.stdout.write("Two-step sign-in was not on.")
             return

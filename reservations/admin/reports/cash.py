@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.db.models import Case, F, Model, Q, QuerySet, Value, When
-from django.db.models.functions import Coalesce
 
 from centers.span import Span
 from payments.gateways import GATEWAY_CLASSES
@@ -179,10 +178,7 @@ def _fetch(
     booking_center = f"{path}room__center"
     rows = (
         rows.filter(**{f"{payment}currency": settings.CURRENCY})
-        .annotate(
-            center=Coalesce(f"{center}_id", f"{booking_center}_id"),
-            zone=Coalesce(f"{center}__time_zone_id", f"{booking_center}__time_zone_id"),
-        )
+        .annotate(center=F(f"{center}_id"), zone=F(f"{center}__time_zone_id"))
         .annotate(superseded=is_superseded(f"{payment}pk", f"{payment}reservation"))
         .order_by()
     )

@@ -74,8 +74,8 @@ def checkout(data: JSONDict, root: str, now: datetime) -> JSONDict:
     with transaction() as cur:
         cur.execute(
             """INSERT INTO payments_sandboxpayment (key, state, amount, currency, refunded, brand,
-                 last4, message, description, captures, created_at)
-               VALUES (%s, 'authorized', %s, 'USD', 0, %s, %s, '', %s, 0, %s)""",
+                 last4, message, description, outcome, secret, captures, created_at)
+               VALUES (%s, 'authorized', %s, 'USD', 0, %s, %s, '', %s, '', '', 0, %s)""",
             (key, amount, brand, last4, f"Reservation {pk}", now),
         )
     with transaction() as cur:
@@ -148,10 +148,14 @@ def claim(cur: Any, user: User, pk: int, key: uuid.UUID, now: datetime) -> tuple
         cur,
         """INSERT INTO payments_payment (reservation_id, key, gateway, is_live, amount, currency,
              state, reference, card_brand, card_last4, message, lease_until, is_called_off,
-             created_at)
-           VALUES (%s, %s, 'sandbox', false, %s, 'USD', 'started', '', '', '', '', %s, false, %s)
+             created_at, purpose, is_by_link, is_spare_due, cash_center_id)
+           VALUES (%s, %s, 'sandbox', false, %s, 'USD', 'started', '', '', '', '', %s, false, %s,
+             'booking', false, false,
+             (SELECT center_id FROM reservations_reservation
+              JOIN centers_meetingroom ON centers_meetingroom.id = room_id
+              WHERE reservations_reservation.id = %s))
            RETURNING id""",
-        (pk, key, amount, now + timedelta(seconds=60), now),
+        (pk, key, amount, now + timedelta(seconds=60), now, pk),
     )
     return payment, amount
 
@@ -230,9 +234,10 @@ def apply_authorization(
     calendar = CALENDAR.format(uid=uid, start=start, end=end, text=text)
     cur.execute(
         """INSERT INTO accounts_outboxmessage (key, user_id, "to", kind, about, subject, text,
-             html, calendar, calendar_method, state, attempts, created_at, next_attempt_at,
-             last_error)
-           VALUES (%s, %s, %s, 'confirmed', %s, %s, %s, %s, %s, %s, 'waiting', 0, %s, %s, '')""",
+             html, calendar, calendar_method, attachment_name, state, attempts, created_at,
+             next_attempt_at, last_error)
+           VALUES (%s, %s, %s, 'confirmed', %s, %s, %s, %s, %s, %s, '', 'waiting', 0, %s, %s,
+             '')""",
         (
             *(uuid.uuid4(), user.pk, user.email, f"reservation {pk}", text[:200]),
             *(f"{text}\n\n{bill}", MAIL.format(text=text), calendar, "REQUEST", now, now),
