@@ -22,9 +22,7 @@ GATEWAY_RESULT_FIELDS = (
 def record_gateway_result(payment: Payment, result: GatewayPayment, *, now: datetime) -> Payment:
     """Lock the payment, store the gateway's answer, and return the updated row."""
     locked = lock_payment(payment.pk)
-    # Otherwise its authorization was renewed, and the answer is about the old one.
-    if locked.key == payment.key:
-        apply_gateway_result(locked, result, now=now)
+    apply_gateway_result(locked, result, now=now)
     return locked
 
 

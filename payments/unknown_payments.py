@@ -49,21 +49,14 @@ def compare(gateway: Gateway, *, since: datetime, now: datetime) -> QuerySet[Pay
     changed: set[int] = set()
     listed = dict(gateway.list_payments(since))
     ours = Payment.objects.in_bulk(listed, field_name="key")
-    spare = Payment.objects.with_spare_keys(listed.keys() - ours.keys())
-    is_due_by_spare_key = dict(spare.values_list("spare_key", "is_spare_due"))
     for key, status in listed.items():
         payment = ours.get(key)
-        is_known = payment is not None or key in is_due_by_spare_key
         if status.state == "action_required":
             # Nobody waits for it, but its customer could still confirm it.
-            if not is_known or (payment and payment.state in WITHOUT_MONEY):
+            if payment is None or payment.state in WITHOUT_MONEY:
                 store_unknown_payment(gateway.name, key, gateway.void(key), now=now)
-        elif not is_known:
-            store_unknown_payment(gateway.name, key, status, now=now)
         elif payment is None:
-            # The renewal of an authorization voids what is due under its spare key.
-            if not is_due_by_spare_key[key]:
-                store_if_held(gateway, key, now=now)
+            store_unknown_payment(gateway.name, key, status, now=now)
         elif payment.state in WITHOUT_MONEY:
             store_if_held(gateway, key, now=now)
         elif payment.state == PaymentState.AUTHORIZED and status.state != "authorized":

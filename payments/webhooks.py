@@ -15,11 +15,11 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from payments import gateway_events, gateways, setups
+from payments import gateway_events, setups
 from payments.gateways import declines
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Payment, PaymentSetup, PaymentState
-from payments.unknown_payments import WITHOUT_MONEY, remember_unknown_payment, store_if_held
+from payments.unknown_payments import WITHOUT_MONEY, remember_unknown_payment
 
 if TYPE_CHECKING:
     from payments.gateways.stripe.events import StripeEvent
@@ -81,17 +81,10 @@ def find_payment(event: "StripeEvent", *, now: datetime) -> Payment | None:
     if key is None or not event.intent:
         return None
     payment = Payment.objects.filter(key=key).first()
-    renewed = None if payment else Payment.objects.with_spare_keys([key]).first()
-    if renewed and renewed.is_spare_due:
-        # The renewal of its authorization voids it.
-        return None
     if event.type in EVENTS_WITHOUT_MONEY:
         return payment
     # A restored backup may lack the intent, the payment, or both.
     store_intent(key, event.intent, is_live=event.is_live)
-    if renewed:
-        store_if_held(gateways.get_gateway("stripe"), key, now=now)
-        return None
     if payment is None or payment.state in WITHOUT_MONEY:
         is_unresolved = remember_unknown_payment("stripe", key, event.intent, now=now)
         if payment is None and is_unresolved:

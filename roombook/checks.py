@@ -325,8 +325,8 @@ def check_stripe_keys() -> Iterator[CheckMessage]:
             id="roombook.E015",
         )
     if settings.PENDING_HOURS >= AUTHORIZATION_VALID_HOURS:
-        yield Warning(
+        yield Error(
             f"PENDING_HOURS is more than {AUTHORIZATION_VALID_HOURS - 1}: authorizations may"
             " expire before the center approves the booking.",
-            id="roombook.W002",
+            id="roombook.E025",
         )

@@ -186,7 +186,7 @@ def several_hosts(attributes):
         # Keys of Stripe; only test keys, and a restricted one.
         (STRIPE, {}, None),
         (STRIPE | TEST_KEYS, {}, None),
-        (STRIPE | {"PENDING_HOURS": 114}, {}, "W002"),
+        (STRIPE | {"PENDING_HOURS": 114}, {}, "E025"),
         *(
             (STRIPE | {name: value}, {}, id_)
             for name, value, id_ in (

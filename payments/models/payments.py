@@ -1,7 +1,6 @@
 """Payments."""
 
 import uuid
-from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 from typing import Self
@@ -73,10 +72,6 @@ class InvalidPaymentTransition(Exception):
 
 
 class PaymentQuerySet(models.QuerySet["Payment"]):
-    def with_spare_keys(self, keys: Iterable[uuid.UUID]) -> Self:
-        """Payments whose authorization was renewed, or is about to be, under one of these keys."""
-        return self.filter(spare_key__in=keys)
-
     def open(self) -> Self:
         """Payments that hold money, have captured it, or may still do so."""
         return self.filter(state__in=OPEN_PAYMENT_STATES)
@@ -166,13 +161,6 @@ class Payment(FormattedAmountMixin, models.Model):
     # Set when the gateway did not know the key: the key is then voided there. The reservation must
     # not be booked on this payment any more, whatever its worker hears later.
     is_called_off = models.BooleanField("called off", default=False, editable=False)
-    # The key of a second authorization: the new one until it has replaced the old one, then the old
-    # one, which is voided. Nothing is ever captured under it (B16.10).
-    spare_key = models.UUIDField(null=True, editable=False)
-    is_spare_due = models.BooleanField(
-        "spare authorization is to be voided", default=False, editable=False
-    )
-    renewal_tried_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(editable=False)
     authorized_at = models.DateTimeField(null=True, blank=True)
     authorized_until = models.DateTimeField(
@@ -245,12 +233,6 @@ class Payment(FormattedAmountMixin, models.Model):
                 fields=["authorized_until"],
                 condition=Q(state="authorized"),
                 name="payment_reserved",
-            ),
-            # Whether the gateway's events are about one of these.
-            models.Index(
-                fields=["spare_key"],
-                condition=Q(spare_key__isnull=False),
-                name="payment_by_spare_key",
             ),
             # An index-only scan finds voided payments of reservations that are booked.
             models.Index(

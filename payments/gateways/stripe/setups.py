@@ -50,7 +50,7 @@ class StripeSetupOperations(StripeCardOperations):
         ) -> tuple[stripe.SetupIntent, stripe.checkout.Session]:
             # With the customer, because Stripe refuses other parameters under the same key.
             idempotency_key = f"roombook-{key.hex}-{stripe_customer}"
-            # Off-session use includes on-session use: a late authorization may be renewed.
+            # Off-session use includes on-session use: staff may charge the card for the customer.
             params: SetupIntentCreateParams = {
                 "customer": stripe_customer,
                 "usage": "off_session",

@@ -20,7 +20,7 @@ from payments.models import (
     RefundState,
     UnknownPayment,
 )
-from reservations.booking import alerts, authorization_renewal, payment_recovery
+from reservations.booking import alerts, payment_recovery
 from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
 from reservations.management.command_line import format_count, parse_datetime
 from reservations.models.changes import pays_for_nothing
@@ -110,10 +110,6 @@ class Command(RegularJob):
         # called off, and the gateway has not answered yet.
         waiting = payments & Payment.objects.resolvable(now).filter(lease_until__gt=now)
         self._process("waiting", waiting, payment_recovery.resolve_payment)
-        # Voiding a key whose intent the database has lost would not void the intent.
-        if is_compared:
-            renewals = authorization_renewal.get_due(payments, now=now)
-            self._process("renewal", renewals, authorization_renewal.renew_authorization)
         # This query follows the first step, because that can leave a payment authorized.
         due = payments.authorized().filter(
             reservation__status__in=CAPTURE_DUE_STATUSES | VOID_DUE_STATUSES

@@ -1,17 +1,13 @@
 """What customers and their banks do at a gateway, and what money has moved there."""
 
-import dataclasses
 import datetime as dt
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
-from unittest.mock import patch
 from uuid import UUID
 
 from payments import gateway_events, gateways, setups
 from payments.gateways import sandbox, sandbox_setups
-from payments.gateways.base import GatewayPayment
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxSetup
 from payments.models import Payment, PaymentSetup, SavedCard
 from tests.factories_people import SandboxCardFactory, SavedCardFactory
@@ -33,9 +29,6 @@ NUMBERS = {
     "declines": "4000000000000341",
     "refused": "4000000000000002",
 }
-# Authorizations end this long after the payment was begun. So a renewal (B16.10) is due after half
-# an hour, and again after each one. Here, nothing happens to those that were not renewed.
-AUTHORIZATION_LIFE = dt.timedelta(hours=24, minutes=30)
 
 
 @dataclass(frozen=True)
@@ -77,9 +70,6 @@ class Bank(Protocol):
 
     def repeat_events(self, now: dt.datetime) -> None:
         """Send the latest events again, with the same ids."""
-
-    def limit_authorizations(self) -> AbstractContextManager[object]:
-        """Let authorizations end after AUTHORIZATION_LIFE."""
 
     # --- Payment setups --------------------------------------------------------------------------
 
@@ -138,18 +128,6 @@ class SandboxBank:
     def repeat_events(self, now: dt.datetime) -> None:
         for payment in Payment.objects.order_by("-pk")[:2]:
             self.send_event(payment, now)
-
-    def limit_authorizations(self) -> AbstractContextManager[object]:
-        original = sandbox.to_gateway_payment
-
-        def to_gateway_payment(payment: SandboxPayment) -> GatewayPayment:
-            result = original(payment)
-            if result.state != "authorized" or payment.created_at is None:
-                return result
-            until = payment.created_at + AUTHORIZATION_LIFE
-            return dataclasses.replace(result, authorized_until=until)
-
-        return patch.object(sandbox, "to_gateway_payment", to_gateway_payment)
 
     # --- Payment setups --------------------------------------------------------------------------
 

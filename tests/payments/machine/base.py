@@ -73,7 +73,6 @@ class MachineBase(RuleBasedStateMachine):
         self.stack.enter_context(block)
         self.places = Places(outer=len(connection.atomic_blocks))
         self.stack.enter_context(instrumented(self.bank.gateway, self.places))
-        self.stack.enter_context(self.bank.limit_authorizations())
         # A worker that waits for another one would wait for itself.
         self.stack.enter_context(patch.object(limits, "WAITS", ()))
         self.reservations: list[tuple[int, int]] = []

@@ -91,17 +91,8 @@ DIRECTED = {
     "the gateway is silent during a cancellation": with_fault(
         PAID[0], "cancel", "silent", card="good"
     ),
-    "a request is answered during its renewal": with_fault(
-        "checkout, an hour", "reconcile", "overtaken", meanwhile="approve", room=1, card="good"
-    ),
-    "a renewal is declined": directed(
-        steps=(undisturbed("checkout, confirm, checkout, an hour, reconcile"),), room=1
-    ),
     "a request is expired too early": directed(
         steps=(undisturbed("checkout, confirm, checkout, expire"),), room=1, card="good"
-    ),
-    "a renewal dies": with_fault(
-        "checkout, an hour", "reconcile", "dies", "two minutes, reconcile", room=1, card="good"
     ),
     "an old setup ends after a newer card was saved": directed(
         steps=(undisturbed("open setup, enter card, half a minute, save card, an hour, reconcile"),)

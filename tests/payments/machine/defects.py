@@ -20,7 +20,6 @@ from payments.models import Payment, PaymentSetup, PaymentState, RefundState, Sa
 from reservations.booking import (
     approval,
     authorization,
-    authorization_renewal,
     cancellation,
     payment_recovery,
 )
@@ -41,14 +40,11 @@ DIRECTIONS = {
     "delete_the_new_card": "a setup completes twice",
     "end_a_setup_only_here": "a setup is never finished",
     "end_a_setup_twice": "a setup completes twice",
-    "exchange_the_keys_of_a_declined_renewal": "a renewal is declined",
-    "exchange_the_keys_of_an_answered_request": "a request is answered during its renewal",
     "hold_longer_with_each_checkout": "the first Checkout dies, and a later one waits",
     "keep_the_former_card": "a setup completes twice",
     "let_an_old_setup_replace_a_newer_card": "an old setup ends after a newer card was saved",
     "refund_under_a_new_key": "a cancellation dies while it refunds",
     "take_a_missing_refund_for_done": "the gateway is silent during a cancellation",
-    "void_no_spare_authorization": "a renewal dies",
     "void_without_calling_off": "the customer confirms what is called off",
 }
 
@@ -273,25 +269,6 @@ def cancel_although_it_is_refused(original, reservation_id, **kwargs):
 def close_requests_too_early(original, condition, *, status):
     is_request = status == Status.PENDING
     return original(condition | Q(pk__gt=0) if is_request else condition, status=status)
-
-
-# --- Renewals of authorizations -------------------------------------------------------------------
-
-
-@plant(authorization_renewal, "_void_spare")
-def void_no_spare_authorization(original, payment, **kwargs):
-    Payment.objects.filter(pk=payment.pk).update(is_spare_due=False)
-    return payment
-
-
-@plant(authorization_renewal, "_exchange_keys")
-def exchange_the_keys_of_a_declined_renewal(original, payment, key, result, *, now):
-    return original(payment, key, dataclasses.replace(result, state="authorized"), now=now)
-
-
-@plant(authorization_renewal, "_exchange_keys")
-def exchange_the_keys_of_an_answered_request(original, payment, key, result, *, now):
-    Payment.objects.filter(pk=payment.pk).update(spare_key=F("key"), key=key)
 
 
 # --- Payment setups -------------------------------------------------------------------------------

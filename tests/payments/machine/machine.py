@@ -7,11 +7,10 @@ from contextlib import nullcontext, suppress
 from typing import Any, ClassVar
 
 from django.core.management import CommandError, call_command
-from django.db.models import F
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from payments.models import Payment, PaymentState
+from payments.models import PaymentState
 from reservations.booking import approval
 from reservations.models import Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
@@ -292,7 +291,6 @@ class CheckoutMachine(SetupRules):
             assert not problems, problems
             self.count("examples")
             self.count("captures", sum(self.count_captures(pk) for pk, _ in self.reservations))
-            self.count("renewals", self.count_renewals())
             self.count("bookings", Reservation.objects.filter(status=Status.CONFIRMED).count())
         finally:
             self.close()
@@ -300,8 +298,3 @@ class CheckoutMachine(SetupRules):
     def count_captures(self, pk: int) -> int:
         money = [self.bank.get_money(each.key) for each in self.get_payments(pk)]
         return sum(each.captures for each in money if each)
-
-    def count_renewals(self) -> int:
-        """Renewals that have succeeded."""
-        rows = Payment.objects.filter(renewal_tried_at__isnull=False, authorized_at__isnull=False)
-        return rows.filter(authorized_at__gt=F("created_at")).count()

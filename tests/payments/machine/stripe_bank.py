@@ -3,10 +3,8 @@
 import datetime as dt
 import json
 import time
-from contextlib import AbstractContextManager
 from decimal import Decimal
 from typing import Any
-from unittest.mock import patch
 from uuid import UUID
 
 import stripe
@@ -17,10 +15,10 @@ from payments.gateways.stripe.gateway import StripeGateway
 from payments.models import Payment, PaymentSetup, SavedCard
 from tests.factories_people import SavedCardFactory
 from tests.payments.gateway_helpers import card
-from tests.payments.machine.banks import AUTHORIZATION_LIFE, Money
+from tests.payments.machine.banks import Money
 from tests.payments.machine.world import Customer
 from tests.payments.webhooks.helpers import PATH, SECRET
-from tests.stripe_server import StripeServer, operations
+from tests.stripe_server import StripeServer
 from tests.stripe_server.operations import OPEN_STATUSES
 
 NUMBERS = {
@@ -136,9 +134,6 @@ class StripeBank:
     def repeat_events(self, now: dt.datetime) -> None:
         for body in self.sent[-3:]:
             self._deliver(body)
-
-    def limit_authorizations(self) -> AbstractContextManager[object]:
-        return patch.object(operations, "WEEK_SECONDS", int(AUTHORIZATION_LIFE.total_seconds()))
 
     # --- Payment setups --------------------------------------------------------------------------
 

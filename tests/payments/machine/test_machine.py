@@ -34,7 +34,6 @@ LEAST = {
     "dies": 200,
     "silent": 200,
     "overtaken": 200,
-    "renewals": 1,
     "Checkout Pending": 20,
     "Checkout CardDeclined": 5,
     "Complete setup Saved": 20,
@@ -43,7 +42,6 @@ LEAST = {
 QUICKLY_FOUND = [
     *("authorize_under_a_new_key", "use_promo_code_and_hours_for_free"),
     *("take_a_missing_refund_for_done", "end_a_setup_only_here", "close_requests_too_early"),
-    "void_no_spare_authorization",
 ]
 
 
