@@ -12,10 +12,10 @@ from django.test import Client
 from django.urls import NoReverseMatch, reverse
 
 from payments import lifecycle
-from payments.gateways.sandbox_models import SandboxFault
 from roombook.logging import JsonLogFormatter, PlainLogFormatter, RequestIdFilter
 from tests.factories_people import AdministratorFactory, UserFactory, issue_token
 from tests.factories_reservations import NOW, START, make_draft, make_room
+from tests.gateway_faults import add_fault
 from tests.http import post, post_csv
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -212,7 +212,7 @@ def test_card_number_and_code_are_stored_and_shown_nowhere(canary, ada, token, m
             )
 
     # A gateway that does not respond, and crashes while a variable holds the card.
-    SandboxFault.objects.create(operation="*", kind="timeout_before", times=1)
+    add_fault(operation="*", kind="timeout_before", times=1)
     checkout(GOOD, 11, expected=200)
     authorize = lifecycle.authorize_payment
 

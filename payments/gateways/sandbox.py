@@ -30,8 +30,8 @@ from payments.gateways.sandbox_cards import (
     SandboxCardOperations,
     evaluate_card,
 )
-from payments.gateways.sandbox_faults import operation
 from payments.gateways.sandbox_models import SandboxPayment, SandboxRefund
+from payments.gateways.sandbox_operations import operation
 from payments.gateways.sandbox_setups import SandboxSetupOperations
 from roombook.db.compiled_queries import compiled_query, uuid_param
 from roombook.money import ZERO, round_amount
@@ -44,7 +44,7 @@ class SandboxGateway(SandboxCardOperations, SandboxSetupOperations):
     is_live = False
     publishable_key = "pk_sandbox"
 
-    @operation("authorize")
+    @operation
     def authorize(
         self,
         *,
@@ -78,12 +78,12 @@ class SandboxGateway(SandboxCardOperations, SandboxSetupOperations):
             raise GatewayRefused(f"The key {key} was used for another amount.")
         return to_gateway_payment(payment)
 
-    @operation("lookup")
+    @operation
     def find_payment(self, key: UUID) -> GatewayPayment | None:
         payment = SandboxPayment.objects.filter(key=key).first()
         return to_gateway_payment(payment) if payment else None
 
-    @operation("void")
+    @operation
     def void(self, key: UUID) -> GatewayPayment:
         payment, _ = SandboxPayment.objects.select_for_update().get_or_create(
             key=key, defaults={"state": "voided"}
@@ -93,7 +93,7 @@ class SandboxGateway(SandboxCardOperations, SandboxSetupOperations):
             payment.save(update_fields=["state"])
         return to_gateway_payment(payment)
 
-    @operation("capture")
+    @operation
     def capture(self, key: UUID) -> GatewayPayment:
         payment = lock_payment(key)
         if payment.state == "authorized":
@@ -102,7 +102,7 @@ class SandboxGateway(SandboxCardOperations, SandboxSetupOperations):
             payment.save(update_fields=["state", "captures"])
         return to_gateway_payment(payment)
 
-    @operation("refund")
+    @operation
     def refund(self, *, key: UUID, refund_key: UUID, amount: Decimal) -> None:
         payment = lock_payment(key)
         known = payment.refunds.filter(key=refund_key).first()
@@ -120,12 +120,12 @@ class SandboxGateway(SandboxCardOperations, SandboxSetupOperations):
             payment.state = "refunded"
         payment.save(update_fields=["refunded", "state"])
 
-    @operation("lookup")
+    @operation
     def list_refunds(self, key: UUID) -> list[GatewayRefund]:
         rows = SandboxRefund.objects.filter(payment__key=key).order_by("pk")
         return [to_gateway_refund(row) for row in rows]
 
-    @operation("fees")
+    @operation
     def fetch_fees(self, key: UUID) -> GatewayFees:
         charged = SandboxPayment.objects.filter(state__in=["captured", "refunded"])
         payment = charged.filter(key=key).first()
@@ -136,7 +136,7 @@ class SandboxGateway(SandboxCardOperations, SandboxSetupOperations):
             [(to_gateway_refund(refund), ZERO) for refund in payment.refunds.all()],
         )
 
-    @operation("list")
+    @operation
     def list_payments(self, since: datetime) -> Iterator[tuple[UUID, GatewayPayment]]:
         rows = SandboxPayment.objects.filter(
             created_at__gte=since,
@@ -144,13 +144,13 @@ class SandboxGateway(SandboxCardOperations, SandboxSetupOperations):
         )
         return iter([(row.key, to_gateway_payment(row)) for row in rows.order_by("pk")])
 
-    @operation("list")
+    @operation
     def list_recent_refunds(self, since: datetime) -> list[tuple[UUID, GatewayRefund]]:
         rows = SandboxRefund.objects.filter(created_at__gte=since).select_related("payment")
         return [(row.payment.key, to_gateway_refund(row)) for row in rows.order_by("pk")]
 
 
-@operation("confirm_payment")
+@operation
 def confirm_payment(secret: str) -> GatewayPayment:
     """The customer confirms the payment at the bank. Does nothing if it has ended."""
     payment = SandboxPayment.objects.select_for_update().get(secret=secret)
@@ -160,7 +160,7 @@ def confirm_payment(secret: str) -> GatewayPayment:
     return to_gateway_payment(payment)
 
 
-@operation("refuse_payment")
+@operation
 def refuse_payment(secret: str) -> GatewayPayment:
     """The customer does not confirm the payment. Does nothing if it has ended."""
     payment = SandboxPayment.objects.select_for_update().get(secret=secret)

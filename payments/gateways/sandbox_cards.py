@@ -6,8 +6,8 @@ from django.db.models import QuerySet
 
 from payments.cards import Card
 from payments.gateways import declines
-from payments.gateways.sandbox_faults import operation
 from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
+from payments.gateways.sandbox_operations import operation
 from roombook.db.compiled_queries import compiled_query, text_param
 from roombook.errors import CardDeclined
 
@@ -96,20 +96,20 @@ FAIL_ONLY_WHEN_CHARGED = {
 class SandboxCardOperations:
     """What the sandbox does with stored cards."""
 
-    @operation("store")
+    @operation
     def store_card(self, card: Card, *, customer: str) -> str:
         return create_card(card, customer=customer).reference
 
-    @operation("forget")
+    @operation
     def delete_card(self, reference: str) -> None:
         SandboxCard.objects.filter(reference=reference).delete()
 
-    @operation("forget")
+    @operation
     def delete_customer(self, customer: str) -> None:
         SandboxSetup.objects.filter(customer=customer).delete()
         SandboxCard.objects.filter(customer=customer).delete()
 
-    @operation("check")
+    @operation
     def check_card(self, source: Card | str, *, on_session: bool = False) -> None:
         outcome, _, _ = evaluate_card(source)
         if on_session:

@@ -81,24 +81,3 @@ class SandboxRefund(models.Model):
 
     def __str__(self) -> str:
         return f"{self.key} {self.amount}"
-
-
-class FaultKind(models.TextChoices):
-    SLOW = "slow"  # answers after `seconds`
-    TIMEOUT_BEFORE = "timeout_before"  # no answer, and nothing was done
-    TIMEOUT_AFTER = "timeout_after"  # no answer, but it was done
-    ERROR = "error"  # answers 500, nothing was done
-    RESET = "reset"  # the connection breaks, but it was done
-
-
-class SandboxFault(models.Model):
-    """A fault that tests switch on. It is in the database, so that it affects every process."""
-
-    operation = models.CharField(max_length=20, help_text="authorize, capture, ... or * for all.")
-    kind = models.CharField(max_length=20, choices=FaultKind.choices)
-    seconds = models.FloatField(default=0)
-    # How many calls it still affects; empty: all until the row is deleted.
-    times = models.PositiveIntegerField(null=True, blank=True)
-
-    def __str__(self) -> str:
-        return f"{self.operation}: {self.kind}"

@@ -8,8 +8,8 @@ from payments.cards import Card, CardBrand
 from payments.gateways import declines
 from payments.gateways.base import GatewayCard, GatewaySetup
 from payments.gateways.sandbox_cards import create_card
-from payments.gateways.sandbox_faults import operation
 from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
+from payments.gateways.sandbox_operations import operation
 from roombook.errors import CardDeclined
 
 # States in which the customer can still enter a card.
@@ -19,7 +19,7 @@ OPEN_STATES = {"open", "failed"}
 class SandboxSetupOperations:
     """What the sandbox does with payment setups."""
 
-    @operation("create_setup")
+    @operation
     def create_setup(
         self, *, key: UUID, customer: str, return_url: str, expires_at: datetime
     ) -> GatewaySetup:
@@ -35,12 +35,12 @@ class SandboxSetupOperations:
         )
         return to_gateway_setup(setup)
 
-    @operation("find_setup")
+    @operation
     def find_setup(self, reference: str) -> GatewaySetup:
         setup = SandboxSetup.objects.filter(reference=reference).first()
         return to_gateway_setup(setup) if setup else GatewaySetup("expired", reference)
 
-    @operation("cancel_setup")
+    @operation
     def cancel_setup(self, reference: str) -> GatewaySetup:
         setup = SandboxSetup.objects.select_for_update().filter(reference=reference).first()
         if setup is None:
@@ -51,7 +51,7 @@ class SandboxSetupOperations:
         return to_gateway_setup(setup)
 
 
-@operation("confirm_setup")
+@operation
 def confirm_setup(secret: str, card: Card) -> GatewaySetup:
     """Store the card that the customer entered. Does nothing if the setup has ended."""
     setup = SandboxSetup.objects.select_for_update().get(secret=secret)
@@ -68,7 +68,7 @@ def confirm_setup(secret: str, card: Card) -> GatewaySetup:
     return to_gateway_setup(setup)
 
 
-@operation("refuse_setup")
+@operation
 def refuse_setup(secret: str) -> GatewaySetup:
     """The customer did not confirm the card at the bank. Another card can still be entered."""
     setup = SandboxSetup.objects.select_for_update().get(secret=secret)

@@ -3,7 +3,6 @@
 # Imported so that Django finds these models.
 from payments.gateways.sandbox_models import (  # noqa: F401
     SandboxCard,
-    SandboxFault,
     SandboxPayment,
     SandboxRefund,
     SandboxSetup,

@@ -9,7 +9,6 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 
 from accounts.models import OutboxMessage, OutboxState
-from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from payments.models import Payment, StripePayment
 from reservations.booking import account_erasure
 from reservations.models import Attendee
@@ -19,6 +18,7 @@ from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.imports.models import Upload
 from tests.factories_people import SavedCardFactory, UserFactory
 from tests.factories_reservations import NOW, PaymentFactory, ReservationFactory
+from tests.gateway_faults import FaultKind, add_fault
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
@@ -137,7 +137,7 @@ def test_zero_is_for_ever(settings):
 
 def test_erasure_that_is_unfinished_for_a_day_needs_attention(time_machine):
     user = SavedCardFactory().user
-    fault = SandboxFault.objects.create(operation="forget", kind=FaultKind.ERROR)
+    end_fault = add_fault(operation="forget", kind=FaultKind.ERROR)
     account_erasure.erase_account(user.pk, by=None, now=NOW)
     call_command("erase_expired")
     time_machine.move_to(NOW + DAY, tick=False)
@@ -145,6 +145,6 @@ def test_erasure_that_is_unfinished_for_a_day_needs_attention(time_machine):
     with pytest.raises(CommandError, match=f"Not finished: erasure of account {user.pk}"):
         call_command("erase_expired")
 
-    fault.delete()
+    end_fault()
     call_command("erase_expired")
     assert user.erasure.finished_at == NOW + DAY

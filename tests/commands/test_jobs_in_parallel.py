@@ -9,7 +9,7 @@ from django.core import mail
 from django.core.management import call_command
 
 from accounts.models import OutboxMessage, OutboxState
-from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.booking import cancellation, integrity
 from reservations.models import Reservation
@@ -18,6 +18,7 @@ from roombook.jobs import JOB_INTERVALS
 from roombook.models import JobRun
 from tests.concurrency import run_concurrently
 from tests.factories_reservations import HOUR, NOW, START, make_booking, make_draft
+from tests.gateway_faults import FaultKind, add_fault, clear_faults
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 
@@ -32,14 +33,14 @@ def make_work():
         ("authorize", FaultKind.TIMEOUT_AFTER),
         ("capture", FaultKind.TIMEOUT_BEFORE),
     ):
-        SandboxFault.objects.create(operation=operation, kind=kind)
+        add_fault(operation=operation, kind=kind)
         for _ in range(OF_EACH):
             make_booking()
-        SandboxFault.objects.all().delete()
-    SandboxFault.objects.create(operation="refund", kind=FaultKind.TIMEOUT_BEFORE)
+        clear_faults()
+    add_fault(operation="refund", kind=FaultKind.TIMEOUT_BEFORE)
     for reservation in refunded:
         cancellation.cancel(reservation.pk, user=reservation.user, now=NOW)
-    SandboxFault.objects.all().delete()
+    clear_faults()
     for _ in range(OF_EACH):
         make_draft()
 

@@ -11,12 +11,7 @@ from django.core.management import CommandError
 from payments import unknown_payments
 from payments.cards import parse_card
 from payments.gateways.sandbox import SandboxGateway
-from payments.gateways.sandbox_models import (
-    FaultKind,
-    SandboxFault,
-    SandboxPayment,
-    SandboxRefund,
-)
+from payments.gateways.sandbox_models import SandboxPayment, SandboxRefund
 from payments.models import (
     GatewayCheckpoint,
     Payment,
@@ -30,6 +25,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import NOW, make_booking, make_pending_booking
+from tests.gateway_faults import FaultKind, add_fault
 
 pytestmark = pytest.mark.django_db
 
@@ -56,7 +52,7 @@ def get_states():
 
 
 def fail(operation, kind=FaultKind.TIMEOUT_BEFORE, times=1):
-    SandboxFault.objects.create(operation=operation, kind=kind, times=times)
+    add_fault(operation=operation, kind=kind, times=times)
 
 
 def make_lost_payment(*, is_captured=True, at=NOW):

@@ -10,12 +10,13 @@ from django.core.management import CommandError
 from payments import refunds
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
-from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.booking import approval, cancellation
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_reservations import NOW, make_booking, make_pending_booking
+from tests.gateway_faults import FaultKind, add_fault, clear_faults
 
 pytestmark = pytest.mark.django_db
 
@@ -28,13 +29,13 @@ def fails():
     """Make an operation of the gateway fail, always or the given number of times."""
 
     def fails(operation, kind=FaultKind.TIMEOUT_BEFORE, times=None):
-        return SandboxFault.objects.create(operation=operation, kind=kind, times=times)
+        return add_fault(operation=operation, kind=kind, times=times)
 
     return fails
 
 
 def end_faults():
-    SandboxFault.objects.all().delete()
+    clear_faults()
 
 
 def states():

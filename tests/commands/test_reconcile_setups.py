@@ -7,11 +7,12 @@ import time_machine
 from django.core.management import call_command
 
 from payments import setups
-from payments.gateways.sandbox_models import SandboxCard, SandboxFault, SandboxSetup
+from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
 from payments.gateways.sandbox_setups import confirm_setup
 from payments.models import PaymentSetup, SavedCard
 from tests.factories_people import SavedCardFactory, UserFactory
 from tests.factories_reservations import NOW
+from tests.gateway_faults import add_fault
 from tests.payments.gateway_helpers import card
 
 pytestmark = pytest.mark.django_db
@@ -73,7 +74,7 @@ def test_setup_that_the_gateway_never_got_expires(ada):
 
 
 def test_unreachable_gateway_leaves_the_setup_for_the_next_run(secret):
-    SandboxFault.objects.create(operation="cancel_setup", kind="timeout_before", times=1)
+    add_fault(operation="cancel_setup", kind="timeout_before", times=1)
 
     reconcile(at=NOW + timedelta(hours=1))
     assert PaymentSetup.objects.get().state == "open"

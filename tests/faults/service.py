@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from tests.faults import points
 from tests.faults.database import Database
 from tests.faults.size import WORKERS
+from tests.gateway_faults import add_fault, find_faults
 
 ROOT = Path(__file__).parent.parent.parent
 # The program, as in the unit of systemd: SIGUSR2 starts it again.
@@ -59,6 +60,7 @@ class Service:
             "BIND": f"127.0.0.1:{self.port}",
             "WEB_CONCURRENCY": str(WORKERS),
             "FAULTS_FOLDER": str(folder),
+            "GATEWAY_FAULTS": str(folder / "gateway-faults"),
             **environment,
         }
         config = ("-c", "deploy/gunicorn.conf.py", *options)
@@ -141,6 +143,17 @@ class Service:
         )
 
     # --- Faults ----------------------------------------------------------------------------------
+
+    def add_gateway_fault(
+        self, operation: str, kind: str, *, seconds: float = 0, times: int | None = 1
+    ) -> Callable[[], None]:
+        """Let the next calls of the gateway's operation fail; return what undoes it."""
+        folder = Path(self.environment["GATEWAY_FAULTS"])
+        return add_fault(operation, kind, seconds=seconds, times=times, folder=folder)
+
+    def find_gateway_faults(self) -> list[str]:
+        """Return the faults of the gateway that no call has met yet."""
+        return find_faults(Path(self.environment["GATEWAY_FAULTS"]))
 
     def crash(self, point: str) -> None:
         """Let the next worker that passes this point crash."""

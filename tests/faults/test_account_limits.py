@@ -10,11 +10,11 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from reservations.models import Reservation
 from tests.faults.client import Answer, run_concurrently
 from tests.faults.service import Service
 from tests.faults.world import CARD, HOUR, World, card
+from tests.gateway_faults import FaultKind
 
 BAD_CARD = card("4000000000000002")
 MAX_DECLINES = 6
@@ -34,10 +34,9 @@ def check_out_many(service: Service, payment_card: dict[str, object]) -> list[An
         world = World(service)
         customer = world.customer()
         pks = [world.draft(customer, world.room()).pk for _ in range(PARALLEL)]
-        slow = SandboxFault.objects.create(operation="authorize", kind=FaultKind.SLOW, seconds=0.3)
+    undo = service.add_gateway_fault("authorize", FaultKind.SLOW, seconds=0.3, times=None)
     answers = run_concurrently(partial(customer.client.checkout, pk, payment_card) for pk in pks)
-    with service.database.open():
-        slow.delete()
+    undo()
     return answers
 
 
@@ -74,11 +73,11 @@ def decline_many(service: Service) -> int:
         Reservation.objects.filter(pk__in=released).release_holds(timezone.now())
         for _ in range(settings.HELD_DRAFTS_MAX - 1):
             world.draft(customer, world.room())
-        slow = SandboxFault.objects.create(operation="authorize", kind=FaultKind.SLOW, seconds=0.3)
+    undo = service.add_gateway_fault("authorize", FaultKind.SLOW, seconds=0.3, times=None)
     answers = run_concurrently(partial(customer.client.checkout, pk, BAD_CARD) for pk in released)
     assert [each.code for each in answers] == ["CardDeclined"] * MAX_DECLINES
+    undo()
     with service.database.open():
-        slow.delete()
         return Reservation.objects.filter(user=customer.user, holds_slot=True).count()
 
 

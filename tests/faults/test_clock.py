@@ -5,12 +5,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.faults import consistency, figures
 from tests.faults.client import retry_until_resolved, run_concurrently
 from tests.faults.world import CARD, World
+from tests.gateway_faults import FaultKind
 
 DENVER = ZoneInfo("America/Denver")
 MINUTE = 60.0
@@ -55,9 +55,7 @@ def test_checkout_survives_a_clock_jump(jump, moving, check_everything):
         world, captured = World(moving), consistency.count_captures()
         customer = world.customer()
         pk = world.draft(customer, world.room()).pk
-        SandboxFault.objects.create(
-            operation="authorize", kind=FaultKind.SLOW, seconds=0.6, times=1
-        )
+    moving.add_gateway_fault("authorize", FaultKind.SLOW, seconds=0.6)
 
     def jumps():
         moving.move_clock(jump)

@@ -6,22 +6,21 @@ from functools import partial
 
 import pytest
 
-from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from reservations.models import Reservation
 from tests.faults import consistency, figures
 from tests.faults.client import Answer, retry_until_resolved, run_concurrently
 from tests.faults.size import LEASE, LONG, SIZE, WORKERS
 from tests.faults.world import CARD, Customer, World, card
+from tests.gateway_faults import FaultKind
 
-KINDS = list(FaultKind.values)
+KINDS = list(FaultKind)
 SLOW = 0.3
 
 
 def add_fault(service, operation: str, kind: str, *, times: int | None = 1) -> None:
     """Let the next calls of the operation fail."""
     seconds = SLOW if kind == FaultKind.SLOW else 0
-    with service.database.open():
-        SandboxFault.objects.create(operation=operation, kind=kind, seconds=seconds, times=times)
+    service.add_gateway_fault(operation, kind, seconds=seconds, times=times)
 
 
 def make_drafts(service, number: int, **room: object) -> list[tuple[Customer, int]]:
@@ -43,7 +42,7 @@ def measured(short_lease_service, check_everything):
     yield row
     check_everything(short_lease_service, row.case)
     with short_lease_service.database.open():
-        assert not SandboxFault.objects.filter(times__gt=0).exists(), "a fault was not used"
+        assert not short_lease_service.find_gateway_faults(), "a fault was not used"
         row.captures += consistency.count_captures() - before
 
 
@@ -194,9 +193,7 @@ def request_while_gateway_hangs(service, row: figures.CaseFigures) -> list[Answe
             waiting.append((customer, world.draft(customer, world.room()).pk))
         other, room, start = world.customer(), world.room(), world.start()
         read = world.draft(other, room, start).pk
-        SandboxFault.objects.create(
-            operation="authorize", kind=FaultKind.SLOW, seconds=SIZE.hang, times=SIZE.hung
-        )
+    service.add_gateway_fault("authorize", FaultKind.SLOW, seconds=SIZE.hang, times=SIZE.hung)
     span = {"StartDate": start.isoformat(), "EndDate": (start.replace(minute=45)).isoformat()}
     received: list[Answer] = []
 

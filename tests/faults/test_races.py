@@ -8,7 +8,6 @@ from functools import partial
 
 import pytest
 
-from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from payments.models import Payment
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -16,6 +15,7 @@ from tests.faults import consistency, figures
 from tests.faults.client import Answer, retry_until_resolved, run_concurrently
 from tests.faults.size import SIZE
 from tests.faults.world import CARD, World
+from tests.gateway_faults import FaultKind
 
 JITTER = 0.06
 
@@ -106,10 +106,7 @@ def test_cancel_against_capture(arena):
     """The cancellation arrives during a slow capture."""
     for _ in rounds:
         pk = arena.draft()
-        with arena.service.database.open():
-            SandboxFault.objects.create(
-                operation="capture", kind=FaultKind.SLOW, seconds=0.15, times=1
-            )
+        arena.service.add_gateway_fault("capture", FaultKind.SLOW, seconds=0.15)
         checkout, cancel = arena.race(
             pk,
             partial(arena.client.checkout, pk, CARD),
@@ -197,10 +194,7 @@ def test_worker_resumes_after_its_lease(arena):
     for _ in range(max(1, SIZE.races // 10)):
         for operation, seconds in (("authorize", 1.6), ("authorize", 2.2)):
             pk = arena.draft()
-            with service.database.open():
-                SandboxFault.objects.create(
-                    operation=operation, kind=FaultKind.SLOW, seconds=seconds, times=1
-                )
+            service.add_gateway_fault(operation, FaultKind.SLOW, seconds=seconds)
 
             def retry_later(r: int = pk) -> Answer:
                 time.sleep(1.2)
@@ -218,10 +212,7 @@ def test_payment_is_called_off_during_its_authorization(arena):
     """
     service = arena.service
     pk = arena.draft()
-    with service.database.open():
-        SandboxFault.objects.create(
-            operation="authorize", kind=FaultKind.SLOW, seconds=1.7, times=1
-        )
+    service.add_gateway_fault("authorize", FaultKind.SLOW, seconds=1.7)
     # 0.0 the worker authorizes, 1.2 the second request finds nothing, 1.7 authorized, 2.2 voided,
     # 2.7 the worker continues, 3.2 the second request continues.
     service.pause("after authorize", 1.0)

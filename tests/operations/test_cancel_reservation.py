@@ -2,7 +2,7 @@
 
 import pytest
 
-from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Refund
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -10,6 +10,7 @@ from tests.factories_reservations import (
     NOW,
     make_booking,
 )
+from tests.gateway_faults import add_fault
 from tests.operations.helpers import refused
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -51,7 +52,7 @@ def test_cancel_refunds_and_returns_the_reservation_after_a_preview(cancel, read
 
 
 def test_cancel_with_unresolved_payment_returns_503(cancel, ada):
-    SandboxFault.objects.create(operation="capture", kind="timeout_before", times=2)
+    add_fault(operation="capture", kind="timeout_before", times=2)
     reservation = make_booking(ada)
 
     response = cancel(reservation)

@@ -16,7 +16,7 @@ from accounts.models import (
     OutboxMessage,
     User,
 )
-from payments.gateways.sandbox_models import FaultKind, SandboxCard, SandboxFault
+from payments.gateways.sandbox_models import SandboxCard
 from payments.models import Dispute, Payment, Refund, RefundState, SavedCard
 from reservations.booking import account_erasure, drafts
 from reservations.models import Attendee, Reservation
@@ -43,6 +43,7 @@ from tests.factories_reservations import (
     make_draft,
     make_room,
 )
+from tests.gateway_faults import FaultKind, add_fault
 from tests.http import post
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -181,7 +182,7 @@ def test_address_can_be_used_again_for_a_new_account(client, ada, token):
 
 def test_what_the_gateway_does_not_delete_is_deleted_later(client, ada, token, caplog):
     card = SavedCardFactory(user=ada)
-    fault = SandboxFault.objects.create(operation="forget", kind=FaultKind.TIMEOUT_BEFORE)
+    end_fault = add_fault(operation="forget", kind=FaultKind.TIMEOUT_BEFORE)
     assert delete(client, token).status_code == 200
     assert "is not finished" in caplog.text
     saved = SavedCard.objects.get()
@@ -190,7 +191,7 @@ def test_what_the_gateway_does_not_delete_is_deleted_later(client, ada, token, c
 
     assert account_erasure.finish_erasures(now=NOW + HOUR) == []
     assert account_erasure.finish_erasures(now=NOW + timedelta(days=1)) != []
-    fault.delete()
+    end_fault()
     assert account_erasure.finish_erasures(now=NOW + timedelta(days=1)) == []
 
     assert not SavedCard.objects.exists()
@@ -270,7 +271,7 @@ def test_account_in_use_again_is_erased_again_with_its_picture_and_card(ada):
     assert AccountErasure.objects.get().finished_at == NOW + HOUR
     ada.thumbnail.save("portrait.png", ContentFile(b"1"))
     card = SavedCardFactory(user=ada)
-    fault = SandboxFault.objects.create(operation="forget", kind=FaultKind.TIMEOUT_BEFORE)
+    end_fault = add_fault(operation="forget", kind=FaultKind.TIMEOUT_BEFORE)
     later = NOW + timedelta(days=1)
 
     account_erasure.erase_account(ada.pk, by=None, now=later)
@@ -278,7 +279,7 @@ def test_account_in_use_again_is_erased_again_with_its_picture_and_card(ada):
     erasure = AccountErasure.objects.get()
     assert (erasure.begun_at, erasure.finished_at, erasure.picture) == (later, None, "")
     assert not ada.thumbnail.storage.exists(ada.thumbnail.name)
-    fault.delete()
+    end_fault()
     account_erasure.finish_erasures(now=later + HOUR)
     assert not SandboxCard.objects.filter(reference=card.reference).exists()
     assert AuditEntry.objects.filter(note="The account was erased.").count() == 2

@@ -6,7 +6,6 @@ import pytest
 from django.core.files.base import ContentFile
 from django.db import connection, transaction
 
-from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from reservations.booking import account_erasure
 from roombook import personal_data
 from tests.erasure_traces import (
@@ -17,6 +16,7 @@ from tests.erasure_traces import (
     make_leaving_account,
 )
 from tests.factories_people import PASSWORD
+from tests.gateway_faults import FaultKind, add_fault
 from tests.http import post
 from tests.world import NOW
 
@@ -56,7 +56,7 @@ def test_file_of_pg_dump_has_no_trace_after_an_erasure(world, leaving):
 def test_each_rule_of_the_registry_is_needed(world, leaving, monkeypatch):
     """A negative control: without a single rule, the search finds something."""
     # The gateway does not answer, so that the row of the card stays.
-    SandboxFault.objects.create(operation="forget", kind=FaultKind.TIMEOUT_BEFORE)
+    add_fault(operation="forget", kind=FaultKind.TIMEOUT_BEFORE)
     staying = {*STAYING, "payments_savedcard", "payments_sandboxcard"}
     tables = personal_data.get_tables()
     useless = []

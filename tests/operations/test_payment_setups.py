@@ -11,13 +11,14 @@ from django.test import Client
 
 from accounts.models import AttemptWindow
 from payments import setups
-from payments.gateways.sandbox_models import FaultKind, SandboxCard, SandboxFault, SandboxSetup
+from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
 from payments.gateways.sandbox_setups import confirm_setup, refuse_setup
 from payments.models import PaymentSetup, SavedCard
 from roombook.models import SavedResponse
 from tests.concurrency import run_concurrently
 from tests.factories_people import SavedCardFactory, UserFactory, issue_token
 from tests.factories_reservations import CARD
+from tests.gateway_faults import FaultKind, add_fault
 from tests.http import post, post_csv
 from tests.payments.gateway_helpers import card
 
@@ -164,7 +165,7 @@ def test_repeated_request_with_its_key_gives_the_same_setup(client, token):
 
 def test_key_is_free_again_after_a_failure(client, token):
     key = {"HTTP_IDEMPOTENCY_KEY": "a-new-phone"}
-    SandboxFault.objects.create(operation="create_setup", kind="timeout_after", times=1)
+    add_fault(operation="create_setup", kind="timeout_after", times=1)
 
     failed = post(client, CREATE, {"Token": token}, **key)
 
@@ -307,7 +308,7 @@ def test_unreachable_gateway_is_503_and_repeating_saves_the_card(
 ):
     setup = create()
     enter(setup)
-    SandboxFault.objects.create(operation=operation, kind=kind, times=1)
+    add_fault(operation=operation, kind=kind, times=1)
 
     assert complete(setup).status_code == 503
     assert complete(setup).status_code == 200
@@ -454,7 +455,7 @@ def test_concurrent_completions_and_other_saves_leave_one_card(token, create, en
     entered = [create(), create()]
     for setup in entered:
         enter(setup)
-    SandboxFault.objects.create(operation="*", kind=FaultKind.SLOW, seconds=0.05, times=None)
+    add_fault(operation="*", kind=FaultKind.SLOW, seconds=0.05, times=None)
     body = {"Token": token, "PaymentInfo": CARD}
     webhook, _ = PaymentSetup.objects.order_by("pk")
 

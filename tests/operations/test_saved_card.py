@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 import pytest
 import time_machine
 
-from payments.gateways.sandbox_models import SandboxCard, SandboxFault
+from payments.gateways.sandbox_models import SandboxCard
 from payments.models import SavedCard
 from tests.factories_people import SavedCardFactory
+from tests.gateway_faults import add_fault
 from tests.operations.helpers import refused
 
 pytestmark = pytest.mark.django_db
@@ -97,7 +98,7 @@ def test_new_card_replaces_old_card_and_deletes_it_at_the_gateway(save, caplog):
     stored = {each.reference for each in SandboxCard.objects.all()}
     assert stored == {others.reference, second.reference}
     # A failure to delete the old card is only logged.
-    SandboxFault.objects.create(operation="forget", kind="error")
+    add_fault(operation="forget", kind="error")
     assert save(MASTERCARD).status_code == 200
     assert SavedCard.objects.exclude(pk=others.pk).get().last4 == "4444"
     assert "could not be deleted" in caplog.text
@@ -127,7 +128,7 @@ def test_valid_and_mistyped_cards_and_an_unreachable_gateway_are_not_counted(sav
         assert save().status_code == 200
         assert save("4242424242424241").status_code == 400
     SavedCard.objects.all().delete()
-    SandboxFault.objects.create(operation="store", kind="timeout_before", times=7)
+    add_fault(operation="store", kind="timeout_before", times=7)
     for _ in range(7):
         response = save()
         assert "Nothing was charged" in refused(response, 503, "ServiceUnavailable")["Message"]
@@ -159,7 +160,7 @@ def test_remove_payment_info_deletes_card_here_and_at_the_gateway(get, ada, is_r
     SavedCardFactory(user=ada)
     others = SavedCardFactory()
     if not is_reachable:
-        SandboxFault.objects.create(operation="forget", kind="timeout_before")
+        add_fault(operation="forget", kind="timeout_before")
 
     shown = get("/api/account/remove-payment-info")["UpdatedUserInfo"]
 

@@ -9,9 +9,10 @@ import pytest
 
 from payments import gateways, lifecycle
 from payments.gateways.base import Gateway
-from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxPayment
 from reservations.models import Reservation
 from tests.factories_centers import MeetingRoomFactory
+from tests.gateway_faults import add_fault
 from tests.payments.gateway_helpers import MINUTE, NOW, authorized
 from tests.stripe_server import StripeServer
 
@@ -26,7 +27,7 @@ class SandboxProbe:
         return SandboxPayment.objects.get(key=key).refunded
 
     def fail(self, operation: str, kind: str) -> None:
-        SandboxFault.objects.create(operation=operation, kind=kind, times=1)
+        add_fault(operation=operation, kind=kind, times=1)
 
 
 PATHS = {

@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import CenterRole
 from payments import refunds
 from payments.gateways.base import GatewayRefused
-from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund, RefundState, UnknownPayment
 from reservations.booking.cancellation import cancel
 from reservations.booking.taking_payment import take_manual_payment
@@ -21,6 +21,7 @@ from tests.factories_centers import MeetingRoomFactory
 from tests.factories_people import AdministratorFactory, SavedCardFactory, StaffFactory, UserFactory
 from tests.factories_reservations import NOW as BOOKED_AT
 from tests.factories_reservations import make_draft
+from tests.gateway_faults import add_fault
 from tests.payments.gateway_helpers import NOW
 
 pytestmark = pytest.mark.django_db
@@ -135,7 +136,7 @@ def test_retry_refused_again_shows_an_error(client, refused):
 
 
 def test_retry_without_gateway_answer_stays_started(client, refused):
-    SandboxFault.objects.create(operation="refund", kind="timeout_after", times=1)
+    add_fault(operation="refund", kind="timeout_after", times=1)
 
     assert "does not respond" in run_action(client, "retry", refused)
     assert get_states() == ["refused", "started"]
@@ -305,7 +306,7 @@ def test_unknown_payment_can_be_kept_in_the_back_office(client, unknown):
 
 
 def test_unknown_payment_that_cannot_be_released_stays(client, unknown):
-    SandboxFault.objects.create(operation="refund", kind="error", times=1)
+    add_fault(operation="refund", kind="error", times=1)
 
     assert "does not answer" in run_unknown_action(client, "release", unknown)
 

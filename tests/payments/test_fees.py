@@ -9,11 +9,11 @@ import stripe
 import time_machine
 from django.core.management import call_command
 
-from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from payments.gateways.stripe.fees import get_fee
 from payments.models import Payment, Refund
 from reservations.booking import cancellation
 from tests.factories_reservations import NOW, make_booking, make_pending_booking
+from tests.gateway_faults import FaultKind, add_fault
 
 pytestmark = pytest.mark.django_db
 
@@ -93,7 +93,7 @@ def test_key_that_may_not_read_balances_captures_and_refunds(stripe_server):
 
 def test_fee_whose_answer_is_lost_is_asked_for_again():
     make_booking()
-    SandboxFault.objects.create(operation="fees", kind=FaultKind.TIMEOUT_AFTER, times=1)
+    add_fault(operation="fees", kind=FaultKind.TIMEOUT_AFTER, times=1)
 
     assert reconcile(1) == NOTHING
     assert Payment.objects.get().fee is None

@@ -9,10 +9,11 @@ from payments import lifecycle, refunds, saved_cards
 from payments.cards import Card
 from payments.gateway_results import record_gateway_result
 from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
-from payments.gateways.sandbox_models import SandboxCard, SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
 from payments.models import InvalidPaymentTransition, Payment, Refund, SavedCard
 from roombook.errors import CardDeclined, InvalidRequest, NoSavedCard
 from tests.factories_people import SavedCardFactory
+from tests.gateway_faults import add_fault
 from tests.payments.gateway_helpers import INFO, MINUTE, NOW, authorized, card_of
 
 pytestmark = pytest.mark.django_db
@@ -91,7 +92,7 @@ def test_contradicting_gateway_result_raises_invalid_transition(start, ada):
 def test_fetch_gateway_status_of_a_payment_without_answer(start, ada, is_authorized):
     payment = start()
     kind = "timeout_after" if is_authorized else "timeout_before"
-    SandboxFault.objects.create(operation="authorize", kind=kind, times=1)
+    add_fault(operation="authorize", kind=kind, times=1)
     with pytest.raises(GatewayUnavailable):
         authorized(payment, ada)
 
@@ -173,7 +174,7 @@ def test_create_refund_beyond_the_rest_raises(captured, amount):
 
 def test_refund_retried_after_timeout_refunds_once(captured):
     refund = refunds.create_refund(captured, amount=Decimal("50.00"), reason="", now=NOW)
-    SandboxFault.objects.create(operation="refund", kind="timeout_after", times=1)
+    add_fault(operation="refund", kind="timeout_after", times=1)
     with pytest.raises(GatewayUnavailable):
         refunds.execute_refund(refund, now=NOW)
     refund.refresh_from_db()
@@ -251,7 +252,7 @@ def test_check_card_stores_nothing(ada):
 def test_save_charged_card_does_not_raise_if_the_gateway_is_away(ada, caplog):
     assert saved_cards.save_charged_card(ada, card_of(ada), now=NOW) == SavedCard.objects.get()
 
-    SandboxFault.objects.create(operation="store", kind="timeout_before")
+    add_fault(operation="store", kind="timeout_before")
     assert saved_cards.save_charged_card(ada, card_of(ada), now=NOW) is None
     assert "could not be saved" in caplog.text
 

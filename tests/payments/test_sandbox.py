@@ -3,7 +3,6 @@
 test_gateways.py tests what all gateways have in common.
 """
 
-import time
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -12,16 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from payments.gateways.base import GatewayRefused, GatewayUnavailable
+from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_cards import DECLINE_MESSAGES, OUTCOMES, SUCCEEDS
-from payments.gateways.sandbox_models import (
-    FaultKind,
-    SandboxCard,
-    SandboxFault,
-    SandboxPayment,
-    SandboxSetup,
-)
+from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxSetup
 from payments.gateways.sandbox_setups import confirm_setup, refuse_setup
 from tests.concurrency import run_concurrently
 from tests.factories_people import SandboxCardFactory
@@ -59,30 +52,6 @@ def test_sandbox_stores_no_number_and_no_code(gateway):
     assert "987" not in str([kept.outcome, kept.brand, kept.last4])
 
 
-# --- Faults ---------------------------------------------------------------------------------------
-
-
-def test_slow_fault_delays_the_answer(gateway):
-    SandboxFault.objects.create(operation="*", kind=FaultKind.SLOW, seconds=0.05)
-
-    start = time.monotonic()
-    assert authorize(gateway, uuid4()).state == "authorized"
-    assert time.monotonic() - start >= 0.05
-
-
-def test_fault_affects_only_its_operation(gateway):
-    key = uuid4()
-    SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_AFTER)
-
-    authorize(gateway, key)
-    for _ in range(2):
-        with pytest.raises(GatewayUnavailable):
-            gateway.capture(key)
-    SandboxFault.objects.all().delete()
-    assert gateway.capture(key).state == "captured"
-    assert SandboxPayment.objects.get().captures == 1
-
-
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 class TestParallelCalls:
@@ -98,16 +67,6 @@ class TestParallelCalls:
         answers = Counter(run_concurrently([refund] * 12, losers=(GatewayRefused,)))
         assert answers == {"refunded": 3, "GatewayRefused": 9}
         assert SandboxPayment.objects.get().refunded == Decimal("9.00")
-
-    def test_fault_affects_as_many_calls_as_its_times(self, gateway):
-        SandboxFault.objects.create(operation="lookup", kind=FaultKind.ERROR, times=3)
-
-        def look():
-            gateway.find_payment(uuid4())
-            return "answer"
-
-        answers = Counter(run_concurrently([look] * 12, losers=(GatewayUnavailable,)))
-        assert answers == {"GatewayUnavailable": 3, "answer": 9}
 
 
 # --- Payment setups -------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from django.db.models import Sum
 
-from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxPayment
 from reservations.booking import approval, check_in, payment_recovery
 from reservations.models import Reservation, history
 from reservations.models.status import (
@@ -34,6 +34,7 @@ from tests.factories_reservations import (
     pay,
     update_promo_code,
 )
+from tests.gateway_faults import add_fault
 
 pytestmark = pytest.mark.django_db
 
@@ -229,7 +230,7 @@ def test_reservation_with_unresolved_payment_is_not_closed():
 
 
 def test_gateway_timeout_does_not_stop_other_reservations(ada):
-    SandboxFault.objects.create(operation="void", kind="timeout_before", times=1)
+    add_fault(operation="void", kind="timeout_before", times=1)
     first = make_pending_booking(ada)
     second = make_draft()
 

@@ -10,7 +10,7 @@ import pytest
 from accounts.models import OutboxMessage
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
-from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund
 from reservations.booking import approval, cancellation, changes, integrity, payment_recovery
 from reservations.booking.cancellation import cancel, preview
@@ -36,6 +36,7 @@ from tests.factories_reservations import (
     make_room,
     pay,
 )
+from tests.gateway_faults import FaultKind, add_fault
 from tests.reservations.rescheduling_helpers import change, make_room_at_rate, reschedule
 
 pytestmark = pytest.mark.django_db
@@ -175,7 +176,7 @@ def test_cancellation_preview_changes_nothing(ada):
 
 
 def fault(operation, kind="timeout_before", times=1):
-    return SandboxFault.objects.create(operation=operation, kind=kind, times=times)
+    return add_fault(operation=operation, kind=kind, times=times)
 
 
 @pytest.mark.parametrize("kind", ["timeout_before", "timeout_after", "error", "reset"])
@@ -309,7 +310,7 @@ def test_customer_reads_from_which_payment_a_part_is_refunded():
 
 
 def test_cancel_with_decision_captures_what_is_only_authorized():
-    SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
+    add_fault(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
     booking = make_booking()
     assert Payment.objects.get().state == "authorized"
 
@@ -340,7 +341,7 @@ def test_cancel_with_decision_spreads_the_refund_over_several_payments():
 def test_cancel_with_decision_holds_for_the_rest_if_one_of_two_captures_is_refused(
     monkeypatch, amount, refund
 ):
-    SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=2)
+    add_fault(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=2)
     booking, manager = make_longer_booking(), AdministratorFactory()
     assert {each.state for each in Payment.objects.all()} == {"authorized"}
     real = SandboxGateway.capture

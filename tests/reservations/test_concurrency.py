@@ -20,7 +20,7 @@ from accounts.models import OutboxMessage
 from centers.models import MeetingRoom
 from payments import gateway_events, refunds
 from payments.gateways.sandbox import SandboxGateway
-from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations import availability
 from reservations.availability import Availability
@@ -46,6 +46,7 @@ from tests.factories_reservations import (
     make_room,
     pay,
 )
+from tests.gateway_faults import FaultKind, add_fault
 from tests.http import post
 from tests.reservations.checkout.helpers import pay_with_saved_card
 from tests.reservations.rescheduling_helpers import (
@@ -125,7 +126,7 @@ def test_concurrent_requests_are_limited_to_what_may_succeed(case):
     prepare, expected = REQUESTS[case]
     path, bodies = prepare()
     # Each call takes long enough for all calls to be in flight at the same time.
-    SandboxFault.objects.create(operation="*", kind=FaultKind.SLOW, seconds=0.3, times=None)
+    add_fault(operation="*", kind=FaultKind.SLOW, seconds=0.3, times=None)
 
     assert count_responses(path, bodies) == expected
 
@@ -302,7 +303,7 @@ def test_parallel_checkouts_let_no_more_rooms_wait_for_the_bank(settings):
     ada = UserFactory()
     SavedCardFactory(user=ada, outcome="requires_action", saved_by_setup=True)
     drafts = [make_draft(ada, make_room()) for _ in range(4)]
-    SandboxFault.objects.create(operation="authorize", kind="slow", seconds=0.3, times=None)
+    add_fault(operation="authorize", kind="slow", seconds=0.3, times=None)
 
     def check_out(draft):
         with suppress(TooManyRequests):

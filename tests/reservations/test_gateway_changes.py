@@ -16,7 +16,7 @@ from payments import gateway_events, lifecycle, refunds, unknown_payments
 from payments.gateway_results import record_gateway_result
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
-from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.booking import (
     alerts,
@@ -46,6 +46,7 @@ from tests.factories_reservations import (
     make_pending_booking,
     pay,
 )
+from tests.gateway_faults import FaultKind, add_fault
 from tests.reservations.rescheduling_helpers import get_stored_values, make_room_at_rate, reschedule
 
 pytestmark = pytest.mark.django_db
@@ -133,7 +134,7 @@ def refuse_to(monkeypatch, *operations):
 @pytest.fixture
 def uncaptured():
     """A booking whose payment is authorized and not captured."""
-    SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
+    add_fault(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
     reservation = make_booking()
     assert get_states()[:2] == (Status.CONFIRMED, PaymentState.AUTHORIZED)
     return reservation
@@ -232,7 +233,7 @@ def test_cancellation_after_full_refund_says_already_refunded():
 
 
 def test_payment_resolved_after_start_is_voided():
-    SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
+    add_fault(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
     reservation = make_draft(start=NOW + HOUR)
     pay(reservation)
     assert get_states() == (Status.PROCESSING, PaymentState.STARTED, "authorized")
@@ -269,7 +270,7 @@ SECOND = MINUTE / 60
 
 def fail_once(operation):
     """Let the gateway not answer the next call of the operation."""
-    SandboxFault.objects.create(operation=operation, kind=FaultKind.TIMEOUT_BEFORE, times=1)
+    add_fault(operation=operation, kind=FaultKind.TIMEOUT_BEFORE, times=1)
 
 
 def reconcile(*, at):
@@ -407,7 +408,7 @@ def refused(monkeypatch):
 def test_booking_with_more_refunds_due_than_paid_can_be_cancelled():
     """A refund of 40 is due. Meanwhile, 60 of 75 are refunded in the dashboard."""
     booking = make_booking()
-    SandboxFault.objects.create(operation="refund", kind=FaultKind.TIMEOUT_BEFORE, times=1)
+    add_fault(operation="refund", kind=FaultKind.TIMEOUT_BEFORE, times=1)
     reduce_price(booking, 40)
     refund_in_dashboard(60)
 
@@ -452,7 +453,7 @@ def returned(monkeypatch):
     """
     draft = make_draft()
     options = {"user": draft.user, "payment_method": make_payment_method()}
-    SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
+    add_fault(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
     checkout.check_out(draft.pk, **options, now=NOW)
     first = Payment.objects.get()
     SandboxGateway().capture(first.key)
@@ -495,7 +496,7 @@ def test_returned_refund_of_an_earlier_payment_can_be_retried(returned):
 def due():
     """A refund of 20 that is due: the gateway did not answer."""
     booking = make_booking()
-    SandboxFault.objects.create(operation="refund", kind=FaultKind.TIMEOUT_BEFORE, times=1)
+    add_fault(operation="refund", kind=FaultKind.TIMEOUT_BEFORE, times=1)
     reduce_price(booking, 20)
     return Refund.objects.get(state=RefundState.STARTED)
 

@@ -7,7 +7,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from reservations import records
 from reservations.booking import (
     approval,
@@ -42,6 +41,7 @@ from tests.factories_reservations import (
     make_room,
     pay,
 )
+from tests.gateway_faults import FaultKind, add_fault
 from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -90,7 +90,7 @@ def test_declined_card_is_in_the_history():
 
 
 def test_payment_resolved_by_command_has_no_actor():
-    SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
+    add_fault(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
     reservation = make_booking()
     assert reservation.status == Status.PROCESSING
 

@@ -6,7 +6,7 @@ import pytest
 from icalendar import Calendar
 
 from accounts.models import OutboxMessage
-from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import PaymentState, Refund, RefundState
 from reservations.booking import (
     approval,
@@ -50,6 +50,7 @@ from tests.factories_reservations import (
     pay,
     update_promo_code,
 )
+from tests.gateway_faults import FaultKind, add_fault, clear_faults
 from tests.reservations.rescheduling_helpers import (
     DAY,
     get_net_payment,
@@ -215,7 +216,7 @@ def test_free_booking_can_be_rescheduled_only_to_free_slots(clerk):
 
 
 def test_reschedule_to_cheaper_room_captures_authorized_payment_first(clerk):
-    SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
+    add_fault(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
     reservation = make_booking()
     assert reservation.payments.get().state == PaymentState.AUTHORIZED
 
@@ -225,12 +226,12 @@ def test_reschedule_to_cheaper_room_captures_authorized_payment_first(clerk):
 
 
 def test_reschedule_to_cheaper_room_is_refused_while_capture_fails(clerk):
-    SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE)
+    add_fault(operation="capture", kind=FaultKind.TIMEOUT_BEFORE)
     reservation = make_booking()
 
     with pytest.raises(ServiceUnavailable, match="Nothing was changed"):
         reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
-    SandboxFault.objects.all().delete()
+    clear_faults()
 
     assert Reservation.objects.get().total_cost == 75
 

@@ -7,7 +7,7 @@ import pytest
 
 from payments import gateways
 from payments.gateways.sandbox import SandboxGateway
-from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, SavedCard
 from reservations.booking import approval
 from reservations.models import Reservation
@@ -24,6 +24,7 @@ from tests.factories_reservations import (
     make_draft,
     update_allowances,
 )
+from tests.gateway_faults import add_fault
 from tests.operations.checkout.helpers import BAD_CARD, status_of
 from tests.operations.helpers import refused
 
@@ -83,7 +84,7 @@ def test_checkout_of_room_with_approval_is_pending(check_out, drafted):
         "Status": "Pending",
     }
     assert SandboxPayment.objects.get().captures == 0
-    SandboxFault.objects.create(operation="*", kind="error")
+    add_fault(operation="*", kind="error")
     assert check_out(PaymentInfo=BAD_CARD).content == response.content
 
 
@@ -208,7 +209,7 @@ def test_checkout_repeated_after_the_meeting_returns_same_message(
     check_out, drafted, time_machine, has_shown_up
 ):
     first = check_out(PaymentInfo=CARD).json()
-    SandboxFault.objects.create(operation="*", kind="error")
+    add_fault(operation="*", kind="error")
     end = Reservation.objects.get(pk=drafted.pk).end
     time_machine.move_to(end, tick=False)
     assert len(list(approval.close_overdue(now=end))) == 1
@@ -223,7 +224,7 @@ def test_checkout_repeated_after_the_meeting_returns_same_message(
 
 
 def test_unresolved_payment_returns_200_processing_until_retry(check_out, time_machine):
-    SandboxFault.objects.create(operation="authorize", kind="timeout_after", times=1)
+    add_fault(operation="authorize", kind="timeout_after", times=1)
     for fields in ({}, {}, {"TestMode": True}):
         response = check_out(PaymentInfo=CARD, **fields)
         assert response.status_code == 200

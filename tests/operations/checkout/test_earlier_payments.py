@@ -15,13 +15,14 @@ from django.core.management import CommandError, call_command
 from payments import gateway_events, refunds
 from payments.gateways import sandbox
 from payments.gateways.sandbox import SandboxGateway
-from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, RefundState
 from reservations.booking import alerts, integrity
 from reservations.booking.price_adjustments import adjust_price
 from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import CARD, HOUR, MINUTE, NOW, make_draft, show_price
+from tests.gateway_faults import FaultKind, add_fault
 from tests.http import post
 from tests.operations.checkout.helpers import status_of
 
@@ -35,7 +36,7 @@ LATER = NOW + 2 * MINUTE
 def drafted(ada, client, token, time_machine):
     """The draft, New again."""
     draft = make_draft(ada)
-    SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
+    add_fault(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
     fields = {"Token": token, "ReservationId": draft.pk, "PaymentInfo": CARD}
     assert post(client, "/api/reservations/checkout", fields).json()["Status"] == "Processing"
     payment = Payment.objects.get()

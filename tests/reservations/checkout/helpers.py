@@ -4,10 +4,11 @@ from datetime import timedelta
 
 from django.db.models import Sum
 
-from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
+from payments.gateways.sandbox_models import SandboxPayment
 from reservations.booking import integrity
 from reservations.booking.checkout import PaymentMethod, check_out, dry_run
 from tests.factories_reservations import NOW
+from tests.gateway_faults import add_fault
 
 LEASE_OVER = NOW + timedelta(seconds=61)
 
@@ -22,7 +23,7 @@ def pay_with_saved_card(reservation, *, now=NOW, method=None, is_test=False):
 
 
 def fault(operation, kind, times=1):
-    return SandboxFault.objects.create(operation=operation, kind=kind, times=times)
+    return add_fault(operation=operation, kind=kind, times=times)
 
 
 def get_benefits(plan, promo):
