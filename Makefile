@@ -111,7 +111,7 @@ screenshots: .venv/.stamp-dev  ## Take pictures of every page of the back office
 bench: .venv/.stamp-dev  ## Measure the speed next to hand-written SQL at 100,000 centers (BENCH=)
 	@$(PY) -m tests.bench $(BENCH)
 
-stats: .venv/.stamp-dev  ## Count lines, import cycles, old words and other figures of the code
+stats: .venv/.stamp-dev  ## Count lines, import cycles and other figures of the code
 	@$(PY) -m tests.stats
 
 # Warnings and whatever OpenAPI does not allow are errors.

@@ -1,7 +1,6 @@
 """Prints figures of the code: `make stats`."""
 
 import ast
-import re
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -17,44 +16,6 @@ from tests.import_graph import (
 )
 
 LARGEST_FILES = 10
-# Words that the glossary in CONTRIBUTING.md replaces.
-OLD_WORDS = (
-    *(
-        "told",
-        "asked",
-        "spelled",
-        "furnished",
-        "rivals?",
-        "stretch(es)?",
-        "(?<!at the )moments?",
-        "let go",
-    ),
-    *("settles?", "pay back", "lapsing", "lapses?", "needs a person", "the books"),
-    *(
-        "dearer",
-        "cheaper by",
-        "priced anew",
-        "anew",
-        "by itself",
-        "by hand",
-    ),
-    *(
-        "whoever",
-        "thereby",
-        "beside",
-        "of its own accord",
-        "given up",
-        "made-up",
-        "heard",
-    ),
-    *("ownerless", "rehearse(?!-restore| a restore)", "waivable", "mend(s|ed)?", "somebody new"),
-)
-# With a capital, these belong to addresses.
-OLD_WORDS_IN_LOWER_CASE = ("roads?", "doors?")
-OLD_WORD = re.compile(
-    rf"(?<![a-zA-Z])((?i:{'|'.join(OLD_WORDS)})|{'|'.join(OLD_WORDS_IN_LOWER_CASE)})(?![a-z])"
-)
-TEXT_SUFFIXES = {".py", ".md", ".html", ".txt", ".js", ".css", ".toml", ""}
 
 
 def main() -> None:
@@ -75,8 +36,6 @@ def main() -> None:
             ("lines of tests", sum(count_lines(path) for path in files if is_test(path))),
         ],
     )
-    words = count_old_words(files)
-    print_table(f"Old words: {sum(words.values())}", words.most_common())
 
 
 def list_files() -> list[Path]:
@@ -123,22 +82,6 @@ def count_lines_with_any(path: Path) -> int:
     return len(
         {node.lineno for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "Any"}
     )
-
-
-def count_old_words(paths: Iterable[Path]) -> Counter[str]:
-    words: Counter[str] = Counter()
-    for path in paths:
-        # The first two list the words on purpose; the licence and applied migrations are fixed.
-        is_fixed = is_migration(path) or path in {
-            Path("CONTRIBUTING.md"),
-            Path("tests/stats.py"),
-            Path("LICENSE"),
-            Path("reservations/receipts/fonts/OFL-FiraGO.txt"),
-        }
-        if path.suffix in TEXT_SUFFIXES and not is_fixed:
-            text = (ROOT / path).read_text(errors="replace")
-            words.update(match.lower() for match in (m[0] for m in OLD_WORD.finditer(text)))
-    return words
 
 
 def print_table(title: str, rows: Iterable[tuple[str, int]]) -> None:
