@@ -13,7 +13,7 @@ def build_logging(level: str, *, is_debug: bool) -> dict[str, object]:
         "disable_existing_loggers": False,
         "filters": {
             "request_id": {"()": "roombook.logging.RequestIdFilter"},
-            "unavailable": {"()": "roombook.outages.UnavailableFilter"},
+            "unavailable": {"()": "roombook.logging.UnavailableFilter"},
         },
         "formatters": {
             "json": {"()": "roombook.logging.JsonLogFormatter"},

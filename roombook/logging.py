@@ -2,6 +2,7 @@
 
 import logging
 from contextvars import ContextVar
+from http import HTTPStatus
 from types import FrameType
 from typing import Any
 
@@ -10,6 +11,8 @@ from django.views.debug import SafeExceptionReporterFilter
 from pythonjsonlogger.json import JsonFormatter
 
 from roombook.secret_paths import mask_line
+
+logger = logging.getLogger(__name__)
 
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 
@@ -20,6 +23,31 @@ class RequestIdFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         record.request_id = request_id.get()
         return True
+
+
+class UnavailableFilter(logging.Filter):
+    """Replaces the error with traceback that Django logs for a response with status 503.
+
+    A failover of the database takes seconds and needs nobody, so its responses must not look like
+    defects. An outage that goes on is an alert of its metric (docs/metrics.md).
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if getattr(record, "status_code", None) != HTTPStatus.SERVICE_UNAVAILABLE:
+            return True
+        reason = describe_error(record.exc_info[1] if record.exc_info else None)
+        logger.warning("%s%s", record.getMessage(), reason)
+        return False
+
+
+def describe_error(error: BaseException | None) -> str:
+    """Return the error and its cause, the first line of each: further ones may quote data."""
+    reason = ""
+    while error is not None:
+        message = str(error).strip().split("\n")[0]
+        reason += f": {type(error).__name__}: {message}"
+        error = error.__cause__
+    return reason
 
 
 class PlainLogFormatter(logging.Formatter):

@@ -17,8 +17,8 @@ from typing import ParamSpec, TypeVar
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connections, models
 
+from roombook.logging import describe_error
 from roombook.metrics.counters import REPLICA_READS
-from roombook.outages import describe_error
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,7 +1,7 @@
 """How roombook's PostgreSQL backend finds out that a connection is of no use any more."""
 
 import pytest
-from django.db import close_old_connections, connection
+from django.db import OperationalError, close_old_connections, connection
 
 from accounts.models import User
 from tests.factories_people import PASSWORD, UserFactory
@@ -24,7 +24,7 @@ def test_is_usable_on_a_busy_connection_queries_the_server_once_a_second():
     assert connection._seen_alive >= checked_at  # a new query
 
 
-def test_connection_closed_by_the_server_is_not_usable():
+def test_connection_closed_by_the_server_fails_once_and_is_not_usable_then():
     connection.ensure_connection()
     assert connection.is_usable()
     another = connection.copy()
@@ -36,8 +36,9 @@ def test_connection_closed_by_the_server_is_not_usable():
     finally:
         another.close()
 
-    assert not connection.is_usable()
-    connection.close()
+    with pytest.raises(OperationalError):
+        User.objects.count()
+    close_old_connections()
     assert User.objects.count() == 0
     assert connection.prepared == set()
 

@@ -3,7 +3,6 @@
 FAULTS_FOLDER          the folder with the files that control crashes, pauses and the clock
 GATEWAY_FAULTS         the folder with the faults of the gateway
 FAULTS_LEASE_SECONDS   a lease that is too short for a real gateway
-FAULTS_OUTAGE_SECONDS  an outage that lasts so long is an error in the log
 FAULTS_UNGUARDED       without locks, for the negative controls; "split changes":
                        also with a T2 of changes that is no transaction
 """
@@ -13,7 +12,6 @@ from pathlib import Path
 
 from django.conf import settings
 
-from roombook import outages
 from roombook.wsgi import application
 from tests import gateway_faults
 from tests.faults import points, unguarded
@@ -24,8 +22,6 @@ gateway_faults.install()
 points.install(Path(os.environ["FAULTS_FOLDER"]))
 if lease := os.environ.get("FAULTS_LEASE_SECONDS"):
     settings.PAYMENT_LEASE_SECONDS = int(lease)
-if seconds := os.environ.get("FAULTS_OUTAGE_SECONDS"):
-    outages.MIN_SECONDS = outages.PAUSE_SECONDS = float(seconds)
 if control := os.environ.get("FAULTS_UNGUARDED"):
     unguarded.disable_locks()
     if control == "split changes":

@@ -47,10 +47,6 @@ CASES = {
         f"{RESERVATION} status = 'Processing' WHERE id = {{plain.pk}}",
         "reservation {plain.pk} is Processing without a payment under way",
     ),
-    "holds off their status": (
-        f"{RESERVATION} holds_slot = false WHERE id = {{plain.pk}}",
-        "reservation {plain.pk} is Confirmed and does not hold its room",
-    ),
     "drafts held too long": (
         f"{RESERVATION} hold_until = '2027-03-20 12:00:00+00:00' WHERE id = {{draft.pk}}",
         "reservation {draft.pk} is New and held until 2027-03-20 12:00 UTC",

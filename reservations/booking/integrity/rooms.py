@@ -8,7 +8,7 @@ from django.db.models import Exists, F, OuterRef, Q, Subquery
 from payments.models import Payment, PaymentState
 from reservations.booking.integrity.common import OVERDUE_AFTER, CheckList, Rows
 from reservations.models import Reservation
-from reservations.models.status import HOLDING_STATUSES, Status
+from reservations.models.status import Status
 
 CHECKS = CheckList()
 
@@ -36,16 +36,6 @@ def processing_without_payment(now: dt.datetime) -> Rows:
     paying = Payment.objects.filter(reservation=OuterRef("pk"), state=PaymentState.STARTED)
     rows = Reservation.objects.filter(status=Status.PROCESSING).exclude(Exists(paying))
     return rows.values_list("pk")
-
-
-@CHECKS.add("reservation {} is {} and {} its room")
-def holds_off_their_status(now: dt.datetime) -> Rows:
-    """Find bookings that do not hold their room, and other reservations that do."""
-    holding = Q(status__in=sorted(HOLDING_STATUSES))
-    wrong = Q(holding, holds_slot=False) | Q(~holding & ~Q(status=Status.NEW), holds_slot=True)
-    rows = Reservation.objects.filter(wrong)
-    for pk, status, holds in rows.values_list("pk", "status", "holds_slot"):
-        yield pk, status, "holds" if holds else "does not hold"
 
 
 @CHECKS.add("reservation {} is New and held until {:%Y-%m-%d %H:%M} UTC")

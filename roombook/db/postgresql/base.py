@@ -5,7 +5,6 @@ Behind PgBouncer it prepares nothing, and requires the limits of sessions to be 
 """
 
 import datetime as dt
-import select
 import time
 from typing import Any
 
@@ -16,7 +15,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db.backends.postgresql import base
 
-# A connection that answered this recently is assumed to be alive while its socket is quiet.
+# A connection that answered this recently is assumed to be alive, until a statement fails.
 ASSUME_ALIVE_SECONDS = 1.0
 
 
@@ -58,24 +57,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return connection
 
     def is_usable(self) -> bool:
-        """Checks the connection, but skips the query to the server if the last one is recent.
-
-        A server that went away has closed the socket, which is visible without a query.
-        """
+        """Check the connection, but not if it was found alive a moment ago and has not failed."""
         now = time.monotonic()
-        if now - self._seen_alive < ASSUME_ALIVE_SECONDS and self._is_quiet():
+        if not self.errors_occurred and now - self._seen_alive < ASSUME_ALIVE_SECONDS:
             return True
         usable = super().is_usable()
         self._seen_alive = now if usable else 0.0
         return usable
-
-    def _is_quiet(self) -> bool:
-        """Whether the socket is open and the server has sent nothing."""
-        if self.connection is None or self.connection.closed:
-            return False
-        poll = select.poll()
-        poll.register(self.connection.fileno(), select.POLLIN | select.POLLPRI)
-        return not poll.poll(0)
 
 
 def require_session_limits(connection: Any) -> None:
