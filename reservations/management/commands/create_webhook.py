@@ -5,7 +5,6 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from centers.models import Center
-from reservations.management.command_line import parse_id
 from reservations.models import WebhookEndpoint
 
 
@@ -19,7 +18,7 @@ class Command(BaseCommand):
         parser.add_argument("description")
         parser.add_argument("url", help="The https:// address of the receiver.")
         parser.add_argument(
-            "--center", type=parse_id, metavar="ID", help="Report this center only. Default: all."
+            "--center", type=int, metavar="ID", help="Report this center only. Default: all."
         )
 
     def handle(self, *, description: str, url: str, center: int | None, **options: object) -> None:

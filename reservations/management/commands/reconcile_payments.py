@@ -22,7 +22,7 @@ from payments.models import (
 )
 from reservations.booking import alerts, payment_recovery
 from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
-from reservations.management.command_line import format_count, parse_datetime
+from reservations.management.command_line import format_count
 from reservations.models.changes import pays_for_nothing
 from reservations.models.status import BOOKED_STATUSES, Status
 from reservations.receipts.issuing import issue_credit_notes
@@ -59,7 +59,7 @@ class Command(RegularJob):
         )
         parser.add_argument(
             "--since",
-            type=parse_datetime,
+            type=dt.datetime.fromisoformat,
             metavar="TIME",
             help="After a restore, the time of the backup (2027-03-01T09:00 is UTC): compare all"
             " payments since then with the gateway. Other runs begin where the last one ended.",
