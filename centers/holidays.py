@@ -1,28 +1,34 @@
-"""Holidays: reading the closed days of a year from text or a calendar, and creating closures.
+"""Holidays: the closed days of a year, as a list of public holidays and as lines that staff edit.
 
-A holiday lasts for whole days in the local time of each center, whatever the clock changes.
+A holiday lasts for whole days in the local time of each center, whatever the clock changes, unless
+its line names times: `2027-12-24 Christmas Eve, closed from 12:00`.
 """
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
+from itertools import chain
 
-from icalendar import Calendar
+import holidays as public_holidays
+from babel import Locale
+from django.conf import settings
 
 from centers.models import Center, Closure
 from centers.span import Span, get_local_midnight
 from roombook.db.transactions import in_transaction
 
 MAX_HOLIDAYS = 400
-MAX_CALENDAR_BYTES = 1024 * 1024
 MAX_DAYS_OF_HOLIDAY = 366
 MAX_REASON_LENGTH = 255
 MAX_REPORTED_PROBLEMS = 20
-ALLOWED_YEARS = range(2000, 2201)
+# The years that the list of public holidays knows.
+ALLOWED_YEARS = range(2000, 2101)
+TIME = r"(\d{1,2}:\d{2})"
 LINE_PATTERN = re.compile(
-    r"(?P<first>\d{4}-\d{2}-\d{2})(?:\s*(?:\.\.|to)\s*(?P<last>\d{4}-\d{2}-\d{2}))?[,;\s]*(?P<reason>.*)"
+    r"(?P<first>\d{4}-\d{2}-\d{2})(?:\s*(?:\.\.|to)\s*(?P<last>\d{4}-\d{2}-\d{2}))?[,;\s]*"
+    rf"(?P<reason>.*?)(?:[,;]?\s*closed(?= from| until)(?: from (?P<starts>{TIME}))?"
+    rf"(?: (?:until|to) (?P<ends>{TIME}))?)?"
 )
 
 
@@ -36,52 +42,79 @@ class InvalidHolidays(ValueError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Holiday:
-    """Whole days from the first to the last one. Most holidays have one day."""
+    """Whole days from the first to the last one, or from and until a local time on these."""
 
     first: dt.date
     last: dt.date
     reason: str
+    starts: dt.time = dt.time()
+    ends: dt.time | None = None
 
     def __str__(self) -> str:
         """The holiday as a line that `parse_lines` reads."""
         days = f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
-        return f"{days} {self.reason}".rstrip()
+        return f"{days} {self.label}".rstrip()
+
+    @property
+    def label(self) -> str:
+        """The reason, and the times unless it lasts for whole days."""
+        times = f" from {self.starts:%H:%M}" if self.starts != dt.time() else ""
+        times += f" until {self.ends:%H:%M}" if self.ends is not None else ""
+        return ", ".join(filter(None, [self.reason, times and f"closed{times}"]))
 
     def get_span(self, tz: dt.tzinfo) -> Span:
-        day_after = self.last + dt.timedelta(days=1)
-        return Span(get_local_midnight(self.first, tz), get_local_midnight(day_after, tz))
+        start = dt.datetime.combine(self.first, self.starts, tz).astimezone(dt.UTC)
+        if self.ends is None:
+            return Span(start, get_local_midnight(self.last + dt.timedelta(days=1), tz))
+        return Span(start, dt.datetime.combine(self.last, self.ends, tz).astimezone(dt.UTC))
 
 
-class HolidayState(StrEnum):
-    """Whether a closure will be created for a holiday at a center."""
-
-    NEW = "new"
-    CLOSED = "already closed"
-    PAST = "past"
+# --- Public holidays ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class HolidayPlan:
-    """What creating closures for some holidays would do at one center."""
-
-    center: Center
-    states: tuple[tuple[Holiday, HolidayState], ...]
-
-    def get_new(self) -> list[Holiday]:
-        return [holiday for holiday, state in self.states if state is HolidayState.NEW]
-
-    def build_closures(self) -> list[Closure]:
-        """The new closures, which are not saved yet."""
-        spans = [(holiday, holiday.get_span(self.center.zone)) for holiday in self.get_new()]
-        return [
-            Closure(
-                center=self.center, starts_at=span.start, ends_at=span.end, reason=holiday.reason
-            )
-            for holiday, span in spans
-        ]
+def get_countries() -> dict[str, str]:
+    """Return the countries whose public holidays are known: the name by the code."""
+    names = Locale.parse(settings.LOCALE).territories
+    codes = public_holidays.list_supported_countries(include_aliases=False)
+    return dict(sorted(((code, names.get(code, code)) for code in codes), key=lambda row: row[1]))
 
 
-# --- Reading -------------------------------------------------------------------------------------
+def get_regions(country: str) -> dict[str, str]:
+    """Return the parts of a country that have holidays of their own: the name by the code."""
+    known = public_holidays.country_holidays(country, years=[])
+    names = {code: name for name, code in known.subdivisions_aliases.items()}
+    regions = ((code, names.get(code, code)) for code in known.subdivisions)
+    return dict(sorted(regions, key=lambda row: row[1]))
+
+
+def find_region(country: str, state: str) -> str:
+    """Return the code of a region by its name or code, "" if it has no holidays of its own."""
+    regions = get_regions(country) if country in get_countries() else {}
+    return next((code for code, name in regions.items() if state in {code, name}), "")
+
+
+def list_public_holidays(country: str, region: str, year: int) -> list[Holiday]:
+    """Return the days on which offices close, in the language of LOCALE if it is known.
+
+    ``region`` is empty for the holidays of the whole country. Raises InvalidHolidays.
+    """
+    known = public_holidays.country_holidays(country, years=[])
+    languages = known.supported_languages
+    language = next(
+        (each for each in (settings.LOCALE, settings.LOCALE[:2]) if each in languages), None
+    )
+    if language is None and "en_US" in languages:
+        language = "en_US"
+    days = public_holidays.country_holidays(
+        country, subdiv=region or None, years=year, language=language or known.default_language
+    )
+    found = [Holiday(day, day, name[:MAX_REASON_LENGTH]) for day, name in days.items()]
+    if not found:
+        raise InvalidHolidays(f"No public holidays are known for {year}. Enter the days yourself.")
+    return sort_holidays(found)
+
+
+# --- Lines ----------------------------------------------------------------------------------------
 
 
 def parse_lines(text: str) -> list[Holiday]:
@@ -108,99 +141,32 @@ def _parse_line(line: str) -> Holiday:
         last = dt.date.fromisoformat(match["last"] or match["first"])
     except ValueError:
         raise ValueError("There is no such day.") from None
-    return _validate_holiday(Holiday(first, last, match["reason"].strip()))
+    try:
+        starts = _parse_time(match["starts"] or "0:00")
+        ends = _parse_time(match["ends"]) if match["ends"] else None
+    except ValueError:
+        raise ValueError("There is no such time.") from None
+    return _validate_holiday(Holiday(first, last, match["reason"].strip(), starts, ends))
+
+
+def _parse_time(text: str) -> dt.time:
+    return dt.datetime.strptime(text, "%H:%M").time()  # noqa: DTZ007 (a local time)
 
 
 def _validate_holiday(holiday: Holiday) -> Holiday:
     if holiday.last < holiday.first:
         raise ValueError("The last day is before the first day.")
+    if holiday.first == holiday.last and holiday.ends and holiday.ends <= holiday.starts:
+        raise ValueError("The end must be after the start.")
     if (holiday.last - holiday.first).days >= MAX_DAYS_OF_HOLIDAY:
         raise ValueError("A holiday can last for one year at most.")
     if not (holiday.first.year in ALLOWED_YEARS and holiday.last.year in ALLOWED_YEARS):
-        raise ValueError("The year must be between 2000 and 2200.")
+        raise ValueError("The year must be between 2000 and 2100.")
     if len(holiday.reason) > MAX_REASON_LENGTH:
         raise ValueError(f"The reason can have {MAX_REASON_LENGTH} characters at most.")
     if "\0" in holiday.reason:
         raise ValueError("The reason contains a character that cannot be stored.")
     return holiday
-
-
-def parse_calendar(content: bytes, year: int) -> list[Holiday]:
-    """Read the events of a year from an iCalendar file, including events that recur every year."""
-    if len(content) > MAX_CALENDAR_BYTES:
-        raise InvalidHolidays("The calendar is larger than 1 MB.")
-    try:
-        calendar = Calendar.from_ical(content.decode("utf-8-sig"))
-        if calendar.name != "VCALENDAR":
-            raise ValueError
-        events = calendar.walk("VEVENT")
-        holidays = [holiday for event in events for holiday in _parse_event(event, year)]
-    except Exception as error:  # icalendar raises errors of many types for a bad file
-        raise InvalidHolidays("This file is not a valid calendar (.ics).") from error
-    if not holidays:
-        raise InvalidHolidays(f"The calendar has no events in {year}.")
-    return sort_holidays(holidays)
-
-
-def _parse_event(event: dict, year: int) -> Iterator[Holiday]:
-    start = event["DTSTART"].dt
-    end = event["DTEND"].dt if "DTEND" in event else None
-    if end is None and "DURATION" in event:
-        end = start + event["DURATION"].dt
-    first = start.date() if isinstance(start, dt.datetime) else start
-    if end is None:
-        last = first
-    elif isinstance(end, dt.datetime):
-        last = (end - dt.timedelta(microseconds=1)).date()
-    else:
-        last = end - dt.timedelta(days=1)  # the end of an all-day event is exclusive
-    last = max(first, last)
-    rule = event.get("RRULE")
-    is_simple = rule is not None and set(rule) <= {"FREQ", "INTERVAL", "WKST"}
-    if rule and is_simple and rule.get("FREQ") == ["YEARLY"] and first.year <= year:
-        interval = (rule.get("INTERVAL") or [1])[0]
-        if (year - first.year) % interval == 0:
-            moved = replace_year(first, year)
-            if moved is None:
-                return
-            first, last = moved, moved + (last - first)
-    if year in {first.year, last.year}:
-        reason = " ".join(str(event.get("SUMMARY", "")).split())[:MAX_REASON_LENGTH]
-        yield _validate_holiday(Holiday(first, last, reason.replace("\0", "")))
-
-
-def load_holidays_of_year(center: Center, year: int) -> list[Holiday]:
-    """The whole days of a year on which the center was closed."""
-    tz = center.zone
-    start = get_local_midnight(dt.date(year, 1, 1), tz)
-    end = get_local_midnight(dt.date(year + 1, 1, 1), tz)
-    closures = center.closures.of_whole_center().filter(starts_at__gte=start, starts_at__lt=end)
-    holidays = []
-    for closure in closures.order_by("starts_at")[:MAX_HOLIDAYS]:
-        first = closure.starts_at.astimezone(tz).date()
-        last = (closure.ends_at.astimezone(tz) - dt.timedelta(microseconds=1)).date()
-        holiday = Holiday(first, last, closure.reason)
-        if holiday.get_span(tz) == closure.span:
-            holidays.append(holiday)
-    return sort_holidays(holidays)
-
-
-def move_to_year(holidays: Iterable[Holiday], year: int) -> list[Holiday]:
-    """The same days in another year. A 29 February that it does not have is left out."""
-    moved = []
-    for holiday in holidays:
-        first = replace_year(holiday.first, year)
-        if first is not None:
-            length = holiday.last - holiday.first
-            moved.append(Holiday(first, first + length, holiday.reason))
-    return sort_holidays(moved)
-
-
-def replace_year(day: dt.date, year: int) -> dt.date | None:
-    try:
-        return day.replace(year=year)
-    except ValueError:
-        return None
 
 
 def sort_holidays(holidays: Iterable[Holiday]) -> list[Holiday]:
@@ -214,40 +180,27 @@ def sort_holidays(holidays: Iterable[Holiday]) -> list[Holiday]:
 # --- Closures ------------------------------------------------------------------------------------
 
 
-def plan_holidays(
+def plan_closures(
     centers: Iterable[Center], holidays: Iterable[Holiday], *, now: dt.datetime
-) -> list[HolidayPlan]:
-    """What would be created for each holiday at each center. Sends two queries."""
-    centers, holidays = list(centers), list(holidays)
-    if not holidays:
-        return [HolidayPlan(center, ()) for center in centers]
-    day = dt.timedelta(days=1)
-    # Midnight differs between centers, but by less than a day from UTC.
-    start = dt.datetime.combine(holidays[0].first, dt.time(), dt.UTC) - day
-    end = dt.datetime.combine(max(each.last for each in holidays), dt.time(), dt.UTC) + 2 * day
-    closures = Closure.objects.of_whole_center().filter(center__in=centers).overlapping(start, end)
+) -> dict[Holiday, list[Closure]]:
+    """Return the new closures for each holiday; none where it is past, or the center closed then.
+
+    They are not saved yet.
+    """
+    centers = list(centers)
     closed: dict[int, list[Span]] = {center.pk: [] for center in centers}
-    for pk, starts_at, ends_at in closures.values_list("center", "starts_at", "ends_at"):
+    existing = Closure.objects.of_whole_center().filter(center__in=centers, ends_at__gt=now)
+    for pk, starts_at, ends_at in existing.values_list("center", "starts_at", "ends_at"):
         closed[pk].append(Span(starts_at, ends_at))
-    return [
-        HolidayPlan(center, tuple(_plan_states(center, holidays, closed[center.pk], now)))
-        for center in centers
-    ]
-
-
-def _plan_states(
-    center: Center, holidays: list[Holiday], closed: list[Span], now: dt.datetime
-) -> Iterator[tuple[Holiday, HolidayState]]:
-    closed = list(closed)
-    for holiday in holidays:
-        span = holiday.get_span(center.zone)
-        if any(each.contains(span) for each in closed):
-            yield holiday, HolidayState.CLOSED
-        elif span.end <= now:
-            yield holiday, HolidayState.PAST
-        else:
-            yield holiday, HolidayState.NEW
-            closed.append(span)
+    plan: dict[Holiday, list[Closure]] = {holiday: [] for holiday in holidays}
+    for holiday, closures in plan.items():
+        for center in centers:
+            span = holiday.get_span(center.zone)
+            if span.end > now and not any(each.contains(span) for each in closed[center.pk]):
+                closed[center.pk].append(span)
+                times = {"starts_at": span.start, "ends_at": span.end}
+                closures.append(Closure(center=center, reason=holiday.reason, **times))
+    return plan
 
 
 @in_transaction
@@ -257,10 +210,8 @@ def create_closures(
     """Close the centers on the holidays, unless they are already closed. Safe to repeat."""
     # Locked, so that of two calls at the same time the second one sees what the first one created.
     rows = Center.objects.select_for_update(no_key=True).filter(pk__in=centers).order_by("pk")
-    closures = []
-    for plan in plan_holidays(rows, holidays, now=now):
-        for closure in plan.build_closures():
-            # Saved one by one, so that each gets an entry in the audit log.
-            closure.save()
-            closures.append(closure)
+    closures = list(chain.from_iterable(plan_closures(rows, holidays, now=now).values()))
+    for closure in closures:
+        # Saved one by one, so that each gets an entry in the audit log.
+        closure.save()
     return closures

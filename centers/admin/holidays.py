@@ -12,15 +12,15 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.datastructures import MultiValueDict
 from unfold.widgets import (
-    UnfoldAdminFileFieldWidget,
     UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
 )
 
 from accounts import roles
 from centers import holidays, models
 from centers.closure_effects import find_effects
-from centers.holidays import HolidayPlan, HolidayState, InvalidHolidays
+from centers.holidays import Holiday, InvalidHolidays
 from centers.models.schedule import closure_saved
 from roombook.backoffice.model_admin import ModelAdmin
 from roombook.backoffice.widgets import AutocompleteMultipleField, AutocompleteMultipleWidget
@@ -31,22 +31,22 @@ MAX_CENTERS = 100
 
 
 class HolidaysForm(forms.Form):
-    """Centers, and their holidays as lines. Holidays from other sources are added to the lines."""
+    """Centers, and their holidays as lines. Public holidays are added to the lines."""
 
     centers = AutocompleteMultipleField(
         models.Center.objects.none(),
         help_text="Holidays begin and end at midnight in each center's local time.",
     )
+    country = forms.ChoiceField(required=False, widget=UnfoldAdminSelectWidget)
+    region = forms.ChoiceField(
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Some parts of a country have holidays of their own.",
+    )
     year = forms.IntegerField(
         min_value=holidays.ALLOWED_YEARS[0],
         max_value=holidays.ALLOWED_YEARS[-1],
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="The year to read from the calendar, or to copy the year before to.",
-    )
-    calendar = forms.FileField(
-        required=False,
-        widget=UnfoldAdminFileFieldWidget,
-        help_text="An .ics file, as published by many calendars of public holidays.",
     )
     lines = forms.CharField(
         required=False,
@@ -54,7 +54,9 @@ class HolidaysForm(forms.Form):
         widget=UnfoldAdminTextareaWidget({"rows": 12, "placeholder": "2027-12-25 Christmas Day"}),
         label="days",
         help_text=(
-            "One per line: 2027-12-25 Christmas Day, or 2027-12-24 to 2027-12-26 Christmas."
+            "One per line: 2027-12-25 Christmas Day, 2027-12-27 to 2027-12-31 Winter break, or"
+            " 2027-12-24 Christmas Eve, closed from 12:00. Delete the lines of days on which you"
+            " open."
         ),
     )
 
@@ -65,6 +67,17 @@ class HolidaysForm(forms.Form):
             models.Closure._meta.get_field("center"), admin_site
         )
         field.queryset = centers  # type: ignore[attr-defined]
+        country, countries = self["country"].value(), holidays.get_countries()
+        regions = holidays.get_regions(country) if country in countries else {}
+        if self.is_bound and self.data.get("region") not in regions:
+            # The region of the country that was chosen before.
+            self.data = self.data.copy()  # type: ignore[attr-defined]
+            self.data["region"] = ""  # type: ignore[index]
+        for name, empty, choices in (
+            ("country", "None", countries),
+            ("region", "Whole country", regions),
+        ):
+            self.fields[name].choices = [("", empty), *choices.items()]  # type: ignore[attr-defined]
         self.holidays: list[holidays.Holiday] = []
 
     def clean_centers(self) -> list[models.Center]:
@@ -73,51 +86,41 @@ class HolidaysForm(forms.Form):
             raise forms.ValidationError(f"Choose at most {MAX_CENTERS} centers.")
         return centers
 
-    def build_plans(self, action: str, now: dt.datetime) -> list[HolidayPlan]:
-        """Read the holidays into `lines`, and plan the closures of each center.
+    def build_plan(self, action: str, now: dt.datetime) -> dict[Holiday, list[models.Closure]]:
+        """Read the holidays into `lines`, and plan the closures for each.
 
         Returns nothing if the form has errors.
         """
         if not self.is_valid():
-            return []
+            return {}
         fields = self.cleaned_data
         try:
             found = holidays.parse_lines(fields["lines"])
         except InvalidHolidays as error:
             self.add_error("lines", list(error.problems))
-            return []
+            return {}
         try:
-            if action == "calendar":
-                if not fields["calendar"]:
-                    raise InvalidHolidays("Choose a file.")
-                content = fields["calendar"].read(holidays.MAX_CALENDAR_BYTES + 1)
-                found += holidays.parse_calendar(content, fields["year"])
-            elif action == "copy":
-                found += self._copy_year_before(fields["centers"], fields["year"])
+            if action == "list":
+                if not fields["country"]:
+                    raise InvalidHolidays("Choose a country.")
+                place = (fields["country"], fields["region"])
+                found += holidays.list_public_holidays(*place, fields["year"])
             self.holidays = holidays.sort_holidays(found)
         except InvalidHolidays as error:
-            self.add_error("calendar" if action == "calendar" else None, list(error.problems))
-            return []
+            self.add_error(None, list(error.problems))
+            return {}
         if not self.holidays:
             self.add_error("lines", "Enter at least one day.")
-            return []
+            return {}
         # The lines now show everything that was read, so that it can be edited.
         assert isinstance(self.data, MultiValueDict)
         self.data = self.data.copy()
         self.data["lines"] = "\n".join(map(str, self.holidays))
-        plans = holidays.plan_holidays(fields["centers"], self.holidays, now=now)
-        if sum(len(plan.get_new()) for plan in plans) > MAX_CLOSURES:
+        plan = holidays.plan_closures(fields["centers"], self.holidays, now=now)
+        if sum(map(len, plan.values())) > MAX_CLOSURES:
             self.add_error(None, f"At most {MAX_CLOSURES:,} closures can be added at once.")
-            return []
-        return plans
-
-    def _copy_year_before(self, centers: list[models.Center], year: int) -> list[holidays.Holiday]:
-        if len(centers) != 1:
-            raise InvalidHolidays("Choose exactly one center to copy its year before.")
-        before = holidays.load_holidays_of_year(centers[0], year - 1)
-        if not before:
-            raise InvalidHolidays("This center had no closed days in the year before.")
-        return holidays.move_to_year(before, year)
+            return {}
+        return plan
 
 
 def render_page(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
@@ -130,29 +133,30 @@ def render_page(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
     )
     action = request.POST.get("do", "")
     if request.method == "POST":
-        form = HolidaysForm(
-            request.POST, request.FILES, centers=centers, admin_site=model_admin.admin_site
-        )
+        form = HolidaysForm(request.POST, centers=centers, admin_site=model_admin.admin_site)
     else:
         pk = parse_id(request.GET.get("center"))
+        chosen = centers.filter(pk=pk) if pk else centers.none()
+        place = chosen.first() or centers.order_by("pk").first()
         initial = {
             # From July on, staff prepare the next year.
             "year": now.year + (now.month >= 7),
-            "centers": centers.filter(pk=pk) if pk else centers.none(),
+            "centers": chosen,
+            "country": place.country if place else "",
+            "region": holidays.find_region(place.country, place.state) if place else "",
         }
         form = HolidaysForm(initial=initial, centers=centers, admin_site=model_admin.admin_site)
-    plans = form.build_plans(action, now) if form.is_bound else []
-    if action == "write" and plans:
+    plan = form.build_plan(action, now) if form.is_bound else {}
+    if action == "write" and plan:
         return _create_closures(model_admin, request, form, now)
     context = {
         **model_admin.admin_site.each_context(request),
         "opts": model_admin.opts,
         "title": "Holidays of a year",
         "form": form,
-        "days": summarize_plans(plans),
-        "effects": find_effects([closure for plan in plans for closure in plan.build_closures()]),
-        "new_count": sum(len(plan.get_new()) for plan in plans),
-        "center_count": len(plans),
+        "plan": plan,
+        "effects": find_effects([closure for closures in plan.values() for closure in closures]),
+        "new_count": sum(map(len, plan.values())),
         "media": model_admin.media + form.media,
     }
     return TemplateResponse(request, "centers/holidays.html", context)
@@ -174,30 +178,3 @@ def _create_closures(
         page = reverse("admin:centers_center_change", args=centers)
         return HttpResponseRedirect(f"{page}#closures")
     return HttpResponseRedirect(reverse("admin:centers_closure_changelist"))
-
-
-def summarize_plans(plans: list[HolidayPlan]) -> list[dict[str, object]]:
-    """Each holiday, with the number of centers by state in words."""
-    if not plans:
-        return []
-    rows = []
-    for index, (holiday, _) in enumerate(plans[0].states):
-        states = [plan.states[index][1] for plan in plans]
-        counts = {state: states.count(state) for state in HolidayState}
-        texts = [
-            str(state) if count == len(states) else f"{state} at {_format_centers(count)}"
-            for state, count in counts.items()
-            if count
-        ]
-        rows.append(
-            {
-                "holiday": holiday,
-                "is_new": counts[HolidayState.NEW] > 0,
-                "status": ", ".join(texts),
-            }
-        )
-    return rows
-
-
-def _format_centers(count: int) -> str:
-    return "1 center" if count == 1 else f"{count} centers"

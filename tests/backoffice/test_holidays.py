@@ -1,15 +1,13 @@
-"""Holidays of several centers: entered, read from a calendar, or copied."""
+"""Holidays of several centers: public ones from a list, and days that staff enter."""
 
 import datetime as dt
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 import pytest
 import time_machine
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from centers import holidays, models
-from centers.holidays import Holiday
 from tests.backoffice.center_pages import NOW
 from tests.factories_centers import CenterFactory, ClosureFactory, MeetingRoomFactory
 
@@ -30,6 +28,11 @@ def ask(office, center, do, **fields):
     return office.post(HOLIDAYS, data)
 
 
+def count_new(page):
+    """How many closures are new, by holiday."""
+    return {each.reason: len(closures) for each, closures in page.context["plan"].items()}
+
+
 def closed_days(center):
     return [
         (f"{row.starts_at.astimezone(center.zone):%m-%d %H:%M}", row.reason)
@@ -42,11 +45,7 @@ def test_holidays_are_previewed_then_added_once(office):
     center = CenterFactory()
     lines = "2027-12-25 Christmas Day\n\n2027-07-04, Independence Day\n2026-01-01 Long ago"
     preview = ask(office, center, "preview", lines=lines)
-    assert [(day["holiday"].reason, day["status"]) for day in preview.context["days"]] == [
-        ("Long ago", "past"),
-        ("Independence Day", "new"),
-        ("Christmas Day", "new"),
-    ]
+    assert count_new(preview) == {"Long ago": 0, "Independence Day": 1, "Christmas Day": 1}
     assert "Add 2 closures" in preview.content.decode()
     assert not center.closures.exists()
     for _ in range(2):
@@ -56,7 +55,7 @@ def test_holidays_are_previewed_then_added_once(office):
         ("12-25 00:00", "Christmas Day"),
     ]
     again = ask(office, center, "preview", lines=lines)
-    assert {day["status"] for day in again.context["days"]} == {"past", "already closed"}
+    assert set(count_new(again).values()) == {0}
 
 
 @pytest.mark.usefixtures("_in_november")
@@ -79,7 +78,7 @@ def test_preview_counts_the_centers_that_are_already_closed(office):
     one, other = CenterFactory(), CenterFactory()
     ask(office, one, "write", lines="2027-12-25 Christmas Day")
     preview = ask(office, [one, other], "preview", lines="2027-12-25 Christmas Day")
-    assert preview.context["days"][0]["status"] == "new at 1 center, already closed at 1 center"
+    assert count_new(preview) == {"Christmas Day": 1}
     ask(office, [one, other], "write", lines="2027-12-25 Christmas Day")
     assert models.Closure.objects.count() == 2
 
@@ -97,75 +96,74 @@ def test_closure_of_a_room_does_not_close_the_center(office):
     assert room.center.closures.count() == 2
 
 
-CALENDAR = """BEGIN:VCALENDAR
-VERSION:2.0
-PRODID:-//holidays//EN
-BEGIN:VEVENT
-UID:1
-DTSTAMP:20260101T000000Z
-DTSTART;VALUE=DATE:20271224
-DTEND;VALUE=DATE:20271227
-SUMMARY:Christmas\\, three days
-END:VEVENT
-BEGIN:VEVENT
-UID:2
-DTSTAMP:20260101T000000Z
-DTSTART;VALUE=DATE:20200101
-RRULE:FREQ=YEARLY
-SUMMARY:New Year's Day
-END:VEVENT
-BEGIN:VEVENT
-UID:3
-DTSTAMP:20260101T000000Z
-DTSTART;VALUE=DATE:20261225
-SUMMARY:Another year
-END:VEVENT
-END:VCALENDAR
-"""
-
-
-def calendar(text=CALENDAR, name="holidays.ics"):
-    content = text if isinstance(text, bytes) else text.replace("\n", "\r\n").encode()
-    return SimpleUploadedFile(name, content, content_type="text/calendar")
+# By country, region and year: lines that are read, and days that are none.
+LISTED = {
+    ("US", "CO", 2027): ("2027-11-25 Thanksgiving Day", "2027-12-25 Christmas Day"),
+    ("DE", "BY", 2027): ("2027-01-06 Epiphany", "2027-12-26 Second Day of Christmas"),
+    ("GB", "ENG", 2027): ("2027-12-27 Christmas Day (observed)", "2027-01-01 New Year's Day"),
+    ("CH", "ZH", 2027): ("2027-08-01 National Day", "2027-12-25 Christmas Day"),
+    ("ES", "", 2027): ("2027-12-25 Christmas Day", "2027-01-06 Epiphany"),
+    ("TR", "", 2027): ("2027-10-29 Republic Day", "2027-01-01 New Year's Day"),
+    ("JP", "", 2028): ("2028-03-20 Vernal Equinox Day", "2028-02-11 Foundation Day"),
+}
 
 
 @pytest.mark.usefixtures("_in_november")
-def test_calendar_is_read_into_lines(office):
-    center = CenterFactory()
-    preview = ask(office, center, "calendar", calendar=calendar(), lines="2027-05-01 Ours")
-    assert preview.context["form"]["lines"].value().splitlines() == [
-        "2027-01-01 New Year's Day",
-        "2027-05-01 Ours",
-        "2027-12-24 to 2027-12-26 Christmas, three days",
-    ]
-    ask(office, center, "write", lines=preview.context["form"]["lines"].value())
-    christmas = center.closures.get(reason__startswith="Christmas")
-    assert christmas.ends_at - christmas.starts_at == dt.timedelta(days=3)
+@pytest.mark.parametrize("place", LISTED)
+def test_public_holidays_are_listed_as_lines_beside_own_days(office, place):
+    country, region, year = place
+    own = f"{year}-05-02 Ours"
 
-
-@pytest.mark.usefixtures("_in_november")
-def test_year_before_is_copied(office):
-    center = CenterFactory()
-    ask(office, center, "write", lines="2026-12-25 Christmas Day\n2026-12-31 Old year")
-    # Half a day is no holiday.
-    ClosureFactory(
-        center=center,
-        starts_at=datetime(2026, 12, 1, 7, tzinfo=UTC),
-        ends_at=datetime(2026, 12, 1, 12, tzinfo=UTC),
+    page = ask(
+        *(office, CenterFactory(), "list"),
+        country=country,
+        region=region,
+        year=year,
+        lines=own,
     )
-    preview = ask(office, center, "copy")
-    assert [str(day["holiday"]) for day in preview.context["days"]] == [
-        "2027-12-25 Christmas Day",
-        "2027-12-31 Old year",
-    ]
+
+    lines = page.context["form"]["lines"].value().splitlines()
+    assert {own, *LISTED[place]} <= set(lines)
+    assert {line[:4] for line in lines} == {str(year)}
+    assert not models.Closure.objects.exists()
 
 
-def test_leap_day_is_left_out_of_other_years():
-    leap = Holiday(date(2028, 2, 29), date(2028, 2, 29), "Leap day")
-    assert holidays.move_to_year([leap], 2029) == []
-    assert holidays.move_to_year([leap], 2032) == [
-        Holiday(date(2032, 2, 29), date(2032, 2, 29), "Leap day")
-    ]
+def test_country_and_region_are_those_of_the_center(office):
+    center = CenterFactory(country="DE", state="Bayern")
+
+    form = office.get(f"{HOLIDAYS}?center={center.pk}").context["form"]
+
+    assert (form["country"].value(), form["region"].value()) == ("DE", "BY")
+
+
+@pytest.mark.usefixtures("_in_november")
+def test_region_of_the_country_chosen_before_is_dropped(office):
+    page = ask(office, CenterFactory(), "list", country="GB", region="CO")
+
+    assert page.context["form"]["region"].value() == ""
+    assert "2027-12-28 Boxing Day (observed)" in page.context["form"]["lines"].value()
+
+
+@pytest.mark.usefixtures("_in_november")
+@pytest.mark.parametrize(
+    ("line", "starts", "ends"),
+    [
+        ("2027-12-24 Christmas Eve, closed from 12:00", "12-24 19:00", "12-25 07:00"),
+        ("2027-12-24 Christmas Eve closed until 9:30", "12-24 07:00", "12-24 16:30"),
+        ("2027-12-24 closed from 12:00 to 13:00", "12-24 19:00", "12-24 20:00"),
+        ("2027-12-24 to 2027-12-26, closed from 18:00 until 06:00", "12-25 01:00", "12-26 13:00"),
+        ("2027-12-24..2027-12-26 Break", "12-24 07:00", "12-27 07:00"),
+        ("2027-03-14 closed from 12:00", "03-14 18:00", "03-15 06:00"),
+    ],
+)
+def test_line_can_name_times(office, line, starts, ends):
+    ask(office, CenterFactory(), "write", lines=line)
+
+    closure = models.Closure.objects.get()
+    assert f"{closure.starts_at:%m-%d %H:%M}" == starts
+    assert f"{closure.ends_at:%m-%d %H:%M}" == ends
+    [holiday] = holidays.parse_lines(line)
+    assert holidays.parse_lines(str(holiday)) == [holiday]
 
 
 @pytest.mark.usefixtures("_in_november")
@@ -189,21 +187,17 @@ def test_leap_day_is_left_out_of_other_years():
             {"lines": "2027-01-01 to 2029-01-01 Long"},
             "A holiday can last for one year at most.",
         ),
-        ("preview", {"lines": "1900-01-01 Old"}, "The year must be between 2000 and 2200."),
+        ("preview", {"lines": "1900-01-01 Old"}, "The year must be between 2000 and 2100."),
         ("preview", {"lines": f"2027-01-01 {'x' * 300}"}, "255 characters at most"),
         ("preview", {"lines": "x" * 60_001}, "60000 characters"),
         ("preview", {"lines": "2027-01-01 \0"}, "Null characters are not allowed."),
         ("write", {"lines": "2027-13-01"}, "There is no such day."),
-        ("calendar", {}, "Choose a file."),
-        ("calendar", {"calendar": b"\xff\xfe\x00"}, "not a valid calendar"),
-        ("calendar", {"calendar": b"BEGIN:VCALENDAR"}, "not a valid calendar"),
-        ("calendar", {"calendar": b"BEGIN:VEVENT\r\nEND:VEVENT\r\n"}, "not a valid calendar"),
-        ("calendar", {"calendar": b"x" * (1024 * 1024 + 1)}, "larger than 1 MB"),
-        ("calendar", {"calendar": CALENDAR, "year": "2025"}, ""),
-        ("calendar", {"calendar": CALENDAR.replace("2020", "2090"), "year": "2080"}, "no events"),
-        ("copy", {}, "no closed days in the year before"),
+        ("list", {}, "Choose a country."),
+        ("list", {"country": "XX"}, "is not one of the available choices"),
+        ("preview", {"lines": "2027-12-24 closed from 25:00"}, "There is no such time."),
+        ("preview", {"lines": "2027-12-24 closed from 12:00 to 9:00"}, "must be after the start"),
         ("preview", {"year": "soon", "lines": "2027-01-01"}, "Enter a whole number."),
-        ("preview", {"year": "99999", "lines": "2027-01-01"}, "less than or equal to 2200"),
+        ("preview", {"year": "99999", "lines": "2027-01-01"}, "less than or equal to 2100"),
         ("preview", {"centers": "x", "lines": "2027-01-01"}, "is not a valid choice"),
         ("preview", {"centers": "999999999", "lines": "2027-01-01"}, "Select a valid choice"),
         ("preview", {"centers": "3000000000", "lines": "2027-01-01"}, "is not a valid choice"),
@@ -213,8 +207,6 @@ def test_leap_day_is_left_out_of_other_years():
 )
 def test_invalid_holidays_show_a_message(office, do, fields, message):
     center = CenterFactory()
-    if "calendar" in fields:
-        fields = {**fields, "calendar": calendar(fields["calendar"])}
     answer = ask(office, center, do, **fields)
     assert answer.status_code == 200
     assert message in answer.content.decode()
