@@ -67,7 +67,7 @@ def test_gap_too_short_for_a_booking_is_marked(run):
     )
 
 
-def test_today_is_the_local_day_and_started_slots_are_past(run):
+def test_today_is_the_local_day_and_started_slots_are_past(run, settings):
     # 16:00 UTC on March 1 is March 2 in Auckland.
     room = make_room(time_zone_id="Pacific/Auckland")
 
@@ -75,6 +75,8 @@ def test_today_is_the_local_day_and_started_slots_are_past(run):
 
     assert lines[1] == "Tuesday, March 2, 2027, Pacific/Auckland"
     assert lines[2].startswith("  00:00 - 05:00  past:")
+    settings.LOCALE = "en_NZ"
+    assert "\nTuesday, 2 March 2027, Pacific/Auckland\n" in run("availability", room.pk)
 
 
 def test_day_of_dst_change_shows_offsets(run):

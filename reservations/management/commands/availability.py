@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from babel.dates import format_date
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
@@ -15,6 +14,7 @@ from centers.span import Span, get_local_midnight
 from reservations import availability
 from reservations.availability import Reason
 from reservations.management.command_line import get_room, parse_date, parse_id
+from roombook import dates
 
 # These apply to the duration and the ends of a booking, not to a single time slot.
 DURATION_REASONS = {"off-grid", "too-short", "too-long"}
@@ -47,7 +47,7 @@ class Command(BaseCommand):
         date = date or now.astimezone(zone).date()
         if not dt.date.min < date < dt.date.max:
             raise CommandError(f"--date: {date} is out of range.")
-        day = format_date(date, "EEEE, MMMM d, y", locale=settings.LOCALE)
+        day = dates.format_full_day(date, settings.LOCALE)
         self.stdout.write(f"{selected.name} at {selected.center.name} (room {selected.pk})")
         self.stdout.write(f"{day}, {zone}")
         intervals = list(get_intervals(selected, date, now))
