@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
 from gunicorn.systemd import sd_notify
 
 APP = Path(__file__).resolve().parent.parent
@@ -30,7 +31,10 @@ def read_int(name, default):
 
 # A process that replaces this one (deploy/reload.sh) reads the file again.
 given = os.environ.get("ENV_FILE")
-env_file.load_or_exit(APP / (given or ".env"), must_exist=bool(given))
+try:
+    env_file.load(APP / (given or ".env"), must_exist=bool(given))
+except ImproperlyConfigured as error:
+    sys.exit(f"Error: {error}")
 
 # Where to listen: the whole address, or only the PORT on the loopback address.
 bind = os.environ.get("BIND") or f"127.0.0.1:{read_int('PORT', 8000)}"

@@ -6,7 +6,6 @@ file and the line, never what the line contains, which may be a secret.
 
 import os
 import re
-import sys
 import unicodedata
 from codecs import BOM_UTF8
 from pathlib import Path
@@ -26,20 +25,9 @@ ALLOWED_INVISIBLE = {" ", "\t", "\u200c", "\u200d"}
 
 
 def load(path: Path, *, must_exist: bool = False) -> None:
-    """Load the variables of a file. Real environment variables win.
-
-    Raises ImproperlyConfigured, which names the file and the line.
-    """
+    """Load the variables of a file, as `read_values` reads them. Environment variables win."""
     for name, value in read_values(path, must_exist=must_exist).items():
         os.environ.setdefault(name, value)
-
-
-def load_or_exit(path: Path, *, must_exist: bool = False) -> None:
-    """The same for programs other than manage.py: an error ends the process with one line."""
-    try:
-        load(path, must_exist=must_exist)
-    except ImproperlyConfigured as error:
-        sys.exit(f"Error: {error}")
 
 
 def read_values(path: Path, *, must_exist: bool = False) -> dict[str, str]:

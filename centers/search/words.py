@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from roombook import places
 
 MAX_WORDS = 30
-# A city with a long name has four words, a center seldom more than eight.
-MAX_PHRASE_WORDS = 8
 # E-mails show the address of a center after this label.
 LABEL = re.compile(r"\W*where\s*[:\t\n]", re.IGNORECASE)
 # New England and New South Wales are elsewhere.
@@ -51,7 +49,7 @@ def list_names(query: str, words: Sequence[str]) -> set[str]:
         " ".join(each[start:end])
         for each in {tuple(words), tuple(_fold(query).split())}
         for start in range(len(each))
-        for end in range(start + 1, min(start + MAX_PHRASE_WORDS, len(each)) + 1)
+        for end in range(start + 1, len(each) + 1)
     }
     codes = (places.list_postal_codes(word) for word in words if any(map(str.isdigit, word)))
     return phrases.union((each.strip(string.punctuation) for each in phrases), *codes)
