@@ -162,8 +162,8 @@ def _describe_days(
 def _format_interval(opens: time, closes: time, locale: str) -> str:
     if opens == closes == MIDNIGHT:
         return "open 24 hours"
-    end = "midnight" if closes == MIDNIGHT else dates.format_local_time(closes, locale)
-    return f"{dates.format_local_time(opens, locale)} - {end}"
+    end = "midnight" if closes == MIDNIGHT else dates.format_time_of_day(closes, locale)
+    return f"{dates.format_time_of_day(opens, locale)} - {end}"
 
 
 # --- Time slots ----------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def format_span(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
 
 
 @functools.lru_cache(1024)
-def format_local_time(time: dt.time, locale: str) -> str:
+def format_time_of_day(time: dt.time, locale: str) -> str:
     """A time of day: `9:00 AM`, or `09:00` in locales with 24 hours."""
     return _replace_narrow_spaces(format_time(time, "short", locale=locale))
 

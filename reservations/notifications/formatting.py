@@ -33,7 +33,7 @@ def format_short_day(local: dt.datetime) -> str:
 
 
 def format_hour(local: dt.datetime) -> str:
-    return dates.format_local_time(local.time(), settings.LOCALE)
+    return dates.format_time_of_day(local.time(), settings.LOCALE)
 
 
 def _format_full_day(local: dt.datetime) -> str:
