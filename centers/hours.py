@@ -6,10 +6,11 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import Protocol
 
-from babel.dates import format_time, get_day_names
+from babel.dates import get_day_names
 from django.conf import settings
 
 from centers.span import Span, get_local_midnight
+from roombook import dates
 
 MIDNIGHT = time()
 SCHEMA_ORG_DAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
@@ -161,13 +162,8 @@ def _describe_days(
 def _format_interval(opens: time, closes: time, locale: str) -> str:
     if opens == closes == MIDNIGHT:
         return "open 24 hours"
-    end = "midnight" if closes == MIDNIGHT else _format_time(closes, locale)
-    return f"{_format_time(opens, locale)} - {end}"
-
-
-def _format_time(at: time, locale: str) -> str:
-    # CLDR separates the hour from AM/PM by a narrow no-break space, which many phone fonts lack.
-    return str(format_time(at, "short", locale=locale)).replace("\u202f", " ")
+    end = "midnight" if closes == MIDNIGHT else dates.format_time_of_day(closes, locale)
+    return f"{dates.format_time_of_day(opens, locale)} - {end}"
 
 
 # --- Time slots ----------------------------------------------------------------------------------

@@ -50,8 +50,8 @@ class SearchLocations(Operation):
             " if absent; with a Query, no bound if absent.",
         )
         Query = TextField(
-            max_length=200,
-            help_text="At most 8 words, each of which occurs in the center's name, address,"
+            max_length=300,
+            help_text="At most 30 words, each of which occurs in the center's name, address,"
             " neighborhood or landmarks.",
         )
         Filters = SearchFilterCriteria(help_text="What the rooms and the center must have.")

@@ -12,8 +12,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-import environ
+from django.core.exceptions import ImproperlyConfigured
 from gunicorn.systemd import sd_notify
+
+APP = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(APP))
+
+from roombook import env_file  # noqa: E402 (gunicorn's own program is not in the folder of the app)
 
 
 def read_int(name, default):
@@ -25,9 +30,11 @@ def read_int(name, default):
 
 
 # A process that replaces this one (deploy/reload.sh) reads the file again.
-env_file = Path(__file__).resolve().parent.parent / os.environ.get("ENV_FILE", ".env")
-if env_file.is_file():
-    environ.Env.read_env(env_file)
+given = os.environ.get("ENV_FILE")
+try:
+    env_file.load(APP / (given or ".env"), must_exist=bool(given))
+except ImproperlyConfigured as error:
+    sys.exit(f"Error: {error}")
 
 # Where to listen: the whole address, or only the PORT on the loopback address.
 bind = os.environ.get("BIND") or f"127.0.0.1:{read_int('PORT', 8000)}"

@@ -1,11 +1,14 @@
-"""Date and time formats of the back office: `Mon 2027-03-15 09:00 MDT`.
+"""Date and time formats of the back office, `Mon 2027-03-15 09:00 MDT`, and those of customers.
 
 `roombook/formats` sets the same formats for Django's own columns and templates. Texts for customers
-are formatted elsewhere, by the locale. The hours of a meeting are always those of its center, so
-they do not name the time zone.
+have the forms of the locale (CLDR). The hours of a meeting are always those of its center, so they
+do not name the time zone.
 """
 
 import datetime as dt
+import functools
+
+from babel.dates import format_date, format_skeleton, format_time
 
 
 def format_day(day: dt.date) -> str:
@@ -38,3 +41,31 @@ def format_hours(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
 def format_span(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
     """The day and the hours: `Mon 2027-03-15 09:00 - 11:00`."""
     return f"{format_day(start.astimezone(zone))} {format_hours(start, end, zone)}"
+
+
+# --- For customers: cached, because they book few different days and times of day ----------------
+
+
+@functools.lru_cache(1024)
+def format_time_of_day(time: dt.time, locale: str) -> str:
+    """A time of day: `9:00 AM`, or `09:00` in locales with 24 hours."""
+    return _replace_narrow_spaces(format_time(time, "short", locale=locale))
+
+
+@functools.lru_cache(1024)
+def format_short_day(day: dt.date, locale: str) -> str:
+    """A day: `Mon, Mar 15, 2027`, in other locales `Mo., 15. März 2027` or `2027年3月15日(月)`."""
+    # Not a pattern, which would have the American order in every locale. The medium form of CLDR
+    # has no weekday; this skeleton is the locale's own medium form with one.
+    return _replace_narrow_spaces(format_skeleton("yMMMEd", day, locale=locale))
+
+
+@functools.lru_cache(1024)
+def format_full_day(day: dt.date, locale: str) -> str:
+    """A day: `Monday, March 15, 2027`, in other locales `Montag, 15. März 2027`."""
+    return _replace_narrow_spaces(format_date(day, "full", locale=locale))
+
+
+def _replace_narrow_spaces(text: str) -> str:
+    # CLDR has them before AM, PM and the Russian word for year. The fonts of many phones lack them.
+    return text.replace("\u202f", " ")

@@ -10,6 +10,8 @@ from urllib.parse import SplitResult, urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from roombook import env_file
+
 T = TypeVar("T")
 
 TRUE_WORDS = {"1", "true", "yes", "on"}
@@ -218,23 +220,16 @@ def read_value(name: str, default: T | type[Required], parse: Callable[[str], T]
 def get_raw_value(name: str) -> str:
     """The variable, or the content of the file that NAME_FILE points to (for secrets)."""
     try:
-        return environ.FileAwareEnv.ENVIRON.get(name, "").strip()
+        # An editor may have begun the file with a byte order mark.
+        return environ.FileAwareEnv.ENVIRON.get(name, "").removeprefix("\ufeff").strip()
     except (OSError, UnicodeDecodeError):
         raise ImproperlyConfigured(f"{name}_FILE: this file cannot be read.") from None
 
 
-def load_file(path: Path) -> None:
-    """Load variables from a file of NAME=value lines. Real environment variables win."""
-    if path.is_file():
-        environ.Env.read_env(path)
-
-
 def find_misspelled_names(path: Path) -> dict[str, str]:
     """The variables of a file that nothing reads, each with the setting that is probably meant."""
-    if not path.is_file():
-        return {}
     found = {}
-    for name in re.findall(r"^\s*(?:export\s+)?(\w+)\s*=", path.read_text(), re.M):
+    for name in env_file.read_values(path):
         setting = name.removesuffix("_FILE")
         if setting not in READ_NAMES:
             meant = difflib.get_close_matches(

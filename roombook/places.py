@@ -4,7 +4,9 @@ Codes and names are those of ISO 3166 (pycountry) and CLDR (babel), and common n
 UK and Holland.
 """
 
+import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -33,6 +35,9 @@ PLAIN_LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe"}
     | {"’": "'", "‘": "'", "‐": "-", "‑": "-", "–": "-"}
 )
+# The dash of a postal code or a house number, as keyboards of several languages type it.
+NUMBER_DASHES = re.compile("(?<=\\d)[-‐‑‒–—―−ー](?=\\d)")
+MAX_POSTAL_CODE_LENGTH = 10
 # Postal addresses here use the code of the state ("Denver, CO 80202"), elsewhere its name or none.
 COUNTRIES_THAT_WRITE_STATE_CODES = {"AU", "BR", "CA", "US"}
 
@@ -42,6 +47,33 @@ def fold_text(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text.casefold())
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return " ".join(plain.casefold().translate(PLAIN_LETTERS).split())
+
+
+def join_numbers(text: str) -> str:
+    """The normalized text with numbers that a dash divides as one: `100-0001` as `1000001`."""
+    return NUMBER_DASHES.sub("", text)
+
+
+def list_search_texts(texts: Iterable[str], postal_code: str) -> list[str]:
+    """Normalize the texts of a place, and add what people type without a dash or a space."""
+    folded = [fold_text(text) for text in texts]
+    code = "".join(filter(str.isalnum, fold_text(postal_code)))
+    return list(dict.fromkeys(filter(None, [*folded, *map(join_numbers, folded), code])))
+
+
+def shorten_zip_code(word: str) -> str:
+    """The five digits of a ZIP code with nine, which few addresses have; else the word itself."""
+    return word[:5] if len(word) == 9 and word.isdecimal() else word
+
+
+def list_postal_codes(text: str) -> list[str]:
+    """How a postal code may be stored: `EC2A1DX` as `ec2a 1dx`, `80202-1234` also as `80202`."""
+    folded = fold_text(text)
+    code = "".join(filter(str.isalnum, folded))
+    if len(code) > MAX_POSTAL_CODE_LENGTH:
+        return [folded]
+    divided = (f"{code[:at]}{by}{code[at:]}" for at in range(1, len(code)) for by in " -")
+    return [folded, code, shorten_zip_code(code), *divided]
 
 
 @cache

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from roombook import env
+from roombook import env, env_file
 from roombook.api.library_settings import REST_FRAMEWORK, SPECTACULAR_SETTINGS  # noqa: F401 (settings)
 from roombook.backoffice.theme import UNFOLD  # noqa: F401 (a setting)
 from roombook.db.configuration import complete_database
@@ -21,8 +21,8 @@ from roombook.password_settings import AUTH_PASSWORD_VALIDATORS, PASSWORD_HASHER
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 # The path is relative to the folder of manage.py.
-ENV_FILE = BASE_DIR / os.environ.get("ENV_FILE", ".env")
-env.load_file(ENV_FILE)
+ENV_FILE = BASE_DIR / (os.environ.get("ENV_FILE") or ".env")
+env_file.load(ENV_FILE, must_exist=bool(os.environ.get("ENV_FILE")))
 
 # --- The service -----------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from centers.admin.inlines import (
 from centers.admin.rate_examples import find_price_warnings
 from centers.models.schedule import closure_saved
 from centers.resources.centers import CenterResource
-from centers.search.locations import split_words
+from centers.search.words import split_words
 from roombook.backoffice.model_admin import (
     LocalTimeMixin,
     ModelAdmin,

@@ -14,7 +14,7 @@ from django.utils.html import format_html
 from accounts import roles
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
-from centers.search.locations import split_words
+from centers.search.words import split_words
 from roombook.backoffice.concurrent_edits import CachedChoiceField
 from roombook.backoffice.pagination import CappedPaginator
 from roombook.backoffice.typing_bases import InlineAdminBase, ModelAdminBase

@@ -160,7 +160,7 @@ class Center(Address):
         if self.pk is not None:
             texts += [landmark.name for landmark in self.landmarks.all()]
         # The words of a query contain no line break, so none matches across two texts.
-        self.search_text = "\n".join(dict.fromkeys(filter(None, map(places.fold_text, texts))))
+        self.search_text = "\n".join(places.list_search_texts(texts, self.postal_code))
 
     @property
     def coordinates(self) -> Coordinates | None:

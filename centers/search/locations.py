@@ -14,13 +14,13 @@ from centers.search import filter_options
 from centers.search.filter_options import FilterOptions
 from centers.search.filters import NO_FILTERS, SearchFilters
 from centers.search.queries import AreaType, QueryShape, SearchQuery, get_circle_params
+from centers.search.words import MAX_WORDS, list_names, replace_part_of_country, split_words
 from roombook import places
 from roombook.db import replica
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_list_param, int_param
 from roombook.errors import InvalidRequest
 
 DEFAULT_RADIUS_MILES = 25
-MAX_WORDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +53,33 @@ def search_locations(
     if coordinates and radius_in_miles:
         circle = SearchCircle.around(coordinates, radius_in_miles)
     filter_params = filters.get_params()
-    search = SearchQuery(
-        QueryShape(
-            limit=settings.SEARCH_MAX_RESULTS,
-            word_count=len(words),
-            has_location=coordinates is not None,
-            longitude_ranges=len(circle.longitudes) if circle else 0,
-            filters=tuple(filter_params),
-        ),
-        {
-            **{f"word{index}": word for index, word in enumerate(words)},
-            "names": list_phrases(words),
-            **(coordinates.vector._asdict() if coordinates else {}),
-            **(get_circle_params(circle) if circle else {}),
-            **filter_params,
-            "user": user.pk,
-        },
-        # A word of one letter occurs in nearly every center.
-        is_selective=circle is not None or any(len(word) > 1 for word in words),
-    )
-    return _search(search, filters, user)
+
+    def search(words: Sequence[str]) -> SearchResult:
+        query_of_words = SearchQuery(
+            QueryShape(
+                limit=settings.SEARCH_MAX_RESULTS,
+                word_count=len(words),
+                has_location=coordinates is not None,
+                longitude_ranges=len(circle.longitudes) if circle else 0,
+                filters=tuple(filter_params),
+            ),
+            {
+                **{f"word{index}": word for index, word in enumerate(words)},
+                "names": list_names(query, words) if words else (),
+                **(coordinates.vector._asdict() if coordinates else {}),
+                **(get_circle_params(circle) if circle else {}),
+                **filter_params,
+                "user": user.pk,
+            },
+            # A word of one letter occurs in nearly every center.
+            is_selective=circle is not None or any(len(word) > 1 for word in words),
+        )
+        return _search(query_of_words, filters, user)
+
+    result = search(words)
+    if not result.centers and (others := replace_part_of_country(words)):
+        result = search(others)
+    return result
 
 
 def list_city_centers(
@@ -103,20 +110,6 @@ def list_city_centers(
     return _search(search, filters, user)
 
 
-def split_words(query: str) -> list[str]:
-    """The normalized words of a query, which are separated by spaces or commas."""
-    return places.fold_text(query.replace(",", " ")).split()
-
-
-def list_phrases(words: Sequence[str]) -> set[str]:
-    """All consecutive words of a query: "new york loft" may name the city New York."""
-    return {
-        " ".join(words[start:end])
-        for start in range(len(words))
-        for end in range(start + 1, len(words) + 1)
-    }
-
-
 def _get_area_params(area_type: AreaType, area: str) -> dict[str, object] | None:
     """The parameters of an area; None if it is unknown."""
     match area_type:
@@ -129,6 +122,8 @@ def _get_area_params(area_type: AreaType, area: str) -> dict[str, object] | None
             wanted = places.fold_text(area)
             ids = [pk for pk, *names in rows if wanted in map(places.fold_text, names)]
             return {"area_ids": ids} if ids else None
+        case AreaType.POSTAL_CODE:
+            return {"area_codes": places.list_postal_codes(area)}
     return {"area": places.fold_text(area)}
 
 

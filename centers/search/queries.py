@@ -141,7 +141,7 @@ def _is_in_area(area_type: AreaType) -> Q:
         case AreaType.NEIGHBORHOOD:
             return Q(neighborhood__any_of=int_list_param("area_ids"))
         case AreaType.POSTAL_CODE:
-            return Q(postal_code_folded=area)
+            return Q(postal_code_folded__any_of=text_list_param("area_codes"))
 
 
 def filter_listed(shape: QueryShape) -> CenterQuerySet:

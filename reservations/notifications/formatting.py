@@ -1,12 +1,12 @@
 """Formats dates and times for customers, in the center's time zone and the deployment's locale."""
 
 import datetime as dt
-import functools
 
-from babel.dates import format_date, format_time, get_timezone_name
+from babel.dates import get_timezone_name
 from django.conf import settings
 
 from centers.models import Center
+from roombook import dates
 
 
 def format_time_range(center: Center, start: dt.datetime, end: dt.datetime) -> str:
@@ -29,30 +29,16 @@ def format_local_time(center: Center, at: dt.datetime) -> str:
 
 
 def format_short_day(local: dt.datetime) -> str:
-    return _format_day(local.date(), "EEE, MMM d, y", settings.LOCALE)
+    return dates.format_short_day(local.date(), settings.LOCALE)
 
 
 def format_hour(local: dt.datetime) -> str:
-    return _format_time(local.time(), settings.LOCALE)
+    return dates.format_time_of_day(local.time(), settings.LOCALE)
 
 
 def _format_full_day(local: dt.datetime) -> str:
-    return _format_day(local.date(), "full", settings.LOCALE)
+    return dates.format_full_day(local.date(), settings.LOCALE)
 
 
 def _format_zone(local: dt.datetime) -> str:
     return str(get_timezone_name(local, locale=settings.LOCALE))
-
-
-# Cached, because customers book few different days and times of day.
-
-
-@functools.lru_cache(1024)
-def _format_day(date: dt.date, pattern: str, locale: str) -> str:
-    return str(format_date(date, pattern, locale=locale))
-
-
-@functools.lru_cache(1024)
-def _format_time(time: dt.time, locale: str) -> str:
-    # CLDR uses a narrow no-break space before AM/PM, which the fonts of many phones lack.
-    return str(format_time(time, "short", locale=locale)).replace("\u202f", " ")

@@ -111,7 +111,10 @@ TABLE = {
     "Search locations": [
         ({"Longitude": None}, "Longitude: Latitude and Longitude come together."),
         ({"Latitude": None}, "Latitude: Latitude and Longitude come together."),
-        ({"Query": "a b c d e f g h i"}, "Query: A query has at most 8 words."),
+        (
+            {"Query": " ".join(map(str, range(10, 41)))},
+            "Query: A query has at most 30 words.",
+        ),
         (FILTERS, LOW_ABOVE_HIGH),
     ],
     "City centers": [

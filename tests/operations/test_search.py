@@ -1,4 +1,7 @@
+# ruff: noqa: RUF001 (punctuation that looks alike is what these tests are about)
 """POST /api/locations/search and /api/city-centers: which centers are found, and how they look"""
+
+import re
 
 import pytest
 from django.test import Client
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from centers import geo
 from centers.models import Center
 from centers.querysets import SearchCircle
+from reservations.notifications import calendar
 from tests.centers.test_geo import haversine
 from tests.factories_centers import (
     CenterFactory,
@@ -588,6 +592,111 @@ def test_part_of_a_country_finds_only_centers_that_name_it(names):
     for state in ("Scotland", "Wales", "England", "Northern Ireland"):
         make_center_with_room(name=f"Hall {state}", **in_uk | {"state": state})
     assert {query: names(Query=query) for query in found} == found
+
+
+# The country, a postal code as its center has it, and how people type it.
+POSTAL_CODES = [
+    ("GB", "EC2A 1DX", ["EC2A1DX", "ec2a1dx", "EC2A-1DX", "EC2A1", "High EC2A1DX", "(EC2A 1DX)"]),
+    ("GB", "SW1A1AA", ["SW1A 1AA", "sw1a1aa"]),
+    ("CA", "M5V 2A8", ["M5V2A8", "m5v2a8", "M5V-2A8", "High Street M5V2A8"]),
+    ("US", "80202", ["80202-1234", "802021234", "80202–1234", "High, CO 80202-1234", "CO 80202."]),
+    ("US", "80203-4321", ["80203", "80203-4321", "802034321"]),
+    ("NL", "1012 AB", ["1012AB", "1012ab", "1012-AB"]),
+    ("NL", "3011AD", ["3011 AD", "3011ad"]),
+    ("SE", "111 22", ["11122", "SE-111 22", "SE-11122", "111-22"]),
+    ("PL", "00-950", ["00950", "00-950", "00—950", "PL-00-950"]),
+    ("PL", "31045", ["31-045", "31045"]),
+    ("PT", "1100-148", ["1100148", "1100-148", "1100 148"]),
+    ("BR", "01310-100", ["01310100", "01310-100", "01310 100"]),
+    ("JP", "150-0001", ["1500001", "150-0001", "〒150-0001", "１５０－０００１", "150−0001"]),
+    ("DE", "D-80331", ["80331", "D80331", "D-80331"]),
+    ("IE", "D02 AF30", ["D02AF30", "d02 af30"]),
+]
+
+
+@pytest.fixture
+def by_postal_code():
+    for country, code, _ in POSTAL_CODES:
+        fields = {"country": country, "postal_code": code, "city": "Denver", "state": "CO"}
+        make_center_with_room(name=f"At {code}", street1="12-14 High Street", **fields)
+
+
+@pytest.mark.usefixtures("by_postal_code")
+def test_postal_code_is_found_with_and_without_its_space_or_dash(names, city_names):
+    for _, code, spellings in POSTAL_CODES:
+        for query in (code, *spellings):
+            assert names(Query=query) == [f"At {code}"], query
+            # An area is a whole code and nothing else.
+            is_area = re.fullmatch(r"(?!SE|PL|EC2A1$|80203$|80331$)[\w－−–—-]+", query)
+            if is_area:
+                assert city_names(AreaType="PostalCode", Area=query) == [f"At {code}"], query
+    for query in ("EC2A1DY", "80204-1234", "00-951", "12-15 high", "150-00011"):
+        assert names(Query=query) == [], query
+        assert city_names(AreaType="PostalCode", Area=query) == [], query
+    assert len(names(Query="12–14 high")) == len(POSTAL_CODES)
+
+
+DIVIDED = """Denver. | Denver - CO | Denver;CO | Denver, Colorado, USA | Denver/CO | Denver—CO
+    | Denver-CO | Denver (CO) | Denver, CO. | "Denver" | denver: co | - Denver | Denver，CO
+    | Denver、CO | • Denver | Denver, U.S.A. | > Denver, CO | Denver\tCO | o’hare, #200
+    | 200 (O'Hare) | Denver\N{NO-BREAK SPACE}CO | Denver · CO | Denver,,CO | Denver & CO"""
+
+
+def test_query_is_read_whatever_divides_its_words(names):
+    make_center_with_room(name="Rooms", street1="5 O'Hare Way, Suite #200")
+    for query in [*DIVIDED.split("|"), "Denver | CO | USA", "Denver " * 40]:
+        assert names(Query=query) == ["Rooms"], query
+    for query in ("...", ";", "- -", "Denver; TX", "Denver-Boulder"):
+        assert names(Query=query) == [], query
+
+
+def test_city_with_punctuation_comes_first_however_it_is_divided(names):
+    for rank, city in enumerate(("Aurora", "St. Louis", "Winston-Salem", "Salem")):
+        make_center_with_room(name=f"St. Louis Winston-Salem {city}", city=city, rank=rank)
+    for query in ("St. Louis", "st. louis, co", "ST. LOUIS.", "(St. Louis)"):
+        assert names(Query=query)[0].endswith("St. Louis"), query
+    assert names(Query="winston-salem")[0].endswith("Winston-Salem")
+    assert len(names(Query="St Louis")) == len(names(Query="Winston Salem")) == 4
+
+
+def test_address_is_found_as_our_emails_show_it(names):
+    center = make_center_with_room(
+        name="Rooms & Desks at Union Station",
+        street1="1701 Wynkoop Street",
+        street2="Suite #210-220, 2nd floor",
+    )
+    make_center_with_room(name="Elsewhere")
+    address = f"{center.name}, {calendar.format_postal_address(center)}"
+    lines = address.replace(", ", "\n")
+    assert len(address.split()) > 16
+    for query in (
+        *(address, lines, lines.replace("\n", "\r\n"), lines.replace("\n", ",\n  ")),
+        *(f"Where: {address}", f"Where\t{address}", f"> Where: {lines}", f"Where:\n{lines}"),
+        *(address.upper(), address.replace("80202", "80202-1234"), address.replace(", ", " • ")),
+    ):
+        assert names(Query=query) == [center.name], query
+        assert names(Query=query, **BOSTON) == [center.name], query
+
+
+@pytest.mark.parametrize("divide", [", ", " ", "; "])
+def test_city_and_part_of_the_united_kingdom_find_the_city(names, divide):
+    for city, state, code in (
+        *(("London", "", "EC2A 1DX"), ("Edinburgh", "Scotland", "EH1 1AA")),
+        *(("Cardiff", "", "CF10 1EP"), ("Belfast", "", "BT1 5GS")),
+    ):
+        in_uk = {"country": "UK", "time_zone_id": "Europe/London", "street1": "1 High Street"}
+        make_center_with_room(name=city, city=city, state=state, postal_code=code, **in_uk)
+    make_center_with_room(name="Canada", city="London", state="ON", country="CA")
+    make_center_with_room(name="Newcastle", city="Newcastle", state="NSW", country="AU")
+    for place, found in (
+        *(("London|England", ["London"]), ("london|england|UK", ["London"])),
+        *(("England|London", ["London"]), ("EC2A1DX|England", ["London"])),
+        *(("Edinburgh|Scotland", ["Edinburgh"]), ("Cardiff|Wales", ["Cardiff"])),
+        *(("Belfast|Northern Ireland|United Kingdom", ["Belfast"]), ("Denver|England", [])),
+        *(("Newcastle|New South Wales", ["Newcastle"]), ("New England", []), ("England", [])),
+        *(("Northern Ireland", []), ("London|Ontario", ["Canada"])),
+    ):
+        assert names(Query=place.replace("|", divide)) == found, place
 
 
 # --- City centers ---------------------------------------------------------------------------------

@@ -258,6 +258,37 @@ def test_email_time_range_across_dst_change_names_both_zones():
     ) in text
 
 
+# --- Languages ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("locale", "short", "full", "time"),
+    [
+        ("en_US", "Wed, Mar 3, 2027", "Wednesday, March 3, 2027", "9:00 AM - 2:00 PM"),
+        ("en_GB", "Wed, 3 Mar 2027", "Wednesday, 3 March 2027", "09:00 - 14:00"),
+        ("en_AU", "Wed, 3 Mar 2027", "Wednesday, 3 March 2027", "9:00 am - 2:00 pm"),
+        ("de_DE", "Mi., 3. März 2027", "Mittwoch, 3. März 2027", "09:00 - 14:00"),
+        ("fr_FR", "mer. 3 mars 2027", "mercredi 3 mars 2027", "09:00 - 14:00"),
+        ("sv_SE", "ons 3 mars 2027", "onsdag 3 mars 2027", "09:00 - 14:00"),
+        ("da_DK", "ons. 3. mar. 2027", "onsdag den 3. marts 2027", "09.00 - 14.00"),
+        ("hu_HU", "2027. márc. 3., Sze", "2027. március 3., szerda", "9:00 - 14:00"),
+        ("ja_JP", "2027年3月3日(水)", "2027年3月3日水曜日", "9:00 - 14:00"),
+        ("ru_RU", "ср, 3 мар. 2027 г.", "среда, 3 марта 2027 г.", "09:00 - 14:00"),  # noqa: RUF001
+    ],
+)
+def test_customers_read_days_and_times_in_the_forms_of_the_locale(
+    settings, locale, short, full, time
+):
+    settings.LOCALE = locale
+    reservation = make_booking(hours=5)
+    message = get_email(reservation, "confirmed")
+    what = f"Boardroom at Glenarm, {short}, {time}"
+
+    assert message.subject == f"Booked: {what}"
+    assert f"When: {full}, {time} (" in message.text
+    assert f"You have booked {what} (reservation" in confirmation.get_message(reservation)
+
+
 # --- The message in the response of a checkout ----------------------------------------------------
 
 

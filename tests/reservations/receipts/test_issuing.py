@@ -86,6 +86,15 @@ def test_receipt_covers_a_payment_once_with_its_lines_tax_and_method(booking):
     assert content["is_test"] is True
 
 
+def test_receipt_shows_days_in_the_form_of_the_locale(booking, settings):
+    settings.LOCALE = "de_DE"
+    [receipt] = issue(booking)
+
+    assert receipt.content["date"] == "Mo., 1. März 2027"
+    assert receipt.content["payments"][0][0] == "Visa ending 4242, Mo., 1. März 2027"
+    assert "Mi., 3. März 2027, 09:00 - 12:00" in receipt.content["booking"]
+
+
 def test_each_refund_gets_a_credit_note_and_the_tax_of_all_is_returned(booking):
     issue(booking)
     payment = booking.payments.get()
