@@ -117,11 +117,9 @@ stats: .venv/.stamp-dev  ## Count lines, import cycles and other figures of the 
 # Warnings and whatever OpenAPI does not allow are errors.
 OPENAPI := $(TOOLS) $(PY) manage.py spectacular --validate --fail-on-warn --format openapi-json
 
-contract-docs: .venv/.stamp-dev  ## Update docs/contract.md, docs/openapi*.json and docs/privacy.md from the code
+contract-docs: .venv/.stamp-dev  ## Update docs/contract.md and docs/openapi*.json from the code
 	@WRITE_EXAMPLES=true TEST_DB=sqlite $(PY) -m pytest -q tests/contract/test_openapi.py -k examples_succeed
 	@$(TOOLS) $(PY) manage.py shell --no-imports -c "from tests.contract import docs_page; docs_page.update_page()"
-	@$(TOOLS) $(PY) manage.py shell --no-imports -c \
-		"from tests.accounts import test_personal_data; test_personal_data.update_page()"
 	@$(OPENAPI) --file docs/openapi.json
 	@$(OPENAPI) --file docs/openapi-3.0.json \
 		--custom-settings roombook.api.library_settings.OPENAPI_3_0

@@ -3,9 +3,4 @@
 from centers.models import Favorite
 from roombook.personal_data import register_owned
 
-register_owned(
-    Favorite,
-    "user center",
-    purpose="The customer's favorite centers.",
-    kept="Until the customer removes it.",
-)
+register_owned(Favorite, "user center")

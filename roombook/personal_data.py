@@ -1,7 +1,7 @@
-"""The registry of personal data (B22.10): every table that holds some, for what, and for how long.
+"""The registry of personal data (B22.10): every table that holds some, and how long it is kept.
 
 Each app registers its tables in `ready` (`personal_data.py` of the app). An erasure calls what each
-table says, `erase_expired` deletes what is older than its setting, and docs/privacy.md lists them.
+table says, `erase_expired` deletes what is older than its setting, and docs/privacy.md says why.
 A test fails for a column of any table that is neither registered here nor known to be harmless.
 """
 
@@ -20,7 +20,6 @@ logger = logging.getLogger(__name__)
 BATCH_SIZE = 1000
 # Leap days included, so that nothing is deleted too early.
 DAYS_PER_YEAR = 366
-DELETED = "Deleted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +68,10 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class PersonalTable:
-    """A table with personal data: the sentences are those of docs/privacy.md."""
+    """A table with personal data; ``erase`` is None if its rows stay, or go with others."""
 
     model: type[Model]
     columns: tuple[str, ...]
-    purpose: str
-    kept: str
-    at_erasure: str
     erase: EraseRows | None
     expiries: tuple[Expiry, ...]
 
@@ -97,9 +93,6 @@ def register(
     model: type[Model],
     columns: str,
     *,
-    purpose: str,
-    kept: str,
-    at_erasure: str,
     erase: EraseRows | None = None,
     expiries: Iterable[Expiry] = (),
 ) -> None:
@@ -107,19 +100,12 @@ def register(
     names = tuple(columns.split())
     for name in names:
         model._meta.get_field(name)
-    _tables.append(PersonalTable(model, names, purpose, kept, at_erasure, erase, tuple(expiries)))
+    _tables.append(PersonalTable(model, names, erase, tuple(expiries)))
 
 
-def register_owned(model: type[Model], columns: str, *, purpose: str, kept: str) -> None:
+def register_owned(model: type[Model], columns: str) -> None:
     """Register a table whose rows belong to their `user`; an erasure deletes them."""
-    register(
-        model,
-        columns,
-        purpose=purpose,
-        kept=kept,
-        at_erasure=DELETED,
-        erase=delete_rows(model, find_by_user),
-    )
+    register(model, columns, erase=delete_rows(model, find_by_user))
 
 
 def get_tables() -> list[PersonalTable]:
