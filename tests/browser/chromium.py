@@ -7,11 +7,9 @@ from http import HTTPStatus
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-PROGRAM = (
-    shutil.which("chromium-headless-shell")
-    or shutil.which("chromium")
-    or shutil.which("chromium-browser")
-)
+# The one that also shows PDF files.
+WHOLE_PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
+PROGRAM = shutil.which("chromium-headless-shell") or WHOLE_PROGRAM
 
 DESKTOP = {"width": 1440, "height": 900}
 LAPTOP = {"width": 1024, "height": 768}
@@ -33,9 +31,9 @@ FLAGS = [
 
 
 @contextmanager
-def started() -> Iterator[Browser]:
+def started(program: str | None = PROGRAM) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=PROGRAM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         try:
             yield browser
         finally:

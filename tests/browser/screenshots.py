@@ -1,9 +1,11 @@
 """Takes screenshots of every page with demo data: `make screenshots`.
 
 They are saved in screenshots/, by size and theme. Those in README and in the docs are copied to
-docs/images manually, after a look at them.
+docs/images manually, after a look at them. Whenever they are taken, it is the morning of a working
+day in the demo's centers in Denver: at night, nobody meets there.
 """
 
+import datetime as dt
 import io
 import os
 import socket
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urljoin
 from urllib.request import urlopen
+from zoneinfo import ZoneInfo
 
 from PIL import Image
 from playwright.sync_api import Browser, Page
@@ -25,6 +28,12 @@ ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "screenshots"
 EMAIL, PASSWORD = "staff@roombook.example", "quiet-harbour-42"
 START_SECONDS = 60
+SATURDAY = 5
+# manage.py with a clock that runs on from TEST_DAY.
+MANAGE = [
+    *(sys.executable, "-c"),
+    "import runpy, tests.faults.other_day; runpy.run_path('manage.py', run_name='__main__')",
+]
 
 # Each page for client developers by its URL and selectors of what to open there.
 DEVELOPER_PAGES: dict[str, tuple[str, ...]] = {
@@ -47,7 +56,8 @@ class Fill(NamedTuple):
 
 # Each page by its URL under /admin/ and selectors of links to follow from there.
 RESERVATIONS = "reservations/reservation/"
-CONFIRMED = f"{RESERVATIONS}?status__exact=Confirmed"
+# Those of today may have begun, and cannot be cancelled any more.
+CONFIRMED = f"{RESERVATIONS}?status__exact=Confirmed&when=tomorrow"
 DRAFTS = f"{RESERVATIONS}?status__exact=New&q=demo@roombook.example"
 ROW = "#result_list a[href*='/change/']"
 PAGES: dict[str, tuple[str | Fill, ...]] = {
@@ -79,11 +89,7 @@ PAGES: dict[str, tuple[str | Fill, ...]] = {
         # The first look issues it, the others open it again.
         Click("button:has-text('Issue receipt'), .reservation a[href$='.pdf']"),
     ),
-    "new-reservation": (
-        f"{RESERVATIONS}timeline/",
-        "a[aria-label='Next day']",
-        "a.timeline-free-slot",
-    ),
+    "new-reservation": (f"{RESERVATIONS}add/?center=1",),
     "revenue": (f"{RESERVATIONS}reports/revenue/",),
     "month-end": (f"{RESERVATIONS}reports/month-end/",),
     "utilization": (f"{RESERVATIONS}reports/utilization/",),
@@ -123,13 +129,13 @@ class Server(NamedTuple):
 
 
 def main() -> int:
-    if not chromium.PROGRAM:
+    if not chromium.WHOLE_PROGRAM:
         print("There is no Chromium on this machine (Debian: apt-get install chromium).")
         return 1
     with tempfile.TemporaryDirectory(prefix="roombook-screenshots-") as folder:
         server = start(Path(folder))
         try:
-            with chromium.started() as browser:
+            with chromium.started(program=chromium.WHOLE_PROGRAM) as browser:
                 complaints = [
                     complaint for look in LOOKS for complaint in take(browser, server.host, look)
                 ]
@@ -138,6 +144,12 @@ def main() -> int:
             server.process.wait()
     print(*complaints, sep="\n")
     return 1 if complaints else 0
+
+
+def choose_morning() -> dt.datetime:
+    """Return 10:20 in Denver on the last day that is not at a weekend."""
+    morning = dt.datetime.now(ZoneInfo("America/Denver")).replace(hour=10, minute=20)
+    return morning - dt.timedelta(days=max(0, morning.weekday() - SATURDAY + 1))
 
 
 def start(folder: Path) -> Server:
@@ -152,16 +164,16 @@ def start(folder: Path) -> Server:
         "DATABASE_URL": f"sqlite:///{folder}/db.sqlite3",
         "MEDIA_ROOT": str(folder / "media"),
         "LOG_LEVEL": "WARNING",
+        "TEST_DAY": choose_morning().isoformat(),
     }
-    manage = [sys.executable, "manage.py"]
     for command in (["migrate", "--verbosity=0"], ["seed_demo", "--verbosity=0"]):
-        subprocess.run([*manage, *command], cwd=ROOT, env=environment, check=True)
+        subprocess.run([*MANAGE, *command], cwd=ROOT, env=environment, check=True)
     # The user of the screenshots sees every page.
     statement = f"User.objects.filter(email={EMAIL!r}).update(is_superuser=True)"
-    shell = [*manage, "shell", "--verbosity=0", "--command", statement]
+    shell = [*MANAGE, "shell", "--verbosity=0", "--command", statement]
     subprocess.run(shell, cwd=ROOT, env=environment, check=True)
     process = subprocess.Popen(
-        [*manage, "runserver", f"127.0.0.1:{port}", "--noreload"],
+        [*MANAGE, "runserver", f"127.0.0.1:{port}", "--noreload"],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.DEVNULL,
