@@ -6,16 +6,15 @@ disguised file, original file name, comment or GPS position of a phone is publis
 
 import logging
 import re
+import struct
 import time
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from functools import lru_cache, partial
 from io import BytesIO
 from pathlib import PurePath
 from typing import Any, ClassVar
 from uuid import uuid4
 
-from django import forms
 from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage, Storage, storages
@@ -24,35 +23,17 @@ from django.db.models.fields.files import FieldFile
 from django.db.models.signals import post_delete
 from django.utils.deconstruct import deconstructible
 from django.utils.encoding import filepath_to_uri
-from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 logger = logging.getLogger(__name__)
 
 ALLOWED_FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
 MAX_UPLOAD_BYTES = 10 * 1024 * 1024
+# A small file can be decompressed into gigabytes.
 MAX_PIXELS = 20_000_000
-MAX_SIDE = 8_000
-# Pillow's decoder of WebP takes almost twice the memory of the others.
-MAX_WEBP_PIXELS = 12_000_000
-# Of one pass over a file. Pillow's parsers are loops in Python: a byte between the parts of a
-# picture, or an empty part, takes as long as a large part. An ordinary PNG of 10 MB has 5,000.
-MAX_READS = 20_000
-# A progressive JPEG has about ten. A scan of a few bytes takes as long as the whole picture.
-MAX_SCANS = 100
-JPEG_SIGNATURE, JPEG_SCAN = b"\xff\xd8", b"\xff\xda"
 # Of what is stored.
 MAX_SIDE_PIXELS = 2000
 THUMBNAIL_SIDE_PIXELS = 320
-# How to turn a picture upright, by its orientation in the metadata.
-ORIENTATIONS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 URL_SAFE_NAME = re.compile(r"[A-Za-z0-9_./-]+")
 
 
@@ -73,54 +54,21 @@ class RandomName:
         return hash(self.folder)
 
 
-class _PictureFile(BytesIO):
-    """The content of an upload, which may be read only so many times."""
-
-    reads_left = MAX_READS
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        self.reads_left -= 1
-        if self.reads_left < 0:
-            raise UnidentifiedImageError
-        return super().read(size)
-
-
-@contextmanager
-def _read_header(upload: File) -> Iterator[Image.Image]:
-    """A picture that is not decoded yet. Raises ValidationError, also for errors in decoding it."""
+def open_image(upload: File) -> Image.Image:
+    """Decode an upload and turn it upright. Raises ValidationError if it is no picture."""
     if upload.size > MAX_UPLOAD_BYTES:
         raise ValidationError("The picture is larger than 10 MB.", code="too_large")
-    too_many_pixels = ValidationError(
-        f"The picture has more than {MAX_PIXELS // 10**6} megapixels ({MAX_WEBP_PIXELS // 10**6} as"
-        f" WebP), or a side of more than {MAX_SIDE:,} pixels.",
-        code="too_many_pixels",
-    )
     try:
         upload.seek(0)
-        content = upload.read()
-        if content.startswith(JPEG_SIGNATURE) and content.count(JPEG_SCAN) > MAX_SCANS:
-            raise UnidentifiedImageError
-        with Image.open(_PictureFile(content), formats=ALLOWED_FORMATS) as image:
-            # A small file can be decompressed into gigabytes.
-            limit = MAX_WEBP_PIXELS if image.format == "WEBP" else MAX_PIXELS
-            if image.width * image.height > limit or max(image.size) > MAX_SIDE:
-                raise too_many_pixels
-            yield image
+        with Image.open(upload, formats=ALLOWED_FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise Image.DecompressionBombError
+            return ImageOps.exif_transpose(image)
     except Image.DecompressionBombError as error:
-        raise too_many_pixels from error
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        text = f"The picture has more than {MAX_PIXELS // 10**6} megapixels."
+        raise ValidationError(text, code="too_many_pixels") from error
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, struct.error) as error:
         raise ValidationError("This picture cannot be read.", code="unreadable") from error
-
-
-def open_image(upload: File) -> Image.Image:
-    """Decode an upload. Raises ValidationError if it is too large or no picture."""
-    with _read_header(upload) as header:
-        header.verify()
-    with _read_header(upload) as image:
-        image.load()
-        # `ImageOps.exif_transpose` also writes the metadata again, which fails if it is damaged.
-        method = ORIENTATIONS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
-        return image if method is None else image.transpose(method)
 
 
 def validate_image(upload: File) -> None:
@@ -179,29 +127,6 @@ def get_stored_files(row: models.Model, fields: Collection[str]) -> list[FieldFi
     """Return the files of a row that the database refers to, before a save replaces them."""
     old = type(row)._base_manager.filter(pk=row.pk).first() if row.pk and fields else None
     return [getattr(old, field) for field in fields] if old else []
-
-
-class PictureFormField(forms.ImageField):
-    """Checks the header; Django's field would let every format that Pillow knows parse the file."""
-
-    def to_python(self, data: File | None) -> File | None:
-        upload: File | None = forms.FileField.to_python(self, data)
-        if upload is not None:
-            with _read_header(upload):
-                pass
-            upload.seek(0)
-        return upload
-
-
-class PictureField(models.ImageField):
-    """A picture. Migrations know it as an ImageField."""
-
-    def formfield(self, **kwargs: Any) -> Any:
-        return super().formfield(**{"form_class": PictureFormField, **kwargs})
-
-    def deconstruct(self) -> Any:
-        name, _, args, kwargs = super().deconstruct()
-        return name, "django.db.models.ImageField", args, kwargs
 
 
 class PictureModel(models.Model):

@@ -78,7 +78,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         validators=[MinValueValidator(0)],
         help_text="How much the customer may owe for bookings on account. 0: none.",
     )
-    thumbnail = images.PictureField(
+    thumbnail = models.ImageField(
         upload_to=images.RandomName("accounts"), validators=[images.validate_image], blank=True
     )
     search_text = SearchTextField(editable=False, default="")

@@ -179,7 +179,7 @@ class CenterImage(images.PictureModel):
     picture_fields = ("image", "thumbnail")
 
     center = models.ForeignKey(Center, models.CASCADE, related_name="images")
-    image = images.PictureField(
+    image = models.ImageField(
         upload_to=images.RandomName("centers"), validators=[images.validate_image]
     )
     thumbnail = models.ImageField(

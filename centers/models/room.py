@@ -97,7 +97,7 @@ class MeetingRoom(images.PictureModel):
     provider = models.CharField(
         max_length=255, blank=True, help_text="The company that runs the room."
     )
-    picture = images.PictureField(
+    picture = models.ImageField(
         upload_to=images.RandomName("rooms"), blank=True, validators=[images.validate_image]
     )
     picture_thumbnail = models.ImageField(
