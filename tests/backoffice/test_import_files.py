@@ -5,14 +5,24 @@ import io
 import zipfile
 from decimal import Decimal
 
+import openpyxl
 import pytest
 
 from centers.models import Closure, Rate
 from reservations.models import PromoCode
 from roombook.backoffice.spreadsheets import InvalidFile
 from roombook.imports import limits, workbooks
-from tests.factories_centers import CenterFactory
-from tests.imports import build_csv, build_workbook, check, count_rows, get_cells, get_errors, load
+from tests.factories_centers import CenterFactory, MeetingRoomFactory, RateFactory
+from tests.imports import (
+    build_csv,
+    build_workbook,
+    check,
+    count_rows,
+    get_cells,
+    get_counts,
+    get_errors,
+    load,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -128,6 +138,87 @@ def test_formulas_and_error_cells_are_refused():
     book = build_workbook(["name", "rank", "tax_rate"], ["A", "=1+1", "#DIV/0!"])
 
     assert get_cells(get_errors("centers", book)) == [(2, "tax_rate"), (2, "rank")]
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        *(('="02116"', "02116"), ('="8 ""A"" St."', '8 "A" St.'), ("'=1+1", "=1+1"), ("'-5", "-5")),
+        *(("+1 555", "+1 555"), ("-5", "-5"), ("#12", "#12"), ("# 1!", "# 1!"), ("'#N/A", "#N/A")),
+        *(("a;'=1;b", "a;=1;b"), ("'s-Hertogenbosch", "'s-Hertogenbosch"), ("1-3", "1-3")),
+        *((text, None) for text in ("=1+1", "=02116", '=T("02116")', " =A1", "\uff1d1")),
+        *((text, None) for text in ("#N/A", "#REF!", "#DIV/0!", "#BEZUG!", "#####")),
+    ],
+)
+def test_text_in_csv_is_read_or_refused_but_no_formula_or_error_is_stored(cell, expected):
+    name, content = "centers", build_csv({"name": cell, "time_zone": "UTC"})
+    if expected is None:
+        assert [(row, column) for row, column, _ in get_errors(name, content)] == [(2, "name")]
+    else:
+        _, result = check(name, content)
+        assert result.rows[0].changes["name"] == ("", expected)
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        *(("8", "8"), ("8%", "8"), ("8 %", "8"), ("8.875\xa0%", "8.875"), ('="8"', "8")),
+        ("0.08", "0.08"),
+        *((text, None) for text in ("8,5", "8,5 %", "8%%", "%", "8-", "(8)", "8e0", "1/2", "$8")),
+    ],
+)
+def test_percentage_in_csv_is_read_or_refused(cell, expected):
+    content = build_csv({"name": "A", "time_zone": "UTC", "tax_rate": cell})
+    if expected is None:
+        assert get_cells(get_errors("centers", content)) == [(2, "tax_rate")]
+    else:
+        assert check("centers", content)[1].rows[0].instance.tax_rate == Decimal(expected)
+        assert get_cells(
+            get_errors("rates", build_csv({"center": "A", "name": "B", "hourly": "8%"}))
+        )
+
+
+# --- Merged cells -------------------------------------------------------------------------------
+
+
+def merge(*ranges, rows, more=()):
+    book = openpyxl.Workbook()
+    book.active.title = "rooms"
+    for row in rows:
+        book.active.append(row)
+    for each in ranges:
+        book.active.merge_cells(each)
+    for title in more:
+        book.create_sheet(title).merge_cells("A1:C1")
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def test_cell_merged_over_rows_counts_for_all_of_them():
+    center = CenterFactory(name="Back Bay")
+    rate = RateFactory(center=center, name="Standard")
+    rooms = [MeetingRoomFactory(center=center, rate=rate, capacity=8) for _ in range(4)]
+    header = ["id", "center", "rate", "capacity"]
+    rows = [[room.pk, center.name, rate.name, 8] for room in rooms]
+    # Row 6 is empty, apart from the center.
+    content = merge(
+        *("B2:B7", "C2:C4", "D5:D7"),
+        rows=[header, *rows[:3], [rooms[3].pk, None, rate.name, 9], [], [None] * 4],
+        more=["Notes"],
+    )
+
+    _, result = check("rooms", content)
+
+    assert get_counts(result) == {"changed": 1, "unchanged": 3}
+    assert result.rows[0].changes == {"capacity": ("8", "9")}
+
+
+@pytest.mark.parametrize("cells", ["B2:C2", "B2:C4", "A1:B1", "A1:A2", "A3:D3", "Z1:AA9"])
+def test_cells_merged_across_columns_or_with_the_header_are_refused_by_name(cells):
+    content = merge(cells, rows=[["id", "center", "rate", "capacity"], [1, "A", "B", 8]])
+
+    assert f"({cells}): unmerge them" in refusal(content, "rooms")
 
 
 def test_sheet_is_chosen_by_name():
