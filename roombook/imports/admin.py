@@ -207,7 +207,7 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
         form.initial["digest"] = result.digest
         if losses := result.describe_losses(self.resource_class.singular):
             form.fields["may_clear"].required = True
-            form.fields["may_clear"].label = f"{losses}: clear these values"
+            form.fields["may_clear"].label = f"Clear these values ({losses})"
         else:
             del form.fields["may_clear"]
         if not result.rows:

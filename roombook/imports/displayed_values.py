@@ -96,16 +96,23 @@ def _read_number(value: float, number_format: str, kind: CellKind) -> str | None
     if kind is CellKind.TEXT:
         max_digits = MAX_DIGITS_OF_GENERAL if is_general else MAX_DIGITS
         return _display_integer(number, section, places, max_digits)
-    symbol = get_currency_symbol(settings.CURRENCY, locale=settings.LOCALE)
-    currency = {settings.CURRENCY, symbol, symbol.lstrip(ascii_uppercase)}
-    # A literal % does not multiply by 100, unlike a placeholder.
-    units = {"", *(("%",) if kind is CellKind.PERCENT else currency)}
+    if is_percent and kind is not CellKind.PERCENT:
+        return None
     unit = re.sub(rf"[{SIGNS}+)\s]", "", literals)
+    if unit and (is_percent or unit not in _get_units(kind)):
+        return None
     decimals, letter = len(match["decimals"] or ""), "E" if match["exponent"] else "f"
     is_rounded = not is_general and Decimal(f"{number:.{decimals}{letter}}") != number
-    if unit not in units or is_rounded or (is_percent and (unit or kind is not CellKind.PERCENT)):
+    if is_rounded:
         return None
     return format_number(str(number)) if is_percent else NumberText(format_number(repr(value)))
+
+
+def _get_units(kind: CellKind) -> set[str]:
+    """The literal texts next to a number; a % as placeholder is none, because it multiplies."""
+    symbol = get_currency_symbol(settings.CURRENCY, locale=settings.LOCALE)
+    currency = {settings.CURRENCY, symbol, symbol.lstrip(ascii_uppercase)}
+    return {"%"} if kind is CellKind.PERCENT else currency
 
 
 def _display_integer(

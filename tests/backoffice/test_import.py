@@ -137,7 +137,7 @@ def test_values_that_are_cleared_are_counted_and_must_be_confirmed(rooms_page):
 
     preview = rooms_page.upload(build_csv(*rows))
 
-    assert "1 room loses its provider; 3 rooms lose their rate: clear these values" in preview
+    assert "Clear these values (1 room loses its provider; 3 rooms lose their rate)" in preview
     assert re.search(r'<input type="checkbox" name="may_clear"[^>]* required', preview)
     again = rooms_page.confirm()
     assert "Confirm below that these values are to be cleared" in again

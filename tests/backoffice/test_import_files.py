@@ -1,15 +1,11 @@
 """Files to import: what can be taken, and in which words another is refused."""
 
-import datetime as dt
 import io
 import zipfile
 from decimal import Decimal
 
-import openpyxl
 import pytest
 
-from centers.models import Closure, Rate
-from reservations.models import PromoCode
 from roombook.backoffice.spreadsheets import InvalidFile
 from roombook.imports import limits, workbooks
 from tests.factories_centers import CenterFactory, MeetingRoomFactory, RateFactory
@@ -21,7 +17,6 @@ from tests.imports import (
     get_cells,
     get_counts,
     get_errors,
-    load,
 )
 
 pytestmark = pytest.mark.django_db
@@ -116,24 +111,6 @@ def test_unknown_column_suggests_only_a_similar_one(name, words):
 # --- Workbooks ----------------------------------------------------------------------------------
 
 
-def test_workbook_with_numbers_dates_and_booleans_is_read():
-    center = CenterFactory()
-    header = ["center_id", "starts_at", "ends_at", "reason"]
-    # A workbook knows of no time zones.
-    day = dt.datetime(2027, 12, 24, tzinfo=dt.UTC).replace(tzinfo=None)
-    noon = day + dt.timedelta(hours=12)
-    load("closures", build_workbook(header, [center.pk, noon, day + dt.timedelta(days=3), 2027]))
-    assert Closure.objects.get().reason == "2027"
-
-    load("rates", build_workbook(["center", "name", "hourly"], [center.name, "A", 0.1 + 0.2]))
-    assert Rate.objects.get().hourly == Decimal("0.30")
-
-    code = ["code", "percent", "is_active", "meeting_from"]
-    load("promo-codes", build_workbook(code, ["X", 12.5, False, dt.date(2027, 1, 2)]))
-    promo = PromoCode.objects.get()
-    assert (promo.is_active, promo.meeting_from) == (False, dt.date(2027, 1, 2))
-
-
 def test_formulas_and_error_cells_are_refused():
     book = build_workbook(["name", "rank", "tax_rate"], ["A", "=1+1", "#DIV/0!"])
 
@@ -173,39 +150,20 @@ def test_percentage_in_csv_is_read_or_refused(cell, expected):
         assert get_cells(get_errors("centers", content)) == [(2, "tax_rate")]
     else:
         assert check("centers", content)[1].rows[0].instance.tax_rate == Decimal(expected)
-        assert get_cells(
-            get_errors("rates", build_csv({"center": "A", "name": "B", "hourly": "8%"}))
-        )
 
 
 # --- Merged cells -------------------------------------------------------------------------------
-
-
-def merge(*ranges, rows, more=()):
-    book = openpyxl.Workbook()
-    book.active.title = "rooms"
-    for row in rows:
-        book.active.append(row)
-    for each in ranges:
-        book.active.merge_cells(each)
-    for title in more:
-        book.create_sheet(title).merge_cells("A1:C1")
-    out = io.BytesIO()
-    book.save(out)
-    return out.getvalue()
 
 
 def test_cell_merged_over_rows_counts_for_all_of_them():
     center = CenterFactory(name="Back Bay")
     rate = RateFactory(center=center, name="Standard")
     rooms = [MeetingRoomFactory(center=center, rate=rate, capacity=8) for _ in range(4)]
-    header = ["id", "center", "rate", "capacity"]
-    rows = [[room.pk, center.name, rate.name, 8] for room in rooms]
-    # Row 6 is empty, apart from the center.
-    content = merge(
-        *("B2:B7", "C2:C4", "D5:D7"),
-        rows=[header, *rows[:3], [rooms[3].pk, None, rate.name, 9], [], [None] * 4],
-        more=["Notes"],
+    rows = [[room.pk, center.name, rate.name, 8] for room in rooms[:3]]
+    # Rows 6 and 7 are empty, apart from merged cells.
+    content = build_workbook(
+        *(["id", "center", "rate", "capacity"], *rows, [rooms[3].pk, None, rate.name, 9], [], []),
+        merged=["B2:B7", "C2:C4", "D5:D7"],
     )
 
     _, result = check("rooms", content)
@@ -216,7 +174,8 @@ def test_cell_merged_over_rows_counts_for_all_of_them():
 
 @pytest.mark.parametrize("cells", ["B2:C2", "B2:C4", "A1:B1", "A1:A2", "A3:D3", "Z1:AA9"])
 def test_cells_merged_across_columns_or_with_the_header_are_refused_by_name(cells):
-    content = merge(cells, rows=[["id", "center", "rate", "capacity"], [1, "A", "B", 8]])
+    rows = ["id", "center", "rate", "capacity"], [1, "A", "B", 8]
+    content = build_workbook(*rows, merged=[cells])
 
     assert f"({cells}): unmerge them" in refusal(content, "rooms")
 
