@@ -108,8 +108,10 @@ class IntegerWidget(ValueWidget):
 class DecimalWidget(ValueWidget):
     """A decimal with a fixed number of places; more are refused, never rounded."""
 
+    noun = "a number"
+
     def __init__(self, places: int) -> None:
-        super().__init__(f"a number, at most {places} places after the point")
+        super().__init__(f"{self.noun}, at most {places} places after the point")
         self.places = places
 
     def parse(self, text: str) -> Decimal:
@@ -129,6 +131,7 @@ class PercentWidget(DecimalWidget):
     """A percentage: 8.5, 8.5% or 8.5 %."""
 
     kind = CellKind.PERCENT
+    noun = "a percentage such as 8.5 or 8.5%"
 
     def parse(self, text: str) -> Decimal:
         return super().parse(text[:-1].rstrip() if text.endswith("%") else text)
