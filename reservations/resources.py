@@ -27,7 +27,7 @@ from roombook.imports.batches import Cells, iterate_rows_where
 from roombook.imports.checking import REQUIRED_MESSAGE
 from roombook.imports.files import normalize_cell
 from roombook.imports.results import ImportRowResult
-from roombook.imports.widgets import ReferenceWidget, TextWidget
+from roombook.imports.widgets import PercentWidget, ReferenceWidget, TextWidget
 
 IdSet = frozenset[int]
 BenefitT = TypeVar("BenefitT", bound=PromoCode | Allowance)
@@ -53,7 +53,6 @@ class CenterIdsWidget(TextWidget):
     """Converts the ids of the centers to which a row is restricted."""
 
     help_text = "ids of centers, separated by semicolons; empty: every center"
-    is_text = False
 
     def clean(self, value: str, *, resource: Any = None, **kwargs: object) -> IdSet:
         pks = set()
@@ -170,6 +169,8 @@ class PromoCodeResource(RestrictedBenefitResource[PromoCode]):
     key: ClassVar = ("code",)
     required_columns: ClassVar = (("code",),)
     volatile_fields: ClassVar = ("uses", "spent")
+
+    percent = Field("percent", widget=PercentWidget(2))
 
     class Meta:
         model = PromoCode

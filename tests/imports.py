@@ -49,13 +49,15 @@ def build_csv(*rows, delimiter=","):
     return out.getvalue().encode()
 
 
-def build_workbook(*rows, sheet="Sheet1", more=()):
+def build_workbook(*rows, sheet="Sheet1", more=(), merged=()):
     book = openpyxl.Workbook()
     book.active.title = sheet
     for row in rows:
         book.active.append(list(row))
     for name in more:
         book.create_sheet(name)
+    for cells in merged:
+        book.active.merge_cells(cells)
     out = io.BytesIO()
     book.save(out)
     return out.getvalue()

@@ -18,7 +18,7 @@ from roombook import places
 from roombook.backoffice import audit_log
 from roombook.imports.batches import Cells, batches
 from roombook.imports.results import ImportRowResult
-from roombook.imports.widgets import ReferenceWidget, TextWidget
+from roombook.imports.widgets import PercentWidget, ReferenceWidget, TextWidget
 
 DayHours = tuple[tuple[dt.time, dt.time], ...]
 
@@ -99,6 +99,7 @@ class CenterResource(CenterScopedResource[Center]):
         "neighborhood",
         widget=ReferenceWidget("name, city, state: LoDo, Denver, CO", find_neighborhood, str),
     )
+    tax_rate = Field("tax_rate", widget=PercentWidget(3))
     mon, tue, wed, thu, fri, sat, sun = (
         Field(f"hours_{weekday}", widget=OpeningHoursWidget()) for weekday in range(7)
     )

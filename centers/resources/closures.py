@@ -12,6 +12,7 @@ from centers.models import Closure, MeetingRoom
 from centers.models.schedule import closure_saved
 from centers.resources.common import CenterChildResource, name_at_center_widget
 from roombook.imports.batches import Cells, batches
+from roombook.imports.displayed_values import CellKind
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import TextWidget, format_datetime, parse_datetime
 
@@ -23,7 +24,7 @@ class LocalDateTimeWidget(TextWidget):
     """A time in the time zone of the row's center; with its offset if it is ambiguous."""
 
     help_text = "a local time of the center: 2027-03-01T09:00"
-    is_text = False
+    kind = CellKind.TIME
 
     def clean(self, value: str, *, record: Any = None, **kwargs: object) -> Any:
         if not value:

@@ -1,6 +1,5 @@
 """Exports a list of the back office as a file, with its search, filters and order."""
 
-import datetime as dt
 import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,7 +23,6 @@ from roombook.backoffice.spreadsheets import (
     write_workbook,
 )
 from roombook.backoffice.typing_bases import ModelAdminBase
-from roombook.spreadsheets import escape_formula
 
 logger = logging.getLogger(__name__)
 
@@ -74,28 +72,17 @@ class ListExportMixin(ModelAdminBase):
                 by_id = rows.order_by().in_bulk(batch)
                 for pk in batch:
                     if pk in by_id:
-                        yield [_escape_text(value) for value in self.get_export_row(by_id[pk])]
+                        yield self.get_export_row(by_id[pk])
 
         name = str(self.opts.verbose_name_plural)
         logger.info("%s exports %s %s", request.user.pk, len(ids), name)
         file_name = f"{name.replace(' ', '-')}-{timezone.now():%Y-%m-%d}.{extension}"
         if extension == "csv":
-            names = [column.name for column in self.export_columns]
-            lines = ([_format_cell(value) for value in row] for row in iterate_rows())
-            return download_csv(iterate_csv(names, lines), file_name)
+            header = [column.name for column in self.export_columns]
+            return download_csv(iterate_csv(header, iterate_rows()), file_name)
         try:
             book = write_workbook([Sheet(name, self.export_columns, iterate_rows())])
         except InvalidFile as error:
             messages.error(request, str(error))
             return redirect(f"{list_url}?{request.GET.urlencode()}")
         return download_workbook(book, file_name)
-
-
-def _escape_text(value: CellValue) -> CellValue:
-    return escape_formula(value) if isinstance(value, str) else value
-
-
-def _format_cell(value: CellValue) -> str:
-    if isinstance(value, dt.datetime):
-        return f"{value:%Y-%m-%d %H:%M}"
-    return str("" if value is None else value)

@@ -1,8 +1,7 @@
 """Writes CSV and XLSX files, and the responses that download them."""
 
-import csv
 import datetime as dt
-import io
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -16,8 +15,11 @@ from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
 
+from roombook.spreadsheets import SEPARATORS, escape_formulas
+
 # The limit of spreadsheet programs.
 MAX_CELL_LENGTH = 32_767
+MUST_BE_QUOTED = re.compile(rf'["{SEPARATORS}]')
 XLSX_CONTENT_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 # A value as openpyxl writes it.
@@ -44,15 +46,27 @@ class Sheet(NamedTuple):
     total: Sequence[CellValue] = ()
 
 
-def iterate_csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the table as CSV, line by line."""
-    line = io.StringIO()
-    writer = csv.writer(line)
+def iterate_csv(columns: Sequence[CellValue], rows: Iterable[Sequence[CellValue]]) -> Iterator[str]:
+    """Yield the table as CSV, line by line, with texts that no spreadsheet runs as a formula."""
     for cells in chain([columns], rows):
-        writer.writerow(cells)
-        yield line.getvalue()
-        line.seek(0)
-        line.truncate()
+        yield ",".join(map(_format_cell, cells)) + "\r\n"
+
+
+def _format_cell(value: CellValue) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            text = escape_formulas(value)
+            # csv.writer quotes commas only; some programs also split at semicolons, tabs and pipes.
+            return '"' + text.replace('"', '""') + '"' if MUST_BE_QUOTED.search(text) else text
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:.4f}"
+        case dt.datetime():
+            return f"{value:%Y-%m-%d %H:%M}"
+    return str(value)
 
 
 def write_workbook(sheets: Iterable[Sheet]) -> IO[bytes]:
@@ -78,13 +92,13 @@ def _write_sheet(book: Workbook, sheet: Sheet) -> None:
     formats = [column.number_format for column in sheet.columns]
 
     def build_row(values: Sequence[CellValue], *, is_bold: bool = False) -> list[object]:
-        cells = zip(values, formats, strict=True)
+        cells = zip(map(_escape, values), formats, strict=True)
         return [_build_cell(target, value, form, is_bold=is_bold) for value, form in cells]
 
     try:
         target.append(build_row([column.name for column in sheet.columns], is_bold=True))
         for number, row in enumerate(sheet.rows, 2):
-            if not all(map(_can_be_written, row)):
+            if not all(map(_can_be_written, map(_escape, row))):
                 raise InvalidFile(
                     f"Row {number} contains text that a spreadsheet cannot hold: export CSV"
                     " instead."
@@ -99,6 +113,10 @@ def _write_sheet(book: Workbook, sheet: Sheet) -> None:
         raise
 
 
+def _escape(value: CellValue) -> CellValue:
+    return escape_formulas(value) if isinstance(value, str) else value
+
+
 def _can_be_written(value: CellValue) -> bool:
     return not isinstance(value, str) or (
         len(value) <= MAX_CELL_LENGTH and not ILLEGAL_CHARACTERS_RE.search(value)
@@ -108,15 +126,12 @@ def _can_be_written(value: CellValue) -> bool:
 def _build_cell(sheet: object, value: CellValue, number_format: str, *, is_bold: bool) -> object:
     if value is None or value == "":
         return None
-    if isinstance(value, str) and not (is_bold or value.startswith(("=", "#"))):
+    if isinstance(value, str) and not is_bold:
         return value
     cell = WriteOnlyCell(sheet, value)
     if is_bold:
         cell.font = Font(bold=True)
-    if isinstance(value, str):
-        # Otherwise openpyxl writes `=1+1` as a formula, and `#N/A` as an error.
-        cell.data_type = "s"
-    elif number_format:
+    if number_format:
         cell.number_format = number_format
     elif isinstance(value, dt.date):
         cell.number_format = "yyyy-mm-dd"

@@ -22,6 +22,7 @@ from import_export.admin import ImportExportMixin
 from import_export.formats.base_formats import CSV, XLSX, Format
 from import_export.forms import ConfirmImportForm
 from unfold.contrib.import_export.forms import ExportForm, ImportForm
+from unfold.widgets import UnfoldBooleanWidget
 
 from roombook.backoffice.spreadsheets import (
     XLSX_CONTENT_TYPE,
@@ -88,6 +89,7 @@ class ConfirmForm(ConfirmImportForm):
     """The confirmation of a preview: of one's own file, and of what was displayed."""
 
     digest = forms.CharField(widget=forms.HiddenInput)
+    may_clear = forms.BooleanField(required=False, widget=UnfoldBooleanWidget)
 
     def __init__(self, *args: Any, user: Any, resource_name: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -201,12 +203,19 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
 
     def _bind_confirmation(self, context: dict[str, Any]) -> None:
         """What was displayed can be confirmed, and only if there is something to write."""
-        context["confirm_form"].initial["digest"] = context["result"].digest
-        if not context["result"].rows:
+        form, result = context["confirm_form"], context["result"]
+        form.initial["digest"] = result.digest
+        if losses := result.describe_losses(self.resource_class.singular):
+            form.fields["may_clear"].required = True
+            form.fields["may_clear"].label = f"Clear these values ({losses})"
+        else:
+            del form.fields["may_clear"]
+        if not result.rows:
             del context["confirm_form"]
 
     def get_import_data_kwargs(self, *, form: forms.Form, **kwargs: object) -> dict[str, object]:
-        return kwargs | {"digest": form.cleaned_data.get("digest"), "now": timezone.now()}
+        confirmed = {name: form.cleaned_data.get(name) for name in ("digest", "may_clear")}
+        return kwargs | confirmed | {"now": timezone.now()}
 
     def process_import(self, request: HttpRequest, **kwargs: object) -> HttpResponseBase:
         """Check the confirmed file again and write it, or return a new preview."""

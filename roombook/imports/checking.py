@@ -242,6 +242,9 @@ class CheckingResource(ModelResource, Generic[RowT]):
             result.validation_error = self._group_by_column(error)
         elif not result.is_skip():
             result.object_repr = self.get_title(result.instance)
+            result.cleared = [
+                name for name, (old, _) in self.changes.items() if old and not row[name]
+            ]
             result.notes = list(self.get_notes(result))
         return result
 

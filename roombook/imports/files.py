@@ -5,35 +5,25 @@ rejected with a message that says what to do; no value is guessed.
 """
 
 import csv
-import datetime as dt
 import io
-import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import tablib
-from openpyxl.cell.read_only import EMPTY_CELL
 
 from roombook.backoffice.spreadsheets import MAX_CELL_LENGTH, InvalidFile
 from roombook.imports import limits
+from roombook.imports.displayed_values import CellKind, read_value
 from roombook.imports.limits import Deadline
-from roombook.imports.workbooks import Worksheet, open_worksheets
-from roombook.spreadsheets import unescape_formula
+from roombook.imports.workbooks import open_worksheets
+from roombook.spreadsheets import ERROR, unescape_formulas
 
 MAX_HEADER_LENGTH = 20_000
+# How spreadsheets write text in CSV that others would read as a number.
+TEXT_OF_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
 ZIP_SIGNATURE, OLE_SIGNATURE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
-
-
-class NumberText(str):
-    """The shortest exact text of a number in a workbook. Spreadsheets display 15 digits of it."""
-
-    __slots__ = ()
-
-    @property
-    def displayed(self) -> str:
-        return format_number(f"{float(self):.15g}")
 
 
 class ImportTable(tablib.Dataset):
@@ -53,8 +43,8 @@ class ImportTable(tablib.Dataset):
 class FileReader:
     """Reads the rows of a file."""
 
-    # The columns that are expected, with whether they are text, which is unescaped.
-    columns: Mapping[str, bool]
+    # The columns that are expected, and what each holds.
+    columns: Mapping[str, CellKind]
     # The sheet that is preferred.
     sheet_name: str
     # Called with the header and the name of the sheet before the rows are read.
@@ -69,9 +59,8 @@ class FileReader:
             raise InvalidFile("The file is empty.")
         if content.startswith(ZIP_SIGNATURE):
             with open_worksheets(content, self.deadline) as sheets:
-                sheet = _choose_sheet(sheets, self.sheet_name)
-                lines = sheet.iter_rows(max_col=limits.MAX_COLUMNS + 1)
-                return self._fill(lines, normalize_name(sheet.title))
+                title = _choose_sheet([*sheets], self.sheet_name)
+                return self._fill(sheets[title], normalize_name(title))
         if content.startswith(OLE_SIGNATURE):
             raise InvalidFile(
                 "This is an old .xls workbook, or one with a password:"
@@ -98,11 +87,9 @@ class FileReader:
             if not header:
                 table.headers = header = _read_header(line)
                 self.check_header(header, sheet_name)
-                text_positions = [i for i, name in enumerate(header) if self.columns.get(name)]
+                kinds = [self.columns.get(name, CellKind.TEXT) for name in header]
                 continue
-            cells, problems = _read_row(number, header, line)
-            for position in text_positions:
-                cells[position] = unescape_formula(cells[position])
+            cells, problems = _read_row(number, header, kinds, line)
             if not any(cells) and not problems:
                 continue
             if len(table.row_numbers) == limits.MAX_ROWS:
@@ -144,17 +131,15 @@ def _find_delimiter(text: str, columns: set[str]) -> str:
     return max(",;\t", key=count_known)
 
 
-def _choose_sheet(sheets: Sequence[Worksheet], sheet_name: str) -> Worksheet:
-    named = [each for each in sheets if normalize_name(each.title) == sheet_name]
-    if named:
-        return named[0]
-    if len(sheets) != 1:
-        names = ", ".join(f'"{each.title}"' for each in sheets)
+def _choose_sheet(titles: list[str], sheet_name: str) -> str:
+    named = [title for title in titles if normalize_name(title) == sheet_name]
+    if not named and len(titles) != 1:
+        names = ", ".join(f'"{title}"' for title in titles)
         raise InvalidFile(
             f'The workbook has the sheets {names}, and none called "{sheet_name}":'
             " give the right one that name, or keep only that one."
         )
-    return sheets[0]
+    return (named or titles)[0]
 
 
 def _read_header(line: Sequence[Any]) -> list[str]:
@@ -177,27 +162,16 @@ def _read_header(line: Sequence[Any]) -> list[str]:
 
 
 def _read_row(
-    number: int, header: list[str], line: Sequence[Any]
+    number: int, header: list[str], kinds: list[CellKind], line: Sequence[Any]
 ) -> tuple[list[str], dict[str, str]]:
-    cells = [""] * len(header)
-    problems: dict[str, str] = {}
-    too_long = InvalidFile(f"Row {number} has more cells than the header has columns.")
-    if len(line) > limits.MAX_COLUMNS + 1:
-        raise too_long
-    for position, raw in enumerate(line):
-        if raw is EMPTY_CELL:
-            continue
-        problem = ""
+    cells, problems = [""] * len(header), {}
+    if len(line) > limits.MAX_COLUMNS + 1 or any(map(normalize_name, line[len(header) :])):
+        raise InvalidFile(f"Row {number} has more cells than the header has columns.")
+    for position, (raw, kind) in enumerate(zip(line, kinds, strict=False)):
         try:
-            text = read_cell(raw)
+            cells[position] = read_cell(raw, kind)
         except ValueError as error:
-            text, problem = "", str(error)
-        if position < len(header):
-            cells[position] = text
-            if problem:
-                problems[header[position]] = problem
-        elif text or problem:
-            raise too_long
+            problems[header[position]] = str(error)
     # A workbook leaves out empty cells at the end of a row; CSV does not.
     if len(line) < len(header) and isinstance(line, list) and (any(cells) or problems):
         raise InvalidFile(f"Row {number} has fewer cells than the header has columns.")
@@ -210,45 +184,32 @@ def normalize_name(cell: Any) -> str:
     return "" if value is None else str(value).strip().lower()
 
 
-def read_cell(cell: Any) -> str:
-    """Return a cell as CSV text. Raises ValueError with a message for the author of the file."""
+def read_cell(cell: Any, kind: CellKind) -> str:
+    """Return a cell as text. Raises ValueError with a message for the author of the file."""
     value = getattr(cell, "value", cell)
     match getattr(cell, "data_type", ""):
         case "f":
             raise ValueError("This is a formula: paste its value instead.")
         case "e":
             raise ValueError(f"This is an error of the spreadsheet ({value}).")
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            if not math.isfinite(value):
-                raise ValueError("This is not a number.")
-            return NumberText(format_number(repr(value)))
-        case dt.datetime():
-            # Spreadsheets count days in floating point.
-            rounded = (value + dt.timedelta(microseconds=500_000)).replace(microsecond=0)
-            return rounded.isoformat(timespec="seconds" if rounded.second else "minutes")
-        case dt.date():
-            return value.isoformat()
-        case dt.time():
-            return value.isoformat(timespec="seconds" if value.second else "minutes")
-        case dt.timedelta():
-            raise ValueError("This is a duration: write it as text.")
-    text = normalize_cell(str(value))
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return read_value(value, cell.number_format, kind)
+    text = normalize_cell(value)
     if len(text) > MAX_CELL_LENGTH:
         raise ValueError(f"This is longer than {MAX_CELL_LENGTH:,} characters.")
     if "\x00" in text:
         raise ValueError("It contains a character that cannot be stored (NUL).")
-    return text
-
-
-def format_number(number: str) -> str:
-    """Return the number as text without an exponent and without trailing zeros."""
-    text = format(Decimal(number), "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    # In a workbook, text is no formula whatever it begins with.
+    if value is cell:
+        if match := TEXT_OF_FORMULA.fullmatch(text):
+            return normalize_cell(match[1].replace('""', '"'))
+        if text.startswith(("=", "\uff1d")):
+            raise ValueError("This is a formula: paste its value instead.")
+        if re.fullmatch(ERROR, text):
+            raise ValueError(f"This is an error of the spreadsheet ({text[:20]}).")
+    return unescape_formulas(text)
 
 
 def normalize_cell(text: str) -> str:

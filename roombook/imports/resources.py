@@ -31,7 +31,6 @@ from roombook.imports.files import ImportTable
 from roombook.imports.limits import Deadline
 from roombook.imports.results import ImportRefused, ImportResult, ImportRowResult
 from roombook.middleware import get_client_address
-from roombook.spreadsheets import escape_formula
 
 # How similar a known column must be to be suggested for an unknown one.
 MIN_SIMILARITY = 0.8
@@ -73,7 +72,7 @@ class SpreadsheetResource(CheckingResource[RowT]):
     @classmethod
     def read_file(cls, content: bytes, *, max_seconds: float = math.inf) -> ImportTable:
         """Read a file, which must be read and checked within `max_seconds`. Raises InvalidFile."""
-        columns = {name: cls.fields[name].widget.is_text for name in cls.get_columns()}
+        columns = {name: cls.fields[name].widget.kind for name in cls.get_columns()}
         reader = files.FileReader(columns, cls.name, cls.check_header, Deadline(max_seconds))
         return reader.read(content)
 
@@ -115,6 +114,7 @@ class SpreadsheetResource(CheckingResource[RowT]):
         dry_run: bool = False,
         *,
         digest: str | None = None,
+        may_clear: bool = True,
         file_name: str = "",
         now: dt.datetime | None = None,
         request: HttpRequest | None = None,
@@ -122,13 +122,16 @@ class SpreadsheetResource(CheckingResource[RowT]):
     ) -> ImportResult:
         """Check a file and, unless `dry_run`, write it, all rows or none. Raises ImportRefused.
 
-        `digest` is that of the preview that was confirmed, if there was one.
+        `digest` is that of the preview that was confirmed, if there was one. `may_clear` tells
+        whether empty cells may clear values.
         """
         result = self.check(dataset)
         if not dry_run:
             if digest not in (None, result.digest):
                 why = "Something changed since the preview: this is what the file would do now."
                 raise ImportRefused(why, result)
+            if not may_clear and any(row.cleared for row in result.rows):
+                raise ImportRefused("Confirm below that these values are to be cleared.", result)
             self.save(result, file_name=file_name, now=now, request=request)
         return result
 
@@ -253,10 +256,7 @@ class SpreadsheetResource(CheckingResource[RowT]):
         queryset = self.filter_export(queryset)
         if queryset.order_by()[: limits.MAX_ROWS + 1].count() > limits.MAX_ROWS:
             raise InvalidFile(f"There are more than {limits.MAX_ROWS:,} rows: export them as CSV.")
-        rows = (
-            self.export_resource(instance, force_native_type=True)
-            for instance in self.iter_queryset(queryset)
-        )
+        rows = map(self.export_resource, self.iter_queryset(queryset))
         columns = [SheetColumn(name, max(10, len(name) + 3)) for name in self.get_columns()]
         return write_workbook([Sheet(self.name, columns, rows)])
 
@@ -274,21 +274,14 @@ class SpreadsheetResource(CheckingResource[RowT]):
                 self.report_progress(self.exported_count)
                 yield instance
 
-    def export_field(
-        self, field: Field, instance: RowT, *, force_native_type: bool = False
-    ) -> CellValue:
-        """The cell. Text that a spreadsheet would run as a formula gets an apostrophe."""
+    def export_field(self, field: Field, instance: RowT, **kwargs: object) -> CellValue:
         text = self.render(field.column_name, instance)
-        if field.widget.is_text:
-            text = escape_formula(text)
-        if not force_native_type:
-            return text
         value = field.get_value(instance)
-        if isinstance(value, Decimal):
+        if isinstance(value, Decimal | float):
             # With all its places.
             return Decimal(text)
         # Times stay text: those of a workbook have no time zone.
-        is_native = isinstance(value, bool | int | float) or type(value) is dt.date
+        is_native = isinstance(value, bool | int) or type(value) is dt.date
         return value if is_native else text
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,6 +25,8 @@ class ImportRowResult(RowResult):
         self.before: dict[str, Any] = {}
         # Column -> its text now, and its text after the import.
         self.changes: dict[str, tuple[str, str]] = {}
+        # The columns of values that empty cells would clear.
+        self.cleared: list[str] = []
         # A column, and what should be checked about it.
         self.notes: list[tuple[str, str]] = []
 
@@ -72,6 +75,14 @@ class ImportResult(Result):
         new, changed, _, unchanged, _, invalid = self.totals.values()
         text = f"{new:,} new, {changed:,} changed, {unchanged:,} unchanged"
         return f"{text}, {invalid:,} with errors" if invalid else text
+
+    def describe_losses(self, singular: str) -> str:
+        """How many values the file would clear: 3 rooms lose their rate."""
+        counts = Counter(column.replace("_", " ") for row in self.rows for column in row.cleared)
+        return "; ".join(
+            f"{count:,} {singular}{'s lose their' if count > 1 else ' loses its'} {name}"
+            for name, count in counts.items()
+        )
 
     @property
     def digest(self) -> str:

@@ -5,7 +5,6 @@ wrote as the same value. The library's own widgets guess: 1.5 is the integer 1, 
 """
 
 import datetime as dt
-import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -15,7 +14,8 @@ from typing import Any
 from django.db.models import Model
 from import_export.widgets import Widget
 
-from roombook.imports.files import NumberText, format_number, normalize_cell
+from roombook.imports.displayed_values import CellKind, NumberText, format_number
+from roombook.imports.files import normalize_cell
 
 MAX_INTEGER = 2**31 - 1
 
@@ -25,8 +25,8 @@ class TextWidget(Widget):
 
     # Displayed on the import page.
     help_text = "text"
-    # Whether a spreadsheet could take it for a formula.
-    is_text = True
+    # How cells of a workbook are read.
+    kind = CellKind.TEXT
 
     def __init__(self, help_text: str = "") -> None:
         super().__init__()
@@ -61,12 +61,12 @@ class ReferenceWidget(TextWidget):
 
 
 class ValueWidget(TextWidget):
-    """A value that is not text: it needs no guard, and an empty cell means None.
+    """A value that is not text: an empty cell means None.
 
     A cell can be read without the row that it belongs to.
     """
 
-    is_text = False
+    kind = CellKind.NUMBER
 
     def clean(self, value: str, **kwargs: object) -> object:
         return self.parse(value) if value else None
@@ -79,6 +79,7 @@ class BooleanWidget(ValueWidget):
     """true or false."""
 
     help_text = "true or false"
+    kind = CellKind.BOOLEAN
 
     VALUES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -107,8 +108,10 @@ class IntegerWidget(ValueWidget):
 class DecimalWidget(ValueWidget):
     """A decimal with a fixed number of places; more are refused, never rounded."""
 
+    noun = "a number"
+
     def __init__(self, places: int) -> None:
-        super().__init__(f"a number, at most {places} places after the point")
+        super().__init__(f"{self.noun}, at most {places} places after the point")
         self.places = places
 
     def parse(self, text: str) -> Decimal:
@@ -124,14 +127,23 @@ class DecimalWidget(ValueWidget):
         return "" if value is None else f"{value:.{self.places}f}"
 
 
+class PercentWidget(DecimalWidget):
+    """A percentage: 8.5, 8.5% or 8.5 %."""
+
+    kind = CellKind.PERCENT
+    noun = "a percentage such as 8.5 or 8.5%"
+
+    def parse(self, text: str) -> Decimal:
+        return super().parse(text[:-1].rstrip() if text.endswith("%") else text)
+
+
 class FloatWidget(ValueWidget):
     """A floating-point number."""
 
     help_text = "a number such as 39.7433"
 
     def parse(self, text: str) -> float:
-        match = re.fullmatch(r"-?[0-9]{1,15}(?:\.[0-9]{1,400})?", text)
-        if match is None or not math.isfinite(float(text)):
+        if not re.fullmatch(r"-?[0-9]{1,15}(?:\.[0-9]{1,400})?", text):
             raise ValueError("Write a number such as 39.7433.")
         return float(text)
 
@@ -143,6 +155,7 @@ class DateWidget(ValueWidget):
     """2027-03-01."""
 
     help_text = "a day such as 2027-03-01"
+    kind = CellKind.TIME
 
     def parse(self, text: str) -> dt.date:
         # A workbook stores a day as its midnight.
@@ -159,6 +172,7 @@ class DateTimeWidget(ValueWidget):
     """A time in UTC: 2027-03-01T09:00Z."""
 
     help_text = "a time such as 2027-03-01T09:00Z (without Z: UTC too)"
+    kind = CellKind.TIME
 
     def parse(self, text: str) -> dt.datetime:
         value = parse_datetime(text)

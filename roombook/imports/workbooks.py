@@ -10,11 +10,11 @@ import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Protocol
+from typing import IO
 from xml.parsers import expat
 
-import openpyxl
 from openpyxl.packaging.manifest import Manifest
+from openpyxl.reader.excel import ExcelReader
 from openpyxl.utils.exceptions import InvalidFileException
 from openpyxl.xml.constants import SHARED_STRINGS, SHEET_MAIN_NS
 from openpyxl.xml.functions import fromstring
@@ -22,6 +22,7 @@ from openpyxl.xml.functions import fromstring
 from roombook.backoffice.spreadsheets import InvalidFile
 from roombook.imports import limits
 from roombook.imports.limits import Deadline
+from roombook.imports.merged_cells import fill_merged_cells
 
 # Parts that grow with the rows, and how many elements they may have.
 WORKSHEET = re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE)
@@ -65,30 +66,28 @@ TOO_LARGE = "The workbook is too large: split it, or save it as CSV."
 DAMAGED = "The workbook cannot be read: it is damaged."
 
 
-class Worksheet(Protocol):
-    """A worksheet of openpyxl that is read row by row."""
-
-    title: str
-
-    def iter_rows(self, *, max_col: int) -> Iterator[Sequence[object]]: ...
-
-    def reset_dimensions(self) -> None: ...
-
-
 @contextmanager
-def open_worksheets(content: bytes, deadline: Deadline) -> Iterator[Sequence[Worksheet]]:
-    """The worksheets of a workbook. Raises InvalidFile, also for errors while they are read."""
+def open_worksheets(
+    content: bytes, deadline: Deadline
+) -> Iterator[dict[str, Iterator[Sequence[object]]]]:
+    """The lines of worksheets by title. Raises InvalidFile, also for errors while they are read."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            _check_archive(archive, deadline)
-        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, keep_links=False)
+            merged_cells = _check_archive(archive, deadline)
+        # `load_workbook` does not tell which part of the archive holds a sheet.
+        reader = ExcelReader(io.BytesIO(content), read_only=True, keep_links=False)
+        reader.read()
         try:
-            for sheet in book.worksheets:
+            parts = {sheet.name: part.target for sheet, part in reader.parser.find_sheets()}
+            worksheets = {}
+            for sheet in reader.wb.worksheets:
                 # The size that a sheet declares may be wrong.
                 sheet.reset_dimensions()
-            yield book.worksheets
+                lines = sheet.iter_rows(max_col=limits.MAX_COLUMNS + 1)
+                worksheets[sheet.title] = fill_merged_cells(lines, merged_cells[parts[sheet.title]])
+            yield worksheets
         finally:
-            book.close()
+            reader.wb.close()
     except InvalidFile:
         raise
     except (InvalidFileException, zipfile.BadZipFile, KeyError) as error:
@@ -98,7 +97,8 @@ def open_worksheets(content: bytes, deadline: Deadline) -> Iterator[Sequence[Wor
         raise InvalidFile(DAMAGED) from error
 
 
-def _check_archive(archive: zipfile.ZipFile, deadline: Deadline) -> None:
+def _check_archive(archive: zipfile.ZipFile, deadline: Deadline) -> dict[str, list[str]]:
+    """Return the ranges of merged cells of each part."""
     entries = archive.infolist()
     if len(entries) > MAX_PARTS or sum(each.file_size for each in entries) > MAX_UNPACKED_BYTES:
         raise InvalidFile(TOO_LARGE)
@@ -112,16 +112,16 @@ def _check_archive(archive: zipfile.ZipFile, deadline: Deadline) -> None:
             raise InvalidFile(TOO_LARGE)
         if _get_max_elements(entry) is None and entry.file_size > MAX_SMALL_PART_BYTES:
             raise InvalidFile(TOO_LARGE)
-    for entry in entries:
-        _check_part(archive, entry, deadline)
+    merged_cells = {entry.filename: _check_part(archive, entry, deadline) for entry in entries}
     # A worksheet may have more elements than texts may: it must not be read as texts.
     manifest = Manifest.from_tree(fromstring(archive.read("[Content_Types].xml")))
     texts = manifest.find(SHARED_STRINGS)
     if texts is not None and WORKSHEET.search(texts.PartName):
         raise InvalidFile(DAMAGED)
+    return merged_cells
 
 
-def _check_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, deadline: Deadline) -> None:
+def _check_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, deadline: Deadline) -> list[str]:
     max_elements = _get_max_elements(entry)
     checker = PartChecker(
         deadline,
@@ -138,6 +138,7 @@ def _check_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, deadline: Dead
             # of printers are read too, up to where openpyxl would fail to read them.
             if entry.filename.lower().endswith(".xml"):
                 raise
+    return checker.merged_cells
 
 
 def _get_max_elements(entry: zipfile.ZipInfo) -> int | None:
@@ -177,6 +178,7 @@ class PartChecker:
         self.formula_length = 0
         self.shared_formulas: dict[str, int] = {}
         self.length_of_shared_formulas = self.length_of_uses = 0
+        self.merged_cells: list[str] = []
 
     def read(self, part: IO[bytes]) -> None:
         """Raises InvalidFile, or ExpatError."""
@@ -221,6 +223,8 @@ class PartChecker:
             case "definedName" if "_xlnm" in attributes.get("name", ""):
                 self.sheets += 1
                 self.max_text_length = MAX_PATTERN_LENGTH
+            case "mergeCell":
+                self.merged_cells.append(attributes.get("ref", ""))
             case "f":
                 self.max_text_length = MAX_FORMULA_LENGTH
                 self._start_formula(attributes)

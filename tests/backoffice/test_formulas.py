@@ -10,12 +10,15 @@ from decimal import Decimal
 import pytest
 from django.urls import reverse
 from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
 
 from payments.models import Refund
 from reservations.admin.reports.pages import REPORTS
 from reservations.models.status import Status
+from roombook.backoffice.spreadsheets import iterate_csv
 from roombook.imports.resources import RESOURCES
-from roombook.spreadsheets import FORMULA_START
+from roombook.spreadsheets import unescape_formulas
 from tests.factories_centers import CenterFactory, ServiceFactory
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
@@ -38,9 +41,15 @@ TEXTS = [
     "\tx",
     "\rx",
     "\uff1d1",
+    *("Röhm;=1+1;x", "Röhm,=1+1", "Röhm|@x", "Röhm\t+1", "Röhm\n-1", "Röhm; =1+1"),
+    *('Röhm;"=1+1"', "Röhm;\u200b=1+1", ' "=1+1'),
+    "#N/A",
 ]
+SEPARATORS_OF_PROGRAMS = ",;\t|"
+# Whatever stands before a formula and may be skipped; an apostrophe may not.
+FORMULA = re.compile(r'["\s\u200b\x07]*([=+\-@\uff1d]|#N/A$)')
 LISTS = {"reservations_reservation": "?when=all", "payments_payment": "", "payments_refund": ""}
-NUMBER = re.compile(r"-?\d+(\.\d+)?")
+NUMBER = re.compile(r"-?\d+(\.\d+)?$")
 
 
 def create_rows(text, number):
@@ -73,9 +82,24 @@ def find_formulas_in_workbook(content):
 
 
 def find_formulas_in_csv(content):
-    rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
-    cells = [cell for row in rows for cell in row if not NUMBER.fullmatch(cell)]
-    return [cell for cell in cells if FORMULA_START.match(cell) and not cell.startswith("'")]
+    """Cells that a program would run that splits at any of the separators, and knows no quotes."""
+    text = content.decode("utf-8-sig")
+    found = []
+    for separator in SEPARATORS_OF_PROGRAMS:
+        for lines in (io.StringIO(text, newline=""), re.split("[\r\n]", text)):
+            for row in csv.reader(lines, delimiter=separator):
+                found += [cell for cell in row if FORMULA.match(cell)]
+    return [cell for cell in found if not NUMBER.match(cell)]
+
+
+@given(st.text("'\"=+-@\t\r\n,;| a1\uff1d\x07\u200b#N/A", max_size=9) | st.sampled_from(TEXTS))
+def test_any_text_is_guarded_at_any_separator_and_read_back(text):
+    content = "".join(iterate_csv([text], [[text, Decimal("-1.50")]]))
+
+    assert find_formulas_in_csv(content.encode()) == []
+    *_, (cell, number) = csv.reader(io.StringIO(content, newline=""))
+    assert (unescape_formulas(cell), number) == (text, "-1.50")
+    assert content.count('"') >= 4 or not re.search("[,;|\t]", text)
 
 
 def get_export_urls():

@@ -1,6 +1,7 @@
 """The pages that import tables of rows: who may, and a file from its preview to its end."""
 
 import datetime as dt
+import re
 
 import pytest
 
@@ -9,7 +10,12 @@ from roombook.backoffice.models import AuditEntry
 from roombook.imports import limits
 from roombook.imports.models import Upload
 from roombook.imports.resources import SpreadsheetResource
-from tests.factories_centers import CenterFactory, MeetingRoomFactory
+from tests.factories_centers import (
+    CenterFactory,
+    MeetingRoomFactory,
+    RateFactory,
+    open_every_day,
+)
 from tests.factories_people import AdministratorFactory
 from tests.imports import (
     NOON,
@@ -117,6 +123,38 @@ def test_preview_confirmed_is_written(rooms_page):
     assert not Upload.objects.exists()
     entry = AuditEntry.objects.filter(actor__isnull=False).get(object_id=room.pk)
     assert entry.note == "Imported: rows.csv, row 2."
+
+
+def test_values_that_are_cleared_are_counted_and_must_be_confirmed(rooms_page):
+    center = rooms_page.room.center
+    rate = RateFactory(center=center, name="Standard")
+    rooms = [MeetingRoomFactory(center=center, rate=rate, provider="P") for _ in range(3)]
+    rooms_page.room.rate = rate
+    rooms_page.room.save()
+    rows = [{"id": each.pk, "provider": "P", "rate": ""} for each in rooms]
+    rows += [{"id": rooms_page.room.pk, "provider": "", "rate": "Standard"}]
+    rows[0]["provider"] = ""
+
+    preview = rooms_page.upload(build_csv(*rows))
+
+    assert "Clear these values (1 room loses its provider; 3 rooms lose their rate)" in preview
+    assert re.search(r'<input type="checkbox" name="may_clear"[^>]* required', preview)
+    again = rooms_page.confirm()
+    assert "Confirm below that these values are to be cleared" in again
+    assert "3 rooms lose their rate" in again
+    assert MeetingRoom.objects.filter(rate=rate).count() == 4
+    assert "3 changed" in rooms_page.confirm(may_clear="on")
+    assert MeetingRoom.objects.filter(rate=rate).get() == rooms_page.room
+
+
+def test_hours_of_empty_cells_are_cleared_and_closed_days_are_not(staff):
+    center = CenterFactory()
+    open_every_day(center)
+    row = {"id": center.pk, "mon": "", "tue": "closed", "sun": "", "promo_text": ""}
+
+    _, result = check("centers", build_csv(row))
+
+    assert result.describe_losses("center") == "1 center loses its mon; 1 center loses its sun"
 
 
 def test_preview_with_errors_cannot_be_confirmed(rooms_page):

@@ -19,6 +19,7 @@ from django.utils import timezone
 from centers.models import Center
 from roombook.backoffice.spreadsheets import InvalidFile
 from roombook.imports import limits
+from roombook.imports.displayed_values import CellKind
 from roombook.imports.files import FileReader
 from roombook.imports.limits import Deadline
 from roombook.imports.models import CheckIsRunning, RunningCheck
@@ -37,6 +38,7 @@ CONTENT_TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
 MEASURE = """
 import json, re, sys, time
 from pathlib import Path
+from roombook.imports.displayed_values import CellKind
 from roombook.imports.files import FileReader, InvalidFile
 from roombook.imports.limits import Deadline
 
@@ -47,7 +49,8 @@ content = Path(sys.argv[1]).read_bytes()
 before = peak()
 started_at = time.monotonic()
 try:
-    FileReader({"name": True}, "centers", lambda header, sheet: None, Deadline(45)).read(content)
+    reader = FileReader({"name": CellKind.TEXT}, "centers", lambda *args: None, Deadline(45))
+    reader.read(content)
     message = ""
 except InvalidFile as error:
     message = str(error)
@@ -238,7 +241,9 @@ def test_import_workbook_with_parts_that_are_not_xml_is_read():
         ),
     }
 
-    reader = FileReader({"name": True}, "centers", lambda header, sheet: None, Deadline(45))
+    reader = FileReader(
+        {"name": CellKind.TEXT}, "centers", lambda header, sheet: None, Deadline(45)
+    )
 
     assert reader.read(pack(parts)).dict == [{"name": "A"}]
 

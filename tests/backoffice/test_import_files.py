@@ -1,18 +1,23 @@
 """Files to import: what can be taken, and in which words another is refused."""
 
-import datetime as dt
 import io
 import zipfile
 from decimal import Decimal
 
 import pytest
 
-from centers.models import Closure, Rate
-from reservations.models import PromoCode
 from roombook.backoffice.spreadsheets import InvalidFile
 from roombook.imports import limits, workbooks
-from tests.factories_centers import CenterFactory
-from tests.imports import build_csv, build_workbook, check, count_rows, get_cells, get_errors, load
+from tests.factories_centers import CenterFactory, MeetingRoomFactory, RateFactory
+from tests.imports import (
+    build_csv,
+    build_workbook,
+    check,
+    count_rows,
+    get_cells,
+    get_counts,
+    get_errors,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -106,28 +111,73 @@ def test_unknown_column_suggests_only_a_similar_one(name, words):
 # --- Workbooks ----------------------------------------------------------------------------------
 
 
-def test_workbook_with_numbers_dates_and_booleans_is_read():
-    center = CenterFactory()
-    header = ["center_id", "starts_at", "ends_at", "reason"]
-    # A workbook knows of no time zones.
-    day = dt.datetime(2027, 12, 24, tzinfo=dt.UTC).replace(tzinfo=None)
-    noon = day + dt.timedelta(hours=12)
-    load("closures", build_workbook(header, [center.pk, noon, day + dt.timedelta(days=3), 2027]))
-    assert Closure.objects.get().reason == "2027"
-
-    load("rates", build_workbook(["center", "name", "hourly"], [center.name, "A", 0.1 + 0.2]))
-    assert Rate.objects.get().hourly == Decimal("0.30")
-
-    code = ["code", "percent", "is_active", "meeting_from"]
-    load("promo-codes", build_workbook(code, ["X", 12.5, False, dt.date(2027, 1, 2)]))
-    promo = PromoCode.objects.get()
-    assert (promo.is_active, promo.meeting_from) == (False, dt.date(2027, 1, 2))
-
-
 def test_formulas_and_error_cells_are_refused():
     book = build_workbook(["name", "rank", "tax_rate"], ["A", "=1+1", "#DIV/0!"])
 
     assert get_cells(get_errors("centers", book)) == [(2, "tax_rate"), (2, "rank")]
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        *(('="02116"', "02116"), ('="8 ""A"" St."', '8 "A" St.'), ("'=1+1", "=1+1"), ("'-5", "-5")),
+        *(("+1 555", "+1 555"), ("-5", "-5"), ("#12", "#12"), ("# 1!", "# 1!"), ("'#N/A", "#N/A")),
+        *(("a;'=1;b", "a;=1;b"), ("'s-Hertogenbosch", "'s-Hertogenbosch"), ("1-3", "1-3")),
+        *((text, None) for text in ("=1+1", "=02116", '=T("02116")', " =A1", "\uff1d1")),
+        *((text, None) for text in ("#N/A", "#REF!", "#DIV/0!", "#BEZUG!", "#####")),
+    ],
+)
+def test_text_in_csv_is_read_or_refused_but_no_formula_or_error_is_stored(cell, expected):
+    name, content = "centers", build_csv({"name": cell, "time_zone": "UTC"})
+    if expected is None:
+        assert [(row, column) for row, column, _ in get_errors(name, content)] == [(2, "name")]
+    else:
+        _, result = check(name, content)
+        assert result.rows[0].changes["name"] == ("", expected)
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        *(("8", "8"), ("8%", "8"), ("8 %", "8"), ("8.875\xa0%", "8.875"), ('="8"', "8")),
+        ("0.08", "0.08"),
+        *((text, None) for text in ("8,5", "8,5 %", "8%%", "%", "8-", "(8)", "8e0", "1/2", "$8")),
+    ],
+)
+def test_percentage_in_csv_is_read_or_refused(cell, expected):
+    content = build_csv({"name": "A", "time_zone": "UTC", "tax_rate": cell})
+    if expected is None:
+        assert get_cells(get_errors("centers", content)) == [(2, "tax_rate")]
+    else:
+        assert check("centers", content)[1].rows[0].instance.tax_rate == Decimal(expected)
+
+
+# --- Merged cells -------------------------------------------------------------------------------
+
+
+def test_cell_merged_over_rows_counts_for_all_of_them():
+    center = CenterFactory(name="Back Bay")
+    rate = RateFactory(center=center, name="Standard")
+    rooms = [MeetingRoomFactory(center=center, rate=rate, capacity=8) for _ in range(4)]
+    rows = [[room.pk, center.name, rate.name, 8] for room in rooms[:3]]
+    # Rows 6 and 7 are empty, apart from merged cells.
+    content = build_workbook(
+        *(["id", "center", "rate", "capacity"], *rows, [rooms[3].pk, None, rate.name, 9], [], []),
+        merged=["B2:B7", "C2:C4", "D5:D7"],
+    )
+
+    _, result = check("rooms", content)
+
+    assert get_counts(result) == {"changed": 1, "unchanged": 3}
+    assert result.rows[0].changes == {"capacity": ("8", "9")}
+
+
+@pytest.mark.parametrize("cells", ["B2:C2", "B2:C4", "A1:B1", "A1:A2", "A3:D3", "Z1:AA9"])
+def test_cells_merged_across_columns_or_with_the_header_are_refused_by_name(cells):
+    rows = ["id", "center", "rate", "capacity"], [1, "A", "B", 8]
+    content = build_workbook(*rows, merged=[cells])
+
+    assert f"({cells}): unmerge them" in refusal(content, "rooms")
 
 
 def test_sheet_is_chosen_by_name():

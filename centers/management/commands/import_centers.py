@@ -61,6 +61,8 @@ class Command(BaseCommand):
                 # Notes with links are HTML.
                 text = unescape(strip_tags(note)) if isinstance(note, SafeString) else note
                 self.stdout.write(f"Row {row.number}, {column}: {text}")
+        if losses := result.describe_losses(resource.singular):
+            self.stdout.write(f"{losses}.")
         if dry_run:
             self.stdout.write(f"Nothing was written: --dry-run. {result.summary}.")
             return

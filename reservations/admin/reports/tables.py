@@ -14,7 +14,6 @@ from roombook.backoffice.spreadsheets import (
     iterate_csv,
     write_workbook,
 )
-from roombook.spreadsheets import escape_formula
 
 # Amounts, numbers, shares, names and months; None where there is nothing to divide by.
 ReportValue = Decimal | int | float | str | dt.date | None
@@ -45,11 +44,7 @@ class ColumnFormat:
 
     def to_cell(self, value: ReportValue) -> CellValue:
         """The value for exported files."""
-        if value is None or isinstance(value, int | float | Decimal):
-            return value
-        if isinstance(value, dt.date):
-            value = value.strftime(self.date_format)
-        return escape_formula(value)
+        return value.strftime(self.date_format) if isinstance(value, dt.date) else value
 
 
 def format_percent(share: float) -> str:
@@ -157,16 +152,8 @@ def build_table(
 
 def render_csv(table: ReportTable) -> Iterator[str]:
     """Yield the lines of a CSV file: plain numbers, and text that no spreadsheet executes."""
-    rows = ([_to_csv(value) for value in table.get_cells(row)] for row in table.rows_and_total)
-    return iterate_csv([escape_formula(column.name) for column in table.columns], rows)
-
-
-def _to_csv(value: CellValue) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.4f}"
-    return str(value)
+    rows = map(table.get_cells, table.rows_and_total)
+    return iterate_csv([column.name for column in table.columns], rows)
 
 
 def render_workbook(
@@ -174,8 +161,7 @@ def render_workbook(
 ) -> IO[bytes]:
     """Render a workbook: a sheet about the report, and a sheet for each table."""
     about_columns = [SheetColumn("Report", 20), SheetColumn(name, 100)]
-    rows = [(label, escape_formula(text)) for label, text in about]
-    return write_workbook([Sheet("About", about_columns, rows), *map(_build_sheet, tables)])
+    return write_workbook([Sheet("About", about_columns, [*about]), *map(_build_sheet, tables)])
 
 
 def _build_sheet(table: ReportTable) -> Sheet:
@@ -183,7 +169,7 @@ def _build_sheet(table: ReportTable) -> Sheet:
         table.title[:MAX_SHEET_NAME_LENGTH],
         [
             SheetColumn(
-                escape_formula(column.name),
+                column.name,
                 14 if column.format.is_number else 28,
                 column.format.number_format,
             )
