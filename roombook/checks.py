@@ -245,12 +245,6 @@ def check_durations() -> Iterator[CheckMessage]:
             " could resolve a payment while the first one still waits for the gateway.",
             id="roombook.E009",
         )
-    if settings.TOKEN_IDLE_DAYS > settings.TOKEN_MAX_DAYS:
-        yield Error(
-            "TOKEN_IDLE_DAYS is more than TOKEN_MAX_DAYS.",
-            hint="A token cannot be idle for longer than it is valid.",
-            id="roombook.E010",
-        )
 
 
 @check

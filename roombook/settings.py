@@ -43,8 +43,6 @@ ALLOWED_HOSTS = env.read_list("ALLOWED_HOSTS")
 # that share an account ignore each other's payments.
 PUBLIC_URL = env.read_text("PUBLIC_URL").rstrip("/")
 
-# Other origins whose pages may post forms to the admin ("https://admin.example.com").
-CSRF_TRUSTED_ORIGINS = env.read_list("CSRF_TRUSTED_ORIGINS")
 
 # How many of our own proxies add to X-Forwarded-For. Limits by network address depend on it: if it
 # is too high, clients can pretend to have any address. 0 with HTTPS stops the start.
@@ -165,12 +163,12 @@ AUTHENTICATION_BACKENDS = ["accounts.roles.CenterRoleBackend"]
 SIGN_UP = env.read_choice("SIGN_UP", "open" if DEBUG else "closed", ["closed", "open"])
 
 # Days after which a token expires if it is not used, and in any case.
-TOKEN_IDLE_DAYS = env.read_int("TOKEN_IDLE_DAYS", 30, least=1)
-TOKEN_MAX_DAYS = env.read_int("TOKEN_MAX_DAYS", 180, least=1)
+TOKEN_IDLE_DAYS = 30
+TOKEN_MAX_DAYS = 180
 # Whether staff need a second factor to sign in to the back office.
 SECOND_FACTOR_REQUIRED = env.read_bool("SECOND_FACTOR_REQUIRED", default=False)
 # Valid tokens per account; a further sign-in ends the one that was unused for longest.
-TOKENS_MAX = env.read_int("TOKENS_MAX", 20, least=1)
+TOKENS_MAX = 20
 
 # --- Personal data ------------------------------------------------------------------------------
 
@@ -180,7 +178,7 @@ EMAIL_DAYS = env.read_int("EMAIL_DAYS", 365)
 AUDIT_LOG_DAYS = env.read_int("AUDIT_LOG_DAYS", 1095)
 # Names and addresses of attendees: after the meeting, or if it was never booked.
 ATTENDEE_DAYS = env.read_int("ATTENDEE_DAYS", 730)
-DRAFT_DAYS = env.read_int("DRAFT_DAYS", 90)
+DRAFT_DAYS = 90
 # What receipts say; brand and last digits of the cards of payments, and the gateway's reference.
 BOOKS_YEARS = env.read_int("BOOKS_YEARS", 10)
 
@@ -190,7 +188,7 @@ BOOKS_YEARS = env.read_int("BOOKS_YEARS", 10)
 MINIMUM_APP_VERSION = env.read_text("MINIMUM_APP_VERSION")
 
 # The maximum number of centers in the result of a search.
-SEARCH_MAX_RESULTS = env.read_int("SEARCH_MAX_RESULTS", 50, least=1)
+SEARCH_MAX_RESULTS = 50
 
 # For the admin's forms with many rows; uploaded files do not count. The API has its own limit of
 # 256 KiB, which it refuses with its error envelope.
@@ -215,25 +213,25 @@ TIME_ZONE = "UTC"
 # --- Booking ------------------------------------------------------------------------------------
 
 # Minutes for which a customer's draft holds the room, and hours for which a staff draft does.
-HOLD_MINUTES_CUSTOMER = env.read_int("HOLD_MINUTES_CUSTOMER", 15)
+HOLD_MINUTES_CUSTOMER = 15
 HOLD_HOURS_STAFF = env.read_int("HOLD_HOURS_STAFF", 24)
 
 # How many drafts of one customer hold rooms at the same time; one more releases the oldest hold.
-HELD_DRAFTS_MAX = env.read_int("HELD_DRAFTS_MAX", 10, least=1)
+HELD_DRAFTS_MAX = 10
 
 # How many drafts one customer can create in an hour; 0: without a limit.
 CREATES_PER_HOUR = env.read_int("CREATES_PER_HOUR", 60, least=0)
 
 # A draft whose hold ended longer ago than these hours is priced again before it changes or is paid.
-DRAFT_PRICE_HOURS = env.read_int("DRAFT_PRICE_HOURS", 24)
+DRAFT_PRICE_HOURS = 24
 
 # Minutes for which the room stays held after a card was declined.
-HOLD_MINUTES_AFTER_DECLINE = env.read_int("HOLD_MINUTES_AFTER_DECLINE", 10)
+HOLD_MINUTES_AFTER_DECLINE = 10
 
 # The time slot of bookings, their minimum and maximum duration, and the booking window.
-BOOKING_GRID_MINUTES = env.read_int("BOOKING_GRID_MINUTES", 15, least=1)
-BOOKING_MINIMUM_MINUTES = env.read_int("BOOKING_MINIMUM_MINUTES", 30, least=1)
-BOOKING_MAXIMUM_DAYS = env.read_int("BOOKING_MAXIMUM_DAYS", 14, least=1)
+BOOKING_GRID_MINUTES = 15
+BOOKING_MINIMUM_MINUTES = 30
+BOOKING_MAXIMUM_DAYS = 14
 BOOKING_WINDOW_DAYS = env.read_int("BOOKING_WINDOW_DAYS", 365, least=1)
 
 # Hours in which a center must approve a pending booking.
@@ -241,7 +239,7 @@ PENDING_HOURS = env.read_int("PENDING_HOURS", 72, least=1)
 
 # Cancellation is free until this many hours before the start, and this many minutes after booking.
 CANCELLATION_NOTICE_HOURS = env.read_int("CANCELLATION_NOTICE_HOURS", 24)
-CANCELLATION_GRACE_MINUTES = env.read_int("CANCELLATION_GRACE_MINUTES", 15)
+CANCELLATION_GRACE_MINUTES = 15
 
 # Hours before the start at which customers are reminded of a meeting; 0: never.
 REMINDER_HOURS = env.read_int("REMINDER_HOURS", 24)
@@ -283,7 +281,7 @@ GATEWAY_TIMEOUT = env.read_int("GATEWAY_TIMEOUT", 10, least=1)
 PAYMENT_LEASE_SECONDS = env.read_int("PAYMENT_LEASE_SECONDS", 60, least=1)
 
 # Minutes for which a room is held until the customer has confirmed the payment at the bank.
-PAYMENT_ACTION_MINUTES = env.read_int("PAYMENT_ACTION_MINUTES", 15, least=1)
+PAYMENT_ACTION_MINUTES = 15
 
 # --- Mail ---------------------------------------------------------------------------------------
 
@@ -366,7 +364,7 @@ if TRUSTED_PROXIES:
 SESSION_COOKIE_SECURE = not DEBUG
 SESSION_COOKIE_AGE = 60 * 60 * 12  # a working day: staff share computers
 # Sign staff out when they close the browser.
-SESSION_EXPIRE_AT_BROWSER_CLOSE = env.read_bool("SESSION_EXPIRE_AT_BROWSER_CLOSE", default=True)
+SESSION_EXPIRE_AT_BROWSER_CLOSE = True
 CSRF_COOKIE_SECURE = not DEBUG
 CSRF_COOKIE_HTTPONLY = True
 X_FRAME_OPTIONS = "DENY"

@@ -77,7 +77,6 @@ def test_misspelled_name_in_the_file_of_settings_is_an_error(settings, tmp_path)
         ("PUBLIC_URL", "https://", "E008"),
         ("PUBLIC_URL", "https://rooms.example.com/?a=b", "E008"),
         ("PAYMENT_LEASE_SECONDS", 20, "E009"),
-        ("TOKEN_IDLE_DAYS", 181, "E010"),
         ("DEFAULT_FROM_EMAIL", "Rooms", "E011"),
         ("SUPPORT_EMAIL", "Rooms <help@example.com>", "E011"),
     ],
