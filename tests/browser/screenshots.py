@@ -89,7 +89,7 @@ PAGES: dict[str, tuple[str | Fill, ...]] = {
         # The first look issues it, the others open it again.
         Click("button:has-text('Issue receipt'), .reservation a[href$='.pdf']"),
     ),
-    "new-reservation": (f"{RESERVATIONS}add/?center=1",),
+    "new-reservation": (f"{RESERVATIONS}add/?center=1&room=1",),
     "revenue": (f"{RESERVATIONS}reports/revenue/",),
     "month-end": (f"{RESERVATIONS}reports/month-end/",),
     "utilization": (f"{RESERVATIONS}reports/utilization/",),
