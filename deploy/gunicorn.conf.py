@@ -4,7 +4,6 @@ Its settings are environment variables, or lines in the file that ENV_FILE names
 """
 
 import gc
-import itertools
 import multiprocessing
 import os
 import shutil
@@ -63,10 +62,6 @@ pidfile = os.environ.get("PIDFILE") or None
 timeout = 60
 graceful_timeout = 30
 
-# Renew the workers from time to time, not all at once.
-max_requests = 20_000
-max_requests_jitter = 2_000
-
 # The heartbeat file must not be on a slow disk.
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
@@ -98,19 +93,18 @@ def when_ready(server):
         print(welcome, flush=True)
 
 
-def pre_fork(server, worker):
-    """Give the worker the lowest number that no running worker has, for its files of metrics."""
-    taken = {each.number for each in server.WORKERS.values()}
-    worker.number = next(number for number in itertools.count() if number not in taken)
-
-
 def post_worker_init(worker):
     if metrics_folder:
         from reservations import gauges
-        from roombook.metrics import counters
 
-        counters.set_writer(str(worker.number))
         gauges.serve()
+
+
+def child_exit(server, worker):
+    if metrics_folder:
+        from prometheus_client import multiprocess
+
+        multiprocess.mark_process_dead(worker.pid)
 
 
 def on_exit(server):

@@ -16,8 +16,6 @@ from django.core.files.storage import FileSystemStorage
 from django.core.validators import validate_email
 from django.utils.module_loading import import_string
 
-from roombook import env
-
 MIN_SECRET_KEY_LENGTH = 50
 MIN_DISTINCT_CHARACTERS = 5
 # A request may wait for the authorization and then for its outcome.
@@ -31,17 +29,6 @@ LOCAL_HOST_PATTERN = r"$|/|localhost$|127\.|::1$"
 def check(find: Callable[[], Iterator[CheckMessage]]) -> Callable[..., list[CheckMessage]]:
     """Register a check, which yields what is wrong."""
     return register("roombook")(lambda **_: list(find()))
-
-
-@check
-def check_names_of_settings() -> Iterator[CheckMessage]:
-    """No line of the file of settings is without effect because its name is misspelled."""
-    for name, meant in env.find_misspelled_names(settings.ENV_FILE).items():
-        yield Error(
-            f"{name} in {settings.ENV_FILE} is not a setting.",
-            hint=f"Is {meant} meant?",
-            id="roombook.E021",
-        )
 
 
 @check

@@ -1,16 +1,12 @@
 """Reads settings from environment variables. A wrong value stops the start and is named."""
 
-import difflib
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
-
-from roombook import env_file
 
 T = TypeVar("T")
 
@@ -34,11 +30,6 @@ BROWSER_SCHEMES = {
     *("intent", "javascript", "mailto", "resource", "sms", "tel", "vbscript", "view-source", "ws"),
     "wss",
 }
-
-# The variables that were read so far.
-READ_NAMES: set[str] = set()
-# How similar a name must be to that of a setting (0 to 1), so that it is a spelling mistake.
-SPELLING_SIMILARITY = 0.85
 
 
 class Required:
@@ -205,7 +196,6 @@ def read_value(name: str, default: T | type[Required], parse: Callable[[str], T]
 
     Raises ImproperlyConfigured, which names the variable.
     """
-    READ_NAMES.add(name)
     raw = get_raw_value(name)
     if raw:
         try:
@@ -224,17 +214,3 @@ def get_raw_value(name: str) -> str:
         return environ.FileAwareEnv.ENVIRON.get(name, "").removeprefix("\ufeff").strip()
     except (OSError, UnicodeDecodeError):
         raise ImproperlyConfigured(f"{name}_FILE: this file cannot be read.") from None
-
-
-def find_misspelled_names(path: Path) -> dict[str, str]:
-    """The variables of a file that nothing reads, each with the setting that is probably meant."""
-    found = {}
-    for name in env_file.read_values(path):
-        setting = name.removesuffix("_FILE")
-        if setting not in READ_NAMES:
-            meant = difflib.get_close_matches(
-                setting.upper(), READ_NAMES, n=1, cutoff=SPELLING_SIMILARITY
-            )
-            if meant:
-                found[name] = meant[0]
-    return found

@@ -36,27 +36,6 @@ def test_valid_settings_have_no_problems():
     assert get_problem_ids() == set()
 
 
-def test_misspelled_name_in_the_file_of_settings_is_an_error(settings, tmp_path):
-    settings.ENV_FILE = tmp_path / "settings"
-    lines = [
-        *re.findall(r"^#?([A-Z_]+)=", ENV_EXAMPLE, re.M),
-        "SECRET_KEY_FILE",
-        "POSTGRES_PASSWORD",
-        "SENTRY_ENVIRONMENT",
-        "OTEL_SERVICE_NAME",
-    ]
-    settings.ENV_FILE.write_text("".join(f"{name}=1\n" for name in lines))
-    assert get_problem_ids() == set()
-
-    settings.ENV_FILE.write_text(
-        "# HELD_DRAFT_MAX=1\nTRUSTED_PROXYS=2\nexport STRIPE_KEY_FILE=/x\n"
-    )
-
-    assert [
-        (problem.msg.split()[0], problem.hint) for problem in run_checks(tags=["roombook"])
-    ] == [("TRUSTED_PROXYS", "Is TRUSTED_PROXIES meant?")]
-
-
 @pytest.mark.parametrize(
     ("name", "value", "id_"),
     [

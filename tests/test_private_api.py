@@ -20,7 +20,6 @@ from gunicorn import systemd
 from gunicorn.arbiter import Arbiter
 from import_export.admin import ExportMixin
 from openpyxl import Workbook
-from prometheus_client import values
 from rest_framework.request import Request
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
 
@@ -50,7 +49,6 @@ FILTER = Use("roombook/backoffice/widgets.py", "tests/backoffice/test_hidden_acc
 GUNICORN = Use("deploy/gunicorn.conf.py or deploy/reload.sh", "tests/faults/test_upgrade.py")
 HANDLER = Use("roombook/handler.py", "tests/api")
 IMAGES = Use("roombook/images.py", "tests/test_media.py")
-METRICS = Use("roombook/metrics/counters.py", "tests/metrics/test_server.py")
 PARSERS = Use("roombook/api/parsers.py", "tests/api")
 PAYMENTS = Use("payments/gateways/base.py", "tests/payments")
 SPREADSHEETS = Use("roombook/backoffice/spreadsheets.py", "tests/backoffice")
@@ -84,7 +82,6 @@ ADMIN_METHODS = {
             "self",
             Use("centers/admin/opening_hours_forms.py", "tests/backoffice/test_center_page.py"),
         ),
-        (values.MultiProcessValue, "process_identifier", METRICS),
         (query.RelatedPopulator.populate, "self row from_obj", COMPILED_QUERIES),
         *(
             (getattr(ModelAdmin, name), f"self {parameters}", ADMIN)
@@ -146,14 +143,12 @@ def test_objects_have_the_attributes_that_ours_use():
                 COMPILED_QUERIES,
             ),
             (cursor, "cursor", COMPILED_QUERIES),
-            (values, "ValueClass", METRICS),
         ):
             for name in names.split():
                 assert hasattr(instance, name), use.explain(f"{type(instance).__name__}.{name}")
     assert {"model", "select_fields"} <= compiler.klass_info.keys(), COMPILED_QUERIES.explain(
         "klass_info"
     )
-    assert isinstance(Arbiter.WORKERS, dict), GUNICORN.explain("WORKERS")
     assert isinstance(Request(HttpRequest())._request, HttpRequest), PARSERS.explain(Request)
 
 

@@ -5,30 +5,7 @@ their values to files in this folder. Otherwise the values stay in the memory of
 nobody reads them. No label has a value that clients choose.
 """
 
-import os
-
-from prometheus_client import Counter, Histogram, values
-
-_writer = "main"
-
-
-def get_writer() -> str:
-    return _writer
-
-
-def set_writer(name: str) -> None:
-    """Name the files that this process writes. No other running process may have the same name.
-
-    A new worker continues the files of one that has ended, so that their number stays bounded. By
-    default every process that ever ran leaves its own.
-    """
-    global _writer
-    _writer = name
-
-
-if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-    # The library reads it when a metric is created.
-    values.ValueClass = values.MultiProcessValue(get_writer)
+from prometheus_client import Counter, Histogram
 
 REQUEST_SECONDS = Histogram(
     "roombook_request_seconds",
