@@ -8,7 +8,8 @@ from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import StrIndex, Substr
 
 from accounts.models import User
-from accounts.models.search_text import END_OF_NAMES, get_digits
+from accounts.models.search_text import END_OF_NAMES
+from accounts.validators import get_digits
 from roombook.places import fold_text
 
 # Up to this many accounts are loaded as ids. The condition for more is better left to the database,
