@@ -10,7 +10,7 @@ from django.core.validators import validate_email
 
 from accounts import roles
 from accounts.limits import PROMO_CODE
-from accounts.models import User
+from accounts.models import User, canonicalize_email
 from accounts.validators import (
     CARD_NUMBER_IN_EMAIL,
     CARD_NUMBER_IN_NAME,
@@ -183,7 +183,7 @@ def add_creator(user: User, attendees: Sequence[AttendeeInput]) -> list[Attendee
         for attendee in attendees
     ]
     for guest in guests:
-        if guest.email_address.lower() == user.email.lower():
+        if canonicalize_email(guest.email_address) == canonicalize_email(user.email):
             guest.is_creator = True
             return guests
     creator = Attendee(

@@ -12,9 +12,10 @@ from typing import IO, NamedTuple
 from django.http import FileResponse, StreamingHttpResponse
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
-from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
+
+from roombook.texts import clean_text
 
 # The limit of spreadsheet programs.
 MAX_CELL_LENGTH = 32_767
@@ -83,12 +84,7 @@ def _write_sheet(book: Workbook, sheet: Sheet) -> None:
 
     try:
         target.append(build_row([column.name for column in sheet.columns], is_bold=True))
-        for number, row in enumerate(sheet.rows, 2):
-            if not all(map(_can_be_written, row)):
-                raise InvalidFile(
-                    f"Row {number} contains text that a spreadsheet cannot hold: export CSV"
-                    " instead."
-                )
+        for row in sheet.rows:
             target.append(build_row(row))
         if sheet.total:
             target.append(build_row(sheet.total, is_bold=True))
@@ -99,13 +95,10 @@ def _write_sheet(book: Workbook, sheet: Sheet) -> None:
         raise
 
 
-def _can_be_written(value: CellValue) -> bool:
-    return not isinstance(value, str) or (
-        len(value) <= MAX_CELL_LENGTH and not ILLEGAL_CHARACTERS_RE.search(value)
-    )
-
-
 def _build_cell(sheet: object, value: CellValue, number_format: str, *, is_bold: bool) -> object:
+    if isinstance(value, str):
+        # What the format cannot hold is left out: one such text must not stop an export.
+        value = clean_text(value)[:MAX_CELL_LENGTH]
     if value is None or value == "":
         return None
     if isinstance(value, str) and not (is_bold or value.startswith(("=", "#"))):
@@ -129,7 +122,7 @@ def _build_cell(sheet: object, value: CellValue, number_format: str, *, is_bold:
 def download_csv(lines: Iterable[str], file_name: str) -> StreamingHttpResponse:
     """Return the response that sends lines of CSV as they come."""
     # Spreadsheets recognize UTF-8 by the byte order mark.
-    content = map(str.encode, chain(["\ufeff"], lines))
+    content = (line.encode(errors="replace") for line in chain(["\ufeff"], lines))
     response = StreamingHttpResponse(content, content_type="text/csv; charset=utf-8")
     return _send_as_file(response, file_name)
 

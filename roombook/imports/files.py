@@ -21,6 +21,7 @@ from roombook.imports import limits
 from roombook.imports.limits import Deadline
 from roombook.imports.workbooks import Worksheet, open_worksheets
 from roombook.spreadsheets import unescape_formula
+from roombook.texts import clean_text
 
 MAX_HEADER_LENGTH = 20_000
 ZIP_SIGNATURE, OLE_SIGNATURE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
@@ -238,9 +239,9 @@ def read_cell(cell: Any) -> str:
         case dt.timedelta():
             raise ValueError("This is a duration: write it as text.")
     text = normalize_cell(str(value))
-    if len(text) > MAX_CELL_LENGTH:
-        raise ValueError(f"This is longer than {MAX_CELL_LENGTH:,} characters.")
-    if "\x00" in text:
+    if len(text) >= MAX_CELL_LENGTH:
+        raise ValueError(f"This has {MAX_CELL_LENGTH:,} characters or more: it may have been cut.")
+    if "\x00" in str(value):
         raise ValueError("It contains a character that cannot be stored (NUL).")
     return text
 
@@ -253,4 +254,4 @@ def format_number(number: str) -> str:
 
 def normalize_cell(text: str) -> str:
     """Return text as it is stored: without outer spaces, with one kind of line break."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
+    return clean_text(text).replace("\r\n", "\n").replace("\r", "\n")
