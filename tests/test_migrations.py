@@ -5,12 +5,14 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 from django.core.management import call_command
+from django.db import connection
 from django.utils import timezone
 
 from accounts.models import KnownNetwork
 from centers.models import Center
-from tests.factories_centers import CenterFactory, LandmarkFactory
+from tests.factories_centers import CenterFactory, LandmarkFactory, RateFactory
 from tests.factories_people import StaffFactory, UserFactory
+from tests.factories_reservations import PromoCodeFactory
 
 
 @pytest.mark.django_db
@@ -56,3 +58,46 @@ def test_migration_of_networks_forgets_those_of_accounts_with_a_second_factor():
     import_module(name).forget_networks(apps, None)
 
     assert KnownNetwork.objects.get().user == ada
+
+
+@pytest.mark.django_db
+def test_migrations_store_names_addresses_and_codes_in_one_spelling_unless_two_become_one():
+    center = CenterFactory()
+    rates = [RateFactory(center=center) for _ in range(3)]
+    users, codes = [UserFactory() for _ in range(3)], [PromoCodeFactory() for _ in range(3)]
+    before = {
+        "centers_center SET name_folded = 'caf\u200be', search_text = 'caf\u200be\nx', name": {
+            center: "Caf\u200be\u0301"
+        },
+        "centers_rate SET name": dict(zip(rates, ("Cafe\u0301", "B  b", "Caf\u00e9"), strict=True)),
+        "accounts_user SET email": dict(
+            zip(users, ("a@xn--bcher-kva.x", "b@xn--bcher-kva.x", "b@b\u00fccher.x"), strict=True)
+        ),
+        "reservations_promocode SET code": dict(
+            zip(codes, ("\u0130ND", "STRA\u1e9eE", "STRASSE"), strict=True)
+        ),
+    }
+    with connection.cursor() as cursor:
+        for column, values in before.items():
+            for row, value in values.items():
+                cursor.execute(f"UPDATE {column} = %s WHERE id = {row.pk}", [value])
+
+    for name, functions in {
+        "centers.migrations.0004_names_are_stored_in_one_spelling": ["clean_names", "fold_again"],
+        "accounts.migrations.0024_domains_of_accounts_have_one_spelling": [
+            "canonicalize_addresses"
+        ],
+        "reservations.migrations.0025_codes_are_stored_in_one_spelling": ["normalize_codes"],
+    }.items():
+        for function in functions:
+            getattr(import_module(name), function)(apps, None)
+
+    center.refresh_from_db()
+    assert (center.name, center.name_folded, center.search_text) == ("Caf\u00e9", "cafe", "cafe\nx")
+
+    def read(rows, column):
+        return [type(each).objects.values_list(column, flat=True).get(pk=each.pk) for each in rows]
+
+    assert read(rates, "name") == ["Cafe\u0301", "B b", "Caf\u00e9"]
+    assert read(users, "email") == ["a@b\u00fccher.x", "b@xn--bcher-kva.x", "b@b\u00fccher.x"]
+    assert read(codes, "code") == ["IND", "STRA\u1e9eE", "STRASSE"]
