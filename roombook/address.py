@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-from roombook.text_fields import LineField
+from roombook.texts import LineField
 
 
 class AddressProperties:

@@ -19,8 +19,7 @@ from reservations.admin.notes import NoteForm
 from reservations.models import Attendee, Partner, WebhookEndpoint
 from roombook.backoffice.spreadsheets import MAX_CELL_LENGTH, Sheet, SheetColumn, write_workbook
 from roombook.imports.files import normalize_cell, read_cell
-from roombook.text_fields import CleanedMixin
-from roombook.texts import clean_line, clean_text, fold_name
+from roombook.texts import CleanedMixin, clean_line, clean_text, fold_name
 from tests.factories_centers import CenterFactory
 from tests.factories_people import AdministratorFactory, UserFactory, issue_token
 from tests.factories_reservations import NOW, make_booking, make_room

@@ -21,8 +21,7 @@ from accounts.passwords import get_compared_forms, normalize_password
 from accounts.validators import validate_email_without_card, validate_name, validate_phone_number
 from roombook import images
 from roombook.money import MoneyField
-from roombook.text_fields import CleanedMixin, LineField
-from roombook.texts import clean_line
+from roombook.texts import CleanedMixin, LineField, clean_line
 
 NAME_NEEDED = "A name is needed."
 
@@ -51,8 +50,7 @@ def canonicalize_email(address: str) -> str:
 class AccountEmailField(CleanedMixin, models.EmailField):
     """The address of an account."""
 
-    def clean_value(self, text: str) -> str:
-        return canonicalize_email(text)
+    clean_value = staticmethod(canonicalize_email)
 
 
 class UserManager(BaseUserManager["User"]):
@@ -153,10 +151,10 @@ class User(AbstractBaseUser, PermissionsMixin):
     def set_password(self, raw_password: str | None) -> None:
         super().set_password(None if raw_password is None else normalize_password(raw_password))
 
-    def check_password(self, raw_password: str) -> bool:
+    def check_password(self, raw_password: str | None) -> bool:
         # Django's own, which may upgrade the hash.
         check = super().check_password
-        return any(check(each) for each in get_compared_forms(raw_password))
+        return any(check(each) for each in get_compared_forms(raw_password or ""))
 
     def set_unusable_password(self) -> None:
         super().set_unusable_password()

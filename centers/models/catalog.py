@@ -8,18 +8,18 @@ from django.db import models
 from django.db.models import UniqueConstraint
 from django.db.models.functions import Lower
 
-from roombook.text_fields import LineField, ParagraphsField
-from roombook.texts import fold_name
+from roombook.texts import LineField, ParagraphsField, fold_name
 
 
 class UniqueNameMixin(models.Model):
-    """Refuses the name of another row however it is typed; the constraint ignores only case.
+    """Refuses a name that another row has, however it is typed; the constraint ignores only case.
 
     In `validate_unique`, which imports do not call: they compare with many rows at once.
     """
 
     # Rows with equal values of these fields have different names.
     name_scope: ClassVar[tuple[str, ...]] = ()
+    name: str | LineField
 
     class Meta:
         abstract = True
@@ -27,10 +27,9 @@ class UniqueNameMixin(models.Model):
     def validate_unique(self, exclude: Collection[str] | None = None) -> None:
         super().validate_unique(exclude)
         scope = {field: getattr(self, field) for field in self.name_scope}
-        if "name" in (exclude or ()) or None in scope.values():
-            return
-        others = type(self)._default_manager.filter(**scope).exclude(pk=self.pk)
-        if fold_name(self.name) in map(fold_name, others.values_list("name", flat=True)):
+        others: Any = type(self)._default_manager.filter(**scope).exclude(pk=self.pk)
+        names = others.values_list("name", flat=True) if "name" not in (exclude or ()) else ()
+        if fold_name(self.name) in map(fold_name, names):
             unique = (each for each in self._meta.constraints if isinstance(each, UniqueConstraint))
             raise ValidationError({"name": next(unique).get_violation_error_message()})
 

@@ -15,7 +15,7 @@ from centers.models.catalog import Neighborhood
 from centers.querysets import CenterQuerySet, FavoriteQuerySet
 from roombook import images, places
 from roombook.address import ADDRESS_FIELDS, Address
-from roombook.text_fields import LineField, ParagraphsField
+from roombook.texts import LineField, ParagraphsField
 
 
 class Center(Address):

@@ -14,7 +14,7 @@ from centers.models.center import Center
 from centers.querysets import MeetingRoomQuerySet
 from roombook import images
 from roombook.money import MoneyField
-from roombook.text_fields import LineField, ParagraphsField
+from roombook.texts import LineField, ParagraphsField
 
 
 class Rate(UniqueNameMixin):

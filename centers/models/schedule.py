@@ -9,7 +9,7 @@ from centers import hours
 from centers.models.center import Center
 from centers.querysets import ClosureQuerySet
 from centers.span import Span
-from roombook.text_fields import LineField
+from roombook.texts import LineField
 
 # Sent with `closure` and `request` when staff have saved a closure. Apps above this one listen, to
 # warn about bookings that overlap the closure.

@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from payments.cards import CardBrand
 from roombook.address import Address
-from roombook.text_fields import LineField
+from roombook.texts import LineField
 
 
 class SavedCard(Address):

@@ -13,7 +13,7 @@ from django.db.models import Q
 
 from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
 from roombook.money import MoneyField, format_amount
-from roombook.text_fields import LineField
+from roombook.texts import LineField
 
 
 class FormattedAmountMixin:

@@ -11,7 +11,7 @@ from django.db.models import F, Q
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models.payments import FormattedAmountMixin, Payment
 from roombook.money import MoneyField, format_amount
-from roombook.text_fields import LineField
+from roombook.texts import LineField
 
 
 class RefundState(models.TextChoices):

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 
-from roombook.text_fields import LineField
+from roombook.texts import LineField
 
 
 class Allowance(models.Model):

@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from reservations.models.reservation import Reservation
-from roombook.text_fields import LineField
+from roombook.texts import LineField
 
 
 class Attendee(models.Model):

@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from roombook.money import MoneyField
-from roombook.text_fields import LineField
+from roombook.texts import LineField
 
 
 class LineItemType(models.TextChoices):

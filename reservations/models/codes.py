@@ -8,25 +8,23 @@ from django.db import models
 from django.db.models import F, Q
 
 from roombook.money import MoneyField
-from roombook.text_fields import LineField
-from roombook.texts import fold_name
+from roombook.texts import LineField, fold_name
 
 MAX_PERCENT = 100
 
 
-def normalize_code(code: str) -> str:
+def normalize_code(text: str) -> str:
     """Return the code in the format in which it is stored: one for all keyboards, in capitals.
 
     İndirim and INDIRIM are one code, because languages differ in the capital letter of an i.
     """
-    return fold_name(code).upper()
+    return fold_name(text).upper()
 
 
 class TypedCodeField(LineField):
     """A code that customers type."""
 
-    def clean_value(self, text: str) -> str:
-        return normalize_code(text)
+    clean_value = staticmethod(normalize_code)
 
 
 class PromoCode(models.Model):

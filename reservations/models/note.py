@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from reservations.models.reservation import Reservation
-from roombook.text_fields import ParagraphsField
+from roombook.texts import ParagraphsField
 
 MAX_LENGTH = 2000
 

@@ -9,7 +9,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
 from roombook.money import MoneyField, format_amount
-from roombook.text_fields import LineField, ParagraphsField
+from roombook.texts import LineField, ParagraphsField
 
 
 class Seller(models.Model):

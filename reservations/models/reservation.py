@@ -33,7 +33,7 @@ from reservations.models.status import (
 from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.errors import SlotUnavailable
 from roombook.money import MoneyField
-from roombook.text_fields import LineField
+from roombook.texts import LineField
 
 if TYPE_CHECKING:
     from accounts.models import User

@@ -15,7 +15,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from roombook.public_http import MAX_URL_LENGTH, validate_public_url
-from roombook.text_fields import LineField
+from roombook.texts import LineField
 
 # How long deliveries are retried, and how long events are kept.
 RETRY_PERIOD = dt.timedelta(days=3)

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from roombook.text_fields import ParagraphsField
+from roombook.texts import ParagraphsField
 
 
 class AuditAction(models.IntegerChoices):

@@ -21,7 +21,7 @@ from roombook.imports.batches import Cells, batches
 from roombook.imports.constraints import get_violated_checks
 from roombook.imports.files import ImportTable
 from roombook.imports.results import ImportResult, ImportRowResult
-from roombook.text_fields import CleanedMixin
+from roombook.texts import CleanedMixin
 
 REQUIRED_MESSAGE = "This needs a value."
 

@@ -11,7 +11,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, models, transaction
 from import_export.tmp_storages import BaseStorage
 
-from roombook.text_fields import LineField
+from roombook.texts import LineField
 
 MAX_AGE = dt.timedelta(days=1)
 # A check that began longer ago ended with its process: see CHECK_SECONDS.
