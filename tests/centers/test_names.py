@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from centers.models import Center, MeetingRoom, Rate, Service
 from roombook.texts import clean_line, fold_name
+from tests.admin_forms import errors_of, form_of
 from tests.factories_centers import CenterFactory, MeetingRoomFactory, RateFactory, ServiceFactory
 from tests.factories_people import AdministratorFactory
 from tests.imports import build_csv, check, get_errors, load, room_row
@@ -95,6 +96,21 @@ def test_form_refuses_the_name_of_another_row_and_lists_find_it(client, model, f
     for typed in TYPED:
         found = client.get(reverse(f"{page}_changelist"), {"q": typed}).context["cl"]
         assert found.result_count == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("typed", [NAME, TYPED[0], MEANT[0], MEANT[1]])
+def test_page_of_a_center_refuses_two_new_rows_of_one_name(client, typed):
+    client.force_login(AdministratorFactory())
+    url = reverse("admin:centers_center_change", args=[CenterFactory().pk])
+    fields = form_of(client.get(url)) | {"rates-TOTAL_FORMS": "2"}
+    for number, name in enumerate((NAME, typed)):
+        fields |= {f"rates-{number}-name": name, f"rates-{number}-hourly": "5"}
+
+    response = client.post(url, fields)
+
+    assert errors_of(response) == {"name": ["Another row here has this name."]}
+    assert not Rate.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
