@@ -94,7 +94,8 @@ def is_grouped_like_a_card(text: str, groups: Sequence[re.Match[str]]) -> bool:
     long and have the same between them, spaces or signs: those of "18:30, 20:45" are not.
     """
     lengths = [len(group.group()) for group in groups]
-    if text[: groups[0].start()].endswith("+") and sum(lengths) <= MAX_PLAIN_PHONE_DIGITS:
+    start = groups[0].start()
+    if text[max(0, start - 1) : start] == "+" and sum(lengths) <= MAX_PLAIN_PHONE_DIGITS:
         return False
     if min(lengths[:-1], default=MIN_GROUP_DIGITS) >= MIN_GROUP_DIGITS:
         return True
