@@ -85,8 +85,10 @@ def test_api_stores_names_and_texts_without_control_characters(client):
     assert post(client, "/api/reservations/create", body).status_code == 200
     guest = Attendee.objects.get(is_creator=False)
     assert (guest.name, guest.company_name) == ("Ann Lee", "Ann Lee")
-    body["Attendees"] = [{"Name": CONTROLS}]
-    assert "Attendees.0: A name" in post(client, "/api/reservations/create", body).content.decode()
+    for nothing in (CONTROLS, "\u200b\u2060"):
+        body["Attendees"] = [{"Name": nothing}]
+        response = post(client, "/api/reservations/create", body)
+        assert "Attendees.0: A name" in response.json()["Error"]["Details"]
 
 
 @pytest.mark.django_db
@@ -99,7 +101,7 @@ def test_forms_imports_and_commands_store_texts_without_control_characters(clien
     assert page.context["adminform"].form.errors["name"]
     note = NoteForm.base_fields["text"].clean(f"{ANN}\nof 3")
     assert note == "Ann Lee\nof 3"
-    assert not NoteForm({"text": CONTROLS}).is_valid()
+    assert not any(NoteForm({"text": nothing}).is_valid() for nothing in (CONTROLS, "\u200b\x07"))
 
     row = {"id": center.pk, "promo_text": ANN, "parking_information": f"{ANN}\n2"}
     load("centers", build_csv(row))

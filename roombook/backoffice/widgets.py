@@ -17,7 +17,7 @@ from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
 from roombook.backoffice.typing_bases import AnyAdminBase
 from roombook.card_numbers import refuse_card_number
 from roombook.ids import is_id
-from roombook.texts import clean_text
+from roombook.texts import clean_line, clean_text
 
 INPUT_CLASSES = " ".join(BASE_INPUT_CLASSES)
 
@@ -29,8 +29,9 @@ class StaffTextField(forms.CharField):
     default_validators = [refuse_card_number]
 
     def clean(self, value: object) -> str:
-        # Again, because nothing may be left of it, or a card number.
-        return str(super().clean(clean_text(super().clean(value))))
+        text = clean_text(super().clean(value))
+        # Again, because nothing that is visible may be left of it, or a card number.
+        return str(super().clean(text if clean_line(text) else ""))
 
 
 # --- Autocomplete -------------------------------------------------------------------------------
