@@ -166,7 +166,7 @@ def test_address_is_stored_in_one_spelling(address, stored):
     "typed",
     [
         *("İNDİRİM", "indirim", "İndirim", "INDIRIM", "ındırım", "i\u0307ndirim", "INDI\u200bRIM"),
-        *(" ＩＮＤＩＲＩＭ ", "I\u0307NDI\u0307RI\u0307M", "indi\u00adrim"),
+        *(" ＩＮＤＩＲＩＭ ", "I\u0307NDI\u0307RI\u0307M", "indi\u00adrim", "  InDirim\t"),
     ],
 )
 def test_code_is_found_from_any_keyboard(client, typed):
