@@ -2,12 +2,12 @@
 
 from datetime import datetime
 
-from django.contrib.auth.hashers import make_password
 from django.db import IntegrityError
 
 from accounts import email_codes, emails
 from accounts.limits import SignInAttempts
 from accounts.models import CodePurpose, EmailCode, User
+from accounts.passwords import make_password
 from accounts.profile import EMAIL_TAKEN, canonicalize_valid_email
 from accounts.sign_in import find_password_problem, require_same_passwords, set_password_hash
 from roombook.backoffice import audit_log

@@ -1,13 +1,15 @@
 """How passwords are hashed, and how long they may be."""
 
-from django.contrib.auth.hashers import Argon2PasswordHasher
+import unicodedata
+
+from django.contrib.auth import hashers
 from django.core.exceptions import ValidationError
 
 # Hashing takes longer the longer the password is, so the API refuses longer ones first.
 MAX_PASSWORD_LENGTH = 128
 
 
-class Argon2Hasher(Argon2PasswordHasher):
+class Argon2Hasher(hashers.Argon2PasswordHasher):
     """Argon2 with the parameters that OWASP recommends.
 
     Django's own parameters take 100 MiB and a quarter of a second per sign-in, so that a few dozen
@@ -17,6 +19,35 @@ class Argon2Hasher(Argon2PasswordHasher):
     time_cost = 2
     memory_cost = 19456
     parallelism = 1
+
+
+def normalize_password(password: str) -> str:
+    """The form that is validated and hashed, so that a password is right from any keyboard.
+
+    NFKC, and every space is U+0020: what RFC 8265 (OpaqueString) makes equal, and also letters of
+    other widths.
+    """
+    return unicodedata.normalize("NFKC", password).replace("\u1680", " ")
+
+
+def make_password(password: str) -> str:
+    return hashers.make_password(normalize_password(password))
+
+
+def verify_password(password: str, encoded: str) -> tuple[bool, bool]:
+    """Return whether the password is right, and whether its hash should be upgraded.
+
+    Also as it is typed: it may have been set before passwords were normalized.
+    """
+    for each in get_compared_forms(password):
+        is_correct, is_outdated = hashers.verify_password(each, encoded)
+        if is_correct:
+            return True, is_outdated or each != normalize_password(password)
+    return False, False
+
+
+def get_compared_forms(password: str) -> list[str]:
+    return list(dict.fromkeys([normalize_password(password), password]))
 
 
 class MaximumLengthValidator:

@@ -2,13 +2,18 @@
 
 from datetime import datetime
 
-from django.contrib.auth.hashers import make_password, verify_password
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 
 from accounts import emails
 from accounts.limits import SignInAttempts
 from accounts.models import ApiToken, CodePurpose, User, canonicalize_email
+from accounts.passwords import (
+    get_compared_forms,
+    make_password,
+    normalize_password,
+    verify_password,
+)
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidCredentials, InvalidRequest
 from roombook.metrics.counters import SIGN_IN_FAILURES
@@ -40,7 +45,8 @@ def verify_credentials(
     user = User.objects.filter(email=canonicalize_email(email)).first()
     if user is None:
         # Hash the password here too, so that the response is not faster for a missing account.
-        make_password(password)
+        for each in get_compared_forms(password):
+            make_password(each)
         is_correct, is_hash_outdated = False, False
     else:
         is_correct, is_hash_outdated = verify_password(password, user.password)
@@ -96,7 +102,7 @@ def change_password(
         now=now,
     )
     require_same_passwords(new_password, confirm_new_password)
-    if new_password == current_password:
+    if normalize_password(new_password) == normalize_password(current_password):
         raise InvalidRequest({"new_password": "The new password must differ from the current one."})
     if problem := find_password_problem(new_password, user):
         raise InvalidRequest({"new_password": problem})
@@ -135,14 +141,14 @@ def lock_verified(user: User, *, field: str) -> User:
 
 def require_same_passwords(new_password: str, confirm_new_password: str) -> None:
     """Raise InvalidRequest if the two differ."""
-    if new_password != confirm_new_password:
+    if normalize_password(new_password) != normalize_password(confirm_new_password):
         raise InvalidRequest({"confirm_new_password": "The two new passwords differ."})
 
 
 def find_password_problem(password: str, user: User) -> str:
     """Return what is wrong with a new password of the account (B7.4), or an empty text."""
     try:
-        validate_password(password, user)
+        validate_password(normalize_password(password), user)
     except ValidationError as error:
         return " ".join(error.messages)
     return ""

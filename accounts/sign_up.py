@@ -3,11 +3,11 @@
 from datetime import datetime
 
 from django.conf import settings
-from django.contrib.auth.hashers import make_password
 
 from accounts import email_codes, emails, password_reset
 from accounts.limits import SignInAttempts
 from accounts.models import CodePurpose, User, canonicalize_email
+from accounts.passwords import make_password
 from accounts.profile import PROFILE_FIELDS, find_problems
 from accounts.sign_in import find_password_problem
 from roombook.db.transactions import in_transaction

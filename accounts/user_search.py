@@ -8,7 +8,8 @@ from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import StrIndex, Substr
 
 from accounts.models import User
-from accounts.models.search_text import END_OF_NAMES, get_digits
+from accounts.models.search_text import END_OF_NAMES
+from accounts.validators import get_digits
 from roombook.places import fold_text
 
 # Up to this many accounts are loaded as ids. The condition for more is better left to the database,
@@ -45,7 +46,7 @@ def load_ids(users: QuerySet[User]) -> list[int] | QuerySet:
 
 def _match(rows: QuerySet[User], words: str, *, by_address: bool = True) -> QuerySet[User]:
     folded = fold_text(words)
-    if not folded or "\x00" in folded:
+    if not folded or "\x00" in words:
         return rows.none()
     names = Substr("search_text", 1, StrIndex("search_text", Value(END_OF_NAMES)))
     return rows.alias(names=names).filter(_get_condition(folded, by_address=by_address))

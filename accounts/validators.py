@@ -10,19 +10,18 @@ import unicodedata
 from django.core.exceptions import ValidationError
 
 from roombook.card_numbers import (
-    MIN_CARD_DIGITS,
+    MAX_PLAIN_PHONE_DIGITS,
     contains_card_of_a_brand,
     has_digits_of_a_card,
     is_card_number,
-    passes_luhn,
 )
 
-# ITU-T E.164.
-MAX_PHONE_DIGITS = 15
-# An international phone number of at most this many digits is never a card number.
-MAX_PLAIN_PHONE_DIGITS = 13
-
-DIGITS_IN_EMAIL = re.compile(r"\d+(?:[._+-]+\d+)*")
+# ITU-T E.164. Without a country code and a zero, no country has more than eleven.
+MAX_PHONE_DIGITS, MAX_NATIONAL_DIGITS, MAX_EXTENSION_DIGITS = 15, 11, 6
+# What is dialed before a number from abroad, or from another city. No card number begins with 0.
+PHONE_PREFIX = re.compile(r"^(?:011|00?)")
+# A word, "x" or "#" after the number.
+EXTENSION = re.compile(r"(?<=\d)[\W_]*(?:[^\W\d_]|#)")
 
 CARD_NUMBER_IN_NAME = "This looks like a card number, not a name."
 CARD_NUMBER_IN_PHONE_NUMBER = "This looks like a card number, not a telephone."
@@ -47,15 +46,25 @@ def validate_email_without_card(address: str) -> None:
 def phone_contains_card_number(text: str) -> bool:
     """Whether a phone number may be a card number.
 
-    More than 15 digits always are. In international format, 14 and 15 digits are if they pass the
-    check digit and have a brand; otherwise, 13 to 15 digits are if they pass the check digit.
+    What is dialed before it (+, 00, 011, 0) and an extension do not count. More than 15 digits
+    always are, and 13 to 15 (with a prefix: 14 and 15) with the check digit and the brand of one.
     """
-    digits = "".join(str(unicodedata.digit(each)) for each in text if each.isdigit())
-    if len(digits) > MAX_PHONE_DIGITS:
-        return True
-    if text.lstrip().startswith("+"):
-        return len(digits) > MAX_PLAIN_PHONE_DIGITS and is_card_number(digits)
-    return len(digits) > MIN_CARD_DIGITS and passes_luhn(digits)
+    # The zero of "+49 (0)30" is dialed in its country only.
+    text = unicodedata.normalize("NFKC", text).replace("(0)", "")
+    number, *rest = EXTENSION.split(text, maxsplit=1)
+    digits, extension = get_digits(number), get_digits("".join(rest))
+    has_prefix = digits.startswith("0") or "+" in re.split(r"\d", number, maxsplit=1)[0]
+    digits = PHONE_PREFIX.sub("", digits)
+    if len(extension) > MAX_EXTENSION_DIGITS or not (
+        has_prefix or len(digits) <= MAX_NATIONAL_DIGITS
+    ):
+        digits += extension
+    shortest = MAX_PLAIN_PHONE_DIGITS + 1 if has_prefix else MAX_PLAIN_PHONE_DIGITS
+    return len(digits) > MAX_PHONE_DIGITS or (len(digits) >= shortest and is_card_number(digits))
+
+
+def get_digits(text: str) -> str:
+    return "".join(str(int(each)) for each in text if each.isdecimal())
 
 
 def email_contains_card_number(address: str) -> bool:
@@ -63,4 +72,4 @@ def email_contains_card_number(address: str) -> bool:
 
     Dots, dashes, plus signs and underscores between its digits are ignored.
     """
-    return contains_card_of_a_brand(address.rpartition("@")[0], DIGITS_IN_EMAIL)
+    return contains_card_of_a_brand(address.rpartition("@")[0])

@@ -28,6 +28,7 @@ from roombook.imports.checking import REQUIRED_MESSAGE
 from roombook.imports.files import normalize_cell
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import PercentWidget, ReferenceWidget, TextWidget
+from roombook.texts import fold_name
 
 IdSet = frozenset[int]
 BenefitT = TypeVar("BenefitT", bound=PromoCode | Allowance)
@@ -74,9 +75,9 @@ class ResourceTypesWidget(TextWidget):
     def clean(self, value: str, *, resource: Any = None, **kwargs: object) -> IdSet:
         pks = set()
         for name in split_list(value):
-            if name.lower() not in resource.types:
+            if fold_name(name) not in resource.types:
                 raise ValueError(f'There is no room type "{name[:50]}".')
-            pks.add(resource.types[name.lower()].pk)
+            pks.add(resource.types[fold_name(name)].pk)
         return frozenset(pks)
 
     def render(self, value: Any, *, resource: Any = None, **kwargs: object) -> str:
@@ -189,9 +190,6 @@ class PromoCodeResource(RestrictedBenefitResource[PromoCode]):
     def find_stored(self, keys: Iterable[str]) -> Iterator[PromoCode]:
         return iterate_rows_where(PromoCode.objects.all(), "code", keys)
 
-    def normalize_instance(self, instance: PromoCode) -> None:
-        instance.code = normalize_code(instance.code)
-
 
 class AllowanceResource(RestrictedBenefitResource[Allowance]):
     """Included hours of accounts."""
@@ -256,10 +254,10 @@ class AllowanceResource(RestrictedBenefitResource[Allowance]):
             raise ValidationError({"user": REQUIRED_MESSAGE})
         valid_from = self.clean_cell("valid_from", row)
         kind = row.get("kind", "").lower() or Allowance.Kind.ONE_OFF.value
-        return account.pk, row.get("description", "").lower(), kind, valid_from
+        return account.pk, fold_name(row.get("description", "")), kind, valid_from
 
     def get_instance_key(self, instance: Allowance) -> Hashable:
-        description = normalize_cell(instance.description).lower()
+        description = fold_name(instance.description)
         return instance.user_id, description, str(instance.kind), instance.valid_from
 
     def find_stored(

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
+from roombook.texts import LineField
+
 
 class AddressProperties:
     """The derived properties of an address that the API returns."""
@@ -29,13 +31,13 @@ class AddressProperties:
 class Address(AddressProperties, models.Model):
     """An address. All columns are optional; models that inherit them require what they need."""
 
-    street1 = models.CharField("street", max_length=255, blank=True)
-    street2 = models.CharField("street, second line", max_length=255, blank=True)
-    street3 = models.CharField("street, third line", max_length=255, blank=True)
-    city = models.CharField(max_length=255, blank=True)
-    state = models.CharField("state or province", max_length=255, blank=True)
-    postal_code = models.CharField(max_length=255, blank=True)
-    country = models.CharField(max_length=255, blank=True)
+    street1 = LineField("street", max_length=255, blank=True)
+    street2 = LineField("street, second line", max_length=255, blank=True)
+    street3 = LineField("street, third line", max_length=255, blank=True)
+    city = LineField(max_length=255, blank=True)
+    state = LineField("state or province", max_length=255, blank=True)
+    postal_code = LineField(max_length=255, blank=True)
+    country = LineField(max_length=255, blank=True)
     latitude = models.FloatField(
         null=True, blank=True, validators=[MinValueValidator(-90), MaxValueValidator(90)]
     )

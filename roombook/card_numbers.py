@@ -2,17 +2,31 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, pairwise
 
 from django.core.exceptions import ValidationError
 
-# Digits that may belong to one card number, with little between them: people type spaces, dashes
-# and dots, URLs have slashes and plus signs, JSON escapes line ends. Digits of any script count.
-SEPARATOR = r"[\s._/+\u2010-\u2015-]|\\[nrt]"
-DIGIT_RUN = re.compile(rf"\d+(?:(?:{SEPARATOR}){{1,3}}\d+)*")
-ESCAPED_DIGIT_RUN = re.compile(rf"(?:%20)?\d+(?:(?:{SEPARATOR}|%20){{1,3}}\d+)*")
-DIGIT_GROUP = re.compile(r"%20|\d+")
+# What may stand between the digits of one card number, however much of it: everything that by its
+# Unicode category is neither a letter nor a number (spaces, punctuation, symbols, invisible
+# characters), and such a character as JSON and Python escape it. Digits of any script count.
+SEPARATOR = r"\\(?:[bfnrtv]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})|[\W_]"
+# As URLs escape it: ASCII without digits and letters, and the bytes of all other characters.
+PERCENT_ESCAPE = r"%(?:[0189a-fA-F][0-9a-fA-F]|2[0-9a-fA-F]|3[a-fA-F]|40|5[b-fB-F]|60|7[b-fB-F])"
+# What is no part of a card number, although it has digits: most lines of the log begin with a time.
+TIME = r"(?:19|20)\d\d-[01]\d-[0-3]\d(?:[ T][0-2]\d(?::[0-5]\d){1,2}(?:[.,]\d{1,6})?)?(?!\d)"
+MASKED = r"\[card \d{4}\]"
+DIGIT_RUN = re.compile(rf"{MASKED}|{TIME}|\d+(?:(?:{SEPARATOR})+(?!{TIME})\d+)*")
+ESCAPED_DIGIT_RUN = re.compile(
+    rf"{MASKED}|{TIME}|(?:{PERCENT_ESCAPE})?\d+(?:(?:{PERCENT_ESCAPE}|{SEPARATOR})+(?!{TIME})\d+)*"
+)
+NO_CARD = re.compile(rf"{MASKED}|{TIME}")
+DIGIT_GROUP = re.compile(rf"(?:{SEPARATOR})+|\d+")
+ESCAPED_DIGIT_GROUP = re.compile(rf"(?:{PERCENT_ESCAPE}|{SEPARATOR})+|\d+")
 MIN_CARD_DIGITS, MAX_CARD_DIGITS = 12, 19
+MIN_GROUP_DIGITS = 4
+# An international telephone number of at most this many digits is never a card number.
+MAX_PLAIN_PHONE_DIGITS = 13
 
 # What the Luhn algorithm adds for every second digit.
 DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
@@ -57,14 +71,37 @@ def is_card_number(digits: str) -> bool:
     )
 
 
-def contains_card_of_a_brand(text: str, digit_run: re.Pattern[str] = DIGIT_RUN) -> bool:
-    """Whether a card number of a known brand is in a run of digits and separators."""
+def contains_card_of_a_brand(text: str) -> bool:
+    """Whether a card number of a known brand is among the digits of a text.
+
+    Telephone numbers, amounts and times are not refused because together they have the digits of
+    one: see `is_grouped_like_a_card`.
+    """
     return any(
-        is_card_number("".join(groups[first : last + 1]))
-        for run in digit_run.findall(text)
-        for groups in [re.findall(r"\d+", run)]
-        for first, last in iter_valid_windows(groups)
+        is_card_number("".join(numbers[first : last + 1]))
+        and is_grouped_like_a_card(text, groups[first : last + 1])
+        for run in DIGIT_RUN.finditer(text)
+        for groups in [find_digit_groups(run, DIGIT_GROUP)]
+        for numbers in [[group.group() for group in groups]]
+        for first, last in iter_valid_windows(numbers)
     )
+
+
+def is_grouped_like_a_card(text: str, groups: Sequence[re.Match[str]]) -> bool:
+    """Whether groups of digits can be one card number, by their lengths and what is between them.
+
+    Groups of four digits or more can, whatever separates them. Shorter ones can if all are equally
+    long and have the same between them, spaces or signs: those of "18:30, 20:45" are not.
+    """
+    lengths = [len(group.group()) for group in groups]
+    start = groups[0].start()
+    if text[max(0, start - 1) : start] == "+" and sum(lengths) <= MAX_PLAIN_PHONE_DIGITS:
+        return False
+    if min(lengths[:-1], default=MIN_GROUP_DIGITS) >= MIN_GROUP_DIGITS:
+        return True
+    between = {text[one.end() : other.start()] for one, other in pairwise(groups)}
+    is_even = len({*lengths[:-1]}) == 1 and lengths[-1] <= lengths[0] and len(between) == 1
+    return is_even and len({each.isspace() for each in between.pop()}) == 1
 
 
 def refuse_card_number(text: str) -> None:
@@ -78,23 +115,28 @@ def refuse_card_number(text: str) -> None:
 
 def mask_cards(text: str) -> str:
     """The text with every possible card number replaced by `[card 4242]`."""
-    masked = DIGIT_RUN.sub(mask_digit_run, text)
-    # In a second pass, because "%20" is either a space or a percent sign before two card digits.
-    return ESCAPED_DIGIT_RUN.sub(mask_digit_run, masked) if "%20" in masked else masked
+    if "%" in text:
+        text = ESCAPED_DIGIT_RUN.sub(partial(mask_digit_run, ESCAPED_DIGIT_GROUP), text)
+    # In another pass, because "%20" is either a space or a percent sign before two card digits.
+    return DIGIT_RUN.sub(partial(mask_digit_run, DIGIT_GROUP), text)
 
 
-def mask_digit_run(match: re.Match[str]) -> str:
+def mask_digit_run(digit_group: re.Pattern[str], run: re.Match[str]) -> str:
     """Mask the card numbers among groups of digits."""
-    run = match.group()
-    if len(run) < MIN_CARD_DIGITS:
-        return run
-    groups = [group for group in DIGIT_GROUP.finditer(run) if group.group() != "%20"]
-    parts, done = [], 0
+    groups = find_digit_groups(run, digit_group)
+    parts, done = [], run.start()
     for first, last in find_cards([group.group() for group in groups]):
         digits = "".join(group.group() for group in groups[first : last + 1])
-        parts += [run[done : groups[first].start()], f"[card {digits[-4:]}]"]
+        parts += [run.string[done : groups[first].start()], f"[card {digits[-4:]}]"]
         done = groups[last].end()
-    return "".join([*parts, run[done:]])
+    return "".join([*parts, run.string[done : run.end()]])
+
+
+def find_digit_groups(run: re.Match[str], digit_group: re.Pattern[str]) -> list[re.Match[str]]:
+    if len(run.group()) < MIN_CARD_DIGITS or NO_CARD.fullmatch(run.group()):
+        return []
+    groups = digit_group.finditer(run.string, run.start(), run.end())
+    return [group for group in groups if group.group().isdecimal()]
 
 
 def find_cards(groups: Sequence[str]) -> list[tuple[int, int]]:

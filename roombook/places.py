@@ -14,6 +14,8 @@ import pycountry
 from babel import Locale
 from django.conf import settings
 
+from roombook.texts import fold_name
+
 # Common names that neither ISO nor CLDR has. Parts of a country, such as Scotland, are not among
 # them.
 ALIASES = {
@@ -33,7 +35,6 @@ NAMES_WITH_A_PART = {"United Kingdom of Great Britain and Northern Ireland"}
 # Letters that Unicode does not decompose into a plain letter and a mark.
 PLAIN_LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe"}
-    | {"’": "'", "‘": "'", "‐": "-", "‑": "-", "–": "-"}
 )
 # The dash of a postal code or a house number, as keyboards of several languages type it.
 NUMBER_DASHES = re.compile("(?<=\\d)[-‐‑‒–—―−ー](?=\\d)")
@@ -44,7 +45,7 @@ COUNTRIES_THAT_WRITE_STATE_CODES = {"AU", "BR", "CA", "US"}
 
 def fold_text(text: str) -> str:
     """The text without differences of case, accents and white space, for comparison."""
-    plain = unicodedata.normalize("NFKD", text.casefold())
+    plain = unicodedata.normalize("NFKD", fold_name(text))
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return " ".join(plain.casefold().translate(PLAIN_LETTERS).split())
 

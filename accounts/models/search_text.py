@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
+from accounts.validators import get_digits
 from roombook.places import fold_text
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ def build_search_text(user: "User") -> str:
     """
     names = fold_text(" ".join(getattr(user, field) for field in NAME_FIELDS))
     return f" {names}{END_OF_NAMES} {fold_text(user.email)} {get_digits(user.phone_number)}"
-
-
-def get_digits(text: str) -> str:
-    return "".join(str(int(each)) for each in text if each.isdecimal())
 
 
 class SearchTextField(models.TextField):

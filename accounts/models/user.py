@@ -1,5 +1,6 @@
 """Accounts of customers and staff."""
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,9 +17,11 @@ from django_otp import DEVICE_ID_SESSION_KEY
 from accounts import emails
 from accounts.indexes import TrigramIndex
 from accounts.models.search_text import SEARCHED_FIELDS, SearchTextField
+from accounts.passwords import get_compared_forms, normalize_password
 from accounts.validators import validate_email_without_card, validate_name, validate_phone_number
 from roombook import images
 from roombook.money import MoneyField
+from roombook.texts import CleanedMixin, LineField, clean_line
 
 NAME_NEEDED = "A name is needed."
 
@@ -32,8 +35,22 @@ class UserType(models.TextChoices):
 
 
 def canonicalize_email(address: str) -> str:
-    """The form in which an address is stored and looked up: trimmed, in lower case."""
-    return address.strip().lower()
+    """The form in which an address is stored and looked up, one for each mailbox.
+
+    It is in lower case, and its domain in the letters of its language (`bücher.example`), by the
+    IDNA with which Django sends e-mails. Domains that are not encoded so stay as they are.
+    """
+    name, at, domain = clean_line(address).lower().rpartition("@")
+    with contextlib.suppress(UnicodeError):
+        domain = domain.encode("idna").decode("ascii")
+        domain = domain.encode("ascii").decode("idna")
+    return name + at + domain
+
+
+class AccountEmailField(CleanedMixin, models.EmailField):
+    """The address of an account."""
+
+    clean_value = staticmethod(canonicalize_email)
 
 
 class UserManager(BaseUserManager["User"]):
@@ -61,17 +78,17 @@ class UserManager(BaseUserManager["User"]):
 class User(AbstractBaseUser, PermissionsMixin):
     """A person with an account: a customer, a member of staff or an administrator."""
 
-    email = models.EmailField(
+    email = AccountEmailField(
         "e-mail address", max_length=254, unique=True, validators=[validate_email_without_card]
     )
-    first_name = models.CharField(
+    first_name = LineField(
         max_length=255, validators=[validate_name], error_messages={"blank": NAME_NEEDED}
     )
-    last_name = models.CharField(
+    last_name = LineField(
         max_length=255, validators=[validate_name], error_messages={"blank": NAME_NEEDED}
     )
-    company_name = models.CharField(max_length=255, blank=True, validators=[validate_name])
-    phone_number = models.CharField(max_length=50, blank=True, validators=[validate_phone_number])
+    company_name = LineField(max_length=255, blank=True, validators=[validate_name])
+    phone_number = LineField(max_length=50, blank=True, validators=[validate_phone_number])
     credit_limit = MoneyField(
         "limit on account",
         default=0,
@@ -130,6 +147,14 @@ class User(AbstractBaseUser, PermissionsMixin):
     _password: str | None
     _is_password_removed = False
 
+    def set_password(self, raw_password: str | None) -> None:
+        super().set_password(None if raw_password is None else normalize_password(raw_password))
+
+    def check_password(self, raw_password: str | None) -> bool:
+        # Django's own, which may upgrade the hash.
+        check = super().check_password
+        return any(check(each) for each in get_compared_forms(raw_password or ""))
+
     def set_unusable_password(self) -> None:
         super().set_unusable_password()
         self._is_password_removed = True
@@ -140,7 +165,6 @@ class User(AbstractBaseUser, PermissionsMixin):
 
         Django resets ``_password`` when it only upgrades the hash, which signs out nobody.
         """
-        self.email = canonicalize_email(self.email)
         changed = kwargs.get("update_fields")
         if changed is not None and not set(SEARCHED_FIELDS).isdisjoint(changed):
             kwargs["update_fields"] = {*changed, "search_text"}

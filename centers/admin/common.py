@@ -19,6 +19,7 @@ from roombook.backoffice.concurrent_edits import CachedChoiceField
 from roombook.backoffice.pagination import CappedPaginator
 from roombook.backoffice.typing_bases import InlineAdminBase, ModelAdminBase
 from roombook.ids import parse_id
+from roombook.texts import clean_line
 
 # The timeline is linked only for staff who may view reservations.
 
@@ -83,7 +84,8 @@ class CenterSearchMixin(ModelAdminBase):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        return search_rows_and_centers(queryset, search_term, column=self.search_column), False
+        words = clean_line(search_term)
+        return search_rows_and_centers(queryset, words, column=self.search_column), False
 
 
 class CenterChoicesMixin(InlineAdminBase):

@@ -16,6 +16,8 @@ from centers.admin.rate_examples import summarize_examples
 from centers.admin.rate_forms import RateForm
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import TabularInline
+from roombook.backoffice.pagination import PaginatedInlineFormSet
+from roombook.texts import fold_name
 
 
 class CenterTabInline(CenterChoicesMixin, CenterScopedInlineMixin, TabularInline):
@@ -33,6 +35,20 @@ class CenterTabInline(CenterChoicesMixin, CenterScopedInlineMixin, TabularInline
         return super().get_queryset(request).select_related(*related)
 
 
+class NamedRowsFormSet(PaginatedInlineFormSet):
+    """Rows with names of their own: each form alone compares its name with stored rows only."""
+
+    def clean(self) -> None:
+        super().clean()
+        names: set[str] = set()
+        for form in self.forms:
+            data = getattr(form, "cleaned_data", None) or {}
+            name = "" if data.get("DELETE") else fold_name(data.get("name") or "")
+            if name and name in names:
+                form.add_error("name", "Another row here has this name.")
+            names.add(name)
+
+
 class OpeningHoursInline(CenterScopedInlineMixin, TabularInline):
     model = models.OpeningHours
     form = OpeningHoursForm
@@ -45,6 +61,7 @@ class OpeningHoursInline(CenterScopedInlineMixin, TabularInline):
 class RateInline(CenterTabInline):
     model = models.Rate
     form = RateForm
+    formset = NamedRowsFormSet
     fields = (
         *("name", "is_flat_rate", "flat_rate", "hourly", "half_day", "full_day"),
         *("setup_fee", "is_zero_price_allowed", "example_prices"),
@@ -60,6 +77,7 @@ class RateInline(CenterTabInline):
 
 class MeetingRoomInline(CenterTabInline):
     model = models.MeetingRoom
+    formset = NamedRowsFormSet
     fields = (
         *("name", "resource_type", "capacity", "rate"),
         *("is_live_inventory", "is_active", "is_blocked"),
@@ -72,6 +90,7 @@ class MeetingRoomInline(CenterTabInline):
 
 class ServiceInline(CenterTabInline):
     model = models.Service
+    formset = NamedRowsFormSet
     fields = (
         *("name", "resource_type", "rate", "minimum_booking"),
         *("needs_duration", "needs_quantity", "bill_at_center", "is_active"),

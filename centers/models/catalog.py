@@ -1,27 +1,57 @@
 """Neighborhoods, and types of rooms and services. Both are shared by all centers."""
 
-from typing import Any
+from collections.abc import Collection
+from typing import Any, ClassVar
 
+from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.models import UniqueConstraint
 from django.db.models.functions import Lower
 
+from roombook.texts import LineField, ParagraphsField, fold_name
 
-class Neighborhood(models.Model):
+
+class UniqueNameMixin(models.Model):
+    """Refuses a name that another row has, however it is typed; the constraint ignores only case.
+
+    In `validate_unique`, which imports do not call: they compare with many rows at once.
+    """
+
+    # Rows with equal values of these fields have different names.
+    name_scope: ClassVar[tuple[str, ...]] = ()
+    name: str | LineField
+
+    class Meta:
+        abstract = True
+
+    def validate_unique(self, exclude: Collection[str] | None = None) -> None:
+        super().validate_unique(exclude)
+        scope = {field: getattr(self, field) for field in self.name_scope}
+        others: Any = type(self)._default_manager.filter(**scope).exclude(pk=self.pk)
+        names = others.values_list("name", flat=True) if "name" not in (exclude or ()) else ()
+        if fold_name(self.name) in map(fold_name, names):
+            unique = (each for each in self._meta.constraints if isinstance(each, UniqueConstraint))
+            raise ValidationError({"name": next(unique).get_violation_error_message()})
+
+
+class Neighborhood(UniqueNameMixin):
     """A part of a city that customers know by name."""
 
-    original_name = models.CharField(
+    original_name = LineField(
         max_length=255, blank=True, help_text="The name on maps, if it differs."
     )
-    name = models.CharField(max_length=255)
-    city = models.CharField(max_length=255, blank=True)
-    state = models.CharField("state or province", max_length=255, blank=True)
-    custom_title = models.CharField(max_length=255, blank=True)
-    landing_page_content = models.TextField(blank=True)
-    coworking_landing_page_content = models.TextField(blank=True)
+    name = LineField(max_length=255)
+    city = LineField(max_length=255, blank=True)
+    state = LineField("state or province", max_length=255, blank=True)
+    custom_title = LineField(max_length=255, blank=True)
+    landing_page_content = ParagraphsField(blank=True)
+    coworking_landing_page_content = ParagraphsField(blank=True)
+
+    name_scope = ("city", "state")
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
+            UniqueConstraint(
                 Lower("name"),
                 Lower("city"),
                 Lower("state"),
@@ -39,10 +69,10 @@ class Neighborhood(models.Model):
         super().save(*args, **kwargs)
 
 
-class ResourceType(models.Model):
+class ResourceType(UniqueNameMixin):
     """A type of room, or a type of service such as a projector."""
 
-    name = models.CharField(max_length=255)
+    name = LineField(max_length=255)
     is_service = models.BooleanField(
         "for services", default=False, help_text="A type of service, not of room."
     )
@@ -53,7 +83,7 @@ class ResourceType(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
+            UniqueConstraint(
                 Lower("name"),
                 name="resource_type_name_unique",
                 violation_error_message="There is already a type with this name.",

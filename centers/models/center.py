@@ -15,12 +15,13 @@ from centers.models.catalog import Neighborhood
 from centers.querysets import CenterQuerySet, FavoriteQuerySet
 from roombook import images, places
 from roombook.address import ADDRESS_FIELDS, Address
+from roombook.texts import LineField, ParagraphsField
 
 
 class Center(Address):
     """A place with meeting rooms."""
 
-    name = models.CharField(max_length=255)
+    name = LineField(max_length=255)
     neighborhood = models.ForeignKey(
         Neighborhood, models.PROTECT, null=True, blank=True, related_name="centers"
     )
@@ -32,8 +33,8 @@ class Center(Address):
     is_after_hours_support_enabled = models.BooleanField(
         "after-hours support", default=False, help_text="Can be booked outside its opening hours."
     )
-    promo_text = models.CharField(max_length=255, blank=True)
-    parking_information = models.TextField(blank=True)
+    promo_text = LineField(max_length=255, blank=True)
+    parking_information = ParagraphsField(blank=True)
     is_new_location = models.BooleanField("new location", default=False)
     is_new_low_price = models.BooleanField("new low price", default=False)
     rank = models.PositiveIntegerField(
@@ -200,9 +201,9 @@ class Landmark(models.Model):
     """A place near a center by which people find the center."""
 
     center = models.ForeignKey(Center, models.CASCADE, related_name="landmarks")
-    name = models.CharField(max_length=255)
-    description = models.TextField(blank=True)
-    type = models.CharField(max_length=255, blank=True)
+    name = LineField(max_length=255)
+    description = ParagraphsField(blank=True)
+    type = LineField(max_length=255, blank=True)
 
     class Meta:
         ordering = ["name", "pk"]

@@ -9,18 +9,19 @@ from django.db.models.functions import Lower, Upper
 
 from centers import rates
 from centers.indexes import PostgresGinIndex
-from centers.models.catalog import ResourceType
+from centers.models.catalog import ResourceType, UniqueNameMixin
 from centers.models.center import Center
 from centers.querysets import MeetingRoomQuerySet
 from roombook import images
 from roombook.money import MoneyField
+from roombook.texts import LineField, ParagraphsField
 
 
-class Rate(models.Model):
+class Rate(UniqueNameMixin):
     """The prices of rooms or services. An empty price is not offered; 0 is free."""
 
     center = models.ForeignKey(Center, models.CASCADE, related_name="rates")
-    name = models.CharField(max_length=255, help_text="Only staff see the name.")
+    name = LineField(max_length=255, help_text="Only staff see the name.")
     is_flat_rate = models.BooleanField("flat rate", default=False)
     flat_rate = MoneyField("flat price", null=True, blank=True)
     hourly = MoneyField("per hour", null=True, blank=True)
@@ -32,9 +33,11 @@ class Rate(models.Model):
         default=False,
         help_text="Otherwise bookings are rounded up to the next quarter of an hour.",
     )
-    description = models.CharField(
+    description = LineField(
         max_length=255, blank=True, help_text="Shown to customers. Leave empty to list the prices."
     )
+
+    name_scope = ("center_id",)
 
     class Meta:
         constraints = [
@@ -62,13 +65,13 @@ class Rate(models.Model):
             raise ValidationError({"flat_rate": "Enter the price of the flat rate."})
 
 
-class MeetingRoom(images.PictureModel):
+class MeetingRoom(UniqueNameMixin, images.PictureModel):
     """A room that customers book."""
 
     picture_fields = ("picture", "picture_thumbnail")
 
     center = models.ForeignKey(Center, models.CASCADE, related_name="rooms")
-    name = models.CharField(max_length=255)
+    name = LineField(max_length=255)
     resource_type = models.ForeignKey(
         ResourceType,
         models.PROTECT,
@@ -94,9 +97,7 @@ class MeetingRoom(images.PictureModel):
     is_blocked = models.BooleanField(
         "out of service", default=False, help_text="The room is shown but cannot be booked."
     )
-    provider = models.CharField(
-        max_length=255, blank=True, help_text="The company that runs the room."
-    )
+    provider = LineField(max_length=255, blank=True, help_text="The company that runs the room.")
     picture = models.ImageField(
         upload_to=images.RandomName("rooms"), blank=True, validators=[images.validate_image]
     )
@@ -120,6 +121,7 @@ class MeetingRoom(images.PictureModel):
     )
 
     objects = MeetingRoomQuerySet.as_manager()
+    name_scope = ("center_id",)
 
     class Meta:
         constraints = [
@@ -174,7 +176,7 @@ class MeetingRoom(images.PictureModel):
         return rates.format_entry_price(self.rate)
 
 
-class Service(models.Model):
+class Service(UniqueNameMixin):
     """Something that a center offers with its rooms: a projector, coffee."""
 
     center = models.ForeignKey(Center, models.CASCADE, related_name="services")
@@ -185,8 +187,8 @@ class Service(models.Model):
         limit_choices_to={"is_service": True},
         verbose_name="type",
     )
-    name = models.CharField(max_length=255)
-    description = models.TextField(blank=True)
+    name = LineField(max_length=255)
+    description = ParagraphsField(blank=True)
     rate = models.ForeignKey(Rate, models.PROTECT, null=True, blank=True, related_name="services")
     bill_at_center = models.BooleanField(
         default=False, help_text="Customers pay at the center, not with the booking."
@@ -204,6 +206,8 @@ class Service(models.Model):
         default=0, help_text="Services with a lower position are listed first."
     )
     is_active = models.BooleanField("active", default=True)
+
+    name_scope = ("center_id",)
 
     class Meta:
         ordering = ["position", "name", "pk"]

@@ -9,6 +9,7 @@ from centers import hours
 from centers.models.center import Center
 from centers.querysets import ClosureQuerySet
 from centers.span import Span
+from roombook.texts import LineField
 
 # Sent with `closure` and `request` when staff have saved a closure. Apps above this one listen, to
 # warn about bookings that overlap the closure.
@@ -71,7 +72,7 @@ class Closure(models.Model):
     )
     starts_at = models.DateTimeField(help_text="In the center's local time.")
     ends_at = models.DateTimeField(help_text="In the center's local time.")
-    reason = models.CharField(max_length=255, blank=True)
+    reason = LineField(max_length=255, blank=True)
 
     objects = ClosureQuerySet.as_manager()
 

@@ -13,30 +13,31 @@ from centers.models import Center, Closure, MeetingRoom, Rate, ResourceType, Ser
 from roombook import places
 from roombook.ids import is_id
 from roombook.imports.batches import Cells, iterate_rows_where
-from roombook.imports.files import normalize_cell
 from roombook.imports.widgets import IntegerWidget, ReferenceWidget, TextWidget
+from roombook.texts import fold_name
 
 NamedT = TypeVar("NamedT", bound=Rate | MeetingRoom | Service)
 ChildT = TypeVar("ChildT", bound=Rate | MeetingRoom | Service | Closure)
 # Rows by their center and their name.
-RowsByName = dict[tuple[int, str], Model]
+RowsByName = dict[tuple[int, str], list[Model]]
 
 
 def name_at_center_widget(singular: str, if_empty: str = "") -> ReferenceWidget:
     """The widget for a row of the same center, one of the resource's `rows_at_center`."""
 
     def find(name: str, resource: "CenterChildResource[Any]", record: Any) -> Model:
-        found = resource.rows_at_center.get((record.center_id, name.lower()))
-        if found is None:
-            raise ValueError(f"This center has no {singular} of that name.")
-        return found
+        found = resource.rows_at_center.get((record.center_id, fold_name(name)), [])
+        if len(found) != 1:
+            several = f"several {singular}s" if found else f"no {singular}"
+            raise ValueError(f"This center has {several} of that name.")
+        return found[0]
 
     return ReferenceWidget(f"the name of a {singular} of this center{if_empty}", find)
 
 
 def get_types_by_name(*, is_service: bool) -> dict[str, ResourceType]:
     rows = ResourceType.objects.filter(is_service=is_service)
-    return {normalize_cell(each.name).lower(): each for each in rows}
+    return {fold_name(each.name): each for each in rows}
 
 
 class CenterChildResource(CenterScopedResource[ChildT]):
@@ -65,8 +66,10 @@ class CenterChildResource(CenterScopedResource[ChildT]):
 
     def get_rows_by_name(self, rows: QuerySet[Any]) -> RowsByName:
         """Rows of the centers of the file."""
-        found = iterate_rows_where(rows, "center", self.center_ids)
-        return {(each.center_id, normalize_cell(each.name).lower()): each for each in found}
+        found: RowsByName = defaultdict(list)
+        for each in iterate_rows_where(rows, "center", self.center_ids):
+            found[each.center_id, fold_name(each.name)].append(each)
+        return found
 
     def find_center(self, row: Cells) -> Center | None:
         """The center that a row names; None if it names none."""
@@ -125,10 +128,10 @@ class NamedResource(CenterChildResource[NamedT]):
     required_columns: ClassVar = (("center_id", "center"), ("name",))
 
     def get_row_key(self, row: Cells) -> Hashable:
-        return self.get_center(row).pk, row.get("name", "").lower()
+        return self.get_center(row).pk, fold_name(row.get("name", ""))
 
     def get_instance_key(self, instance: NamedT) -> Hashable:
-        return instance.center_id, normalize_cell(instance.name).lower()
+        return instance.center_id, fold_name(instance.name)
 
     def find_stored(self, keys: Iterable[Any]) -> Iterator[NamedT]:
         # Of all their centers: a row that is found by its id may get any name.

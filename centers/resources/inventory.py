@@ -14,6 +14,7 @@ from centers.resources.common import (
 from roombook.imports.batches import Cells
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import ReferenceWidget
+from roombook.texts import fold_name
 
 
 class RateResource(NamedResource[Rate]):
@@ -39,7 +40,7 @@ PricedT = TypeVar("PricedT", bound=MeetingRoom | Service)
 
 
 def find_type(name: str, resource: "PricedResource[Any]", record: object) -> ResourceType:
-    found = resource.types.get(name.lower())
+    found = resource.types.get(fold_name(name))
     if found is None:
         names = ", ".join(sorted(each.name for each in resource.types.values())[:20])
         raise ValueError(f"There is no such type. There are: {names or 'none'}.")

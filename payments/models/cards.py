@@ -14,6 +14,7 @@ from django.db.models import Q
 
 from payments.cards import CardBrand
 from roombook.address import Address
+from roombook.texts import LineField
 
 
 class SavedCard(Address):
@@ -26,9 +27,9 @@ class SavedCard(Address):
     last4 = models.CharField("last four digits", max_length=4)
     exp_year = models.PositiveSmallIntegerField("year of expiry")
     exp_month = models.PositiveSmallIntegerField("month of expiry")
-    first_name = models.CharField(max_length=255)
-    last_name = models.CharField(max_length=255)
-    company_name = models.CharField(max_length=255, blank=True)
+    first_name = LineField(max_length=255)
+    last_name = LineField(max_length=255)
+    company_name = LineField(max_length=255, blank=True)
     has_cvv = models.BooleanField("security code was given", default=False)
     saved_by_setup = models.BooleanField(
         "saved without its number",

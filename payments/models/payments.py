@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
 from roombook.money import MoneyField, format_amount
+from roombook.texts import LineField
 
 
 class FormattedAmountMixin:
@@ -146,7 +147,7 @@ class Payment(FormattedAmountMixin, models.Model):
     state = models.CharField(
         max_length=10, choices=PaymentState.choices, default=PaymentState.STARTED
     )
-    reference = models.CharField(max_length=255, blank=True)
+    reference = LineField(max_length=255, blank=True)
     card_brand = models.CharField(max_length=20, blank=True)
     card_last4 = models.CharField("last four digits", max_length=4, blank=True)
     message = models.CharField(max_length=255, blank=True)

@@ -11,6 +11,7 @@ from django.db.models import F, Q
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models.payments import FormattedAmountMixin, Payment
 from roombook.money import MoneyField, format_amount
+from roombook.texts import LineField
 
 
 class RefundState(models.TextChoices):
@@ -45,9 +46,9 @@ class Refund(models.Model):
     state = models.CharField(
         max_length=10, choices=RefundState.choices, default=RefundState.STARTED
     )
-    reason = models.CharField(max_length=255, blank=True)
+    reason = LineField(max_length=255, blank=True)
     # Only of payments without a gateway: the receipt or slip of the money that staff returned.
-    reference = models.CharField(max_length=255, blank=True, default="")
+    reference = LineField(max_length=255, blank=True, default="")
     fee = MoneyField(
         null=True,
         blank=True,
@@ -106,7 +107,7 @@ class Dispute(FormattedAmountMixin, models.Model):
     """
 
     payment = models.ForeignKey(Payment, models.PROTECT, related_name="disputes")
-    reference = models.CharField(max_length=255, unique=True)
+    reference = LineField(max_length=255, unique=True)
     amount = MoneyField()
     currency = models.CharField(max_length=3)
     fee = MoneyField(
@@ -114,7 +115,7 @@ class Dispute(FormattedAmountMixin, models.Model):
         blank=True,
         help_text="What the gateway charges for the dispute. Empty: it has not withdrawn money.",
     )
-    reason = models.CharField(max_length=100, blank=True)
+    reason = LineField(max_length=100, blank=True)
     status = models.CharField(
         max_length=100, help_text="The gateway's own status: needs_response, won, lost, ..."
     )

@@ -14,6 +14,7 @@ from centers.hours import NonexistentLocalTime, localize
 from centers.models import Center, MeetingRoom
 from reservations.booking.drafts import AttendeeInput
 from roombook.backoffice.widgets import AutocompleteWidget, DateTimeTextInput
+from roombook.texts import clean_text
 
 # Dates closer to the ends of the calendar overflow when a day or an offset is added.
 YEARS = range(2000, 2101)
@@ -83,7 +84,7 @@ class GuestsField(forms.CharField):
         )
 
     def clean(self, value: object) -> list[AttendeeInput]:
-        lines = super().clean(value).splitlines()
+        lines = clean_text(super().clean(value)).splitlines()
         return [_parse_attendee(line) for line in lines if line.strip()]
 
 

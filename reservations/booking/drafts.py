@@ -10,7 +10,7 @@ from django.core.validators import validate_email
 
 from accounts import roles
 from accounts.limits import PROMO_CODE
-from accounts.models import User
+from accounts.models import User, canonicalize_email
 from accounts.validators import (
     CARD_NUMBER_IN_EMAIL,
     CARD_NUMBER_IN_NAME,
@@ -35,6 +35,7 @@ from reservations.pricing.services import ServiceInput
 from roombook.card_numbers import has_digits_of_a_card
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, NotSignedIn, PromoCodeInvalid, ReservationNotOpen
+from roombook.texts import clean_line
 
 # The permission to book a room while its center is closed.
 OVERRIDE_OPENING_HOURS = "reservations.override_opening_hours"
@@ -183,7 +184,7 @@ def add_creator(user: User, attendees: Sequence[AttendeeInput]) -> list[Attendee
         for attendee in attendees
     ]
     for guest in guests:
-        if guest.email_address.lower() == user.email.lower():
+        if canonicalize_email(guest.email_address) == canonicalize_email(user.email):
             guest.is_creator = True
             return guests
     creator = Attendee(
@@ -210,7 +211,7 @@ def _validate_attendee(attendee: AttendeeInput) -> Iterator[tuple[str, str]]:
         else:
             if email_contains_card_number(address):
                 yield ".email_address", CARD_NUMBER_IN_EMAIL
-    elif not attendee.get("name"):
+    elif not clean_line(attendee.get("name", "")):
         yield "", "A name or an e-mail address is needed."
 
 

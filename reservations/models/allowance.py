@@ -8,6 +8,8 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 
+from roombook.texts import LineField
+
 
 class Allowance(models.Model):
     """Room hours that an account can use without paying.
@@ -22,7 +24,7 @@ class Allowance(models.Model):
         MONTHLY = "monthly", "Every month"
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="allowances")
-    description = models.CharField(max_length=255)
+    description = LineField(max_length=255)
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.ONE_OFF)
     hours = models.PositiveIntegerField(help_text="Whole hours: in total, or each month.")
     valid_from = models.DateField(null=True, blank=True, help_text="First day of a meeting.")
@@ -101,7 +103,7 @@ class AllowanceEntry(models.Model):
         null=True, blank=True, help_text="First day of the month; empty for one-off hours."
     )
     hours = models.IntegerField()
-    reason = models.CharField(max_length=255)
+    reason = LineField(max_length=255)
     at = models.DateTimeField()
 
     class Meta:

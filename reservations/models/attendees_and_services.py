@@ -4,15 +4,16 @@ from django.db import models
 from django.db.models import Q
 
 from reservations.models.reservation import Reservation
+from roombook.texts import LineField
 
 
 class Attendee(models.Model):
     """A person who attends the meeting."""
 
     reservation = models.ForeignKey(Reservation, models.CASCADE, related_name="attendees")
-    name = models.CharField(max_length=255, blank=True)
-    email_address = models.CharField(max_length=254, blank=True)
-    company_name = models.CharField(max_length=255, blank=True)
+    name = LineField(max_length=255, blank=True)
+    email_address = LineField(max_length=254, blank=True)
+    company_name = LineField(max_length=255, blank=True)
     is_creator = models.BooleanField(default=False)
 
     class Meta:

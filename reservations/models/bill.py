@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from roombook.money import MoneyField
+from roombook.texts import LineField
 
 
 class LineItemType(models.TextChoices):
@@ -34,7 +35,7 @@ class LineItem(models.Model):
     )
     position = models.PositiveIntegerField()
     type = models.CharField(max_length=10, choices=LineItemType.choices)
-    description = models.CharField(max_length=500)
+    description = LineField(max_length=500)
     amount = models.CharField(max_length=100)
     rate = models.CharField(max_length=100, blank=True)
     total = MoneyField()
@@ -104,7 +105,7 @@ class PriceAdjustment(models.Model):
         "reservations.Reservation", models.CASCADE, related_name="price_adjustments"
     )
     amount = MoneyField(help_text="Added to the price; a negative amount reduces it.")
-    reason = models.CharField(max_length=255)
+    reason = LineField(max_length=255)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     at = models.DateTimeField()
     is_waiver = models.BooleanField(
@@ -141,7 +142,7 @@ class RefundOverride(models.Model):
     )
     policy_refund = MoneyField(help_text="What the policy gave at that time.")
     refund = MoneyField(help_text="What was promised instead.")
-    reason = models.CharField(max_length=255)
+    reason = LineField(max_length=255)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     at = models.DateTimeField()
 

@@ -1,7 +1,6 @@
 """Codes that customers enter: promo codes, with the ledger of their uses, and partner codes."""
 
 from decimal import Decimal
-from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -9,13 +8,23 @@ from django.db import models
 from django.db.models import F, Q
 
 from roombook.money import MoneyField
+from roombook.texts import LineField, fold_name
 
 MAX_PERCENT = 100
 
 
-def normalize_code(code: str) -> str:
-    """Return the code in the format in which it is stored: upper case, without outer whitespace."""
-    return code.strip().upper()
+def normalize_code(text: str) -> str:
+    """Return the code in the format in which it is stored: one for all keyboards, in capitals.
+
+    İndirim and INDIRIM are one code, because languages differ in the capital letter of an i.
+    """
+    return fold_name(text).upper()
+
+
+class TypedCodeField(LineField):
+    """A code that customers type."""
+
+    clean_value = staticmethod(normalize_code)
 
 
 class PromoCode(models.Model):
@@ -25,12 +34,12 @@ class PromoCode(models.Model):
     `verify_integrity` compares them with the ledger.
     """
 
-    code = models.CharField(
+    code = TypedCodeField(
         max_length=50,
         unique=True,
         help_text="Stored in capitals; customers can type it in any case.",
     )
-    description = models.CharField(max_length=255, blank=True)
+    description = LineField(max_length=255, blank=True)
     is_active = models.BooleanField("active", default=True)
     percent = models.DecimalField(
         max_digits=5,
@@ -90,12 +99,7 @@ class PromoCode(models.Model):
     def __str__(self) -> str:
         return self.code
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        self.code = normalize_code(self.code)
-        super().save(*args, **kwargs)
-
     def clean(self) -> None:
-        self.code = normalize_code(self.code)
         errors = {}
         if self.percent is None and self.amount is None:
             errors["percent"] = "Enter a percentage or an amount."
@@ -157,20 +161,13 @@ class PromoRedemption(models.Model):
 class Partner(models.Model):
     """A company that refers customers. Its code at checkout credits the booking to it."""
 
-    code = models.CharField(
+    code = TypedCodeField(
         max_length=50,
         unique=True,
         help_text="Stored in capitals; customers can type it in any case.",
     )
-    name = models.CharField(max_length=255)
+    name = LineField(max_length=255)
     is_active = models.BooleanField("active", default=True)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.code})"
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        self.clean()
-        super().save(*args, **kwargs)
-
-    def clean(self) -> None:
-        self.code = normalize_code(self.code)

@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from reservations.models.reservation import Reservation
+from roombook.texts import ParagraphsField
 
 MAX_LENGTH = 2000
 
@@ -21,7 +22,7 @@ class Note(models.Model):
     customer = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.PROTECT, null=True, blank=True, related_name="notes"
     )
-    text = models.TextField(max_length=MAX_LENGTH)
+    text = ParagraphsField(max_length=MAX_LENGTH)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     created_at = models.DateTimeField()
 

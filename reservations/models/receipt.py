@@ -9,6 +9,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
 from roombook.money import MoneyField, format_amount
+from roombook.texts import LineField, ParagraphsField
 
 
 class Seller(models.Model):
@@ -22,12 +23,12 @@ class Seller(models.Model):
         related_name="seller",
         help_text="Leave it empty for all centers that have no seller of their own.",
     )
-    legal_name = models.CharField(max_length=255)
-    legal_address = models.TextField(help_text="As on a letter, with line breaks.")
-    tax_number = models.CharField(
+    legal_name = LineField(max_length=255)
+    legal_address = ParagraphsField(help_text="As on a letter, with line breaks.")
+    tax_number = LineField(
         max_length=100, blank=True, help_text='With its name: "VAT ID DE123456789".'
     )
-    registration = models.CharField(
+    registration = LineField(
         max_length=255,
         blank=True,
         help_text='Such as "Commercial register of Denver, no. 4711".',

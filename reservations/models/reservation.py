@@ -33,6 +33,7 @@ from reservations.models.status import (
 from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.errors import SlotUnavailable
 from roombook.money import MoneyField
+from roombook.texts import LineField
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -137,7 +138,7 @@ class Reservation(models.Model):
         related_name="+",
         help_text="The member of staff who created it; empty if the customer did.",
     )
-    hours_override_reason = models.CharField(
+    hours_override_reason = LineField(
         "booked outside opening hours",
         max_length=255,
         blank=True,

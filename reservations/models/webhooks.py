@@ -15,6 +15,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from roombook.public_http import MAX_URL_LENGTH, validate_public_url
+from roombook.texts import LineField
 
 # How long deliveries are retried, and how long events are kept.
 RETRY_PERIOD = dt.timedelta(days=3)
@@ -65,8 +66,8 @@ class WebhookEndpoint(models.Model):
     The secret is stored as it is, because it signs; the access key is stored as a hash.
     """
 
-    description = models.CharField(max_length=200)
-    url = models.CharField(
+    description = LineField(max_length=200)
+    url = LineField(
         "address",
         max_length=MAX_URL_LENGTH,
         validators=[validate_public_url],

@@ -19,6 +19,7 @@ from rest_framework.exceptions import ValidationError
 
 from roombook.api.csv_table import CSVCell
 from roombook.api.rendering import RenderContext
+from roombook.texts import remove_controls
 
 MAX_TEXT_LENGTH = 255
 MAX_LIST_LENGTH = 100
@@ -95,7 +96,10 @@ class ContractField(serializers.Field[Any, Any, Any, Any]):
 
 
 class TextField(ContractField):
-    """Text of bounded length without NUL and lone surrogates, which no database accepts."""
+    """Text of bounded length. NUL and lone surrogates, which no database accepts, are refused.
+
+    Other control characters are removed, because people paste them without seeing them.
+    """
 
     contract_type = "string"
     rendered_type = str
@@ -117,12 +121,14 @@ class TextField(ContractField):
         if not isinstance(data, str):
             raise_invalid("Must be text.")
         text = str(data.strip() if self.trim else data)
-        if not text and not self.allow_blank:
-            raise_invalid("Must not be empty.")
         if len(text) > self.max_length:
             raise_invalid(f"Must have at most {self.max_length} characters.")
         if "\0" in text or not is_encodable(text):
             raise_invalid("Must not hold a NUL character or half of a surrogate pair.")
+        if self.trim:
+            text = remove_controls(text).strip()
+        if not text and not self.allow_blank:
+            raise_invalid("Must not be empty.")
         return text
 
 

@@ -6,6 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from roombook.texts import ParagraphsField
+
 
 class AuditAction(models.IntegerChoices):
     CREATE = 0, "Created"
@@ -31,7 +33,7 @@ class AuditEntry(models.Model):
         default=dict,
         help_text='Field name to [old, new]; for relations to many rows to {"added": [names]}.',
     )
-    note = models.TextField(blank=True)
+    note = ParagraphsField(blank=True)
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
     )

@@ -11,11 +11,11 @@ from typing import IO, NamedTuple
 from django.http import FileResponse, StreamingHttpResponse
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
-from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
 
 from roombook.spreadsheets import SEPARATORS, escape_formulas
+from roombook.texts import clean_text
 
 # The limit of spreadsheet programs.
 MAX_CELL_LENGTH = 32_767
@@ -92,17 +92,12 @@ def _write_sheet(book: Workbook, sheet: Sheet) -> None:
     formats = [column.number_format for column in sheet.columns]
 
     def build_row(values: Sequence[CellValue], *, is_bold: bool = False) -> list[object]:
-        cells = zip(map(_escape, values), formats, strict=True)
+        cells = zip(values, formats, strict=True)
         return [_build_cell(target, value, form, is_bold=is_bold) for value, form in cells]
 
     try:
         target.append(build_row([column.name for column in sheet.columns], is_bold=True))
-        for number, row in enumerate(sheet.rows, 2):
-            if not all(map(_can_be_written, map(_escape, row))):
-                raise InvalidFile(
-                    f"Row {number} contains text that a spreadsheet cannot hold: export CSV"
-                    " instead."
-                )
+        for row in sheet.rows:
             target.append(build_row(row))
         if sheet.total:
             target.append(build_row(sheet.total, is_bold=True))
@@ -113,17 +108,10 @@ def _write_sheet(book: Workbook, sheet: Sheet) -> None:
         raise
 
 
-def _escape(value: CellValue) -> CellValue:
-    return escape_formulas(value) if isinstance(value, str) else value
-
-
-def _can_be_written(value: CellValue) -> bool:
-    return not isinstance(value, str) or (
-        len(value) <= MAX_CELL_LENGTH and not ILLEGAL_CHARACTERS_RE.search(value)
-    )
-
-
 def _build_cell(sheet: object, value: CellValue, number_format: str, *, is_bold: bool) -> object:
+    if isinstance(value, str):
+        # What the format cannot hold is left out: one such text must not stop an export.
+        value = escape_formulas(clean_text(value))[:MAX_CELL_LENGTH]
     if value is None or value == "":
         return None
     if isinstance(value, str) and not is_bold:
@@ -144,7 +132,7 @@ def _build_cell(sheet: object, value: CellValue, number_format: str, *, is_bold:
 def download_csv(lines: Iterable[str], file_name: str) -> StreamingHttpResponse:
     """Return the response that sends lines of CSV as they come."""
     # Spreadsheets recognize UTF-8 by the byte order mark.
-    content = map(str.encode, chain(["\ufeff"], lines))
+    content = (line.encode(errors="replace") for line in chain(["\ufeff"], lines))
     response = StreamingHttpResponse(content, content_type="text/csv; charset=utf-8")
     return _send_as_file(response, file_name)
 

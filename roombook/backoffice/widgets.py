@@ -17,6 +17,7 @@ from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
 from roombook.backoffice.typing_bases import AnyAdminBase
 from roombook.card_numbers import refuse_card_number
 from roombook.ids import is_id
+from roombook.texts import clean_line, clean_text
 
 INPUT_CLASSES = " ".join(BASE_INPUT_CLASSES)
 
@@ -26,6 +27,11 @@ class StaffTextField(forms.CharField):
 
     widget = UnfoldAdminTextInputWidget
     default_validators = [refuse_card_number]
+
+    def clean(self, value: object) -> str:
+        text = clean_text(super().clean(value))
+        # Again, because nothing that is visible may be left of it, or a card number.
+        return str(super().clean(text if clean_line(text) else ""))
 
 
 # --- Autocomplete -------------------------------------------------------------------------------

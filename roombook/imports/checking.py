@@ -21,6 +21,7 @@ from roombook.imports.batches import Cells, batches
 from roombook.imports.constraints import get_violated_checks
 from roombook.imports.files import ImportTable
 from roombook.imports.results import ImportResult, ImportRowResult
+from roombook.texts import CleanedMixin
 
 REQUIRED_MESSAGE = "This needs a value."
 
@@ -296,13 +297,16 @@ class CheckingResource(ModelResource, Generic[RowT]):
             return False
         self.normalize_instance(instance)
         for column, before in self.texts.items():
+            attribute = self.fields[column].attribute
+            field = self.model_fields.get(attribute)
             after = self.render(column, instance)
+            if after != before and isinstance(field, CleanedMixin):
+                setattr(instance, field.attname, field.to_python(getattr(instance, field.attname)))
+                after = self.render(column, instance)
             if after != before:
                 self.changes[column] = (before, after)
                 continue
             # Only the kind of line break differs, or the like: keep what is stored.
-            attribute = self.fields[column].attribute
-            field = self.model_fields.get(attribute)
             stored = field.attname if field else attribute
             if stored in self.before:
                 setattr(instance, stored, self.before[stored])

@@ -19,6 +19,7 @@ from roombook.imports.displayed_values import CellKind, read_value
 from roombook.imports.limits import Deadline
 from roombook.imports.workbooks import open_worksheets
 from roombook.spreadsheets import ERROR, unescape_formulas
+from roombook.texts import clean_text
 
 MAX_HEADER_LENGTH = 20_000
 # How spreadsheets write text in CSV that others would read as a number.
@@ -197,9 +198,9 @@ def read_cell(cell: Any, kind: CellKind) -> str:
     if not isinstance(value, str):
         return read_value(value, cell.number_format, kind)
     text = normalize_cell(value)
-    if len(text) > MAX_CELL_LENGTH:
-        raise ValueError(f"This is longer than {MAX_CELL_LENGTH:,} characters.")
-    if "\x00" in text:
+    if len(text) >= MAX_CELL_LENGTH:
+        raise ValueError(f"This has {MAX_CELL_LENGTH:,} characters or more: it may have been cut.")
+    if "\x00" in value:
         raise ValueError("It contains a character that cannot be stored (NUL).")
     # In a workbook, text is no formula whatever it begins with.
     if value is cell:
@@ -214,4 +215,4 @@ def read_cell(cell: Any, kind: CellKind) -> str:
 
 def normalize_cell(text: str) -> str:
     """Return text as it is stored: without outer spaces, with one kind of line break."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
+    return clean_text(text).replace("\r\n", "\n").replace("\r", "\n")

@@ -11,6 +11,8 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, models, transaction
 from import_export.tmp_storages import BaseStorage
 
+from roombook.texts import LineField
+
 MAX_AGE = dt.timedelta(days=1)
 # A check that began longer ago ended with its process: see CHECK_SECONDS.
 MAX_CHECK_DURATION = dt.timedelta(minutes=5)
@@ -25,7 +27,7 @@ class Upload(models.Model):
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     sheet = models.CharField(max_length=50)
-    file_name = models.CharField(max_length=255)
+    file_name = LineField(max_length=255)
     content = models.BinaryField()
     created_at = models.DateTimeField(db_index=True)
 

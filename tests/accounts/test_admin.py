@@ -100,21 +100,6 @@ def test_add_account_with_password_creates_account(client, root):
     assert grace.type == "Account"
 
 
-def test_add_account_with_email_in_other_case_is_refused(client, root, ada):
-    response = client.post(
-        reverse("admin:accounts_user_add"),
-        {
-            "email": "ADA@example.com",
-            "first_name": "Ada",
-            "last_name": "Too",
-            **choose(),
-        },
-    )
-
-    assert response.status_code == 200
-    assert b"account with this e-mail address already" in response.content
-
-
 @pytest.mark.parametrize(
     "fields",
     [

@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 
 from centers.models import Center, MeetingRoom
 from roombook.backoffice.models import AuditAction, AuditEntry
+from roombook.imports import limits
 from tests.factories_centers import CenterFactory, MeetingRoomFactory
 from tests.factories_people import AdministratorFactory, StaffFactory
 from tests.imports import build_csv
@@ -125,8 +126,9 @@ def test_export_goes_to_standard_output(run):
     assert lines[1].startswith(f"{center.pk},{center.name},true")
 
 
-def test_failed_export_leaves_no_file(tmp_path):
-    CenterFactory(promo_text="bell \x07")
+def test_failed_export_leaves_no_file(tmp_path, monkeypatch):
+    CenterFactory()
+    monkeypatch.setattr(limits, "MAX_ROWS", 0)
     for path in (tmp_path / "no/where.csv", tmp_path / "centers.xlsx"):
         with pytest.raises(CommandError):
             call_command("export_centers", str(path), stdout=io.StringIO())

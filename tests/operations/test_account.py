@@ -5,13 +5,20 @@ update-favorite and calendar, /api/change-password and /api/sign-out
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.urls import reverse
 
 from accounts import sign_in as sign_in_module
 from accounts.models import ApiToken, CalendarAddress
 from centers.models import Favorite
 from tests.concurrency import run_concurrently
 from tests.factories_centers import CenterFactory, FavoriteFactory
-from tests.factories_people import PASSWORD, SavedCardFactory, UserFactory, issue_token
+from tests.factories_people import (
+    PASSWORD,
+    AdministratorFactory,
+    SavedCardFactory,
+    UserFactory,
+    issue_token,
+)
 from tests.http import post
 from tests.operations.account_codes import NEW_PASSWORD, sign_in
 
@@ -62,6 +69,22 @@ def test_update_info_changes_every_field(get, ada):
     ada.refresh_from_db()
     assert (ada.first_name, ada.last_name) == ("Augusta", "King")
     assert (ada.company_name, ada.phone_number) == ("Analytical", "+44 20 7946 0958")
+
+
+@pytest.mark.parametrize(
+    "number", ["0049 30 123456 71", "0041 44 123 45 68", "+49 (0)30 123456 75"]
+)
+def test_telephone_with_the_check_digit_of_a_card_is_accepted(get, client, ada, number):
+    shown = get(UPDATE, NewPhoneNumber=number)["UpdatedUserInfo"]
+    assert shown["PhoneNumber"] == number
+    client.force_login(AdministratorFactory())
+    url = reverse("admin:accounts_user_change", args=[ada.pk])
+    fields = {"email": ada.email, "first_name": "A", "last_name": "B", "credit_limit": "0"}
+    page = client.post(url, fields | {"phone_number": "0042424242 42424242"})
+    assert "card number" in str(page.context["adminform"].form.errors["phone_number"])
+    assert client.post(url, fields | {"phone_number": f"{number} ext. 12"}).status_code == 302
+    ada.refresh_from_db()
+    assert ada.phone_number == f"{number} ext. 12"
 
 
 @pytest.mark.parametrize(

@@ -353,16 +353,6 @@ def counted(promo):
     return promo.uses
 
 
-@pytest.mark.parametrize("typed", ["WELCOME", "welcome", "  WelCome\t"])
-def test_promo_code_ignores_case_and_surrounding_spaces(drafted, typed):
-    PromoCodeFactory(code=" Welcome ")
-
-    reservation = apply(drafted, typed)
-
-    assert reservation.promo_code.code == "WELCOME"
-    assert reservation.total_cost == Decimal("67.50")
-
-
 def test_promo_code_is_set_replaced_and_removed(drafted):
     PromoCodeFactory(code="TEN")
     AmountOffPromoCodeFactory(code="OFF")
