@@ -1,5 +1,6 @@
 """The migrations match the models, on either database."""
 
+from datetime import time
 from importlib import import_module
 
 import pytest
@@ -9,7 +10,7 @@ from django.utils import timezone
 
 from accounts.models import KnownNetwork
 from centers.models import Center
-from tests.factories_centers import CenterFactory, LandmarkFactory
+from tests.factories_centers import CenterFactory, LandmarkFactory, OpeningHoursFactory
 from tests.factories_people import StaffFactory, UserFactory
 
 
@@ -43,6 +44,19 @@ def test_migration_of_search_texts_removes_parts_of_the_kingdom_that_no_center_n
         "london": "london\nunited kingdom\nuk\nwales",
         "wales": f"wales\n{parts}",
     }
+
+
+@pytest.mark.django_db
+def test_migration_back_splits_opening_hours_at_midnight():
+    center = CenterFactory()
+    for weekday, opens, closes in ((4, 8, 0), (6, 22, 2)):
+        OpeningHoursFactory(center=center, weekday=weekday, opens=time(opens), closes=time(closes))
+
+    name = "centers.migrations.0004_opening_hours_may_end_on_the_next_day"
+    import_module(name).split_at_midnight(apps, None)
+
+    rows = center.opening_hours.values_list("weekday", "opens__hour", "closes__hour")
+    assert list(rows) == [(0, 0, 2), (4, 8, 0), (6, 22, 0)]
 
 
 @pytest.mark.django_db

@@ -16,7 +16,7 @@ closure_saved = Signal()
 
 
 class OpeningHours(models.Model):
-    """One interval of opening hours on a weekday, in the center's local time."""
+    """One interval of opening hours, which begins on a weekday, in the center's local time."""
 
     class Weekday(models.IntegerChoices):
         MONDAY = 0
@@ -30,7 +30,9 @@ class OpeningHours(models.Model):
     center = models.ForeignKey(Center, models.CASCADE, related_name="opening_hours")
     weekday = models.PositiveSmallIntegerField(choices=Weekday)
     opens = models.TimeField()
-    closes = models.TimeField(help_text="00:00 is midnight at the end of the day.")
+    closes = models.TimeField(
+        help_text="00:00 is midnight at the end of the day; before opening is on the next day."
+    )
 
     class Meta:
         ordering = ["weekday", "opens"]
@@ -42,9 +44,9 @@ class OpeningHours(models.Model):
                 violation_error_message="A weekday is 0 (Monday) to 6 (Sunday).",
             ),
             models.CheckConstraint(
-                condition=Q(closes__gt=F("opens")) | Q(closes=hours.MIDNIGHT),
-                name="opening_hours_open_before_they_close",
-                violation_error_message="Closing comes after opening; 00:00 is midnight.",
+                condition=~Q(closes=F("opens")) | Q(closes=hours.MIDNIGHT),
+                name="opening_hours_close_at_another_time",
+                violation_error_message="Opening and closing differ; 24 hours are 00:00 to 00:00.",
             ),
             models.UniqueConstraint(
                 fields=["center", "weekday", "opens"],

@@ -12,7 +12,7 @@ from import_export.fields import Field
 
 from accounts.resources import CenterScopedResource
 from centers.closure_effects import find_effects_of_hours
-from centers.hours import MIDNIGHT, has_overlap
+from centers.hours import MIDNIGHT, find_overlapping_days
 from centers.models import Center, Neighborhood, OpeningHours
 from roombook import places
 from roombook.backoffice import audit_log
@@ -40,19 +40,16 @@ def find_neighborhood(name: str, resource: "CenterResource", record: object) -> 
 
 
 class OpeningHoursWidget(TextWidget):
-    """The opening hours of a weekday: 09:00-12:30, 14:00-24:00; or closed, or nothing."""
+    """The opening hours of a weekday: 09:00-12:30, 14:00-02:00; or closed, or nothing."""
 
-    help_text = "09:00-17:00, or 09:00-12:00, 13:00-24:00, or closed"
+    help_text = "09:00-17:00, or 09:00-12:00, 13:00-24:00, or 22:00-02:00, or closed"
 
     PATTERN = re.compile(r"(\d\d?):(\d\d)\s*[-–]\s*(\d\d?):(\d\d)", re.ASCII)  # noqa: RUF001
 
     def clean(self, value: str, **kwargs: object) -> DayHours:
         if value.lower() in ("", "closed"):
             return ()
-        intervals = sorted(self._parse(part.strip()) for part in re.split("[,;]", value))
-        if has_overlap(intervals):
-            raise ValueError("Opening hours of one day overlap.")
-        return tuple(intervals)
+        return tuple(sorted(self._parse(part.strip()) for part in re.split("[,;]", value)))
 
     def _parse(self, text: str) -> tuple[dt.time, dt.time]:
         match = self.PATTERN.fullmatch(text)
@@ -65,8 +62,8 @@ class OpeningHoursWidget(TextWidget):
             closes = MIDNIGHT if (third, fourth) == (24, 0) else dt.time(third, fourth)
         except ValueError:
             raise ValueError(message) from None
-        if closes != MIDNIGHT and closes <= opens:
-            raise ValueError("The closing time must be after the opening time; 24:00 is midnight.")
+        if closes == opens != MIDNIGHT:
+            raise ValueError("Opening and closing are the same time. 24 hours are 00:00-24:00.")
         return opens, closes
 
     def render(self, value: Any, **kwargs: object) -> str:
@@ -155,18 +152,17 @@ class CenterResource(CenterScopedResource[Center]):
     def normalize_instance(self, instance: Center) -> None:
         instance.normalize()
 
+    def get_errors(self, instance: Center) -> dict[str, str]:
+        days = find_overlapping_days(_get_week(instance))
+        return {f"hours_{day}": "These opening hours overlap others." for day in days}
+
     def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
         """Name the reservations that would be outside the new opening hours."""
         column = next((day for day in WEEK if day in row.changes), "")
         if not column or not row.before or self.noted_centers == MAX_CENTERS_WITH_NOTES:
             return
         self.noted_centers += 1
-        week = [
-            OpeningHours(weekday=weekday, opens=opens, closes=closes)
-            for weekday in range(7)
-            for opens, closes in getattr(row.instance, f"hours_{weekday}") or ()
-        ]
-        if effects := find_effects_of_hours(row.instance, week):
+        if effects := find_effects_of_hours(row.instance, _get_week(row.instance)):
             yield column, effects.html
 
     def prepare_save(self, instances: Sequence[Center]) -> None:
@@ -199,6 +195,14 @@ class CenterResource(CenterScopedResource[Center]):
             for weekday, center_ids in deleted.items():
                 OpeningHours.objects.filter(weekday=weekday, center__in=center_ids).delete()
         OpeningHours.objects.bulk_create(created)
+
+
+def _get_week(center: Center) -> list[OpeningHours]:
+    return [
+        OpeningHours(weekday=weekday, opens=opens, closes=closes)
+        for weekday in range(7)
+        for opens, closes in getattr(center, f"hours_{weekday}") or ()
+    ]
 
 
 def _get_key(name: str, city: str, state: str, country: str) -> tuple[str, ...]:
