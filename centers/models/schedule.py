@@ -1,9 +1,12 @@
 """When centers are open: their weekly opening hours, and their closures."""
 
+from typing import Any
+
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 from django.dispatch import Signal
+from django.utils import timezone
 
 from centers import hours
 from centers.models.center import Center
@@ -57,6 +60,18 @@ class OpeningHours(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_weekday_display()} {self.opens:%H:%M}-{self.closes:%H:%M}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        super().save(*args, **kwargs)
+        self._note_change()
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        self._note_change()
+        return super().delete(*args, **kwargs)
+
+    def _note_change(self) -> None:
+        now = timezone.now()  # noqa: TID251 (`save` has no `now`)
+        Center.objects.filter(pk=self.center_id).update(hours_changed_at=now)
 
 
 class Closure(models.Model):

@@ -22,6 +22,7 @@ from import_export.admin import ImportExportMixin
 from import_export.formats.base_formats import CSV, XLSX, Format
 from import_export.forms import ConfirmImportForm
 from unfold.contrib.import_export.forms import ExportForm, ImportForm
+from unfold.widgets import UnfoldAdminSelectWidget
 
 from roombook.backoffice.spreadsheets import (
     XLSX_CONTENT_TYPE,
@@ -89,9 +90,16 @@ class ConfirmForm(ConfirmImportForm):
 
     digest = forms.CharField(widget=forms.HiddenInput)
 
-    def __init__(self, *args: Any, user: Any, resource_name: str, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, user: Any, resource: type[SpreadsheetResource], **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self.uploads = Upload.objects.filter(user=user.pk, sheet=resource_name)
+        self.uploads = Upload.objects.filter(user=user.pk, sheet=resource.name)
+        if resource.question:
+            _, label, choices = resource.question
+            self.fields["answer"] = forms.ChoiceField(
+                label=label, choices=choices, required=False, widget=UnfoldAdminSelectWidget
+            )
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
@@ -145,7 +153,7 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
     ) -> dict[str, Any]:
         return super().get_confirm_form_kwargs(request, import_form) | {
             "user": request.user,
-            "resource_name": self.resource_class.name,
+            "resource": self.resource_class,
         }
 
     def write_to_tmp_storage(self, import_file: Any, input_format: Format) -> UploadStorage:
@@ -202,11 +210,16 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
     def _bind_confirmation(self, context: dict[str, Any]) -> None:
         """What was displayed can be confirmed, and only if there is something to write."""
         context["confirm_form"].initial["digest"] = context["result"].digest
-        if not context["result"].rows:
+        question, rows = self.resource_class.question, context["result"].rows
+        if question and not any(question[0] in row.changes for row in rows):
+            del context["confirm_form"].fields["answer"]
+        if not rows:
             del context["confirm_form"]
 
     def get_import_data_kwargs(self, *, form: forms.Form, **kwargs: object) -> dict[str, object]:
-        return kwargs | {"digest": form.cleaned_data.get("digest"), "now": timezone.now()}
+        names = ("digest", "answer") if self.resource_class.question else ("digest",)
+        answers = {name: form.cleaned_data.get(name) for name in names}
+        return kwargs | answers | {"now": timezone.now()}
 
     def process_import(self, request: HttpRequest, **kwargs: object) -> HttpResponseBase:
         """Check the confirmed file again and write it, or return a new preview."""
