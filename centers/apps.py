@@ -19,7 +19,10 @@ class CentersConfig(AppConfig):
         register(CenterResource, RateResource, RoomResource, ServiceResource, ClosureResource)
         images.delete_files_with_row(CenterImage, "image", "thumbnail")
         images.delete_files_with_row(MeetingRoom, "picture", "picture_thumbnail")
-        audit_log.register(models.Center, excluded_fields=models.Center.SEARCH_COLUMNS)
+        audit_log.register(
+            models.Center,
+            excluded_fields=(*models.Center.SEARCH_COLUMNS, *models.Center.CHANGE_COLUMNS),
+        )
         audit_log.register(models.CenterImage, excluded_fields=("thumbnail",))
         audit_log.register(models.MeetingRoom, excluded_fields=("picture_thumbnail",))
         for each in (

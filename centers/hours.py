@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Protocol
 
 from babel.dates import get_day_names
@@ -13,6 +13,7 @@ from centers.span import Span, get_local_midnight
 from roombook import dates
 
 MIDNIGHT = time()
+MINUTE, WEEK = timedelta(minutes=1), timedelta(weeks=1)
 SCHEMA_ORG_DAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
 STAFF_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
@@ -22,7 +23,10 @@ class NonexistentLocalTime(ValueError):
 
 
 class OpeningInterval(Protocol):
-    """One interval of opening hours on a weekday. Closing at 00:00 is midnight at the day's end."""
+    """One interval of opening hours, which begins on a weekday.
+
+    It closes on the next day if that is not after its opening: 00:00 is midnight at the day's end.
+    """
 
     @property
     def weekday(self) -> int: ...
@@ -53,47 +57,99 @@ def localize(at: datetime, tz: tzinfo) -> datetime:
 
 
 def is_open(span: Span, opening_hours: Iterable[OpeningInterval], tz: tzinfo) -> bool:
-    """Whether the whole span lies within the opening hours of one local day."""
+    """Whether the whole span lies within the opening hours, which are continuous at midnight."""
+    intervals = list(opening_hours)
     day = span.start.astimezone(tz).date()
-    return any(opened.contains(span) for opened in get_open_spans(day, opening_hours, tz))
+    if any(opened.contains(span) for opened in get_open_spans(day, intervals, tz)):
+        return True
+    # Searches ask this of many times, and few of them reach into another day.
+    is_of_one_day = span.end.astimezone(tz).date() == day
+    return not is_of_one_day and next(get_open_spans_within(span, intervals, tz), None) == span
 
 
 def get_open_spans(
     day: date, opening_hours: Iterable[OpeningInterval], tz: tzinfo
 ) -> Iterator[Span]:
-    """The opening hours on a day. Intervals that touch are joined."""
-    intervals = sorted(
-        (_to_utc(day, hours.opens, tz), _closing_to_utc(day, hours.closes, tz))
-        for hours in opening_hours
-        if hours.weekday == day.weekday()
-    )
+    """The times of a local day in which it is open. Intervals that touch are joined."""
+    weekday = day.weekday()
+    day_before = (weekday - 1) % 7
+    intervals = []
+    for each in opening_hours:
+        if each.weekday not in {weekday, day_before}:
+            continue
+        is_over_midnight = each.closes <= each.opens
+        if each.weekday == weekday:
+            day_after = day + timedelta(days=1)
+            closes = (
+                get_local_midnight(day_after, tz)
+                if is_over_midnight
+                # Of a closing time that occurs twice, the center stays open for the last hour.
+                else _to_utc(day, each.closes, tz, fold=1)
+            )
+            intervals.append((_to_utc(day, each.opens, tz), closes))
+        elif is_over_midnight:
+            opens = get_local_midnight(day, tz)
+            intervals.append((opens, _to_utc(day, each.closes, tz, fold=1)))
     joined: list[tuple[datetime, datetime]] = []
-    for opens, closes in intervals:
+    for opens, closes in sorted(intervals):
         if joined and opens <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(joined[-1][1], closes))
         else:
             joined.append((opens, closes))
-    # An interval that the clock skips completely is empty.
+    # An interval that the clock skips completely is empty, and so is one up to this midnight.
     return (Span(opens, closes) for opens, closes in joined if opens < closes)
 
 
-def has_overlap(intervals: Iterable[tuple[time, time]]) -> bool:
-    """Whether intervals (opening, closing) of one day overlap. They may touch."""
-    return any(
-        closes == MIDNIGHT or opens < closes
-        for (_, closes), (opens, _) in pairwise(sorted(intervals))
+def get_open_spans_within(
+    within: Span, opening_hours: Iterable[OpeningInterval], tz: tzinfo
+) -> Iterator[Span]:
+    """The times in which it is open within a span of any days, joined where they touch."""
+    intervals, previous = list(opening_hours), None
+    for day, part in within.split_by_local_day(tz):
+        for opened in get_open_spans(day, intervals, tz):
+            if not opened.overlaps(part):
+                continue
+            span = Span(max(opened.start, part.start), min(opened.end, part.end))
+            if previous and previous.end == span.start:
+                span = Span(previous.start, span.end)
+            elif previous:
+                yield previous
+            previous = span
+    if previous:
+        yield previous
+
+
+def find_overlapping_days(week: Iterable[OpeningInterval]) -> list[int]:
+    """The weekdays with intervals that overlap, also over midnight. They may touch."""
+    intervals = sorted(map(_get_times_in_week, week))
+    # The last one of a week may reach into the next week.
+    following = [*intervals[1:], *((at + WEEK, end, day) for at, end, day in intervals[:1])]
+    pairs = zip(intervals, following, strict=True)
+    return sorted({day for one, next_ in pairs if one[1] > next_[0] for day in (one[2], next_[2])})
+
+
+def _get_times_in_week(each: OpeningInterval) -> tuple[timedelta, timedelta, int]:
+    opens, closes = (
+        timedelta(days=each.weekday, hours=at.hour, minutes=at.minute, seconds=at.second)
+        for at in (each.opens, each.closes)
     )
+    return opens, closes if closes > opens else closes + timedelta(days=1), each.weekday
 
 
+# Most requests are about the same days of the same few opening hours.
+@lru_cache(maxsize=4096)
 def _to_utc(day: date, at: time, tz: tzinfo, fold: int = 0) -> datetime:
-    return datetime.combine(day, at, tzinfo=tz).replace(fold=fold).astimezone(UTC)
+    """The time in UTC. One that the clock skips is when the clock goes forward.
 
-
-def _closing_to_utc(day: date, closes: time, tz: tzinfo) -> datetime:
-    if closes == MIDNIGHT:
-        return _to_utc(day + timedelta(days=1), MIDNIGHT, tz)
-    # A closing time that occurs twice is the second one: the center stays open for its last hour.
-    return _to_utc(day, closes, tz, fold=1)
+    One that occurs twice is the first of the two, or with `fold=1` the second.
+    """
+    local = datetime.combine(day, at, tzinfo=tz)
+    utc, other = local.astimezone(UTC), local.replace(fold=1).astimezone(UTC)
+    if utc <= other:
+        return other if fold else utc
+    while other.astimezone(tz).utcoffset() == local.utcoffset():
+        other += MINUTE
+    return other
 
 
 # --- The week in words ---------------------------------------------------------------------------
@@ -167,8 +223,6 @@ def _format_interval(opens: time, closes: time, locale: str) -> str:
 
 
 # --- Time slots ----------------------------------------------------------------------------------
-
-MINUTE = timedelta(minutes=1)
 
 
 def round_up_to_slot(at: datetime, tz: tzinfo, slot_minutes: int) -> datetime:

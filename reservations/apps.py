@@ -10,6 +10,7 @@ class ReservationsConfig(AppConfig):
 
     def ready(self) -> None:
         from reservations import personal_data, resources  # noqa: F401 (registers)
+        from reservations.booking import setting_changes  # noqa: F401 (connects its receiver)
         from reservations.models import (
             Allowance,
             Note,

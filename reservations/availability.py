@@ -102,7 +102,7 @@ def evaluate(
     is_outside_opening_hours = _is_outside_opening_hours(room.center, span, rows)
     rules = get_booking_rules(room)
     reasons = [
-        *_check_state(room),
+        *check_state(room),
         *([] if has_begun else _check_window(room, rules, span, now)),
         *_check_shape(room, rules, span),
     ]
@@ -142,7 +142,7 @@ def is_available(
     rules = get_booking_rules(room)
     return not (
         any(span.overlaps(taken) for taken in calendar.taken)
-        or _check_state(room)
+        or check_state(room)
         or _check_window(room, rules, span, now)
         or _check_shape(room, rules, span)
         or _is_outside_opening_hours(room.center, span, calendar.opening_hours)
@@ -258,7 +258,8 @@ def _describe_conflicts(room: MeetingRoom, params: ConflictParams) -> list[Reaso
 # --- Rules that need no query --------------------------------------------------------------------
 
 
-def _check_state(room: MeetingRoom) -> list[Reason]:
+def check_state(room: MeetingRoom) -> list[Reason]:
+    """Check whether the room and its center can be booked at all."""
     message = "The room cannot be booked at the moment."
     reasons = []
     if not room.center.is_active:

@@ -181,14 +181,10 @@ def _list_bookings(
 def _get_open_spans(
     center: Center, within: Span, opening_hours: Sequence[OpenInterval]
 ) -> Iterator[Span]:
-    """Yield the times when bookings may take place; each is of one local day (B11.2)."""
+    """Return the times when bookings may take place (B11.2)."""
     if center.is_after_hours_support_enabled:
-        yield within
-        return
-    for day, part in within.split_by_local_day(center.zone):
-        for span in hours.get_open_spans(day, opening_hours, center.zone):
-            if span.overlaps(part):
-                yield Span(max(span.start, part.start), min(span.end, part.end))
+        return iter([within])
+    return hours.get_open_spans_within(within, opening_hours, center.zone)
 
 
 @compiled_query(keep_plan=True)

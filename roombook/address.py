@@ -57,3 +57,4 @@ def format_city_line(city: str, state: str, postal_code: str) -> str:
 
 
 ADDRESS_FIELDS = tuple(field.name for field in Address._meta.local_fields)
+POSTAL_FIELDS = (*("street1", "street2", "street3", "city", "state", "postal_code", "country"),)

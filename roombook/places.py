@@ -32,6 +32,8 @@ ALIASES = {
 }
 # Names that contain the name of a part: a search for the part must not find the whole country.
 NAMES_WITH_A_PART = {"United Kingdom of Great Britain and Northern Ireland"}
+# What zoneinfo lists too: an unset zone, that of the machine, and a template of rules.
+NO_PLACES = {"Factory", "localtime", "posixrules"}
 # Letters that Unicode does not decompose into a plain letter and a mark.
 PLAIN_LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe"}
@@ -159,8 +161,8 @@ def is_time_zone(name: str) -> bool:
 
 @cache
 def _get_time_zone_names() -> set[str]:
-    """All time zones. Cached, because zoneinfo reads a folder with hundreds of files."""
-    return available_timezones()
+    """The zones of places. Cached, because zoneinfo reads a folder with hundreds of files."""
+    return available_timezones() - NO_PLACES
 
 
 @cache

@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from accounts.admin.center_scope import CenterScopedMixin, SharedRowsMixin
 from accounts.customer_access import get_staff_filter
 from centers import models
+from centers.admin.closure_forms import OpeningHoursRowForm
 from centers.admin.common import CENTER_ORDERING, CenterSearchMixin, render_thumbnail
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin
@@ -26,6 +27,7 @@ class CenterRelatedAdmin(CenterSearchMixin, CenterScopedMixin, ModelAdmin):
 
 @admin.register(models.OpeningHours)
 class OpeningHoursAdmin(CenterRelatedAdmin):
+    form = OpeningHoursRowForm
     list_display = ("center", "weekday", "opens", "closes")
     list_filter = ("weekday",)
     ordering = ("center_id", "weekday", "opens")

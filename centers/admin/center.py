@@ -7,8 +7,9 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Model
 from django.forms import BaseInlineFormSet, ModelForm
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import hours, models
@@ -24,6 +25,7 @@ from centers.admin.inlines import (
     ServiceInline,
 )
 from centers.admin.rate_examples import find_price_warnings
+from centers.closure_effects import time_zone_changed
 from centers.models.schedule import closure_saved
 from centers.resources.centers import CenterResource
 from centers.search.words import split_words
@@ -33,6 +35,7 @@ from roombook.backoffice.model_admin import (
     PageAnnotationsMixin,
     SaveChangedFieldsMixin,
 )
+from roombook.errors import SlotUnavailable
 from roombook.imports.admin import ImportExportAdminMixin
 
 
@@ -72,7 +75,8 @@ class CenterAdmin(
             {
                 "fields": (
                     *("street1", ("street2", "street3"), ("city", "state")),
-                    *(("postal_code", "country"), ("latitude", "longitude"), "time_zone_id"),
+                    *(("postal_code", "country"), ("latitude", "longitude")),
+                    ("time_zone_id", "keeps_instants"),
                 ),
             },
         ),
@@ -167,6 +171,30 @@ class CenterAdmin(
         if formset.model is models.Closure:
             for closure in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
                 closure_saved.send(models.Closure, closure=closure, request=request)
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: Any,
+        form: Any,
+        change: bool,  # noqa: FBT001 (Django's signature)
+    ) -> None:
+        super().save_model(request, obj, form, change)
+        time_zone_changed.send(
+            models.Center,
+            center=obj,
+            former_zone=form.former_zone or obj.time_zone_id,
+            keeps_instants=bool(form.cleaned_data["keeps_instants"]),
+            by=request.user,
+            now=timezone.now(),
+        )
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            return super().changeform_view(request, *args, **kwargs)
+        except SlotUnavailable as error:
+            messages.error(request, error.message)
+            return HttpResponseRedirect(request.get_full_path())
 
     @admin.display(description="opening hours")
     def opening_hours_summary(self, center: models.Center) -> str:

@@ -3,9 +3,11 @@
 from typing import Any
 
 from django import forms
+from unfold.widgets import UnfoldAdminSelectWidget
 
+from centers.admin.closure_forms import SeenEffectsForm
+from centers.closure_effects import KEPT_TIMES, KEPT_TIMES_CHOICES, ClosureEffects
 from roombook import places
-from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 
 
 class CoordinatesForm(forms.Form):
@@ -21,15 +23,26 @@ class CoordinatesForm(forms.Form):
         return places.find_time_zone(self.cleaned_data["latitude"], self.cleaned_data["longitude"])
 
 
-class CenterEditForm(ChangedFieldsForm):
+class CenterEditForm(SeenEffectsForm):
     """A center. Without JavaScript too, moving it on the map changes its time zone."""
 
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
+    keeps_instants = forms.ChoiceField(
+        label=KEPT_TIMES,
+        choices=KEPT_TIMES_CHOICES,
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Customers whose booking moves get an e-mail.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.former_zone = self.instance.time_zone_id
+
+    def find_effects(self, cleaned: dict[str, Any]) -> ClosureEffects | None:
         has_moved = {"latitude", "longitude"} & set(self.changed_data)
         if has_moved and "time_zone_id" not in self.changed_data:
             coordinates = {name: cleaned.get(name) for name in ("latitude", "longitude")}
             if time_zone := CoordinatesForm(coordinates).find_time_zone():
                 cleaned["time_zone_id"] = time_zone
                 self.changed_data.append("time_zone_id")
-        return cleaned
+        return super().find_effects(cleaned)

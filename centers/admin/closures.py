@@ -35,7 +35,7 @@ class ClosureAdmin(
 
     resource_class = ClosureResource
     form = ClosureForm
-    fields = ("center", "room", "starts_at", "ends_at", "reason", "seen_effects")
+    fields = ("center", "room", "starts_at", "ends_at", "reason")
     list_display = ("reason_display", "center", "room", "local_start", "local_end")
     list_filter = ("starts_at", ("room", admin.EmptyFieldListFilter))
     list_select_related = ("center", "room")

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.utils.html import format_html
 
 from centers.closure_effects import find_effects_of_hours
-from centers.hours import has_overlap
+from centers.hours import find_overlapping_days
 from centers.models import OpeningHours
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.pagination import PaginatedInlineFormSet
@@ -68,7 +68,7 @@ class WeekdayRow:
 
 
 class OpeningHoursFormSet(PaginatedInlineFormSet):
-    """The week of a center. The intervals of a day must not overlap.
+    """The week of a center. Its intervals must not overlap.
 
     It is saved only when its effects were displayed, that is by submitting it a second time.
     """
@@ -97,16 +97,9 @@ class OpeningHoursFormSet(PaginatedInlineFormSet):
             for data in (form.cleaned_data for form in self._get_filled_forms())
             if data["opens"] is not None and data["closes"] is not None
         ]
-        by_day: dict[int, list[tuple[dt.time, dt.time]]] = {}
-        for interval in week:
-            by_day.setdefault(interval.weekday, []).append((interval.opens, interval.closes))
-        overlapping = [
-            OpeningHours.Weekday(weekday).label
-            for weekday, intervals in sorted(by_day.items())
-            if has_overlap(intervals)
-        ]
-        if overlapping:
-            raise ValidationError(f"Opening hours overlap on {', '.join(overlapping)}.")
+        if days := find_overlapping_days(week):
+            names = ", ".join(OpeningHours.Weekday(day).label for day in days)
+            raise ValidationError(f"Opening hours overlap on {names}.")
         if self.instance.pk and any(form.has_changed() for form in self.forms):
             self._require_seen_effects(week)
 

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
+from centers.admin.closure_forms import RoomForm
 from centers.admin.common import (
     CENTER_ORDERING,
     CenterRatesMixin,
@@ -16,6 +17,7 @@ from centers.admin.common import (
     TimelineLinkMixin,
     render_thumbnail,
 )
+from centers.closure_effects import find_effects_of_settings
 from centers.resources.inventory import RoomResource, ServiceResource
 from centers.rooms import get_default_booking_rules
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
@@ -33,7 +35,7 @@ class PricedRowAdmin(
 ):
     """Rows of a center that have one of its rates."""
 
-    form = ChangedFieldsForm
+    form: type[ChangedFieldsForm] = ChangedFieldsForm
     list_select_related = ("center", "resource_type", "rate")
     search_fields = ("name",)
     ordering = CENTER_ORDERING
@@ -42,11 +44,12 @@ class PricedRowAdmin(
     list_per_page = 25
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: object) -> Any:
-        return super().get_changelist_form(request, form=ChangedFieldsForm, **kwargs)
+        return super().get_changelist_form(request, form=self.form, **kwargs)
 
 
 @admin.register(models.MeetingRoom)
 class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
+    form = RoomForm
     resource_class = RoomResource
     rate_relation = "rooms"
     timeline_label = "Week"
@@ -121,9 +124,12 @@ class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
             if not self.has_change_permission(request, room):
                 continue
             room.is_blocked = is_blocked
+            effects = find_effects_of_settings(room, {"is_blocked"})
             room.save(update_fields=["is_blocked"])
             note = "Taken out of service." if is_blocked else "Put back into service."
             self.log_change(request, room, note)
+            if effects:
+                messages.warning(request, effects.html)
         self.message_user(request, "Done.")
 
 

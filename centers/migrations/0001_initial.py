@@ -46,6 +46,8 @@ class Migration(migrations.Migration):
                 ('is_new_low_price', models.BooleanField(default=False, verbose_name='new low price')),
                 ('rank', models.PositiveIntegerField(default=100, help_text='Centers with a lower rank are listed first.')),
                 ('tax_rate', models.DecimalField(decimal_places=3, default=0, max_digits=6, validators=[django.core.validators.MinValueValidator(0), django.core.validators.MaxValueValidator(100)], verbose_name='tax (percent)')),
+                ('hours_changed_at', models.DateTimeField(editable=False, null=True)),
+                ('address_changed_at', models.DateTimeField(editable=False, null=True)),
                 ('x', models.FloatField(editable=False, null=True)),
                 ('y', models.FloatField(editable=False, null=True)),
                 ('z', models.FloatField(editable=False, null=True)),
@@ -111,7 +113,7 @@ class Migration(migrations.Migration):
                 ('id', models.AutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('weekday', models.PositiveSmallIntegerField(choices=[(0, 'Monday'), (1, 'Tuesday'), (2, 'Wednesday'), (3, 'Thursday'), (4, 'Friday'), (5, 'Saturday'), (6, 'Sunday')])),
                 ('opens', models.TimeField()),
-                ('closes', models.TimeField(help_text='00:00 is midnight at the end of the day.')),
+                ('closes', models.TimeField(help_text='00:00 is midnight at the end of the day; before opening is on the next day.')),
                 ('center', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='opening_hours', to='centers.center')),
             ],
             options={
@@ -262,7 +264,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='openinghours',
-            constraint=models.CheckConstraint(condition=models.Q(('closes__gt', models.F('opens')), ('closes', datetime.time(0, 0)), _connector='OR'), name='opening_hours_open_before_they_close', violation_error_message='Closing comes after opening; 00:00 is midnight.'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('closes', models.F('opens')), _negated=True), ('closes', datetime.time(0, 0)), _connector='OR'), name='opening_hours_close_at_another_time', violation_error_message='Opening and closing differ; 24 hours are 00:00 to 00:00.'),
         ),
         migrations.AddConstraint(
             model_name='openinghours',

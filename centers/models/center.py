@@ -8,13 +8,14 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from centers.geo import Coordinates
 from centers.indexes import PostgresGinIndex
 from centers.models.catalog import Neighborhood
 from centers.querysets import CenterQuerySet, FavoriteQuerySet
 from roombook import images, places
-from roombook.address import ADDRESS_FIELDS, Address
+from roombook.address import ADDRESS_FIELDS, POSTAL_FIELDS, Address
 from roombook.texts import LineField, ParagraphsField
 
 
@@ -48,6 +49,10 @@ class Center(Address):
         validators=[MinValueValidator(0), MaxValueValidator(100)],
     )
 
+    # Bookings that were made before may be outside the hours, or have the former address.
+    hours_changed_at = models.DateTimeField(null=True, editable=False)
+    address_changed_at = models.DateTimeField(null=True, editable=False)
+
     # What searches read. Derived from the columns above, the neighborhood and the landmarks, and
     # updated when any of these changes (centers/search/index.py).
     x = models.FloatField(null=True, editable=False)
@@ -64,6 +69,12 @@ class Center(Address):
         *("x", "y", "z", "name_folded", "city_folded", "state_folded", "state_name_folded"),
         *("postal_code_folded", "search_text"),
     )
+    CHANGE_COLUMNS = {
+        "hours_changed_at": {
+            *("opening_hours", "is_after_hours_support_enabled", "time_zone_id"),
+        },
+        "address_changed_at": set(POSTAL_FIELDS),
+    }
     SEARCH_COLUMN_SOURCES = {"name", "neighborhood", "neighborhood_id", *ADDRESS_FIELDS}
 
     objects = CenterQuerySet.as_manager()
@@ -139,6 +150,14 @@ class Center(Address):
             if fields is not None:
                 changed = {"country", "state", "time_zone_id", *self.SEARCH_COLUMNS}
                 kwargs["update_fields"] = {*fields, *changed}
+        if names := set().union(*self.CHANGE_COLUMNS.values()) & set(fields or ()):
+            # The same state may have been entered by another name.
+            stored = Center.objects.filter(pk=self.pk).values(*names).get()
+            changed = {name for name in names if stored[name] != getattr(self, name)}
+            for column, each in self.CHANGE_COLUMNS.items():
+                if each & changed:
+                    setattr(self, column, timezone.now())  # noqa: TID251 (`save` has no `now`)
+                    kwargs["update_fields"] = {*kwargs["update_fields"], column}
         super().save(*args, **kwargs)
 
     def update_search_columns(self) -> None:

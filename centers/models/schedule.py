@@ -1,9 +1,12 @@
 """When centers are open: their weekly opening hours, and their closures."""
 
+from typing import Any
+
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 from django.dispatch import Signal
+from django.utils import timezone
 
 from centers import hours
 from centers.models.center import Center
@@ -17,7 +20,7 @@ closure_saved = Signal()
 
 
 class OpeningHours(models.Model):
-    """One interval of opening hours on a weekday, in the center's local time."""
+    """One interval of opening hours, which begins on a weekday, in the center's local time."""
 
     class Weekday(models.IntegerChoices):
         MONDAY = 0
@@ -31,7 +34,9 @@ class OpeningHours(models.Model):
     center = models.ForeignKey(Center, models.CASCADE, related_name="opening_hours")
     weekday = models.PositiveSmallIntegerField(choices=Weekday)
     opens = models.TimeField()
-    closes = models.TimeField(help_text="00:00 is midnight at the end of the day.")
+    closes = models.TimeField(
+        help_text="00:00 is midnight at the end of the day; before opening is on the next day."
+    )
 
     class Meta:
         ordering = ["weekday", "opens"]
@@ -43,9 +48,9 @@ class OpeningHours(models.Model):
                 violation_error_message="A weekday is 0 (Monday) to 6 (Sunday).",
             ),
             models.CheckConstraint(
-                condition=Q(closes__gt=F("opens")) | Q(closes=hours.MIDNIGHT),
-                name="opening_hours_open_before_they_close",
-                violation_error_message="Closing comes after opening; 00:00 is midnight.",
+                condition=~Q(closes=F("opens")) | Q(closes=hours.MIDNIGHT),
+                name="opening_hours_close_at_another_time",
+                violation_error_message="Opening and closing differ; 24 hours are 00:00 to 00:00.",
             ),
             models.UniqueConstraint(
                 fields=["center", "weekday", "opens"],
@@ -56,6 +61,18 @@ class OpeningHours(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_weekday_display()} {self.opens:%H:%M}-{self.closes:%H:%M}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        super().save(*args, **kwargs)
+        self._note_change()
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        self._note_change()
+        return super().delete(*args, **kwargs)
+
+    def _note_change(self) -> None:
+        now = timezone.now()  # noqa: TID251 (`save` has no `now`)
+        Center.objects.filter(pk=self.center_id).update(hours_changed_at=now)
 
 
 class Closure(models.Model):

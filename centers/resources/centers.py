@@ -8,11 +8,18 @@ from itertools import product
 from typing import Any, ClassVar
 
 from django.db.models import prefetch_related_objects
+from django.utils import timezone
 from import_export.fields import Field
 
 from accounts.resources import CenterScopedResource
-from centers.closure_effects import find_effects_of_hours
-from centers.hours import MIDNIGHT, has_overlap
+from centers.closure_effects import (
+    KEPT_TIMES,
+    KEPT_TIMES_CHOICES,
+    find_effects_of_hours,
+    find_effects_of_settings,
+    time_zone_changed,
+)
+from centers.hours import MIDNIGHT, find_overlapping_days
 from centers.models import Center, Neighborhood, OpeningHours
 from roombook import places
 from roombook.backoffice import audit_log
@@ -22,7 +29,7 @@ from roombook.imports.widgets import PercentWidget, ReferenceWidget, TextWidget
 
 DayHours = tuple[tuple[dt.time, dt.time], ...]
 
-# The bookings outside of new opening hours are reported for so many centers of a file.
+# The bookings that new settings touch are reported for so many centers of a file.
 MAX_CENTERS_WITH_NOTES = 50
 
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -40,19 +47,16 @@ def find_neighborhood(name: str, resource: "CenterResource", record: object) -> 
 
 
 class OpeningHoursWidget(TextWidget):
-    """The opening hours of a weekday: 09:00-12:30, 14:00-24:00; or closed, or nothing."""
+    """The opening hours of a weekday: 09:00-12:30, 14:00-02:00; or closed, or nothing."""
 
-    help_text = "09:00-17:00, or 09:00-12:00, 13:00-24:00, or closed"
+    help_text = "09:00-17:00, or 09:00-12:00, 13:00-24:00, or 22:00-02:00, or closed"
 
     PATTERN = re.compile(r"(\d\d?):(\d\d)\s*[-–]\s*(\d\d?):(\d\d)", re.ASCII)  # noqa: RUF001
 
     def clean(self, value: str, **kwargs: object) -> DayHours:
         if value.lower() in ("", "closed"):
             return ()
-        intervals = sorted(self._parse(part.strip()) for part in re.split("[,;]", value))
-        if has_overlap(intervals):
-            raise ValueError("Opening hours of one day overlap.")
-        return tuple(intervals)
+        return tuple(sorted(self._parse(part.strip()) for part in re.split("[,;]", value)))
 
     def _parse(self, text: str) -> tuple[dt.time, dt.time]:
         match = self.PATTERN.fullmatch(text)
@@ -65,8 +69,8 @@ class OpeningHoursWidget(TextWidget):
             closes = MIDNIGHT if (third, fourth) == (24, 0) else dt.time(third, fourth)
         except ValueError:
             raise ValueError(message) from None
-        if closes != MIDNIGHT and closes <= opens:
-            raise ValueError("The closing time must be after the opening time; 24:00 is midnight.")
+        if closes == opens != MIDNIGHT:
+            raise ValueError("Opening and closing are the same time. 24 hours are 00:00-24:00.")
         return opens, closes
 
     def render(self, value: Any, **kwargs: object) -> str:
@@ -91,6 +95,8 @@ class CenterResource(CenterScopedResource[Center]):
     required_columns: ClassVar = (("name",),)
     extra_attributes: ClassVar = tuple(f"hours_{weekday}" for weekday in range(7))
     derived_fields: ClassVar = Center.SEARCH_COLUMNS
+    volatile_fields: ClassVar = tuple(Center.CHANGE_COLUMNS)
+    question: ClassVar = ("time_zone", KEPT_TIMES, KEPT_TIMES_CHOICES)
 
     time_zone = Field(
         "time_zone_id", widget=TextWidget("such as America/Denver; empty: that of its location")
@@ -156,19 +162,21 @@ class CenterResource(CenterScopedResource[Center]):
     def normalize_instance(self, instance: Center) -> None:
         instance.normalize()
 
+    def get_errors(self, instance: Center) -> dict[str, str]:
+        days = find_overlapping_days(_get_week(instance))
+        return {f"hours_{day}": "These opening hours overlap others." for day in days}
+
     def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
-        """Name the reservations that would be outside the new opening hours."""
+        """Name the reservations that the new hours and other settings would touch."""
         column = next((day for day in WEEK if day in row.changes), "")
-        if not column or not row.before or self.noted_centers == MAX_CENTERS_WITH_NOTES:
+        changed = self.get_changed_fields(row)
+        if not changed or not row.before or self.noted_centers == MAX_CENTERS_WITH_NOTES:
             return
         self.noted_centers += 1
-        week = [
-            OpeningHours(weekday=weekday, opens=opens, closes=closes)
-            for weekday in range(7)
-            for opens, closes in getattr(row.instance, f"hours_{weekday}") or ()
-        ]
-        if effects := find_effects_of_hours(row.instance, week):
+        if column and (effects := find_effects_of_hours(row.instance, _get_week(row.instance))):
             yield column, effects.html
+        if effects := find_effects_of_settings(row.instance, changed):
+            yield next(iter(row.changes)), effects.html
 
     def prepare_save(self, instances: Sequence[Center]) -> None:
         stored = [each for each in instances if not each._state.adding]
@@ -200,6 +208,34 @@ class CenterResource(CenterScopedResource[Center]):
             for weekday, center_ids in deleted.items():
                 OpeningHours.objects.filter(weekday=weekday, center__in=center_ids).delete()
         OpeningHours.objects.bulk_create(created)
+        now = timezone.now()  # noqa: TID251 (an import has no `now` here)
+        for column, fields in Center.CHANGE_COLUMNS.items():
+            changed = [row.instance.pk for row in rows if fields & self.get_changed_fields(row)]
+            Center.objects.filter(pk__in=changed).update(**{column: now})
+        for row in rows:
+            if "time_zone" in row.changes and row.before:
+                time_zone_changed.send(
+                    Center,
+                    center=row.instance,
+                    former_zone=row.before["time_zone_id"],
+                    keeps_instants=bool(self.answer),
+                    by=self.user,
+                    now=now,
+                )
+
+    def get_changed_fields(self, row: ImportRowResult) -> set[str]:
+        """The changed fields of a stored center; opening_hours for those of any day."""
+        names = {self.fields[column].attribute for column in row.changes} if row.before else set()
+        is_week_changed = any(day in row.changes for day in WEEK)
+        return names | ({"opening_hours"} if is_week_changed else set())
+
+
+def _get_week(center: Center) -> list[OpeningHours]:
+    return [
+        OpeningHours(weekday=weekday, opens=opens, closes=closes)
+        for weekday in range(7)
+        for opens, closes in getattr(center, f"hours_{weekday}") or ()
+    ]
 
 
 def _get_key(name: str, city: str, state: str, country: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django.http import HttpRequest
 from import_export.fields import Field
 
+from centers.closure_effects import find_effects
 from centers.hours import localize
 from centers.models import Closure, MeetingRoom
 from centers.models.schedule import closure_saved
@@ -41,6 +42,7 @@ class LocalDateTimeWidget(TextWidget):
 class ClosureResource(CenterChildResource[Closure]):
     """Closures."""
 
+    noted_closures = 0
     name: ClassVar = "closures"
     singular: ClassVar = "closure"
     key: ClassVar = ("center", "room", "starts_at")
@@ -79,6 +81,13 @@ class ClosureResource(CenterChildResource[Closure]):
     def get_title(self, instance: Closure) -> str:
         starts_at = self.render("starts_at", instance)
         return f"{instance.reason or 'Closure'}, {starts_at}, {instance.center.name}"
+
+    def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
+        """Name the reservations during the closure."""
+        if self.noted_closures < MAX_CLOSURES_WITH_WARNINGS:
+            self.noted_closures += 1
+            if effects := find_effects([row.instance]):
+                yield "starts_at", effects.html
 
     def after_save(self, rows: Sequence[ImportRowResult], request: HttpRequest) -> None:
         """Warn about bookings during a closure, as saving one in the back office does."""

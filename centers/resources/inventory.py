@@ -5,6 +5,7 @@ from typing import Any, ClassVar, TypeVar
 
 from import_export.fields import Field
 
+from centers.closure_effects import find_effects_of_settings
 from centers.models import MeetingRoom, Rate, ResourceType, Service
 from centers.resources.common import (
     NamedResource,
@@ -15,6 +16,9 @@ from roombook.imports.batches import Cells
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import ReferenceWidget
 from roombook.texts import fold_name
+
+# The bookings that new settings touch are reported for so many rooms of a file.
+MAX_ROOMS_WITH_NOTES = 50
 
 
 class RateResource(NamedResource[Rate]):
@@ -65,6 +69,8 @@ class PricedResource(NamedResource[PricedT]):
 class RoomResource(PricedResource[MeetingRoom]):
     """Rooms."""
 
+    noted_rooms = 0
+
     name: ClassVar = "rooms"
     singular: ClassVar = "room"
     is_service: ClassVar = False
@@ -76,6 +82,15 @@ class RoomResource(PricedResource[MeetingRoom]):
             *("is_blocked", "is_live_inventory", "provider", "turnaround_minutes"),
             *("grid_minutes", "minimum_minutes", "maximum_minutes", "booking_window_days"),
         )
+
+    def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
+        """Name the reservations that the new settings would touch."""
+        changed = [name for name in ("is_active", "is_blocked", "capacity") if name in row.changes]
+        if not changed or not row.before or self.noted_rooms == MAX_ROOMS_WITH_NOTES:
+            return
+        self.noted_rooms += 1
+        if effects := find_effects_of_settings(row.instance, changed):
+            yield changed[0], effects.html
 
 
 class ServiceResource(PricedResource[Service]):

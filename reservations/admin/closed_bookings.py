@@ -1,11 +1,12 @@
-"""The page of bookings in closures, where staff cancel or move several of them at once.
+"""The page of bookings to resolve, where staff cancel or move several at once, or write to them.
 
-Each booking is changed in a transaction of its own. What fails is listed with its reason, and stays
-on the page and in "Needs attention" until the booking no longer lies in a closure.
+They lie in closures, or another setting has made them impossible or wrong. Each booking is changed
+in a transaction of its own. What fails is listed with its reason, and stays on the page and in
+"Needs attention" until the booking is resolved.
 """
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from django import forms
@@ -23,6 +24,7 @@ from unfold.widgets import UnfoldAdminSelectWidget
 from accounts import roles
 from accounts.models import User
 from centers.models import Closure
+from reservations import availability
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action
 from reservations.admin.bulk_actions import (
@@ -45,6 +47,11 @@ from roombook.ids import parse_id
 
 # A page of bookings, and what one action can change.
 MAX_BOOKINGS = 20
+TITLES = {
+    "move": "Move each booking?",
+    "cancel": "Cancel each booking?",
+    "resend": "E-mail each customer?",
+}
 
 
 class ClosedBookingsForm(BulkCancellationForm):
@@ -93,7 +100,7 @@ class ClosedBookingPages:
         rows = _find_bookings(request, staff, roles.VIEW_RESERVATION, now)
         found = list(rows.order_by("start", "pk")[: MAX_BOOKINGS + 1])
         bookings = found[:MAX_BOOKINGS]
-        closures = _describe_closures(bookings)
+        problems = _describe_problems(bookings)
         context = {
             "form": form,
             "bookings": [
@@ -104,7 +111,7 @@ class ClosedBookingPages:
                     "customer": format_customer(row),
                     "status": render_status_badge(row, now=now),
                     "total": money.format_amount(row.total_cost),
-                    "closures": closures[row.pk],
+                    "problems": problems[row.pk],
                     "is_selected": selected is None or row.pk in selected,
                     "can_change": roles.has_permission(
                         staff, roles.CHANGE_RESERVATION, row.room.center_id
@@ -115,7 +122,7 @@ class ClosedBookingPages:
             "has_more": len(found) > MAX_BOOKINGS,
             "checkbox_name": ACTION_CHECKBOX_NAME,
         }
-        return self._render(request, "closed_bookings.html", "Bookings in closures", context)
+        return self._render(request, "closed_bookings.html", "Bookings to resolve", context)
 
     def _render(
         self, request: HttpRequest, template: str, title: str, context: dict[str, Any]
@@ -132,13 +139,13 @@ class ClosedBookingPages:
         bookings = list(rows.filter(pk__in=ids).order_by("start", "pk")[:MAX_BOOKINGS])
         if gone := len(ids) - len(bookings):
             text = "1 selected booking is" if gone == 1 else f"{gone} selected bookings are"
-            messages.warning(request, f"{text} not in a closure any more: nothing was changed.")
+            messages.warning(request, f"{text} resolved already: nothing was changed.")
         if not bookings:
             if not ids:
                 messages.error(request, "Select at least one booking.")
             return redirect(request.get_full_path())
-        is_move = request.POST.get("do") == "move"
-        action = ACTIONS["move" if is_move else "cancel"]
+        name = request.POST.get("do", "")
+        is_move, action = name == "move", ACTIONS[name if name in TITLES else "cancel"]
         if request.POST.get("confirmed"):
             for booking in bookings:
                 _execute(request, action, booking, form, staff)
@@ -146,8 +153,8 @@ class ClosedBookingPages:
         if is_move:
             previews = _preview_moves(bookings, form, staff, now)
         else:
-            previews = _preview_cancellations(bookings, form, staff)
-        title = "Move each booking?" if is_move else "Cancel each booking?"
+            previews = _preview_others(action, bookings, form, staff)
+        title = TITLES[action.name]
         submitted = [(name, request.POST.get(name, "")) for name in ("do", *form.fields)]
         context = build_bulk_context(
             action, previews, submitted=submitted, back_url=request.get_full_path()
@@ -162,14 +169,15 @@ def _get_selected_ids(request: HttpRequest) -> set[int]:
 def _find_bookings(
     request: HttpRequest, staff: User, permission: str, now: dt.datetime
 ) -> QuerySet[Reservation]:
-    rows = Reservation.objects.in_closures(now).filter(roles.get_center_filter(staff, permission))
+    rows = Reservation.objects.filter(roles.get_center_filter(staff, permission))
     if (center := parse_id(request.GET.get("center"))) is not None:
         rows = rows.filter(room__center=center)
+    rows = rows.unresolved(now).prefetch_related("room__center__opening_hours")
     return rows.select_related("room__center", "room__rate", "user", "promo_code")
 
 
-def _describe_closures(bookings: Iterable[Reservation]) -> dict[int, list[str]]:
-    """The closures of each booking: the reason and the time."""
+def _describe_problems(bookings: Iterable[Reservation]) -> dict[int, list[str]]:
+    """The closures of each booking, with their time, and what else is wrong."""
     rows = list(bookings)
     closures = Closure.objects.filter(center__in={row.room.center_id for row in rows})
     closures = closures.select_related("center").order_by("starts_at", "pk")
@@ -185,20 +193,33 @@ def _describe_closures(bookings: Iterable[Reservation]) -> dict[int, list[str]]:
             and each.room_id in {None, row.room_id}
             and each.span.overlaps(row.span)
         ]
+        + list(_describe_settings(row))
         for row in rows
     }
+
+
+def _describe_settings(row: Reservation) -> Iterator[str]:
+    room, attendees = row.room, row.number_of_attendees
+    yield from (reason.detail for reason in availability.check_state(room))
+    if attendees > room.capacity:
+        yield f"The room holds {room.capacity} people, and {attendees} are expected."
+    if not row.is_outside_hours and availability.is_outside_opening_hours(room, row.span):
+        yield "It is outside the opening hours."
+    if row.has_former_address:
+        yield "The customer knows the former address."
 
 
 # --- The actions ---------------------------------------------------------------------------------
 
 
-def _preview_cancellations(
-    bookings: Sequence[Reservation], form: ClosedBookingsForm, staff: User
+def _preview_others(
+    action: Action, bookings: Sequence[Reservation], form: ClosedBookingsForm, staff: User
 ) -> list[BulkPreview]:
     """Preview each; the first one has its e-mail."""
-    action, data = ACTIONS["cancel"], form.action_data
+    data, is_cancel = form.action_data, action.name == "cancel"
+    first = bookings[0] if is_cancel else None
     return [
-        BulkPreview(row, preview_one(action, row, staff, data, has_email=row is bookings[0]))
+        BulkPreview(row, preview_one(action, row, staff, data, has_email=row is first))
         for row in bookings
     ]
 

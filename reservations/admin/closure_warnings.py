@@ -1,10 +1,10 @@
-"""Shows staff the reservations in a closure, or outside new opening hours, before they save it.
+"""Shows staff the reservations that a closure or another setting touches, before they save it.
 
 A closure prevents new bookings. Existing reservations stay as they are: staff have to reschedule
-or cancel them, on the page of bookings in closures (closed_bookings.py).
+or cancel them, on the page of bookings to resolve (closed_bookings.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
 from django.contrib import messages
@@ -15,20 +15,32 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
 from centers import hours
-from centers.closure_effects import ClosureEffects, closures_planned, opening_hours_planned
+from centers.closure_effects import (
+    ClosureEffects,
+    closures_planned,
+    opening_hours_planned,
+    settings_planned,
+)
 from centers.hours import OpeningInterval
-from centers.models import Center, Closure
+from centers.models import Center, Closure, MeetingRoom
 from centers.models.schedule import closure_saved
 from centers.span import Span
 from reservations.admin.closed_bookings import get_closed_bookings_url
 from reservations.admin.formatting import format_customer, format_time_span, get_reservation_url
 from reservations.models import Reservation
-from reservations.models.status import Status
-from roombook import money
+from reservations.models.querysets import ReservationQuerySet
+from roombook import money, places
+from roombook.address import POSTAL_FIELDS
 
 MAX_LISTED = 20
 # Closures in the WHERE clause of one query.
 BATCH_SIZE = 50
+IMPOSSIBLE = "These reservations could not take place, and stay as they are: {}."
+OUTSIDE_HOURS = "These reservations would be outside the opening hours, and stay as they are: {}."
+OTHER_TIMES = (
+    "The new time zone changes the times of these reservations: {}. Choose whether they keep their"
+    " local times or their instants. The customers get an e-mail."
+)
 
 
 @receiver(closures_planned)
@@ -37,10 +49,8 @@ def describe_effects(
 ) -> ClosureEffects | None:
     """Name the reservations that hold a room which the closures would close."""
     ids = _find_reservations(closures)
-    if not ids:
-        return None
-    html = format_html("These reservations hold a room at that time: {}.", _render_links(ids))
-    return ClosureEffects(html, _get_key(ids), _get_url(ids, {each.center_id for each in closures}))
+    effects = _describe([("These reservations hold a room at that time: {}.", ids)])
+    return effects and effects._replace(url=_get_url(ids, {each.center_id for each in closures}))
 
 
 @receiver(opening_hours_planned)
@@ -50,23 +60,78 @@ def describe_effects_of_hours(
     """Name the reservations to come that are in the opening hours of today, but not in the new."""
     if center.is_after_hours_support_enabled:
         return None
-    now, old_hours = timezone.now(), list(center.opening_hours.all())
-    rows = Reservation.objects.active_holds(now).filter(room__center=center, start__gt=now)
-    spans = rows.order_by("pk").values_list("pk", "start", "end")
+    rows, old_hours = _get_reservations_to_come(center), list(center.opening_hours.all())
     ids = [
         pk
-        for pk, start, end in spans
-        if hours.is_open(span := Span(start, end), old_hours, center.zone)
-        and not hours.is_open(span, opening_hours, center.zone)
+        for pk, span in _find_outside(rows, opening_hours, center)
+        if hours.is_open(span, old_hours, center.zone)
     ]
-    if not ids:
+    return _describe([(OUTSIDE_HOURS, ids)])
+
+
+@receiver(settings_planned)
+def describe_effects_of_settings(
+    sender: object, *, row: Center | MeetingRoom, changed: set[str], **_: object
+) -> ClosureEffects | None:
+    """Name the reservations to come that could not take place, or not as the customers know it."""
+    former_zone = ""
+    if isinstance(row, Center):
+        stored = Center.objects.get(pk=row.pk)
+        row.normalize()  # Another name of the same state changes nothing.
+        changed = {name for name in changed if getattr(row, name) != getattr(stored, name)}
+        former_zone = stored.time_zone_id
+    return _describe(list(_find_touched(row, changed, former_zone)))
+
+
+def _find_touched(
+    row: Center | MeetingRoom, changed: set[str], former_zone: str
+) -> Iterator[tuple[str, list[int]]]:
+    """Find what each of the changed settings touches; the text has a place for the reservations."""
+    rows = _get_reservations_to_come(row)
+
+    def get_ids(found: ReservationQuerySet = rows) -> list[int]:
+        return list(found.values_list("pk", flat=True))
+
+    if "is_active" in changed and not row.is_active:
+        yield IMPOSSIBLE, get_ids()
+    if changed & set(POSTAL_FIELDS):
+        yield "The customers of these reservations know the former address: {}.", get_ids()
+    if isinstance(row, MeetingRoom):
+        if "is_blocked" in changed and row.is_blocked:
+            yield IMPOSSIBLE, get_ids()
+        if "capacity" in changed:
+            text = "The room would be too small for these reservations, which stay as they are: {}."
+            yield text, get_ids(rows.filter(number_of_attendees__gt=row.capacity))
+        return
+    if "is_after_hours_support_enabled" in changed and not row.is_after_hours_support_enabled:
+        outside = _find_outside(rows, row.opening_hours.all(), row)
+        yield OUTSIDE_HOURS, [pk for pk, _ in outside]
+    if "time_zone_id" in changed and places.is_time_zone(row.time_zone_id):
+        touched = rows.touched_by_time_zone(row, former_zone, timezone.now())
+        yield OTHER_TIMES, get_ids(touched)
+
+
+def _get_reservations_to_come(row: Center | MeetingRoom) -> ReservationQuerySet:
+    now = timezone.now()
+    rows = Reservation.objects.active_holds(now).filter(start__gt=now).order_by("pk")
+    return rows.filter(**{"room" if isinstance(row, MeetingRoom) else "room__center": row.pk})
+
+
+def _find_outside(
+    rows: ReservationQuerySet, opening_hours: Iterable[OpeningInterval], center: Center
+) -> Iterator[tuple[int, Span]]:
+    for pk, start, end in rows.filter(hours_override_reason="").values_list("pk", "start", "end"):
+        if not hours.is_open(span := Span(start, end), opening_hours, center.zone):
+            yield pk, span
+
+
+def _describe(touched: Sequence[tuple[str, list[int]]]) -> ClosureEffects | None:
+    found = [(text, ids) for text, ids in touched if ids]
+    if not found:
         return None
-    text = "These reservations would be outside the opening hours, and stay as they are: {}."
-    return ClosureEffects(format_html(text, _render_links(ids)), _get_key(ids), url="")
-
-
-def _get_key(ids: Sequence[int]) -> str:
-    return sha256(repr(ids).encode()).hexdigest()
+    texts = ((format_html(text, _render_links(ids)),) for text, ids in found)
+    key = sha256(repr(found).encode()).hexdigest()
+    return ClosureEffects(format_html_join(" ", "{}", texts), key, url="")
 
 
 @receiver(closure_saved)
@@ -87,10 +152,7 @@ def warn_about_reservations(
 
 def _get_url(ids: Sequence[int], centers: set[int]) -> str:
     """The page that moves or cancels the bookings; empty if none of the reservations is one."""
-    bookings = Reservation.objects.filter(
-        pk__in=ids, status__in=[Status.PENDING, Status.CONFIRMED], start__gt=timezone.now()
-    )
-    if not bookings.exists():
+    if not Reservation.objects.to_come(timezone.now()).filter(pk__in=ids).exists():
         return ""
     return get_closed_bookings_url(centers.pop() if len(centers) == 1 else None)
 

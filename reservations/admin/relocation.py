@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping
+from copy import copy
 from itertools import islice
 from typing import NamedTuple, Self
 
@@ -77,7 +78,9 @@ def propose(
 
     `taken` are the targets of other proposals, which are not executed yet.
     """
-    search = AlternativeSearch(reservation.room, reservation.span, (), reservation.user, now)
+    room = copy(reservation.room)
+    room.capacity = max(room.capacity, reservation.number_of_attendees)
+    search = AlternativeSearch(room, reservation.span, (), reservation.user, now)
     found = alternatives.find_at_center(search, has_other_times=has_other_times)
     for alternative in islice(found, MAX_ATTEMPTS):
         span = Span(alternative.start, alternative.end)

@@ -7,6 +7,7 @@ from django.conf import settings
 
 from accounts.models import OutboxMessage, OutboxState, User
 from reservations.booking.locks import lock_reservation
+from reservations.booking.setting_changes import announce
 from reservations.models import Reservation, history
 from reservations.models.querysets import ReservationQuerySet
 from reservations.notifications import emails
@@ -64,13 +65,20 @@ def _send_once(
 def resend_last_email(reservation_id: int, *, by: User, now: dt.datetime) -> OutboxMessage:
     """Send the last message about a reservation again, to its customer's current address.
 
-    The calendar file is the same, so calendars that have it already do not change. Raises
+    The calendar file is the same, so calendars that have it already do not change. But if the
+    center has another address since, the customer gets the new details. Raises
     ReservationNotOpen if there is no message, or if it has not been sent yet.
     """
     reservation = lock_reservation(reservation_id)
+    is_announced = reservation.has_former_address
+    if is_announced:
+        changes = {"mail": (None, "new address")}
+        announce(reservation, changes, former=reservation, by=by, now=now)
     message = emails.get_last_email(reservation)
     if message is None:
         raise ReservationNotOpen("No e-mail has been sent about this reservation yet.")
+    if is_announced:
+        return message
     message.to = reservation.user.email
     if message.state == OutboxState.FAILED:
         message.save(update_fields=["to"])

@@ -29,6 +29,8 @@ EVENT_FIELDS = {
     "room": "RoomId",
     "start": "Start",
     "end": "End",
+    # The local time is another one, even if the instant is not.
+    "time_zone": "Start",
     "total_cost": "TotalCost",
     "refund": "Refund",
     "refund_promised": "Refund",
@@ -76,7 +78,7 @@ def _build_event(
     """Return what an event says, as far as this row knows it without another query."""
     if "status" in changes:
         event_type = EventType(f"reservation.{row.status.lower()}")
-    elif changes.keys() & {"room", "start", "end"}:
+    elif changes.keys() & {"room", "start", "end", "time_zone"}:
         event_type = EventType.RESCHEDULED
     else:
         event_type = EventType.UPDATED

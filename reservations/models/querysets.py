@@ -1,19 +1,37 @@
 """The queryset of reservations."""
 
 import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Self, TypedDict
 
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q, Value
 from django.db.models.functions import Coalesce, Least
 
-from centers.models import Closure
+from centers.hours import is_open
+from centers.models import Center, Closure, OpeningHours
 from centers.span import Span
 from reservations.models.status import FINISHED_STATUSES, HOLDING_STATUSES, REVENUE_STATUSES, Status
+from roombook import places
 
 if TYPE_CHECKING:
     from accounts.models import User
     from reservations.models.reservation import Reservation  # noqa: F401 (base class)
+
+
+# More of a kind are listed when some of these are resolved.
+MAX_UNRESOLVED = 200
+
+HAS_CLOSED_ROOM = (
+    Q(room__is_active=False) | Q(room__is_blocked=True) | Q(room__center__is_active=False)
+)
+HAS_SMALL_ROOM = Q(number_of_attendees__gt=F("room__capacity"))
+# The customer was written to before the address changed.
+HAS_FORMER_ADDRESS = Q(
+    room__center__address_changed_at__gt=Coalesce("calendar_changed_at", "booked_at")
+)
 
 
 class ConflictBounds(TypedDict):
@@ -58,14 +76,54 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
             | Q(status=Status.NEW, hold_until__gt=now)
         )
 
-    def in_closures(self, now: dt.datetime) -> Self:
-        """Return the bookings to come in whose time their room, or its center, is closed."""
+    def to_come(self, now: dt.datetime) -> Self:
+        """Return the bookings, and the requests, whose meeting has not begun."""
+        return self.filter(status__in=[Status.PENDING, Status.CONFIRMED], start__gt=now)
+
+    def unresolved(self, now: dt.datetime) -> Self:
+        """Return the bookings to come that settings have made impossible or wrong since (B18).
+
+        Each condition is a query of its own, because only then indexes are used.
+        """
+        rows = self.to_come(now)
         closures = Closure.objects.closing(OuterRef("room"), center=OuterRef("room__center"))
-        return self.filter(
-            Exists(closures.overlapping(OuterRef("start"), OuterRef("end"))),
-            status__in=[Status.PENDING, Status.CONFIRMED],
-            start__gt=now,
+        found = (
+            rows.filter(condition).order_by("start").values_list("pk", flat=True)[:MAX_UNRESOLVED]
+            for condition in (
+                Exists(closures.overlapping(OuterRef("start"), OuterRef("end"))),
+                HAS_CLOSED_ROOM,
+                HAS_SMALL_ROOM | HAS_FORMER_ADDRESS,
+            )
         )
+        return rows.filter(pk__in={*chain(*found), *rows._find_outside_hours()})
+
+    def touched_by_time_zone(self, center: Center, former_zone: str, now: dt.datetime) -> Self:
+        """Return what is to come, drafts too, and shows another local time in the new zone."""
+        zones = places.get_time_zone(former_zone), center.zone
+        statuses = HOLDING_STATUSES | {Status.NEW}
+        rows = self.filter(room__center=center, status__in=sorted(statuses), start__gt=now)
+        return self.filter(
+            pk__in=[
+                pk
+                for pk, start, end in rows.order_by().values_list("pk", "start", "end")
+                if Span(start, end).to_local(zones[0]) != Span(start, end).to_local(zones[1])
+            ]
+        )
+
+    def _find_outside_hours(self) -> Iterator[int]:
+        """Find the bookings outside of hours that have changed since they were made."""
+        rows = self.filter(
+            room__center__hours_changed_at__gt=F("created_at"),
+            room__center__is_after_hours_support_enabled=False,
+            hours_override_reason="",
+        ).values_list("pk", "start", "end", "room__center", "room__center__time_zone_id")
+        found = list(rows)
+        weeks = defaultdict(list)
+        for row in OpeningHours.objects.filter(center__in={center for *_, center, _ in found}):
+            weeks[row.center_id].append(row)
+        for pk, start, end, center, zone in found:
+            if not is_open(Span(start, end), weeks[center], places.get_time_zone(zone)):
+                yield pk
 
     def counting_as_revenue(self) -> Self:
         """Return the reservations whose total counts as revenue, in every report."""

@@ -313,6 +313,15 @@ class Reservation(models.Model):
         """Return whether a manager has allowed it outside the opening hours."""
         return bool(self.hours_override_reason)
 
+    @property
+    def has_former_address(self) -> bool:
+        """Return whether `HAS_FORMER_ADDRESS` holds of a booking or request."""
+        if self.status not in {Status.PENDING, Status.CONFIRMED}:
+            return False
+        written_at = self.calendar_changed_at or self.booked_at
+        changed_at = self.room.center.address_changed_at
+        return bool(written_at and changed_at and changed_at > written_at)
+
     def is_held_at(self, now: dt.datetime) -> bool:
         """Return whether it prevents other bookings of the room now; a draft's hold expires."""
         return self.holds_slot and (self.hold_until is None or self.hold_until > now)

@@ -38,7 +38,7 @@ MENU = {
         ("Rates", "sell", "centers.rate"),
         ("Services", "room_service", "centers.service"),
         ("Closures", "event_busy", "centers.closure"),
-        ("Bookings in closures", "event_note", "reservations_in_closures"),
+        ("Bookings to resolve", "event_note", "reservations_in_closures"),
     ],
     "Money": [
         ("Payments", "payments", "payments.payment"),

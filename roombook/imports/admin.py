@@ -22,7 +22,7 @@ from import_export.admin import ImportExportMixin
 from import_export.formats.base_formats import CSV, XLSX, Format
 from import_export.forms import ConfirmImportForm
 from unfold.contrib.import_export.forms import ExportForm, ImportForm
-from unfold.widgets import UnfoldBooleanWidget
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldBooleanWidget
 
 from roombook.backoffice.spreadsheets import (
     XLSX_CONTENT_TYPE,
@@ -91,9 +91,16 @@ class ConfirmForm(ConfirmImportForm):
     digest = forms.CharField(widget=forms.HiddenInput)
     may_clear = forms.BooleanField(required=False, widget=UnfoldBooleanWidget)
 
-    def __init__(self, *args: Any, user: Any, resource_name: str, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, user: Any, resource: type[SpreadsheetResource], **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self.uploads = Upload.objects.filter(user=user.pk, sheet=resource_name)
+        self.uploads = Upload.objects.filter(user=user.pk, sheet=resource.name)
+        if resource.question:
+            _, label, choices = resource.question
+            self.fields["answer"] = forms.ChoiceField(
+                label=label, choices=choices, required=False, widget=UnfoldAdminSelectWidget
+            )
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
@@ -147,7 +154,7 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
     ) -> dict[str, Any]:
         return super().get_confirm_form_kwargs(request, import_form) | {
             "user": request.user,
-            "resource_name": self.resource_class.name,
+            "resource": self.resource_class,
         }
 
     def write_to_tmp_storage(self, import_file: Any, input_format: Format) -> UploadStorage:
@@ -205,6 +212,9 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
         """What was displayed can be confirmed, and only if there is something to write."""
         form, result = context["confirm_form"], context["result"]
         form.initial["digest"] = result.digest
+        question = self.resource_class.question
+        if question and not any(question[0] in row.changes for row in result.rows):
+            del form.fields["answer"]
         if losses := result.describe_losses(self.resource_class.singular):
             form.fields["may_clear"].required = True
             form.fields["may_clear"].label = f"Clear these values ({losses})"
@@ -214,7 +224,8 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
             del context["confirm_form"]
 
     def get_import_data_kwargs(self, *, form: forms.Form, **kwargs: object) -> dict[str, object]:
-        confirmed = {name: form.cleaned_data.get(name) for name in ("digest", "may_clear")}
+        names = ("digest", "may_clear", *(["answer"] if self.resource_class.question else []))
+        confirmed = {name: form.cleaned_data.get(name) for name in names}
         return kwargs | confirmed | {"now": timezone.now()}
 
     def process_import(self, request: HttpRequest, **kwargs: object) -> HttpResponseBase:

@@ -5,7 +5,7 @@ import difflib
 import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
@@ -24,6 +24,7 @@ from roombook.backoffice.spreadsheets import (
     write_workbook,
 )
 from roombook.db.transactions import in_transaction, lock_by_name
+from roombook.errors import DomainError
 from roombook.imports import files, limits
 from roombook.imports.batches import BATCH_SIZE, batches
 from roombook.imports.checking import CheckingResource, RowT
@@ -43,6 +44,10 @@ class SpreadsheetResource(CheckingResource[RowT]):
 
     can_import: bool
     can_export: bool
+    # What a preview asks if the file changes a column: the column, the label, and the choices, of
+    # which the first is the default. `answer` is the value of the choice.
+    question: ClassVar[tuple[str, str, list[tuple[str, str]]] | None] = None
+    answer = ""
 
     def __init__(self, user: AbstractBaseUser | AnonymousUser | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -115,6 +120,7 @@ class SpreadsheetResource(CheckingResource[RowT]):
         *,
         digest: str | None = None,
         may_clear: bool = True,
+        answer: str = "",
         file_name: str = "",
         now: dt.datetime | None = None,
         request: HttpRequest | None = None,
@@ -125,6 +131,7 @@ class SpreadsheetResource(CheckingResource[RowT]):
         `digest` is that of the preview that was confirmed, if there was one. `may_clear` tells
         whether empty cells may clear values.
         """
+        self.answer = answer
         result = self.check(dataset)
         if not dry_run:
             if digest not in (None, result.digest):
@@ -153,6 +160,8 @@ class SpreadsheetResource(CheckingResource[RowT]):
         }
         try:
             self._save(result, file_name, author)
+        except DomainError as error:
+            raise ImportRefused(error.message, result) from error
         except IntegrityError as error:
             why = "The database changed in the meantime, and refused a row: check the file again."
             raise ImportRefused(why, result) from error

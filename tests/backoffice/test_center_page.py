@@ -143,6 +143,15 @@ def test_day_can_have_several_intervals_and_end_at_midnight(office):
     assert week(center) == [(0, "08:00", "12:00"), (0, "13:00", "00:00"), (6, "00:00", "00:00")]
 
 
+def test_hours_over_midnight_are_entered_and_displayed(office):
+    center = CenterFactory()
+    typed = hours((4, "22:00", "02:00"), (5, "02:00", "00:00"), (6, "00:00", "04:00"))
+    assert errors_of(edit(office, center, typed)) == {}
+    assert week(center) == [(4, "22:00", "02:00"), (5, "02:00", "00:00"), (6, "00:00", "04:00")]
+    page = office.get(url("center", "change", center.pk))
+    assert "Fri 22:00 - 02:00; Sat 02:00 - 24:00; Sun 00:00 - 04:00" in page.text
+
+
 def test_interval_without_times_is_deleted(office):
     center = CenterFactory()
     row = OpeningHoursFactory(center=center)
@@ -165,7 +174,9 @@ def test_interval_can_replace_another_one(office):
         ([(0, "08:00", "12:00"), (0, "11:00", "13:00")], "overlap on Monday"),
         ([(0, "08:00", "00:00"), (0, "22:00", "23:00")], "overlap on Monday"),
         ([(0, "08:00", "12:00"), (0, "08:00", "12:00")], "overlap on Monday"),
-        ([(0, "12:00", "08:00")], "Closing comes after opening"),
+        ([(0, "08:00", "08:00")], "Opening and closing differ"),
+        ([(0, "22:00", "02:00"), (1, "01:00", "09:00")], "overlap on Monday, Tuesday"),
+        ([(6, "22:00", "02:00"), (0, "00:00", "09:00")], "overlap on Monday, Sunday"),
         ([(0, "", "08:00")], "Enter an opening time."),
         ([(0, "08:00", "")], "Enter a closing time."),
         ([(0, "early", "08:00")], "Enter a valid time."),

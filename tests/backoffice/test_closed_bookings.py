@@ -68,7 +68,7 @@ def get_hidden_fields(page):
 
 
 def get_alert_titles(user, now=NOW):
-    return [each.title for each in find_alerts(user, now) if "closure" in each.title]
+    return [each.title for each in find_alerts(user, now) if "to resolve" in each.title]
 
 
 def test_closed_bookings_lists_bookings_to_come_in_closures(office, clock):
@@ -87,7 +87,7 @@ def test_closed_bookings_lists_bookings_to_come_in_closures(office, clock):
     assert "Repairs, Wed 2027-03-03 09:00 - 12:00 $75.00" in words(page)
     assert listed(office.get(PAGE, {"center": elsewhere.room.center_id})) == []
     user = AdministratorFactory()
-    assert get_alert_titles(user) == ["2 bookings in closures"]
+    assert get_alert_titles(user) == ["2 bookings to resolve"]
     clock.move_to(START)
     assert get_alert_titles(user, now=START) == []
 
@@ -135,7 +135,7 @@ def test_selected_bookings_are_cancelled_once_with_full_refund_and_message(clien
     again = client.post(PAGE, confirmed)
 
     assert [level for level, _ in messages_of(done)] == ["success", "success"]
-    assert "2 selected bookings are not in a closure any more" in messages_of(again)[-1][1]
+    assert "2 selected bookings are resolved already" in messages_of(again)[-1][1]
     assert {get_current_status(each) for each in (first, second)} == {Status.CANCELLED}
     assert get_current_status(left) == Status.CONFIRMED
     assert [each.amount for each in Refund.objects.all()] == [Decimal(75)] * 2
@@ -145,7 +145,7 @@ def test_selected_bookings_are_cancelled_once_with_full_refund_and_message(clien
     assert len(texts) == 2
     assert all("We are <sorry>." in each for each in texts)
     assert listed(client.get(PAGE)) == [left]
-    assert get_alert_titles(manager, LATE) == ["1 booking in a closure"]
+    assert get_alert_titles(manager, LATE) == ["1 booking to resolve"]
 
 
 def test_booking_that_cannot_be_cancelled_as_previewed_stays_with_its_reason(office, clock):

@@ -108,10 +108,67 @@ def test_closing_at_midnight_ends_with_the_day():
     assert not hours.is_open(span("2027-03-01 22:00", "2027-03-02 00:15"), late, DENVER)
 
 
-def test_open_all_day_does_not_extend_into_the_next_day():
-    always = week(*range(7), opens="00:00", closes="00:00")
-    assert hours.is_open(span("2027-03-01 00:00", "2027-03-02 00:00"), always, DENVER)
-    assert not hours.is_open(span("2027-03-01 23:00", "2027-03-02 01:00"), always, DENVER)
+ALWAYS = week(*range(7), opens="00:00", closes="00:00")
+NIGHTS = week(4, 5, opens="22:00", closes="02:00")  # Friday and Saturday
+
+
+@pytest.mark.parametrize(
+    ("opening", "start", "end", "is_open"),
+    [
+        (ALWAYS, "2027-03-01 00:00", "2027-03-02 00:00", True),
+        (ALWAYS, "2027-03-01 23:00", "2027-03-02 01:00", True),
+        (ALWAYS, "2027-03-07 23:00", "2027-03-08 01:00", True),  # from Sunday to Monday
+        (ALWAYS, "2027-03-13 22:00", "2027-03-15 03:00", True),  # three days, one of 23 hours
+        (ALWAYS[:2], "2027-03-02 23:00", "2027-03-03 00:15", False),  # Wednesday is closed
+        (
+            week(0, closes="00:00") + week(1, opens="00:00"),
+            "2027-03-01 09:00",
+            "2027-03-02 17:00",
+            True,
+        ),
+        (
+            week(0, closes="23:59") + week(1, opens="00:00"),
+            "2027-03-01 23:00",
+            "2027-03-02 01:00",
+            False,
+        ),
+        (
+            week(0, closes="00:00") + week(1, opens="00:15"),
+            "2027-03-01 23:00",
+            "2027-03-02 01:00",
+            False,
+        ),
+        (NIGHTS, "2027-03-05 22:00", "2027-03-06 02:00", True),
+        (NIGHTS, "2027-03-06 00:30", "2027-03-06 01:30", True),  # only the part of the next day
+        (NIGHTS, "2027-03-05 00:30", "2027-03-05 01:30", False),  # Thursday was closed
+        (NIGHTS, "2027-03-05 21:45", "2027-03-06 01:00", False),
+        (NIGHTS, "2027-03-06 01:00", "2027-03-06 02:15", False),
+        (NIGHTS, "2027-03-06 01:00", "2027-03-06 23:00", False),  # closed in between
+        (week(6, opens="20:00", closes="04:00"), "2027-03-07 23:00", "2027-03-08 04:00", True),
+        (week(0, 1, opens="09:00", closes="08:45"), "2027-03-01 20:00", "2027-03-02 08:45", True),
+        (week(0, 1, opens="09:00", closes="08:45"), "2027-03-01 20:00", "2027-03-02 09:00", False),
+        # The clock goes forward from 2 to 3, and back from 2 to 1.
+        (week(5, opens="22:00", closes="02:00"), "2027-03-13 22:00", "2027-03-14 03:00", True),
+        (week(5, opens="22:00", closes="02:30"), "2027-03-13 22:00", "2027-03-14 03:00", True),
+        (week(5, opens="22:00", closes="02:30"), "2027-03-13 22:00", "2027-03-14 03:15", False),
+        (week(6, opens="02:30", closes="05:00"), "2027-03-14 03:00", "2027-03-14 05:00", True),
+        (week(5, opens="22:00", closes="01:30"), "2027-11-06 22:00", "2027-11-07 02:00", False),
+    ],
+)
+def test_is_open_over_midnight_if_the_hours_are_continuous(opening, start, end, is_open):
+    assert hours.is_open(span(start, end), opening, DENVER) is is_open
+    parts = list(hours.get_open_spans_within(span(start, end), opening, DENVER))
+    assert (parts == [span(start, end)]) is is_open
+
+
+def test_open_spans_within_a_week_are_joined_at_midnight():
+    found = hours.get_open_spans_within(
+        span("2027-03-05 12:00", "2027-03-07 01:00"), NIGHTS, DENVER
+    )
+    assert list(found) == [
+        span("2027-03-05 22:00", "2027-03-06 02:00"),
+        span("2027-03-06 22:00", "2027-03-07 01:00"),
+    ]
 
 
 def test_opening_hours_follow_the_wall_clock_on_a_clock_change():
@@ -132,16 +189,29 @@ def test_interval_that_the_clock_skips_is_empty():
     assert list(hours.get_open_spans(local("2027-03-14 12:00").date(), skipped, DENVER)) == []
 
 
-@given(st.integers(0, 60 * 24 * 366), st.integers(15, 60 * 36))
-def test_is_open_equals_a_check_of_each_minute(first, length):
+TIMES = st.sampled_from([time(0), time(2, 10), time(8, 30), time(17), time(22)])
+
+
+@given(
+    st.integers(0, 60 * 24 * 366),
+    st.integers(15, 60 * 36),
+    st.lists(st.builds(Hours, st.integers(0, 6), TIMES, TIMES), min_size=4),
+)
+def test_is_open_equals_a_check_of_each_minute(first, length, opening):
     start = datetime(2027, 1, 1, 7, tzinfo=UTC) + timedelta(minutes=first)
     span = Span(start, start + timedelta(minutes=length))
-    minutes = [(start + timedelta(minutes=m)).astimezone(DENVER) for m in range(length)]
-    inside = all(
-        minute.weekday() < 5 and time(8, 30) <= minute.time() < time(17) for minute in minutes
-    )
-    one_day = len({minute.date() for minute in minutes}) == 1
-    assert hours.is_open(span, WORKDAYS, DENVER) is (inside and one_day)
+
+    def is_open_at(local):
+        day, at = local.weekday(), local.time()
+        return any(
+            (each.weekday == day and each.opens <= at and (at < each.closes or over_midnight))
+            or (over_midnight and (each.weekday + 1) % 7 == day and at < each.closes)
+            for each in opening
+            for over_midnight in [each.closes <= each.opens]
+        )
+
+    minutes = ((start + timedelta(minutes=m)).astimezone(DENVER) for m in range(length))
+    assert hours.is_open(span, opening, DENVER) is all(map(is_open_at, minutes))
 
 
 # --- In few words -----------------------------------------------------------------------------
@@ -163,6 +233,7 @@ def test_is_open_equals_a_check_of_each_minute(first, length):
             "Mo 08:30-12:00,13:00-17:00",
             "Mon 8:30 AM - 12:00 PM, 1:00 PM - 5:00 PM",
         ),
+        (NIGHTS, "Fr-Sa 22:00-02:00", "Fri-Sat 10:00 PM - 2:00 AM"),
     ],
 )
 def test_summary_joins_days_with_equal_hours(opening, value, display):
@@ -213,13 +284,20 @@ def test_round_up_to_slot_counts_from_local_midnight(at, slot_minutes, start):
 
 
 @pytest.mark.parametrize(
-    ("intervals", "has_overlap"),
+    ("intervals", "days"),
     [
-        ([], False),
-        ([(time(8), time(12)), (time(12), time(17))], False),
-        ([(time(12), time(17)), (time(8), time(13))], True),
-        ([(time(8), time(0)), (time(22), time(23))], True),
+        ([], []),
+        ([(0, 8, 12), (0, 12, 17)], []),
+        ([(0, 12, 17), (0, 8, 13)], [0]),
+        ([(0, 8, 0), (0, 22, 23)], [0]),
+        ([(0, 22, 2), (1, 2, 9)], []),
+        ([(0, 22, 2), (1, 1, 9)], [0, 1]),
+        ([(0, 0, 0), (1, 0, 0)], []),
+        ([(6, 22, 2), (0, 2, 9)], []),
+        ([(6, 22, 2), (0, 1, 9), (3, 8, 9)], [0, 6]),
+        ([(6, 22, 2)], []),
     ],
 )
-def test_has_overlap_of_intervals_of_a_day(intervals, has_overlap):
-    assert hours.has_overlap(intervals) is has_overlap
+def test_overlapping_days_are_found_also_over_midnight(intervals, days):
+    opening = [Hours(day, time(opens), time(closes)) for day, opens, closes in intervals]
+    assert hours.find_overlapping_days(opening) == days

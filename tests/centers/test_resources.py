@@ -1,5 +1,6 @@
 """Importing centers, rates, rooms, services and closures: what is written, what is refused."""
 
+import csv
 import datetime as dt
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -7,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from centers.models import Center, Closure, MeetingRoom, OpeningHours, Rate, Service
+from centers.resources.centers import WEEK
 from reservations.models import Allowance, PromoCode
 from roombook.imports import constraints
 from roombook.imports.resources import RESOURCES
@@ -108,6 +110,42 @@ def test_opening_hours_of_one_day_are_replaced():
     assert [hours.weekday for hours in center.opening_hours.all()] == [1]
 
 
+@pytest.mark.parametrize(
+    ("columns", "stored"),
+    [
+        ({"fri": "22:00-02:00", "sat": "22:00-02:00"}, [(4, 22, 2), (5, 22, 2)]),
+        ({"mon": "09:00-12:00, 20:00-01:00", "tue": "01:00-24:00"}, None),
+        ({"sun": "18:00-06:00", "mon": "06:00-06:30"}, None),
+        (dict.fromkeys(WEEK, "00:00-24:00"), [(day, 0, 0) for day in range(7)]),
+    ],
+)
+def test_opening_hours_over_midnight_are_imported_and_exported(columns, stored):
+    center = CenterFactory()
+    load("centers", build_csv({"id": center.pk, **columns}))
+
+    rows = center.opening_hours.values_list("weekday", "opens__hour", "closes__hour")
+    assert stored is None or list(rows) == stored
+    [exported] = csv.DictReader(RESOURCES["centers"]().export_csv())
+    assert {day: exported[day] for day in columns} == columns
+
+
+@pytest.mark.parametrize(
+    ("columns", "wrong"),
+    [
+        ({"mon": "09:00-12:00, 11:00-13:00"}, ["mon"]),
+        ({"mon": "22:00-02:00", "tue": "01:00-09:00"}, ["mon", "tue"]),
+        ({"sun": "22:00-10:00"}, ["mon", "sun"]),  # Monday is stored
+    ],
+)
+def test_opening_hours_that_overlap_are_refused_in_their_columns(columns, wrong):
+    center = CenterFactory()
+    OpeningHours.objects.create(center=center, weekday=0, opens=dt.time(9), closes=dt.time(10))
+
+    errors = get_errors("centers", build_csv({"id": center.pk, **columns}))
+
+    assert get_cells(errors) == [(2, column) for column in wrong]
+
+
 def test_centers_with_the_same_name_need_ids():
     one, _ = CenterFactory(name="Twin"), CenterFactory(name="Twin")
     row = {"name": "Twin", "city": "Denver", "state": "CO", "rank": "1"}
@@ -135,7 +173,7 @@ def rate_row(center, **fields):
                 ("latitude", ["north", "91"]),
                 ("time_zone", ["Mars/Olympus"]),
                 ("neighborhood", ["Nowhere"]),
-                ("mon", ["nine to five", "17:00-09:00", "09:00-12:00, 11:00-13:00", "25:00-26:00"]),
+                ("mon", ["nine to five", "09:00-09:00", "25:00-26:00", "08:00-26:00"]),
                 ("is_active", ["maybe", ""]),
                 ("rank", ["-1", "1.5", "", "9999999999"]),
                 ("tax_rate", ["8.8125", "101", "8,81", "NaN"]),

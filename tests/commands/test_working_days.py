@@ -125,8 +125,8 @@ def test_refund_more_expensive_change_promo_code_and_unpaid_account_exist(now):
 def test_dashboard_alerts_only_two_bookings_in_a_closure(now):
     (alert,) = find_alerts(User.objects.get(email=STAFF), now)
 
-    assert alert.title == "2 bookings in closures"
-    assert alert.detail.startswith("Move or cancel. The first: Office 12 at Union Station")
+    assert alert.title == "2 bookings to resolve"
+    assert alert.detail.startswith("Move, cancel or e-mail. The first: Office 12 at Union Station")
 
 
 def test_only_the_payment_link_is_still_to_be_sent(now, settings):

@@ -67,6 +67,52 @@ def test_unbookable_time_is_unavailable_without_error(is_available, start, end):
     assert is_available(StartDate=start, EndDate=end) is False
 
 
+AROUND_MIDNIGHT = {"StartDate": "2027-03-03T23:00:00", "EndDate": "2027-03-04T01:00:00"}
+
+
+@pytest.fixture
+def open_at_night(room):
+    def open_at_night(opens, closes):
+        room.center.opening_hours.update(opens=opens, closes=closes)
+
+    return open_at_night
+
+
+@pytest.mark.parametrize(
+    ("opens", "closes", "expected"),
+    [
+        (dt.time(0), dt.time(0), True),
+        (dt.time(22), dt.time(2), True),
+        (dt.time(8), dt.time(1), True),
+        (dt.time(8), dt.time(0, 45), False),
+        (dt.time(8), dt.time(0), False),
+    ],
+)
+def test_time_over_midnight_is_available_if_the_hours_continue(
+    is_available, call, room, open_at_night, opens, closes, expected
+):
+    open_at_night(opens, closes)
+    assert is_available(**AROUND_MIDNIGHT) is expected
+
+    created = call("/api/reservations/create", MeetingRoomId=room.pk, **AROUND_MIDNIGHT)
+
+    if not expected:
+        assert refused(created, 409, "SlotUnavailable")
+        return
+    # An hour on each of two local days.
+    assert created.json()["Reservation"]["TotalCost"] == 50
+    cost = call("/api/reservations/cost", MeetingRoomId=room.pk, **AROUND_MIDNIGHT)
+    assert cost.json()["Total"] == 50
+
+
+def test_time_over_midnight_is_unavailable_in_a_holiday(is_available, room, open_at_night):
+    open_at_night(dt.time(0), dt.time(0))
+    midnight = START + 15 * HOUR
+    ClosureFactory(center=room.center, starts_at=midnight, ends_at=midnight + 24 * HOUR)
+    assert is_available(**AROUND_MIDNIGHT) is False
+    assert is_available(**AROUND_MIDNIGHT | {"EndDate": "2027-03-04T00:00:00"}) is True
+
+
 # --- List free times ------------------------------------------------------------------------------
 
 
@@ -160,15 +206,18 @@ def test_inactive_room_or_center_is_not_found(list_free_times, room):
     assert list_free_times(RoomIds=None, CenterId=room.center_id).status_code == 404
 
 
-def test_days_that_are_open_round_the_clock_touch_at_midnight(free_times, room):
-    room.center.opening_hours.update(opens=dt.time(0), closes=dt.time(0))
-    found = free_times(To="2027-03-05")
-    assert [each["End"] for each in found] == [
-        *("2027-03-04T00:00:00-07:00", "2027-03-05T00:00:00-07:00"),
+def test_free_time_continues_over_midnight_if_the_hours_do(free_times, open_at_night):
+    open_at_night(dt.time(22), dt.time(2))
+    assert free_times(To="2027-03-05") == [
+        {"Start": local(0), "End": local(2)},
+        {"Start": local(22), "End": "2027-03-04T02:00:00-07:00"},
+        {"Start": "2027-03-04T22:00:00-07:00", "End": "2027-03-05T00:00:00-07:00"},
     ]
+    open_at_night(dt.time(0), dt.time(0))
+    all_days = [{"Start": local(0), "End": "2027-03-05T00:00:00-07:00"}]
+    assert free_times(To="2027-03-05") == all_days
     Center.objects.update(is_after_hours_support_enabled=True)
-    [merged] = free_times(To="2027-03-05")
-    assert merged == {"Start": "2027-03-03T00:00:00-07:00", "End": "2027-03-05T00:00:00-07:00"}
+    assert free_times(To="2027-03-05") == all_days
 
 
 def test_center_with_too_many_rooms_for_the_days_is_refused(list_free_times, room):

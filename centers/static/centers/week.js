@@ -17,8 +17,10 @@ document.addEventListener("DOMContentLoaded", () => {
     const updateLabels = (day) => {
       day.querySelector(".week-closed").hidden = getIntervals(day).length > 0;
       for (const interval of getIntervals(day)) {
-        const [, closes] = getTimes(interval);
-        interval.querySelector(".week-midnight").hidden = !closes.value.startsWith("00:00");
+        const [opens, closes] = getTimes(interval).map((input) => input.value);
+        const label = interval.querySelector(".week-midnight");
+        label.textContent = closes.startsWith("00:00") ? "midnight" : "next day";
+        label.hidden = !closes || (!closes.startsWith("00:00") && closes >= opens);
       }
     };
 

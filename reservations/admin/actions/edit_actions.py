@@ -114,7 +114,9 @@ class ResendEmailAction(Action):
                 ("State", OutboxState(message.state).label),
             ]
         )
-        if message.state == OutboxState.WAITING:
+        if request.reservation.has_former_address:
+            preview.notes.append("The address has changed: the customer gets the new details.")
+        elif message.state == OutboxState.WAITING:
             preview.problems.append("It is already waiting to be sent.")
         elif message.calendar:
             preview.notes.append(

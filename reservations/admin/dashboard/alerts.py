@@ -54,12 +54,12 @@ def get_alert_topics(user: User) -> list[str]:
 
 
 def find_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
-    """Bookings in closures first, and payments, the most urgent before the others.
+    """Bookings to resolve first, and payments, the most urgent before the others.
 
     Then disputes, e-mails and webhooks.
     """
     if roles.has_permission(user, roles.CHANGE_RESERVATION):
-        yield from _find_bookings_in_closures(user, now)
+        yield from _find_unresolved_bookings(user, now)
     if roles.has_permission(user, roles.VIEW_PAYMENT):
         yield from _find_payment_alerts(user, now)
     if roles.has_permission_everywhere(user, roles.VIEW_UNKNOWN_PAYMENT):
@@ -79,19 +79,18 @@ def find_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
         yield from _find_disabled_webhooks(user)
 
 
-def _find_bookings_in_closures(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
+def _find_unresolved_bookings(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
     """One alert for all of them, which names the first."""
-    rows = Reservation.objects.in_closures(now).filter(
-        roles.get_center_filter(user, roles.CHANGE_RESERVATION)
-    )
+    rows = Reservation.objects.filter(roles.get_center_filter(user, roles.CHANGE_RESERVATION))
+    rows = rows.unresolved(now)
     rows = rows.select_related("room__center").order_by("start", "pk")
     found = list(rows[: MAX_COUNTED_BOOKINGS + 1])
     if not found:
         return
-    title = "1 booking in a closure" if len(found) == 1 else f"{len(found)} bookings in closures"
+    title = "1 booking to resolve" if len(found) == 1 else f"{len(found)} bookings to resolve"
     if len(found) > MAX_COUNTED_BOOKINGS:
-        title = f"More than {MAX_COUNTED_BOOKINGS} bookings in closures"
-    detail = f"Move or cancel. The first: {format_place_and_time(found[0])}"
+        title = f"More than {MAX_COUNTED_BOOKINGS} bookings to resolve"
+    detail = f"Move, cancel or e-mail. The first: {format_place_and_time(found[0])}"
     yield DashboardAlert(title, detail, get_closed_bookings_url())
 
 
