@@ -16,6 +16,7 @@ from reservations.booking import (
     cancellation,
     change_authorization,
     changes,
+    payment_recovery,
     price_adjustments,
     rescheduling,
 )
@@ -251,11 +252,101 @@ def test_change_confirmed_after_its_slot_is_gone_is_voided(waiting):
     assert other.status == Status.CONFIRMED
 
 
-def test_cancelling_calls_off_a_change_that_waits_for_the_bank(waiting):
-    assert cancellation.cancel(waiting.pk, user=waiting.user, now=NOW).refund == 75
+def adjust_price(booking, clerk):
+    price_adjustments.adjust_price(
+        booking.pk, amount=Decimal(-5), reason="Noise", by=clerk, now=NOW
+    )
 
-    assert Payment.objects.get(purpose="change").state == "voided"
-    assert get_money() == [(75, 75), (0, 0)]
+
+def cancel_booking(booking, clerk):
+    cancellation.cancel(booking.pk, by=clerk, now=NOW)
+
+
+OTHERS = {
+    "cancel": cancel_booking,
+    "move": lambda booking, clerk: reschedule(booking, clerk, start=START + 24 * HOUR),
+    "shorten": lambda booking, clerk: reschedule(booking, clerk, hours=2),
+    "extend at the desk": lambda booking, clerk: reschedule(
+        booking, clerk, hours=4, taken=rescheduling.TakenPayment("cash")
+    ),
+    "adjust": adjust_price,
+    "charge": lambda booking, clerk: changes.charge_change(
+        booking.pk, build_request(booking, hours=2), expected_total=Decimal(50), by=clerk, now=NOW
+    ),
+}
+
+
+def interfere(monkeypatch, owner, name, call, *, before):
+    """Let another request act once, before or after this function is called."""
+    real = getattr(owner, name)
+
+    def run(*args, **kwargs):
+        monkeypatch.setattr(owner, name, real)
+        if before:
+            call()
+        result = real(*args, **kwargs)
+        if not before:
+            call()
+        return result
+
+    monkeypatch.setattr(owner, name, run)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("when", ["waiting", "before the bank asks", "after the bank asks"])
+def test_change_waiting_for_the_bank_is_called_off_by_what_others_do(
+    booking, clerk, monkeypatch, when, other
+):
+    SavedCardFactory(user=booking.user, outcome="requires_action", saved_by_setup=True)
+    wanted = {"hours": 5, "total": 125, "method": PaymentMethod(use_saved_card=True)}
+    if when == "waiting":
+        assert not change(booking, **wanted).is_applied
+        OTHERS[other](booking, clerk)
+    else:
+        interfere(
+            *(monkeypatch, SandboxGateway, "authorize", lambda: OTHERS[other](booking, clerk)),
+            before=when == "before the bank asks",
+        )
+        with pytest.raises(ReservationNotOpen, match=r"changed meanwhile.* You were not charged"):
+            change(booking, **wanted)
+
+    payment = Payment.objects.get(amount=50, purpose="change")
+    assert (payment.state, payment.change.state) == ("voided", "abandoned")
+    status = Reservation.objects.get().status
+    assert get_payment_action(booking.pk, user=booking.user, now=NOW) == (status, None)
+
+
+@pytest.mark.parametrize("is_called_off", [True, False])
+def test_change_begun_while_its_booking_is_cancelled_waits_only_without_the_call_off(
+    booking, monkeypatch, is_called_off
+):
+    """The change begins after the cancellation has looked for payments, and before its lock."""
+    SavedCardFactory(user=booking.user, outcome="requires_action", saved_by_setup=True)
+    if not is_called_off:
+        monkeypatch.setattr(cancellation, "call_off_changes", lambda reservation: [])
+    interfere(
+        *(monkeypatch, payment_recovery, "resolve_payments"),
+        lambda: change(booking, hours=5, total=125, method=PaymentMethod(use_saved_card=True)),
+        before=False,
+    )
+
+    cancellation.cancel(booking.pk, user=booking.user, now=NOW)
+
+    assert Payment.objects.waiting().exists() != is_called_off
+    # A final status offers no action in any case.
+    expected = (Status.CANCELLED, None)
+    assert get_payment_action(booking.pk, user=booking.user, now=NOW) == expected
+
+
+def test_action_is_not_offered_if_the_booking_is_cancelled_while_the_gateway_is_asked(
+    waiting, monkeypatch
+):
+    interfere(
+        *(monkeypatch, SandboxGateway, "find_payment", lambda: cancel_booking(waiting, None)),
+        before=False,
+    )
+
+    assert get_payment_action(waiting.pk, user=waiting.user, now=NOW) == (Status.CANCELLED, None)
 
 
 def test_change_that_nobody_confirms_is_abandoned_and_counts_as_a_decline(waiting):
