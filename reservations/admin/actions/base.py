@@ -14,6 +14,10 @@ from reservations.models import Reservation
 from roombook import money
 from roombook.errors import DomainError, InvalidRequest
 
+AMOUNT_MISSING = (
+    "The amount that you have seen is missing. Nothing was done. Please open the page again."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ActionRequest:
@@ -33,6 +37,12 @@ class ActionRequest:
     has_email: bool = True
     # The URL of this service, without a slash at the end.
     base_url: str = ""
+
+    def require_shown_amount(self) -> Decimal:
+        """Return the expected amount. Raises InvalidRequest if no preview has shown one."""
+        if self.expected_amount is None:
+            raise InvalidRequest({"expected_amount": AMOUNT_MISSING})
+        return self.expected_amount
 
 
 @dataclass(slots=True)
