@@ -60,6 +60,11 @@ class CardDeclined(DomainError):
     code = "CardDeclined"
     default_message = "The card was declined. You were not charged."
 
+    def __init__(self, message: str = "", *, is_new: bool = True) -> None:
+        super().__init__(message)
+        # Not if this attempt was reported before, or was none: then it does not count again.
+        self.is_new = is_new
+
 
 class NotFound(DomainError):
     """The row does not exist, or it belongs to somebody else: the answer is the same for both."""
