@@ -7,6 +7,7 @@ from django.utils import timezone
 from centers.models import Center
 from reservations.management.command_line import parse_id
 from reservations.models import WebhookEndpoint
+from roombook.public_http import validate_public_server
 
 
 class Command(BaseCommand):
@@ -30,6 +31,7 @@ class Command(BaseCommand):
         )
         try:
             endpoint.full_clean()
+            validate_public_server(url)
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         endpoint.save()
