@@ -60,9 +60,11 @@ class CardDeclined(DomainError):
     code = "CardDeclined"
     default_message = "The card was declined. You were not charged."
 
-    def __init__(self, message: str = "", *, is_new: bool = True) -> None:
-        super().__init__(message)
-        # Not if this attempt was reported before, or was none: then it does not count again.
+    def __init__(
+        self, message: str = "", *, details: tuple[str, ...] = (), is_new: bool = True
+    ) -> None:
+        super().__init__(message, details=details)
+        # False if an earlier answer was about this attempt, or there was none: it does not count.
         self.is_new = is_new
 
 

@@ -36,16 +36,14 @@ def get_payment_action(
     """
     reservation = get_own_reservation(reservation_id, user)
     # Also of a change of the booking (B27). Nobody pays for what has ended.
-    waiting = Payment.objects.waiting().filter(
-        reservation=reservation.pk, reservation__status__in=[Status.PROCESSING, Status.CONFIRMED]
-    )
-    payment = waiting.first()
+    is_open = reservation.status in {Status.PROCESSING, Status.CONFIRMED}
+    waiting = Payment.objects.waiting().filter(reservation=reservation.pk)
+    payment = waiting.first() if is_open else None
     if payment is None or payment.action_until is None:
         return reservation.status, None
     result = lifecycle.fetch_gateway_status(payment, now=now)
     finish_payment(payment, result, now=now)
-    # Read again: the booking can have been cancelled while the gateway was asked.
-    if result.action is None or not waiting.filter(pk=payment.pk).exists():
+    if result.action is None:
         return get_own_reservation(reservation_id, user).status, None
     return reservation.status, PaymentAction(
         gateway=payment.gateway,

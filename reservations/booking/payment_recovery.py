@@ -116,7 +116,8 @@ def call_off_changes(reservation: Reservation) -> list[Payment]:
     voided by the requests that are at work on them.
     """
     started = reservation.payments.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED)
-    started.update(is_called_off=True)
+    if not started.update(is_called_off=True):
+        return []
     return list(started.filter(action_until__isnull=False))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, ClassVar
 
+from django.contrib.auth import get_user_model
 from django.http import HttpRequest
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
@@ -19,7 +20,17 @@ from roombook.api.app_version import check_app_version
 from roombook.api.parsers import BoundedRequest
 from roombook.api.rendering import JSONDict, RenderContext
 from roombook.api.serializers import ContractSerializer
-from roombook.errors import DomainError, NotSignedIn
+from roombook.errors import (
+    DomainError,
+    InvalidRequest,
+    NoSavedCard,
+    NotFound,
+    NotSignedIn,
+    ReservationNotOpen,
+)
+
+# How a request can end whose account was erased or disabled since its Token was read.
+MAY_MEAN_ENDED_ACCOUNT = (InvalidRequest, NoSavedCard, NotFound, ReservationNotOpen)
 
 # Stands for the Token in examples; the page /docs replaces it.
 EXAMPLE_TOKEN = "the Token that Sign in returned"
@@ -77,7 +88,14 @@ class Operation(APIView):
         if key is not None:
             assert request.user.pk is not None
             once = idempotency.IdempotentRequest(request.user.pk, type(self).__name__, key, fields)
-        return envelope.build_response(envelope.build_success(self.respond(request, fields, once)))
+        try:
+            output = self.respond(request, fields, once)
+        except MAY_MEAN_ENDED_ACCOUNT:
+            accounts = get_user_model().objects.filter(pk=request.user.pk, is_active=True)
+            if self.requires_token and not accounts.exists():
+                raise NotSignedIn from None
+            raise
+        return envelope.build_response(envelope.build_success(output))
 
     def respond(
         self, request: Request, fields: JSONDict, once: idempotency.IdempotentRequest | None

@@ -342,17 +342,6 @@ def test_change_begun_while_its_booking_is_cancelled_waits_only_without_the_call
     assert get_payment_action(booking.pk, user=booking.user, now=NOW) == expected
 
 
-def test_action_is_not_offered_if_the_booking_is_cancelled_while_the_gateway_is_asked(
-    waiting, monkeypatch
-):
-    interfere(
-        *(monkeypatch, SandboxGateway, "find_payment", lambda: cancel_booking(waiting, None)),
-        before=False,
-    )
-
-    assert get_payment_action(waiting.pk, user=waiting.user, now=NOW) == (Status.CANCELLED, None)
-
-
 def test_change_that_nobody_confirms_is_abandoned_and_counts_as_a_decline(waiting):
     resolve_payments(waiting.pk, user=None, now=NOW + 16 * MINUTE)
 
