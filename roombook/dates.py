@@ -7,6 +7,9 @@ they do not name the time zone.
 
 import datetime as dt
 
+# Dates closer to the ends of the calendar overflow when a day or an offset is added.
+YEARS = range(2000, 2101)
+
 
 def format_day(day: dt.date) -> str:
     """A day: `Mon 2027-03-15`."""

@@ -62,6 +62,12 @@ class Rate(models.Model):
             raise ValidationError({"flat_rate": "Enter the price of the flat rate."})
 
 
+def is_offered(relation: str) -> Q:
+    """Match rates for `rooms` or `services`: not those that only the others have."""
+    other = "services" if relation == "rooms" else "rooms"
+    return Q(**{f"{relation}__isnull": False}) | Q(**{f"{other}__isnull": True})
+
+
 class MeetingRoom(images.PictureModel):
     """A room that customers book."""
 
@@ -83,7 +89,9 @@ class MeetingRoom(images.PictureModel):
         null=True,
         blank=True,
         related_name="rooms",
-        help_text="A room without a rate is not shown and cannot be booked.",
+        limit_choices_to=is_offered("rooms"),
+        help_text="A room without a rate is not shown and cannot be booked. Rates of services are"
+        " not offered.",
     )
     is_live_inventory = models.BooleanField(
         "instant booking",
@@ -187,7 +195,15 @@ class Service(models.Model):
     )
     name = models.CharField(max_length=255)
     description = models.TextField(blank=True)
-    rate = models.ForeignKey(Rate, models.PROTECT, null=True, blank=True, related_name="services")
+    rate = models.ForeignKey(
+        Rate,
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="services",
+        limit_choices_to=is_offered("services"),
+        help_text="Rates of rooms are not offered.",
+    )
     bill_at_center = models.BooleanField(
         default=False, help_text="Customers pay at the center, not with the booking."
     )

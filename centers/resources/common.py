@@ -29,6 +29,9 @@ def name_at_center_widget(singular: str, if_empty: str = "") -> ReferenceWidget:
         found = resource.rows_at_center.get((record.center_id, name.lower()))
         if found is None:
             raise ValueError(f"This center has no {singular} of that name.")
+        if not getattr(found, "is_offered", True):
+            others = "rooms" if resource.is_service else "services"
+            raise ValueError(f"This is a {singular} of {others}. Enter another one.")
         return found
 
     return ReferenceWidget(f"the name of a {singular} of this center{if_empty}", find)

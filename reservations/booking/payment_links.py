@@ -147,7 +147,7 @@ def pay(
     setup: PaymentSetup,
     *,
     shown_total: Decimal | None,
-    network_address: str,
+    network_address: str = "",
     now: dt.datetime,
 ) -> Reservation:
     """Charge the card that the payer has entered in the setup, and book the reservation.
