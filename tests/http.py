@@ -12,7 +12,7 @@ def post(client: Any, path: str, body: dict[str, Any] | None = None, **extra: An
     response = client.post(
         path, data=json.dumps(body or {}), content_type="application/json", **extra
     )
-    view = getattr(response.resolver_match, "func", None)
+    view: Any = getattr(response.resolver_match, "func", None)
     if response.status_code == 400 and hasattr(view, "cls") and b'"Details"' in response.content:
         details = re.search(rb'"Details": ?("(?:[^"\\\\]|\\\\.)*")', response.content)
         for line in json.loads(details[1] if details else '""').splitlines():

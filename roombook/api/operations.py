@@ -91,8 +91,8 @@ class Operation(APIView):
         try:
             output = self.respond(request, fields, once)
         except MAY_MEAN_ENDED_ACCOUNT:
-            accounts = get_user_model().objects.filter(pk=request.user.pk, is_active=True)
-            if self.requires_token and not accounts.exists():
+            accounts = get_user_model().objects.filter(is_active=True)
+            if self.requires_token and not accounts.filter(pk=request.user.pk or 0).exists():
                 raise NotSignedIn from None
             raise
         return envelope.build_response(envelope.build_success(output))

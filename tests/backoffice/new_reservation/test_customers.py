@@ -181,7 +181,7 @@ def test_form_with_errors_is_not_remembered(office, room):
     MeetingRoom.objects.update(is_blocked=False)
 
     assert office.post(ADD, fields).status_code == 302
-    assert User.objects.filter(email=NEW["email"]).count() == 1
+    assert User.objects.filter(email="new@example.com").count() == 1
 
 
 @pytest.mark.postgres
