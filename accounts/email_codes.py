@@ -33,16 +33,15 @@ def issue(
 ) -> str:
     """Create a code for a canonical address, requested from a network (its digest); return it.
 
-    Earlier ones stay valid, so that nobody's request ends somebody else's, except the oldest of
-    more than MAX_OPEN. Without an account, new or existing, nothing fits the code. Call it in a
-    transaction.
+    Up to MAX_OPEN stay valid, so that nobody's request ends somebody else's. Without an account,
+    new or existing, nothing fits the code. Call it in a transaction.
     """
     is_revocation = purpose == CodePurpose.REVOCATION
     if is_revocation:
         code = secrets.token_hex(16)
     else:
         code = f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
-        _end_superfluous(purpose, email, user, network=network, now=now)
+        _make_room(purpose, email, user, network, now)
     row = EmailCode(
         purpose=purpose,
         email=email,
@@ -57,22 +56,20 @@ def issue(
     return code
 
 
-def _end_superfluous(
-    purpose: CodePurpose, email: str, user: User | None, *, network: str, now: datetime
+def _make_room(
+    purpose: CodePurpose, email: str, user: User | None, network: str, now: datetime
 ) -> None:
-    """End open codes of the account, or of the address, so that another one fits into MAX_OPEN.
+    """End codes of the account, or of the address, so that another one fits into MAX_OPEN.
 
-    Each open code could be guessed. The oldest of the network with the most go first: otherwise a
-    stranger who requests codes would end the one that the owner waits for.
+    The oldest of the network with the most go first: otherwise a stranger who requests codes would
+    end the one that the owner waits for.
     """
     # Requests for the same address take turns.
     CODE_BY_ACCOUNT.lock(hash_email(email), now=now)
-    rows = EmailCode.objects.open(now).filter(purpose=purpose).order_by("pk")
-    if purpose == CodePurpose.EMAIL_CHANGE:  # Several accounts may want to have one address.
-        rows = rows.filter(user=user.pk if user else 0)
-    else:
-        rows = rows.filter(email=email)
-    codes = list(rows)
+    # Several accounts may want to have one address.
+    by_user = purpose == CodePurpose.EMAIL_CHANGE
+    owner = Q(user=user.pk if user else 0) if by_user else Q(email=email)
+    codes = list(EmailCode.objects.open(now).filter(owner, purpose=purpose).order_by("pk"))
     while len(codes) >= MAX_OPEN:
         requests = Counter([network, *(each.network for each in codes)])
         ended = max(codes, key=lambda each: requests[each.network])

@@ -90,8 +90,7 @@ class MeetingRoom(images.PictureModel):
         blank=True,
         related_name="rooms",
         limit_choices_to=is_offered("rooms"),
-        help_text="A room without a rate is not shown and cannot be booked. Rates of services are"
-        " not offered.",
+        help_text="A room without a rate is not shown and cannot be booked.",
     )
     is_live_inventory = models.BooleanField(
         "instant booking",
@@ -202,7 +201,6 @@ class Service(models.Model):
         blank=True,
         related_name="services",
         limit_choices_to=is_offered("services"),
-        help_text="Rates of rooms are not offered.",
     )
     bill_at_center = models.BooleanField(
         default=False, help_text="Customers pay at the center, not with the booking."

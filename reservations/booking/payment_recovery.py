@@ -108,12 +108,9 @@ def finish_payment(payment: Payment, result: GatewayPayment, *, now: dt.datetime
 def call_off_changes(reservation: Reservation) -> list[Payment]:
     """Call off changes whose payment is not resolved: the booking has changed or ended (B27.4).
 
-    Do not resolve these payments before the transaction instead: another change could begin in
-    between, or the request that begins one could learn only afterwards that the bank asks for a
-    confirmation. The caller holds the lock of the reservation.
-
-    Returns those that wait for the customer, to be voided after the transaction. The others are
-    voided by the requests that are at work on them.
+    The caller holds the lock of the reservation: if they were resolved before, another one could
+    begin, or begin to wait, in between. Returns those that wait for the customer, to be voided
+    after the transaction. The requests that are at work on the others void these.
     """
     started = reservation.payments.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED)
     if not started.update(is_called_off=True):

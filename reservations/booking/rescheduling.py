@@ -125,11 +125,12 @@ def reschedule(
         ServiceUnavailable: the payment is not resolved yet; nothing was changed.
     """
     lock_drafts_of_customer(reservation_id, now=now)
-    if taken is not None and expected_total is None:
-        raise InvalidRequest({"gateway": "The new price is needed."})
-    if taken is not None and expected_total is not None and taken.gateway == ACCOUNT.name:
-        # First of all, because it locks the customer's account.
-        _require_account_payment(reservation_id, expected_total, by=by)
+    if taken is not None:
+        if expected_total is None:
+            raise InvalidRequest({"gateway": "The new price is needed."})
+        if taken.gateway == ACCOUNT.name:
+            # First of all, because it locks the customer's account.
+            _require_account_payment(reservation_id, expected_total, by=by)
     reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
     require_unchanged(reservation, request)
     result = _begin(reservation, room, request, now=now)

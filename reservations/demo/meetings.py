@@ -80,7 +80,7 @@ def book(meeting: Meeting, *, now: dt.datetime) -> None:
         taking_payment.take_manual_payment(
             draft,
             gateway=meeting.way,
-            reference=f"Slip {draft.pk}" if meeting.way == "terminal" else "",
+            reference=f"No. {draft.pk}",
             shown_total=total,
             by=meeting.staff,
             now=now,

@@ -20,17 +20,10 @@ from roombook.api.app_version import check_app_version
 from roombook.api.parsers import BoundedRequest
 from roombook.api.rendering import JSONDict, RenderContext
 from roombook.api.serializers import ContractSerializer
-from roombook.errors import (
-    DomainError,
-    InvalidRequest,
-    NoSavedCard,
-    NotFound,
-    NotSignedIn,
-    ReservationNotOpen,
-)
+from roombook.errors import DomainError, NotSignedIn
 
 # How a request can end whose account was erased or disabled since its Token was read.
-MAY_MEAN_ENDED_ACCOUNT = (InvalidRequest, NoSavedCard, NotFound, ReservationNotOpen)
+ERRORS_OF_ENDED_ACCOUNTS = {"InvalidRequest", "NoSavedCard", "NotFound", "ReservationNotOpen"}
 
 # Stands for the Token in examples; the page /docs replaces it.
 EXAMPLE_TOKEN = "the Token that Sign in returned"
@@ -90,10 +83,11 @@ class Operation(APIView):
             once = idempotency.IdempotentRequest(request.user.pk, type(self).__name__, key, fields)
         try:
             output = self.respond(request, fields, once)
-        except MAY_MEAN_ENDED_ACCOUNT:
-            accounts = get_user_model().objects.filter(is_active=True)
-            if self.requires_token and not accounts.filter(pk=request.user.pk or 0).exists():
-                raise NotSignedIn from None
+        except DomainError as error:
+            if self.requires_token and error.code in ERRORS_OF_ENDED_ACCOUNTS:
+                accounts = get_user_model().objects.filter(is_active=True)
+                if not accounts.filter(pk=request.user.pk or 0).exists():
+                    raise NotSignedIn from None
             raise
         return envelope.build_response(envelope.build_success(output))
 

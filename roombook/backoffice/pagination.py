@@ -69,12 +69,11 @@ class BackofficeChangeList(ChangeList):
         except IncorrectLookupParameters:
             messages.error(request, "A filter cannot be read. The list is shown without it.")
             raise
-        unreadable = [str(each.title) for each in self.filter_specs if not _is_readable(each)]
-        if not unreadable:
+        self.has_unreadable_filter = not all(map(_is_readable, self.filter_specs))
+        if not self.has_unreadable_filter:
             return rows
-        self.has_unreadable_filter = True
-        text = f"The filter by {', '.join(unreadable)} cannot be read, so nothing is listed."
-        messages.error(request, f"{text} A day is entered as 2027-03-15.")
+        text = "A filter cannot be read, so nothing is listed. A day is entered as 2027-03-15."
+        messages.error(request, text)
         return rows.none()
 
     def get_results(self, request: HttpRequest) -> None:

@@ -153,14 +153,6 @@ TABLE = {
             "Attendees.0.EmailAddress: This looks like a card number, not an e-mail address.",
         ),
     ],
-    "Change reservation": [
-        ({"NumberOfAttendees": 1}, "NumberOfAttendees: Fewer than the attendees listed."),
-        ({"NumberOfAttendees": 9}, "NumberOfAttendees: The room holds 8 people."),
-        (
-            {"Attendees": [{"CompanyName": "Navy"}]},
-            "Attendees.0: A name or an e-mail address is needed.",
-        ),
-    ],
     "Find alternatives": SPAN,
     "List free times": [
         *(

@@ -252,18 +252,8 @@ def test_change_confirmed_after_its_slot_is_gone_is_voided(waiting):
     assert other.status == Status.CONFIRMED
 
 
-def adjust_price(booking, clerk):
-    price_adjustments.adjust_price(
-        booking.pk, amount=Decimal(-5), reason="Noise", by=clerk, now=NOW
-    )
-
-
-def cancel_booking(booking, clerk):
-    cancellation.cancel(booking.pk, by=clerk, now=NOW)
-
-
 OTHERS = {
-    "cancel": cancel_booking,
+    "cancel": lambda booking, clerk: cancellation.cancel(booking.pk, by=clerk, now=NOW),
     "move": lambda booking, clerk: reschedule(booking, clerk, start=START + 24 * HOUR),
     "shorten": lambda booking, clerk: reschedule(booking, clerk, hours=2),
     "extend at the desk": lambda booking, clerk: reschedule(
@@ -273,7 +263,7 @@ OTHERS = {
         taken=rescheduling.TakenPayment("cash"),
         expected_total=Decimal(100),
     ),
-    "adjust": adjust_price,
+    "adjust": lambda booking, clerk: adjust(booking, clerk, -5),
     "charge": lambda booking, clerk: changes.charge_change(
         booking.pk, build_request(booking, hours=2), expected_total=Decimal(50), by=clerk, now=NOW
     ),
@@ -297,11 +287,18 @@ def interfere(monkeypatch, owner, name, call, *, before):
 
 
 @pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("when", ["waiting", "before the bank asks", "after the bank asks"])
-def test_change_waiting_for_the_bank_is_called_off_by_what_others_do(
-    booking, clerk, monkeypatch, when, other
+@pytest.mark.parametrize(
+    ("outcome", "when"),
+    [
+        *(("requires_action", each) for each in ("waiting", "before", "after")),
+        *(("succeeds", each) for each in ("before", "after")),
+    ],
+)
+def test_change_is_called_off_by_what_others_do_before_it_is_paid(
+    booking, clerk, monkeypatch, outcome, when, other
 ):
-    SavedCardFactory(user=booking.user, outcome="requires_action", saved_by_setup=True)
+    """While the payment waits for the bank, or before or after the gateway has answered."""
+    SavedCardFactory(user=booking.user, outcome=outcome, saved_by_setup=True)
     wanted = {"hours": 5, "total": 125, "method": PaymentMethod(use_saved_card=True)}
     if when == "waiting":
         assert not change(booking, **wanted).is_applied
@@ -309,7 +306,7 @@ def test_change_waiting_for_the_bank_is_called_off_by_what_others_do(
     else:
         interfere(
             *(monkeypatch, SandboxGateway, "authorize", lambda: OTHERS[other](booking, clerk)),
-            before=when == "before the bank asks",
+            before=when == "before",
         )
         with pytest.raises(ReservationNotOpen, match=r"changed meanwhile.* You were not charged"):
             change(booking, **wanted)
@@ -400,23 +397,12 @@ def test_change_that_crashed_at_any_step_is_resolved_once(
     assert not Payment.objects.filter(state__in=["started", "authorized"]).exists()
 
 
-@pytest.mark.parametrize("other", ["cancel", "reschedule", "book"])
-def test_what_others_do_during_the_authorization_wins_and_nothing_is_charged(
-    booking, clerk, monkeypatch, other
-):
-    real = SandboxGateway.authorize
-
-    def interfere(*args, **kwargs):
-        monkeypatch.setattr(SandboxGateway, "authorize", real)
-        if other == "cancel":
-            cancellation.cancel(booking.pk, user=booking.user, now=NOW)
-        elif other == "reschedule":
-            reschedule(booking, clerk, start=START + 24 * HOUR)
-        else:
-            make_booking(room=booking.room, start=START + 3 * HOUR, hours=1)
-        return real(*args, **kwargs)
-
-    monkeypatch.setattr(SandboxGateway, "authorize", interfere)
+def test_slot_that_others_book_during_the_authorization_is_theirs(booking, monkeypatch):
+    interfere(
+        *(monkeypatch, SandboxGateway, "authorize"),
+        lambda: make_booking(room=booking.room, start=START + 3 * HOUR, hours=1),
+        before=True,
+    )
     with pytest.raises(ReservationNotOpen, match="You were not charged"):
         change(booking, hours=5, total=125)
 

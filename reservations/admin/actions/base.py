@@ -14,10 +14,6 @@ from reservations.models import Reservation
 from roombook import money
 from roombook.errors import DomainError, InvalidRequest
 
-AMOUNT_MISSING = (
-    "The amount that you have seen is missing. Nothing was done. Please open the page again."
-)
-
 
 @dataclass(frozen=True, slots=True)
 class ActionRequest:
@@ -41,7 +37,8 @@ class ActionRequest:
     def require_shown_amount(self) -> Decimal:
         """Return the expected amount. Raises InvalidRequest if no preview has shown one."""
         if self.expected_amount is None:
-            raise InvalidRequest({"expected_amount": AMOUNT_MISSING})
+            problem = "The amount that you have seen is missing. Please open the page again."
+            raise InvalidRequest({"expected_amount": problem})
         return self.expected_amount
 
 

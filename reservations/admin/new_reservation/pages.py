@@ -179,25 +179,23 @@ def _build_preview(forms: NewReservationForms, now: dt.datetime) -> DraftPreview
 def _create_once(
     request: HttpRequest, forms: NewReservationForms, staff: User, now: dt.datetime
 ) -> Reservation | None:
-    """Create the draft, unless a double click has sent the same form: then return its draft.
+    """Create the draft, or return that of the first click of a double click.
 
-    Only a page of its own makes a form another one. Returns None if the forms have errors.
+    Each page has a `submission` of its own. Returns None if the forms have errors.
     """
     digest = hashlib.sha256(request.POST.urlencode().encode()).hexdigest()
     key = {"user": staff, "operation": "new reservation", "key_digest": digest}
-    if not request.POST.get("submission"):
-        return _create_draft(forms, staff, now) if forms.is_valid() else None
     # The second request waits here until the first one has ended.
     row = SavedResponse(**key, created_at=now)
     SavedResponse.objects.bulk_create([row], ignore_conflicts=True)
-    saved = SavedResponse.objects.get(**key)
-    if saved.content:
-        return Reservation.objects.get(pk=saved.content)
+    saved = SavedResponse.objects.filter(**key)
+    if pk := saved.get().content:
+        return Reservation.objects.get(pk=pk)
     reservation = _create_draft(forms, staff, now) if forms.is_valid() else None
-    if reservation is None:
+    if reservation is None or not request.POST.get("submission"):
         saved.delete()
     else:
-        SavedResponse.objects.filter(pk=saved.pk).update(content=str(reservation.pk))
+        saved.update(content=str(reservation.pk))
     return reservation
 
 
