@@ -116,8 +116,7 @@ def reschedule(
 
     `waiver` is the reason for waiving the difference to a higher price; `taken` is how the customer
     has paid it. `expected_total` is the new total in the preview: if it or what the user saw
-    has changed since then (the expected values of the request), nothing is done. Nobody pays
-    without it.
+    has changed since then (the expected values of the request), nothing is done.
 
     Raises:
         SlotUnavailable, ReservationNotOpen, InvalidRequest, NotFound, PromoCodeInvalid,
@@ -125,12 +124,9 @@ def reschedule(
         ServiceUnavailable: the payment is not resolved yet; nothing was changed.
     """
     lock_drafts_of_customer(reservation_id, now=now)
-    if taken is not None:
-        if expected_total is None:
-            raise InvalidRequest({"gateway": "The new price is needed."})
-        if taken.gateway == ACCOUNT.name:
-            # First of all, because it locks the customer's account.
-            _require_account_payment(reservation_id, expected_total, by=by)
+    if taken is not None and taken.gateway == ACCOUNT.name:
+        # First of all, because it locks the customer's account.
+        _require_account_payment(reservation_id, expected_total, by=by)
     reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
     require_unchanged(reservation, request)
     result = _begin(reservation, room, request, now=now)
@@ -237,7 +233,11 @@ def _take_difference(
     return replace(result, charge=result.difference)
 
 
-def _require_account_payment(reservation_id: int, expected_total: Decimal, *, by: User) -> None:
+def _require_account_payment(
+    reservation_id: int, expected_total: Decimal | None, *, by: User
+) -> None:
     """Raise InvalidRequest unless staff may charge the difference to the account (B26.4)."""
+    if expected_total is None:
+        raise InvalidRequest({"gateway": "The new price is needed."})
     reservation = Reservation.objects.select_related("room", "user").get(pk=reservation_id)
     require_account_payment(reservation, expected_total - reservation.total_cost, by=by)

@@ -203,20 +203,13 @@ def test_reschedule_more_expensive_takes_the_difference_at_the_terminal(office):
     assert (payment.amount, payment.reference) == (45, "Slip 7")
 
 
-def extend(reservation):
-    return fill_slot(reservation.room, hours=5)
-
-
-def add_service(reservation):
-    service = ServiceFactory(center=reservation.room.center)
-    key = build_details_key(reservation)
-    return {f"service-{service.pk}-chosen": "on", "expected_details": key}
-
-
 CHANGES = {
     "move": lambda row: fill_slot(at_rate(row.room, 40)),
-    "extend": extend,
-    "services": add_service,
+    "extend": lambda row: fill_slot(row.room, hours=5),
+    "services": lambda row: {
+        f"service-{ServiceFactory(center=row.room.center).pk}-chosen": "on",
+        "expected_details": build_details_key(row),
+    },
 }
 
 

@@ -290,7 +290,7 @@ def test_cancel_with_decision_refunds_its_amount_once(now, amount, fee, sentence
 
 def test_customer_reads_from_which_payment_a_part_is_refunded():
     booking, manager = make_booking(room=make_room_at_rate(make_room(), 25)), AdministratorFactory()
-    reschedule(booking, manager, hours=5, taken=TakenPayment("cash", "4"), expected_total=125)
+    reschedule(booking, manager, hours=5, taken=TakenPayment("cash", "Receipt 4"))
     in_cash, to_card = "refunded in cash, at the center", "refunded to Visa ending 4242"
 
     change(booking, hours=4, total=100)

@@ -94,7 +94,7 @@ def test_declined_cards_of_changes_count_for_the_network(client):
     ],
     ids=["refused", "known by a webhook", "reconciled", "expired", "answered before"],
 )
-def test_setup_that_is_only_asked_about_again_counts_once_for_the_network(client, learn, counted):
+def test_repeated_question_about_a_setup_counts_once_for_the_network(client, learn, counted):
     user, innocent = UserFactory(), UserFactory()
     token = issue_token(user)
     body = post(client, "/api/account/create-payment-setup", {"Token": token}).json()
