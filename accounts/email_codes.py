@@ -2,12 +2,13 @@
 
 import re
 import secrets
+from collections import Counter
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from django.db.models import F, Q
 
-from accounts.limits import SignInAttempts
+from accounts.limits import CODE_BY_ACCOUNT, SignInAttempts, hash_email
 from accounts.models import CodePurpose, EmailCode, User
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest
@@ -15,6 +16,8 @@ from roombook.errors import InvalidRequest
 CODE_DIGITS = 8
 LIFETIME = timedelta(minutes=30)
 REVOCATION_LIFETIME = timedelta(days=7)
+# Codes of one purpose that are open for one account or address.
+MAX_OPEN = 3
 # 128 bits, with spaces or dashes.
 REVOCATION_FORMAT = re.compile(r"\s*([0-9a-fA-F][\s-]*){32}")
 
@@ -30,14 +33,15 @@ def issue(
 ) -> str:
     """Create a code for a canonical address, requested from a network (its digest); return it.
 
-    Earlier ones stay valid, so that nobody's request ends somebody else's. Without an account, new
-    or existing, nothing fits the code.
+    Up to MAX_OPEN stay valid, so that nobody's request ends somebody else's. Without an account,
+    new or existing, nothing fits the code. Call it in a transaction.
     """
     is_revocation = purpose == CodePurpose.REVOCATION
     if is_revocation:
         code = secrets.token_hex(16)
     else:
         code = f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
+        _make_room(purpose, email, user, network, now)
     row = EmailCode(
         purpose=purpose,
         email=email,
@@ -50,6 +54,27 @@ def issue(
         row.set_code(code)
     row.save(force_insert=True)
     return code
+
+
+def _make_room(
+    purpose: CodePurpose, email: str, user: User | None, network: str, now: datetime
+) -> None:
+    """End codes of the account, or of the address, so that another one fits into MAX_OPEN.
+
+    The oldest of the network with the most go first: otherwise a stranger who requests codes would
+    end the one that the owner waits for.
+    """
+    # Requests for the same address take turns.
+    CODE_BY_ACCOUNT.lock(hash_email(email), now=now)
+    # Several accounts may want to have one address.
+    by_user = purpose == CodePurpose.EMAIL_CHANGE
+    owner = Q(user=user.pk if user else 0) if by_user else Q(email=email)
+    codes = list(EmailCode.objects.open(now).filter(owner, purpose=purpose).order_by("pk"))
+    while len(codes) >= MAX_OPEN:
+        requests = Counter([network, *(each.network for each in codes)])
+        ended = max(codes, key=lambda each: requests[each.network])
+        codes.remove(ended)
+        ended.delete()
 
 
 def verify(

@@ -165,10 +165,12 @@ class FailureLimit(RateLimit):
             self.check(key, now=now)
             raise AttemptsInFlight
 
-    def finish(self, key: object, *, has_failed: bool, begun_at: datetime, now: datetime) -> None:
-        """End an attempt, and count it if it has failed."""
+    def finish(
+        self, key: object, *, has_failed: bool, begun_at: datetime | None, now: datetime
+    ) -> None:
+        """End an attempt, and count it if it has failed. `begun_at` is None if it ended before."""
         # Another attempt may have replaced one that was in flight for too long.
-        in_flight = int(begun_at + get_longest_flight() > now)
+        in_flight = int(begun_at is not None and begun_at + get_longest_flight() > now)
         if not in_flight and not has_failed:
             return
         with connection.cursor() as cursor:
@@ -246,27 +248,46 @@ def get_network_key(address: str) -> str:
     return str(ip)
 
 
-def check_declined_cards(network_address: str, *, now: datetime) -> None:
+def get_payer_key(user_id: int, link: int | None = None) -> str:
+    """Return the key of who enters cards: the account, or the holder of a draft's payment link.
+
+    Who holds a link must not use up the limits of the customer (B26.7).
+    """
+    return f"link {link}" if link is not None else str(user_id)
+
+
+def check_declined_cards(network_address: str, *, is_by_link: bool = False, now: datetime) -> None:
     """Raise TooManyRequests if too many cards from this network were declined (B16.6).
 
-    Without an address, a member of staff pays. With SIGN_UP=closed, only staff create accounts.
+    Without an address, a member of staff pays.
     """
-    if network_address and settings.SIGN_UP == "open":
-        CARD_DECLINED_BY_NETWORK.check(get_network_key(network_address), now=now)
+    if key := _get_declines_key(network_address, is_by_link=is_by_link):
+        CARD_DECLINED_BY_NETWORK.check(key, now=now)
 
 
 @contextmanager
-def count_declined_cards(network_address: str, *, now: datetime) -> Iterator[None]:
-    """Count it towards that limit if the block raises CardDeclined.
+def count_declined_cards(
+    network_address: str, *, is_by_link: bool = False, now: datetime
+) -> Iterator[None]:
+    """Count it towards that limit if the block raises CardDeclined for a new attempt.
 
     If parallel requests have filled the window, TooManyRequests replaces that answer.
     """
     try:
         yield
-    except CardDeclined:
-        if settings.SIGN_UP == "open":
-            CARD_DECLINED_BY_NETWORK.attempt(get_network_key(network_address), now=now)
+    except CardDeclined as error:
+        key = _get_declines_key(network_address, is_by_link=is_by_link)
+        if key and error.is_new:
+            CARD_DECLINED_BY_NETWORK.attempt(key, now=now)
         raise
+
+
+def _get_declines_key(network_address: str, *, is_by_link: bool) -> str:
+    """Return the key of a network; empty if only staff create accounts, and no link is paid."""
+    if not network_address or (settings.SIGN_UP != "open" and not is_by_link):
+        return ""
+    key = get_network_key(network_address)
+    return f"link {key}" if is_by_link else key
 
 
 class SignInAttempts:

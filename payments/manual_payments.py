@@ -9,7 +9,7 @@ from django.db.models import QuerySet, Sum
 from accounts.models import User
 from payments import gateways
 from payments.gateway_results import lock_payment
-from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
+from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS, TERMINAL
 from payments.models import InvalidPaymentTransition, Payment, PaymentPurpose, PaymentState
 from payments.refunds import get_refundable_amount, get_refunded_amount
 from roombook import money
@@ -37,7 +37,11 @@ def record_manual_payment(
     Call it in the transaction that books or changes the reservation, after `require_credit` if it
     is on account. The database refuses a second open payment for a booking
     (`payment_one_open_for_booking`).
+
+    Raises InvalidRequest if the reference is missing.
     """
+    if missing := find_missing_reference(gateway, reference):
+        raise InvalidRequest({"reference": missing})
     return Payment.objects.create(
         reservation_id=reservation_id,
         reservation_uid=reservation_uid,
@@ -57,6 +61,14 @@ def record_manual_payment(
         captured_at=now,
         received_at=None if gateway == ACCOUNT.name else now,
     )
+
+
+def find_missing_reference(gateway: str, reference: str) -> str:
+    """Say that a payment at the terminal needs the number of its slip; empty if it has one."""
+    has_reference = any(map(str.isalnum, reference))
+    if gateway == TERMINAL.name and not has_reference:
+        return "Enter the number of the terminal's slip."
+    return ""
 
 
 def get_receivables(user: User) -> QuerySet[Payment]:

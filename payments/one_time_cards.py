@@ -35,7 +35,7 @@ def fetch_card(setup: PaymentSetup, *, now: datetime) -> SavedCard:
     if found is None or found.card is None:  # Another request has resolved it.
         found = gateways.get_gateway(setup.gateway).find_setup(setup.reference)
     if not setup.card_reference or found.card is None:
-        raise CardDeclined(setup.message or setups.EXPIRED)
+        raise CardDeclined(setup.message or setups.EXPIRED, is_new=False)
     # The card is as old as its setup: a decline after that is a decline of this card.
     return setups.build_saved_card(setup.user, setup.gateway, found.card, now=setup.created_at)
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from accounts.limits import CARD_DECLINED, RateLimit
+from accounts.limits import CARD_DECLINED, RateLimit, get_payer_key
 from accounts.models import User
 from payments import gateway_events, gateways, saved_cards
 from payments.gateways.base import GatewayCard, GatewaySetup
@@ -72,8 +72,9 @@ def create_setup(
 
     Raises TooManyRequests after repeated declines, or too many setups.
     """
-    CARD_DECLINED.check(user.pk, now=now)
-    CREATED_SETUPS.attempt(user.pk, now=now)
+    key = get_payer_key(user.pk, reservation_id)
+    CARD_DECLINED.check(key, now=now)
+    CREATED_SETUPS.attempt(key, now=now)
     return PaymentSetup.objects.create(
         user=user,
         gateway=gateways.get_current_gateway().name,
@@ -169,12 +170,17 @@ def require_success(setup: PaymentSetup, *, now: datetime) -> GatewaySetup | Non
     if setup.state == PaymentSetupState.SUCCEEDED:
         return at_gateway
     if setup.state == PaymentSetupState.OPEN and at_gateway and at_gateway.state == "failed":
+        is_new = False
         for attempt in at_gateway.refused_attempts:
             record_refusal(setup, attempt, at_gateway.message, now=now)
-        raise CardDeclined(at_gateway.message)
+            # Not what `record_refusal` has found: the webhook knows no network, and may be first.
+            is_new |= gateway_events.mark_processed(f"{attempt} answered", "refused setup", now=now)
+        raise CardDeclined(at_gateway.message, is_new=is_new)
     if setup.state == PaymentSetupState.OPEN:
         raise PaymentSetupNotComplete
-    raise CardDeclined(setup.message)
+    # No card was entered before it expired, or an earlier call has said that it was refused.
+    is_new = at_gateway is not None and setup.state == PaymentSetupState.FAILED
+    raise CardDeclined(setup.message, is_new=is_new)
 
 
 def resolve_setup(
@@ -226,7 +232,7 @@ def _count_refusal(setup: PaymentSetup, attempt: str, *, now: datetime) -> None:
     that could not be ended is ended by the next report.
     """
     if gateway_events.mark_processed(attempt, "refused setup attempt", now=now):
-        CARD_DECLINED.attempt(setup.user_id, now=now)
+        CARD_DECLINED.attempt(get_payer_key(setup.user_id, setup.reservation_id), now=now)
 
 
 def cancel_setup(setup: PaymentSetup) -> None:

@@ -10,6 +10,9 @@ import functools
 
 from babel.dates import format_date, format_skeleton, format_time
 
+# Dates closer to the ends of the calendar overflow when a day or an offset is added.
+YEARS = range(2000, 2101)
+
 
 def format_day(day: dt.date) -> str:
     """A day: `Mon 2027-03-15`."""

@@ -60,6 +60,13 @@ class CardDeclined(DomainError):
     code = "CardDeclined"
     default_message = "The card was declined. You were not charged."
 
+    def __init__(
+        self, message: str = "", *, details: tuple[str, ...] = (), is_new: bool = True
+    ) -> None:
+        super().__init__(message, details=details)
+        # False if an earlier answer was about this attempt, or there was none: it does not count.
+        self.is_new = is_new
+
 
 class NotFound(DomainError):
     """The row does not exist, or it belongs to somebody else: the answer is the same for both."""

@@ -41,6 +41,13 @@ NOT_PUBLIC_NETWORKS = [
 ]
 GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 
+# Names of local networks, and the short and hexadecimal notations of IPv4, are no public names.
+PUBLIC_NAME = re.compile(
+    r"(?!.*\.(localhost|local|internal|onion|home\.arpa)$)"
+    r"([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]"
+)
+NOT_PUBLIC = "This address is not on the public internet."
+
 Resolver = Callable[[str, int], list[str]]
 
 
@@ -66,6 +73,12 @@ def is_public_address(address: str) -> bool:
     return ip.version == 4 or ip in GLOBAL_UNICAST
 
 
+def resolve(host: str, port: int) -> list[str]:
+    """Return all IP addresses of a name, in the order in which the system prefers them."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
 def validate_public_url(url: str) -> None:
     """Refuse an address that is not one of a public HTTPS server, as far as its text tells.
 
@@ -86,16 +99,25 @@ def validate_public_url(url: str) -> None:
         raise ValidationError("The address must begin with https://.")
     if port is not None and port not in PORTS:
         raise ValidationError("The port must be 443 or 8443.")
-    with suppress(ValueError):
-        ip = ipaddress.ip_address(parts.hostname)
-        if not is_public_address(str(ip)):
-            raise ValidationError("This address is not on the public internet.")
+    try:
+        is_public = is_public_address(parts.hostname)
+    except ValueError:
+        is_public = bool(PUBLIC_NAME.fullmatch(parts.hostname))
+    if not is_public:
+        raise ValidationError(NOT_PUBLIC)
 
 
-def resolve(host: str, port: int) -> list[str]:
-    """Return all IP addresses of a name, in the order in which the system prefers them."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+def validate_public_server(url: str, *, resolver: Resolver = resolve) -> None:
+    """Refuse what `validate_public_url` refuses, and a name with an address that is not public.
+
+    A name that cannot be resolved passes: it may get its address later, and sending says so.
+    """
+    validate_public_url(url)
+    parts = urlsplit(url)
+    with suppress(OSError, UnicodeError):
+        addresses = resolver(parts.hostname or "", parts.port or 443)
+        if not _is_own_machine(parts) and not all(map(is_public_address, addresses)):
+            raise ValidationError(NOT_PUBLIC)
 
 
 def post(

@@ -3,12 +3,29 @@
 import csv
 import io
 import json
+import re
 from typing import Any
 
 
 def post(client: Any, path: str, body: dict[str, Any] | None = None, **extra: Any) -> Any:
-    """POST a JSON body."""
-    return client.post(path, data=json.dumps(body or {}), content_type="application/json", **extra)
+    """POST a JSON body. Details of a refusal name fields of the operation, and nothing else."""
+    response = client.post(
+        path, data=json.dumps(body or {}), content_type="application/json", **extra
+    )
+    view: Any = getattr(response.resolver_match, "func", None)
+    if response.status_code == 400 and hasattr(view, "cls") and b'"Details"' in response.content:
+        details = re.search(rb'"Details": ?("(?:[^"\\\\]|\\\\.)*")', response.content)
+        for line in json.loads(details[1] if details else '""').splitlines():
+            require_field(line, {**view.cls.Input.field_tree(), "Idempotency-Key": {}})
+    return response
+
+
+def require_field(line: str, tree: Any) -> None:
+    name = re.match(r"([\w.-]+): ", line)
+    for part in name[1].split(".") if name else ():
+        if not part.isdigit() and part not in {"Token", "AppVersion"}:
+            assert part in tree, f"{line}: this is no field of the request"
+            tree = tree[part]
 
 
 def post_csv(client: Any, path: str, row: dict[str, Any], **extra: Any) -> Any:

@@ -150,11 +150,11 @@ TABLE = {
         19, ids={"PaymentSetupId": Id(NOT_FOUND, make_setup_of_bob, missing="no such setup")}
     ),
     "Sign out": Row(2, "401 NotSignedIn"),
-    "Create account": Row(6, adds=CODE_BY_EMAIL),
+    "Create account": Row(8, adds=CODE_BY_EMAIL),
     "Confirm email": Row(14, "400 InvalidRequest", FAILED_ATTEMPT, ("Token",)),
-    "Request password reset": Row(6, adds=CODE_BY_EMAIL),
+    "Request password reset": Row(8, adds=CODE_BY_EMAIL),
     "Reset password": Row(14, "400 InvalidRequest", FAILED_ATTEMPT),
-    "Change email": Row(12, adds=CODE_BY_EMAIL),
+    "Change email": Row(14, adds=CODE_BY_EMAIL),
     "List reservation changes": Row(
         3, ids={"WebhookId": Id("401 InvalidCredentials", lambda world: make_endpoint().pk)}
     ),

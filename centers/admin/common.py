@@ -169,5 +169,6 @@ class CenterRatesMixin(ModelAdminBase):
         kwargs["queryset"] = rates.order_by("name")
         field = super().formfield_for_foreignkey(db_field, request, **kwargs)
         if field is not None:
-            field.widget.attrs["data-choices-url"] = reverse("admin:centers_rate_choices")
+            url = reverse("admin:centers_rate_choices")
+            field.widget.attrs["data-choices-url"] = f"{url}?for={self.rate_relation}"
         return field

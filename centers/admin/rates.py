@@ -15,6 +15,7 @@ from centers import models
 from centers.admin.common import CENTER_ORDERING, CenterSearchMixin
 from centers.admin.rate_examples import calculate_examples, find_price_warnings
 from centers.admin.rate_forms import RateForm, RateListForm, RatePricesForm
+from centers.models.room import is_offered
 from centers.resources.inventory import RateResource
 from roombook.backoffice.model_admin import ModelAdmin, SaveChangedFieldsMixin
 from roombook.ids import parse_id
@@ -76,6 +77,8 @@ class RateAdmin(
             raise PermissionDenied
         center = parse_id(request.GET.get("center"))
         rates = self.get_queryset(request).filter(center=center).order_by("name")
+        if (relation := request.GET.get("for")) in {"rooms", "services"}:
+            rates = rates.filter(is_offered(relation)).distinct()
         return JsonResponse({"choices": [(rate.pk, str(rate)) for rate in rates]})
 
     def examples_view(self, request: HttpRequest) -> HttpResponse:

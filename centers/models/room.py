@@ -65,6 +65,12 @@ class Rate(UniqueNameMixin):
             raise ValidationError({"flat_rate": "Enter the price of the flat rate."})
 
 
+def is_offered(relation: str) -> Q:
+    """Match rates for `rooms` or `services`: not those that only the others have."""
+    other = "services" if relation == "rooms" else "rooms"
+    return Q(**{f"{relation}__isnull": False}) | Q(**{f"{other}__isnull": True})
+
+
 class MeetingRoom(UniqueNameMixin, images.PictureModel):
     """A room that customers book."""
 
@@ -86,6 +92,7 @@ class MeetingRoom(UniqueNameMixin, images.PictureModel):
         null=True,
         blank=True,
         related_name="rooms",
+        limit_choices_to=is_offered("rooms"),
         help_text="A room without a rate is not shown and cannot be booked.",
     )
     is_live_inventory = models.BooleanField(
@@ -189,7 +196,14 @@ class Service(UniqueNameMixin):
     )
     name = LineField(max_length=255)
     description = ParagraphsField(blank=True)
-    rate = models.ForeignKey(Rate, models.PROTECT, null=True, blank=True, related_name="services")
+    rate = models.ForeignKey(
+        Rate,
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="services",
+        limit_choices_to=is_offered("services"),
+    )
     bill_at_center = models.BooleanField(
         default=False, help_text="Customers pay at the center, not with the booking."
     )

@@ -30,6 +30,9 @@ def name_at_center_widget(singular: str, if_empty: str = "") -> ReferenceWidget:
         if len(found) != 1:
             several = f"several {singular}s" if found else f"no {singular}"
             raise ValueError(f"This center has {several} of that name.")
+        if not getattr(found[0], "is_offered", True):
+            others = "rooms" if resource.is_service else "services"
+            raise ValueError(f"This is a {singular} of {others}. Enter another one.")
         return found[0]
 
     return ReferenceWidget(f"the name of a {singular} of this center{if_empty}", find)

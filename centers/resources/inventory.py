@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar
 
+from django.db.models import Exists, OuterRef
 from import_export.fields import Field
 
 from centers.closure_effects import find_effects_of_settings
 from centers.models import MeetingRoom, Rate, ResourceType, Service
+from centers.models.room import is_offered
 from centers.resources.common import (
     NamedResource,
     get_types_by_name,
@@ -63,7 +65,9 @@ class PricedResource(NamedResource[PricedT]):
     def load_references(self, rows: Sequence[Cells], instances: Iterable[PricedT]) -> None:
         super().load_references(rows, instances)
         self.types = get_types_by_name(is_service=self.is_service)
-        self.rows_at_center = self.get_rows_by_name(Rate.objects.all())
+        offered = Rate.objects.filter(is_offered("services" if self.is_service else "rooms"))
+        rates = Rate.objects.annotate(is_offered=Exists(offered.filter(pk=OuterRef("pk"))))
+        self.rows_at_center = self.get_rows_by_name(rates)
 
 
 class RoomResource(PricedResource[MeetingRoom]):

@@ -12,9 +12,9 @@ from accounts import roles
 from accounts.admin.center_scope import get_shared_time_zone
 from centers.models import Center
 from centers.span import get_local_midnight
-from reservations.admin.forms import YEARS
 from reservations.models import Reservation
 from reservations.models.status import Status
+from roombook.backoffice.pagination import parse_day
 from roombook.backoffice.widgets import DateTextInput
 from roombook.ids import parse_id
 
@@ -76,6 +76,7 @@ class StartDateFilter(DropdownFilter):
     title = "start"
     parameter_name = DATE_PARAMETER
     all_option = ["", "Upcoming; all dates in a search"]
+    unlisted_values = frozenset({UPCOMING})
 
     def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [(value, label) for value, (label, _, _) in RANGES.items() if value != UPCOMING]
@@ -109,7 +110,7 @@ class StartRangeForm(forms.Form):
 
 
 class StartRangeFilter(RangeDateFilter):
-    """By the first and the last day on which a reservation starts. Invalid days are ignored."""
+    """By the first and the last day on which a reservation starts."""
 
     title = "days"
     form_class = StartRangeForm
@@ -117,7 +118,7 @@ class StartRangeFilter(RangeDateFilter):
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[Reservation]
     ) -> QuerySet[Reservation]:
-        first, last = (_parse_day(self.used_parameters.get(name)) for name in RANGE_PARAMETERS)
+        first, last = (parse_day(self.used_parameters.get(name)) for name in RANGE_PARAMETERS)
         if not (first or last) or get_selected_dates(request):
             return queryset
         zone = get_zone(request)
@@ -127,11 +128,3 @@ class StartRangeFilter(RangeDateFilter):
             day_after = last + dt.timedelta(days=1)
             queryset = queryset.filter(start__lt=get_local_midnight(day_after, zone))
         return queryset
-
-
-def _parse_day(value: object) -> dt.date | None:
-    try:
-        day = dt.date.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return day if day.year in YEARS else None

@@ -14,10 +14,9 @@ from centers.hours import NonexistentLocalTime, localize
 from centers.models import Center, MeetingRoom
 from reservations.booking.drafts import AttendeeInput
 from roombook.backoffice.widgets import AutocompleteWidget, DateTimeTextInput
+from roombook.dates import YEARS
 from roombook.texts import clean_text
 
-# Dates closer to the ends of the calendar overflow when a day or an offset is added.
-YEARS = range(2000, 2101)
 MAX_ADJUSTMENT = Decimal(100_000)
 MAX_NAME_LENGTH, MAX_EMAIL_LENGTH = 255, 254
 EMAIL_PATTERN = re.compile(r"\S+@\S+")

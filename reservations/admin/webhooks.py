@@ -22,6 +22,7 @@ from reservations.webhooks.sending import render_payload
 from roombook.backoffice import audit_log
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin, redirect_not_found
 from roombook.middleware import mark_secret
+from roombook.public_http import validate_public_server
 
 
 class WebhookAdminMixin(CenterOrAllMixin):
@@ -40,6 +41,13 @@ class WebhookForm(forms.ModelForm):
         widget=UnfoldAdminCheckboxSelectMultipleWidget(),
         help_text="Select none to get all events.",
     )
+
+    def clean_url(self) -> str:
+        url: str = self.cleaned_data["url"]
+        # Not if it stays: otherwise a webhook whose name has moved could not be switched off.
+        if "url" in self.changed_data:
+            validate_public_server(url)
+        return url
 
 
 @admin.register(WebhookEndpoint)

@@ -8,7 +8,7 @@ from typing import Unpack
 
 from django.conf import settings
 
-from accounts.limits import CARD_DECLINED
+from accounts.limits import CARD_DECLINED, get_payer_key
 from accounts.models import User
 from payments import lifecycle
 from payments.gateway_results import apply_gateway_result, lock_payment
@@ -73,22 +73,24 @@ def record_answer(
     before. `is_attempt` says whether the payment counts as an attempt to charge a card (B16.6). The
     caller holds the locks of the reservation and the payment.
     """
-    is_waiting = result.state == "action_required"
+    is_waiting, was_waiting = result.state == "action_required", payment.action_until is not None
     was_unresolved = payment.state == PaymentState.STARTED
     if was_unresolved and payment.is_called_off and (is_waiting or result.state == "authorized"):
         # Another process is voiding this payment. It stays unresolved until it is voided.
         return False
+    has_failed = False
     if was_unresolved and is_waiting:
         _wait_for_customer(reservation, payment)
-        return False
-    apply_gateway_result(payment, result, now=now)
-    if was_unresolved and is_attempt:
-        # It ends here even if the worker that began it has died.
+    else:
+        apply_gateway_result(payment, result, now=now)
         has_failed = payment.state == PaymentState.DECLINED or _is_abandoned(payment, now)
-        CARD_DECLINED.finish(
-            reservation.user_id, has_failed=has_failed, begun_at=payment.created_at, now=now
-        )
-    return was_unresolved
+    if was_unresolved and is_attempt and not (is_waiting and was_waiting):
+        # It ends here even if the worker that began it has died, and once it only waits: otherwise
+        # payments that wait for the bank would keep good cards waiting.
+        key = get_payer_key(reservation.user_id, reservation.pk if payment.is_by_link else None)
+        begun_at = None if was_waiting else payment.created_at
+        CARD_DECLINED.finish(key, has_failed=has_failed, begun_at=begun_at, now=now)
+    return was_unresolved and not is_waiting
 
 
 def _wait_for_customer(reservation: Reservation, payment: Payment) -> None:

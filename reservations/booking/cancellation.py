@@ -17,6 +17,7 @@ from reservations.booking.locks import lock_reservation
 from reservations.booking.payment_recovery import (
     CaptureDue,
     CaptureRefused,
+    call_off_changes,
     fulfils_obligations,
     get_booked_payments,
     lock_booked_payments,
@@ -185,7 +186,8 @@ def _cancel(
     captured_times = [each.captured_at for each in captured if each.captured_at is not None]
     _end(reservation, terms, message=message, by=by, at=max([now, *captured_times]), now=now)
     refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
-    return Cancellation(reservation, terms.refund, CANCELLED + terms.sentence), payments
+    result = Cancellation(reservation, terms.refund, CANCELLED + terms.sentence)
+    return result, [*payments, *call_off_changes(reservation)]
 
 
 def _end(

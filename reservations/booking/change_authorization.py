@@ -42,8 +42,10 @@ def apply_change_authorization(
     payment = lock_payment(payment.pk)
     if not record_answer(reservation, payment, result, is_attempt=not change.is_by_staff, now=now):
         return reservation, payment
+    is_unchanged = reservation.calendar_sequence == change.calendar_sequence
     if payment.state not in FUNDED_STATES:
-        resolve_change(change, ChangeState.ABANDONED, message=payment.message or NOT_PAID, now=now)
+        message = payment.message or (NOT_PAID if is_unchanged else CHANGED_MEANWHILE)
+        resolve_change(change, ChangeState.ABANDONED, message=message, now=now)
         return reservation, payment
     former = copy.copy(reservation)
     try:

@@ -78,13 +78,14 @@ def begin(
     else:
         missing = reservation.chosen_services.exclude(service__center=room.center_id)
         if names := ", ".join(missing.values_list("service__name", flat=True)):
-            raise InvalidRequest({"room": f"That center does not offer what was booked: {names}."})
+            raise InvalidRequest(
+                {"meeting_room_id": f"That center does not offer what was booked: {names}."}
+            )
     attendees = reservation.number_of_attendees
     is_same_number = request.attendees is None and request.number_of_attendees is None
     if is_same_number and attendees > room.capacity:
-        raise InvalidRequest(
-            {"room": f"The room holds {room.capacity} people, and {attendees} are expected."}
-        )
+        problem = f"The room holds {room.capacity} people, and {attendees} are expected."
+        raise InvalidRequest({"meeting_room_id": problem})
     return ChangeResult(
         reservation=reservation,
         former=copy.copy(reservation),

@@ -29,6 +29,7 @@ from accounts.limits import (
     CARD_DECLINED,
     PARTNER_CODE,
     check_declined_cards,
+    get_payer_key,
     wait_for_others,
 )
 from accounts.models import User
@@ -77,7 +78,7 @@ class PaymentMethod:
     one_time_card: SavedCard | None = None
     link_number: int | None = None
     is_customer_present: bool = True
-    # Of the customer, for the limit of declined cards; empty if a member of staff pays.
+    # Of the payer, for the limit of declined cards; empty if a member of staff pays.
     network_address: str = ""
 
 
@@ -220,7 +221,8 @@ def _get_payment_source(
     """
     if not reservation.total_cost:
         return None
-    check_declined_cards(payment_method.network_address, now=now)
+    is_by_link = payment_method.link_number is not None
+    check_declined_cards(payment_method.network_address, is_by_link=is_by_link, now=now)
     if payment_method.one_time_card:
         return payment_method.one_time_card
     return lifecycle.get_payment_source(
@@ -237,7 +239,7 @@ def _limit_waiting_payments(user: User) -> None:
     A payment that another checkout has just begun may wait soon, so it counts too.
     """
     begun = Payment.objects.filter(
-        state=PaymentState.STARTED, is_called_off=False, reservation__user=user
+        state=PaymentState.STARTED, is_called_off=False, is_by_link=False, reservation__user=user
     )
     if begun.count() >= settings.HELD_DRAFTS_MAX:
         raise TooManyRequests(retry_after=60)
@@ -278,8 +280,9 @@ def _claim(
         )
         return reservation, None
     # Begin only here, so that a double click is one attempt. `apply_authorization` ends it.
-    CARD_DECLINED.begin(user.pk, now=now)
-    if may_wait:
+    is_by_link = link_number is not None
+    CARD_DECLINED.begin(get_payer_key(user.pk, reservation.pk if is_by_link else None), now=now)
+    if may_wait and not is_by_link:
         # Only here, because the attempt's row makes other checkouts of the account wait.
         _limit_waiting_payments(user)
     reservation.transition_to(
@@ -299,7 +302,7 @@ def _claim(
             currency=reservation.currency,
             gateway=gateway,
             now=now,
-            is_by_link=link_number is not None,
+            is_by_link=is_by_link,
         )
     except IntegrityError as error:
         # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.

@@ -8,6 +8,7 @@ from payments import gateways, lifecycle
 from payments.models import Payment
 from reservations.booking.claims import get_own_reservation
 from reservations.booking.payment_recovery import finish_payment
+from reservations.models.status import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,10 @@ def get_payment_action(
     Raises NotFound, or GatewayUnavailable if the gateway does not answer.
     """
     reservation = get_own_reservation(reservation_id, user)
-    # Also of a change of the booking (B27).
-    payment = Payment.objects.waiting().filter(reservation=reservation.pk).first()
+    # Also of a change of the booking (B27). Nobody pays for what has ended.
+    is_open = reservation.status in {Status.PROCESSING, Status.CONFIRMED}
+    waiting = Payment.objects.waiting().filter(reservation=reservation.pk)
+    payment = waiting.first() if is_open else None
     if payment is None or payment.action_until is None:
         return reservation.status, None
     result = lifecycle.fetch_gateway_status(payment, now=now)

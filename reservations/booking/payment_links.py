@@ -142,7 +142,12 @@ def _get_signer() -> Signer:
 
 
 def pay(
-    reservation: Reservation, setup: PaymentSetup, *, shown_total: Decimal | None, now: dt.datetime
+    reservation: Reservation,
+    setup: PaymentSetup,
+    *,
+    shown_total: Decimal | None,
+    network_address: str = "",
+    now: dt.datetime,
 ) -> Reservation:
     """Charge the card that the payer has entered in the setup, and book the reservation.
 
@@ -157,7 +162,9 @@ def pay(
             reservation.pk,
             user=reservation.user,
             payment_method=checkout.PaymentMethod(
-                one_time_card=card, link_number=reservation.payment_link_number
+                one_time_card=card,
+                link_number=reservation.payment_link_number,
+                network_address=network_address,
             ),
             shown_total=shown_total,
             now=now,

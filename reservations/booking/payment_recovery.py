@@ -105,6 +105,19 @@ def finish_payment(payment: Payment, result: GatewayPayment, *, now: dt.datetime
     return payment
 
 
+def call_off_changes(reservation: Reservation) -> list[Payment]:
+    """Call off changes whose payment is not resolved: the booking has changed or ended (B27.4).
+
+    The caller holds the lock of the reservation: if they were resolved before, another one could
+    begin, or begin to wait, in between. Returns those that wait for the customer, to be voided
+    after the transaction. The requests that are at work on the others void these.
+    """
+    started = reservation.payments.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED)
+    if not started.update(is_called_off=True):
+        return []
+    return list(started.filter(action_until__isnull=False))
+
+
 @receiver(customer_acted)
 def resolve_confirmed_payment(payment: Payment, now: dt.datetime, **kwargs: object) -> None:
     """Finish the checkout as soon as the gateway reports that the customer has acted."""
@@ -220,9 +233,12 @@ def fulfil_obligations(payment: Payment, *, now: dt.datetime) -> Payment:
 def _fulfil_obligations(payment: Payment, status: str, *, now: dt.datetime) -> Payment:
     """Capture or void an authorized payment, and execute the refunds that are due.
 
-    A payment that was captured in the gateway's own dashboard, for no booking, is refunded.
+    A payment that is called off is voided. One that was captured in the gateway's own dashboard,
+    for no booking, is refunded.
     """
     is_for_nothing = pays_for_nothing(payment)
+    if payment.state == PaymentState.STARTED and payment.is_called_off:
+        return resolve_payment(payment, now=now)
     if payment.state == PaymentState.AUTHORIZED:
         if status in CAPTURE_DUE_STATUSES and not is_for_nothing:
             # Only a captured payment has refunds, so none can be due here.

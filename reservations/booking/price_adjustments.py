@@ -19,7 +19,7 @@ from accounts.models import User
 from payments.models import Payment
 from reservations.booking import price_changes
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import fulfils_obligations
+from reservations.booking.payment_recovery import call_off_changes, fulfils_obligations
 from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -88,6 +88,7 @@ def adjust_price(
         refund, payments = price_changes.refund_reduction(
             reservation, old_total=old_total, reason=f"Price adjusted: {reason}"[:255], now=now
         )
+        payments = [*payments, *call_off_changes(reservation)]
     changes = {
         "total_cost": (old_total, reservation.total_cost),
         "adjustment": (None, f"{money.format_amount(adjustment.amount)}: {reason}"),

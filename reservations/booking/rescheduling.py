@@ -36,7 +36,7 @@ from reservations.booking.change_request import (
     store_change,
 )
 from reservations.booking.locks import lock_drafts_of_customer, lock_for_rescheduling
-from reservations.booking.payment_recovery import fulfils_obligations
+from reservations.booking.payment_recovery import call_off_changes, fulfils_obligations
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.booking.taking_payment import require_account_payment
 from reservations.models import ChangeState, Reservation
@@ -184,13 +184,18 @@ def _apply(
 def refund_difference(
     result: ChangeResult, *, now: dt.datetime
 ) -> tuple[ChangeResult, list[Payment]]:
-    """Refund what a booking costs less. Returns the result and payments to be processed.
+    """Refund what a booking costs less, and call off changes that are not paid yet.
+
+    Returns the result and payments to be processed.
 
     Raises ExtraCharge if it costs more and that is not paid, or ReservationNotOpen for a request.
     """
     reservation = result.reservation
-    if reservation.is_new or result.charge:
+    if reservation.is_new:
         return result, []
+    called_off = call_off_changes(reservation)
+    if result.charge:
+        return result, called_off
     price_changes.require_no_extra_charge(reservation, old_total=result.old_total)
     refund, payments = price_changes.refund_reduction(
         reservation,
@@ -198,7 +203,7 @@ def refund_difference(
         reason="Changed to something cheaper",
         now=now,
     )
-    return replace(result, refund=refund), payments
+    return replace(result, refund=refund), [*payments, *called_off]
 
 
 def _take_difference(

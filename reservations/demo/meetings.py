@@ -78,7 +78,12 @@ def book(meeting: Meeting, *, now: dt.datetime) -> None:
         check_out(draft.pk, user=meeting.customer, payment_method=card, shown_total=total, now=now)
     else:
         taking_payment.take_manual_payment(
-            draft, gateway=meeting.way, shown_total=total, by=meeting.staff, now=now
+            draft,
+            gateway=meeting.way,
+            reference=f"No. {draft.pk}",
+            shown_total=total,
+            by=meeting.staff,
+            now=now,
         )
 
 

@@ -15,7 +15,12 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from accounts.limits import PAYMENT_LINK
+from accounts.limits import (
+    PAYMENT_LINK,
+    check_declined_cards,
+    count_declined_cards,
+    get_network_key,
+)
 from payments import one_time_cards, setups
 from payments.gateways.base import GatewayUnavailable
 from reservations import availability
@@ -33,7 +38,7 @@ from roombook.errors import (
     PaymentSetupNotComplete,
     SlotUnavailable,
 )
-from roombook.middleware import mark_secret, secret_page
+from roombook.middleware import get_client_address, mark_secret, secret_page
 
 NOT_ENTERED = "No card was entered. You were not charged."
 
@@ -54,7 +59,8 @@ def payment_link_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpRe
         link = payment_links.find_link(secret)
         if link is None:
             raise Http404
-        PAYMENT_LINK.attempt(link.reservation.pk, now=now)
+        network = get_network_key(get_client_address(request))
+        PAYMENT_LINK.attempt(f"{link.reservation.pk} {network}", now=now)
         return view(request, link, secret=secret, now=now, **options)
 
     return wrapper
@@ -112,6 +118,7 @@ def _open_setup(request: HttpRequest, link: PaymentLink, *, secret: str, now: dt
     claims.require_current_price(reservation, shown_total=total, by=reservation.user, now=now)
     answer = availability.evaluate_reservation(reservation, now=now, for_user=reservation.user)
     answer.raise_if_unavailable()
+    check_declined_cards(get_client_address(request), is_by_link=True, now=now)
     setup = setups.create_setup(
         reservation.user, return_url="", reservation_id=reservation.pk, now=now
     )
@@ -132,7 +139,11 @@ def finish_payment_link(
     total = parse_total(request.GET.get("total", ""))
     try:
         found = one_time_cards.get_setup(reservation.pk, UUID(setup))
-        payment_links.pay(reservation, found, shown_total=total, now=now)
+        address = get_client_address(request)
+        with count_declined_cards(address, is_by_link=True, now=now):
+            payment_links.pay(
+                reservation, found, shown_total=total, network_address=address, now=now
+            )
     except (NotFound, ValueError):
         raise Http404 from None
     except PaymentSetupNotComplete:

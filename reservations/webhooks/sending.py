@@ -2,9 +2,9 @@
 
 Sending is at least once: a process that dies between a request and recording its result leaves the
 delivery to be sent again, with the same id. A process leases a delivery with one conditional
-UPDATE, so several may run at once, and no transaction is open during a request. Each endpoint has
-one request at a time, so a slow one delays only itself, and gets no further request in this run
-after one has failed.
+UPDATE, so several may run at once, and no transaction is open during a request. Each address has
+one request at a time in this process, also if several endpoints have it: so a slow one delays only
+itself, and gets no further request in this run after one has failed.
 """
 
 import datetime as dt
@@ -33,7 +33,7 @@ from reservations.webhooks.signing import build_headers
 from roombook.db.transactions import in_transaction
 from roombook.public_http import HTTPResult, RequestFailed, post
 
-# Requests at a time, each to another endpoint.
+# Requests at a time, each to another address.
 MAX_CONCURRENT_REQUESTS = 32
 # A run ends after this time; the next one goes on.
 RUN_PERIOD = dt.timedelta(seconds=50)
@@ -60,12 +60,12 @@ def send_due_deliveries(*, clock: Clock) -> Iterator[WebhookDelivery]:
         logger.warning("SEND_WEBHOOKS is false: no events are sent.")
         return
     start = clock()
-    finished: set[int] = set()  # Endpoints that get no further request in this run.
+    finished: set[str] = set()  # Addresses that get no further request in this run.
     running: dict[Attempt, WebhookDelivery] = {}
     with ThreadPoolExecutor(MAX_CONCURRENT_REQUESTS) as pool:
         while True:
             if clock() < start + RUN_PERIOD:
-                busy = finished | {each.endpoint_id for each in running.values()}
+                busy = finished | {each.endpoint.url for each in running.values()}
                 for delivery in _claim_next(busy, MAX_CONCURRENT_REQUESTS - len(running), clock):
                     running[_start(pool, delivery, clock())] = delivery
             if not running:
@@ -75,18 +75,18 @@ def send_due_deliveries(*, clock: Clock) -> Iterator[WebhookDelivery]:
                 delivery = running.pop(attempt)
                 _record(delivery, attempt, clock())
                 if delivery.state != DeliveryState.DELIVERED:
-                    finished.add(delivery.endpoint_id)
+                    finished.add(delivery.endpoint.url)
                 yield delivery
 
 
-def _claim_next(busy: set[int], limit: int, clock: Clock) -> Iterator[WebhookDelivery]:
-    """Lease the longest due delivery of each endpoint that is not busy."""
+def _claim_next(busy: set[str], limit: int, clock: Clock) -> Iterator[WebhookDelivery]:
+    """Lease the longest due delivery of each address that is not busy."""
     now = clock()
-    due = WebhookDelivery.objects.due(now).exclude(endpoint__in=busy)
-    endpoint_ids = due.order_by().values_list("endpoint", flat=True).distinct()
-    for endpoint_id in list(endpoint_ids[:limit]):
-        of_endpoint = WebhookDelivery.objects.due(now).filter(endpoint=endpoint_id)
-        delivery = of_endpoint.select_related("endpoint", "event").first()
+    due = WebhookDelivery.objects.due(now).exclude(endpoint__url__in=busy)
+    urls = due.order_by().values_list("endpoint__url", flat=True).distinct()
+    for url in list(urls[:limit]):
+        of_address = WebhookDelivery.objects.due(now).filter(endpoint__url=url)
+        delivery = of_address.select_related("endpoint", "event").first()
         if delivery is not None and _claim(delivery, clock()):
             yield delivery
 

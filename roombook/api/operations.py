@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, ClassVar
 
+from django.contrib.auth import get_user_model
 from django.http import HttpRequest
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
@@ -20,6 +21,9 @@ from roombook.api.parsers import BoundedRequest
 from roombook.api.rendering import JSONDict, RenderContext
 from roombook.api.serializers import ContractSerializer
 from roombook.errors import DomainError, NotSignedIn
+
+# How a request can end whose account was erased or disabled since its Token was read.
+ERRORS_OF_ENDED_ACCOUNTS = {"InvalidRequest", "NoSavedCard", "NotFound", "ReservationNotOpen"}
 
 # Stands for the Token in examples; the page /docs replaces it.
 EXAMPLE_TOKEN = "the Token that Sign in returned"
@@ -77,7 +81,15 @@ class Operation(APIView):
         if key is not None:
             assert request.user.pk is not None
             once = idempotency.IdempotentRequest(request.user.pk, type(self).__name__, key, fields)
-        return envelope.build_response(envelope.build_success(self.respond(request, fields, once)))
+        try:
+            output = self.respond(request, fields, once)
+        except DomainError as error:
+            if self.requires_token and error.code in ERRORS_OF_ENDED_ACCOUNTS:
+                accounts = get_user_model().objects.filter(is_active=True)
+                if not accounts.filter(pk=request.user.pk or 0).exists():
+                    raise NotSignedIn from None
+            raise
+        return envelope.build_response(envelope.build_success(output))
 
     def respond(
         self, request: Request, fields: JSONDict, once: idempotency.IdempotentRequest | None

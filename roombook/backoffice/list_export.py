@@ -57,9 +57,12 @@ class ListExportMixin(ModelAdminBase):
             raise Http404
         list_url = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
         try:
-            rows = self.get_changelist_instance(request).queryset
+            changelist: Any = self.get_changelist_instance(request)
         except IncorrectLookupParameters:
             return redirect(list_url)
+        if changelist.has_unreadable_filter:
+            return redirect(f"{list_url}?{request.GET.urlencode()}")
+        rows = changelist.queryset
         ids = list(rows.values_list("pk", flat=True)[: MAX_ROWS + 1])
         if len(ids) > MAX_ROWS:
             text = f"At most {MAX_ROWS:,} rows can be exported. Filter the list for fewer rows."

@@ -1,14 +1,21 @@
 """Pages of lists and inlines, for tables of any size."""
 
+import datetime as dt
 from typing import Any
 
+from django import forms
+from django.contrib import messages
+from django.contrib.admin import SimpleListFilter
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
+from unfold.contrib.filters.admin import RangeDateFilter
 from unfold.forms import PaginationInlineFormSet
 from unfold.views import ChangeList
 
+from roombook.dates import YEARS
 from roombook.ids import parse_id
 
 
@@ -49,12 +56,49 @@ class CappedPaginator(Paginator):
 
 
 class BackofficeChangeList(ChangeList):
-    """Shows the number of results only if the list is searched or filtered."""
+    """Shows the number of results only if the list is searched or filtered.
+
+    If a filter cannot be read, nothing is listed: all rows would look like the answer.
+    """
+
+    has_unreadable_filter = False
+
+    def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
+        try:
+            rows: QuerySet[Any] = super().get_queryset(request, *args, **kwargs)
+        except IncorrectLookupParameters:
+            messages.error(request, "A filter cannot be read. The list is shown without it.")
+            raise
+        self.has_unreadable_filter = not all(map(_is_readable, self.filter_specs))
+        if not self.has_unreadable_filter:
+            return rows
+        text = "A filter cannot be read, so nothing is listed. A day is entered as 2027-03-15."
+        messages.error(request, text)
+        return rows.none()
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         if not (self.query or self.filter_params):
             self.full_result_count = self.result_count
+
+
+def _is_readable(spec: Any) -> bool:
+    """Return whether the value of a filter is a day, or one of its choices."""
+    if isinstance(spec, RangeDateFilter):
+        return all(map(parse_day, filter(None, spec.used_parameters.values())))
+    if isinstance(spec, SimpleListFilter):
+        known = {"", "None", *(str(value) for value, _ in spec.lookup_choices)}
+        return str(spec.value()) in known | getattr(spec, "unlisted_values", set())
+    return True
+
+
+def parse_day(text: object) -> dt.date | None:
+    """Return the day that forms would read, within the years of the back office, or None."""
+    try:
+        day: dt.date = forms.DateField().clean(text)
+    except forms.ValidationError:
+        return None
+    return day if day.year in YEARS else None
 
 
 class PaginatedInlineFormSet(PaginationInlineFormSet):

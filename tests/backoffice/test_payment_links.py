@@ -6,7 +6,9 @@ from decimal import Decimal
 import pytest
 from django.core.management import call_command
 
-from accounts.models import OutboxMessage, User
+from accounts import limits
+from accounts.limits import RateLimit
+from accounts.models import AttemptWindow, OutboxMessage, User
 from payments import one_time_cards
 from payments.gateways.sandbox import confirm_payment, refuse_payment
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxSetup
@@ -23,8 +25,17 @@ from roombook.errors import CardDeclined, ReservationNotOpen
 from roombook.secret_paths import mask_path
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import confirm, reservation_url
-from tests.factories_people import AdministratorFactory, SavedCardFactory
-from tests.factories_reservations import HOUR, NOW, START, get_current_status, make_draft
+from tests.factories_people import AdministratorFactory, SavedCardFactory, issue_token
+from tests.factories_reservations import (
+    CARD,
+    HOUR,
+    NOW,
+    START,
+    get_current_status,
+    make_draft,
+    make_room,
+)
+from tests.http import post
 from tests.payments.gateway_helpers import card
 from tests.reservations.checkout.helpers import pay_with_saved_card
 
@@ -271,3 +282,61 @@ def test_link_of_a_disabled_account_shows_what_was_begun_but_takes_no_card(clien
     assert "Open the page of your bank" in follow(client, link)
     confirm_payment(re.search(r"/sandbox/payments/([\w-]+)", waiting.content.decode())[1])
     assert "You have booked" in follow(client, link)
+
+
+# --- A link has limits of its own -----------------------------------------------------------------
+
+
+def test_declined_cards_of_a_link_leave_the_customers_own_checkouts_alone(client, draft, link):
+    other = make_draft(draft.user, make_room())
+    for number in [*["4000000000000341"] * 3, *["4000000000000002"] * 3]:
+        assert "was declined" in follow(client, enter_card(client, link, number=number))
+
+    assert "Too many" in words(client.post(link, {"total": "75.00"}))
+    body = {"Token": issue_token(draft.user)}
+    assert post(client, "/api/account/create-payment-setup", body).status_code == 200
+    body |= {"ReservationId": other.pk, "PaymentInfo": CARD}
+    assert post(client, "/api/reservations/checkout", body).json()["Status"] == "Confirmed"
+    # Nor do those of the customer block the link.
+    AttemptWindow.objects.filter(key__startswith="link ").delete()
+    AttemptWindow.objects.filter(key=draft.user_id).update(count=6)
+    assert "You have booked" in follow(client, enter_card(client, link))
+
+
+def test_setups_of_a_link_do_not_use_up_those_of_the_account(client, draft, link):
+    pages = [client.post(link, {"total": "75.00"}) for _ in range(31)]
+
+    assert ["url=/sandbox" in each.content.decode() for each in pages] == [True] * 30 + [False]
+    body = {"Token": issue_token(draft.user)}
+    assert post(client, "/api/account/create-payment-setup", body).status_code == 200
+
+
+@pytest.mark.parametrize("sign_up", ["open", "closed"])
+def test_network_that_tries_cards_on_many_links_is_refused_there_only(
+    client, draft, link, staff, settings, monkeypatch, sign_up
+):
+    settings.SIGN_UP = sign_up
+    limit = RateLimit("card-declined-network", 3, HOUR)
+    monkeypatch.setattr(limits, "CARD_DECLINED_BY_NETWORK", limit)
+    backs = [enter_card(client, link, number="4000000000000002") for _ in range(3)]
+    for back in backs:
+        assert "was declined" in follow(client, back)
+        assert "was declined" in follow(client, back)
+    OutboxMessage.objects.all().delete()
+    second = send(make_draft(SavedCardFactory().user, make_room()), staff)
+
+    assert "Too many" in words(client.post(second, {"total": "75.00"}))
+    assert pay_with_saved_card(make_draft(draft.user, make_room())).status == Status.CONFIRMED
+    body = {"Token": issue_token(draft.user)}
+    assert post(client, "/api/account/create-payment-setup", body).status_code == 200
+    client.defaults["REMOTE_ADDR"] = "198.51.100.7"
+    assert "You have booked" in follow(client, enter_card(client, second))
+
+
+def test_requests_of_one_network_do_not_close_the_page_of_a_link_for_others(client, link):
+    client.get(link)
+    AttemptWindow.objects.filter(scope="payment-link").update(count=limits.PAYMENT_LINK.maximum)
+
+    assert client.get(link).status_code == 429
+    client.defaults["REMOTE_ADDR"] = "198.51.100.7"
+    assert client.get(link).status_code == 200

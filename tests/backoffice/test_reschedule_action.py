@@ -5,12 +5,14 @@ from decimal import Decimal
 import pytest
 from django.urls import reverse
 
-from accounts.models import CenterRole
+from accounts.models import CenterRole, User
+from payments.models import Payment
 from reservations.admin.actions.payment_form import SAVED_CARD
+from reservations.booking.change_steps import build_details_key
 from reservations.models import Reservation, history
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import DAY, action_url, confirm, fill_slot
-from tests.factories_centers import ClosureFactory, MeetingRoomFactory, RateFactory
+from tests.factories_centers import ClosureFactory, MeetingRoomFactory, RateFactory, ServiceFactory
 from tests.factories_people import SavedCardFactory
 from tests.factories_reservations import (
     HOUR,
@@ -62,7 +64,7 @@ def test_reschedule_more_expensive_needs_waiver(office):
     assert 'name="confirmed"' not in refused.content.decode()
     assert 'name="confirmed"' in waived.content.decode()
     assert "Adjustment: Leak" in words(waived)
-    forced = confirm(office, reservation, "move", **fill_slot(expensive))
+    forced = confirm(office, reservation, "move", **fill_slot(expensive), expected_amount="120.00")
     assert "$45.00 more" in messages_of(forced)[0][1]
 
 
@@ -71,7 +73,8 @@ def test_waiver_requires_price_adjustment_permission(client, staff):
     expensive = at_rate(reservation.room, 40)
     client.force_login(staff("Desk", reservation.room.center))
 
-    confirm(client, reservation, "move", **fill_slot(expensive, waiver="Please"))
+    waived = fill_slot(expensive, waiver="Please")
+    confirm(client, reservation, "move", **waived, expected_amount="75.00")
 
     reservation.refresh_from_db()
     assert reservation.total_cost == 75
@@ -172,7 +175,7 @@ def test_reschedule_to_unpermitted_center_is_refused_without_naming_the_room(cli
     reservation, theirs = make_booking(), make_room(name="Vault")
     client.force_login(staff("Manager", reservation.room.center))
 
-    page = confirm(client, reservation, "move", **fill_slot(theirs))
+    page = confirm(client, reservation, "move", **fill_slot(theirs), expected_amount="75.00")
 
     assert "There is no such room that you may book." in words(page)
     assert "Vault" not in words(page)
@@ -198,6 +201,53 @@ def test_reschedule_more_expensive_takes_the_difference_at_the_terminal(office):
     assert "$45.00 paid at the card terminal." in messages_of(done)[-1][1]
     payment = reservation.payments.get(purpose="change")
     assert (payment.amount, payment.reference) == (45, "Slip 7")
+
+
+CHANGES = {
+    "move": lambda row: fill_slot(at_rate(row.room, 40)),
+    "extend": lambda row: fill_slot(row.room, hours=5),
+    "services": lambda row: {
+        f"service-{ServiceFactory(center=row.room.center).pk}-chosen": "on",
+        "expected_details": build_details_key(row),
+    },
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize(
+    ("way", "reference", "amount"),
+    [
+        ("terminal", "", ""),
+        ("terminal", "Slip 7", ""),
+        ("cash", "", ""),
+        ("account", "PO 9", ""),
+        ("card", "", ""),
+        ("terminal", "", "75.00"),
+        ("terminal", " - ", "right"),
+        ("terminal", "\u200b", "right"),
+        ("cash", "", "75.00"),
+        ("cash", "", "0"),
+    ],
+)
+def test_difference_is_taken_only_for_the_amount_that_was_shown_and_with_a_slip(
+    office, name, way, reference, amount
+):
+    reservation = make_booking(room=at_rate(make_room(), 25))
+    SavedCardFactory(user=reservation.user)
+    User.objects.filter(pk=reservation.user_id).update(credit_limit=500)
+    typed = {**CHANGES[name](reservation), "way": way, "reference": reference, "consent": "on"}
+    if amount == "right":
+        page = office.post(action_url(reservation, name), typed)
+        amount = str(page.context["preview"].expected_amount)
+
+    done = confirm(
+        office, reservation, name, **typed, **({"expected_amount": amount} if amount else {})
+    )
+
+    assert [level for level, _ in messages_of(done)] == ["error"]
+    assert Payment.objects.count() == 1
+    reservation.refresh_from_db()
+    assert (reservation.total_cost, reservation.end) == (75, START + 3 * HOUR)
 
 
 def test_reschedule_more_expensive_charges_the_saved_card_with_consent(office):

@@ -1,11 +1,18 @@
 """The form of a room: rates of the selected center, and the defaults of booking rules."""
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.urls import reverse
 
 from centers.models import MeetingRoom
 from tests.admin_forms import errors_of, form_of
-from tests.factories_centers import CenterFactory, RateFactory, ResourceTypeFactory
+from tests.factories_centers import (
+    CenterFactory,
+    MeetingRoomFactory,
+    RateFactory,
+    ResourceTypeFactory,
+    ServiceFactory,
+)
 from tests.factories_reservations import make_room
 
 pytestmark = pytest.mark.django_db
@@ -70,3 +77,39 @@ def test_room_form_shows_defaults_in_empty_fields(office, settings):
         "maximum_minutes": 2880,
         "booking_window_days": 90,
     }
+
+
+def test_rates_of_services_are_not_offered_for_rooms_nor_the_other_way_round(office):
+    room = make_room()
+    center, shared = room.center, RateFactory(center=room.center, name="Shared")
+    coffee = ServiceFactory(center=center).rate
+    free = RateFactory(center=center, name="New")
+    ServiceFactory(center=center, rate=shared)
+    MeetingRoomFactory(center=center, rate=shared)
+    typed = {
+        **form_of(office.get(ADD)),
+        "name": "Birch",
+        "capacity": "8",
+        "center": center.pk,
+        "resource_type": room.resource_type_id,
+    }
+
+    assert set(errors_of(office.post(ADD, {**typed, "rate": coffee.pk}))) == {"rate"}
+    assert set(rates_of(office.get(ADD, {"center": center.pk}))) == {room.rate, shared, free}
+    service = reverse("admin:centers_service_add")
+    assert set(rates_of(office.get(service, {"center": center.pk}))) == {coffee, shared, free}
+    for relation, hidden in (("rooms", coffee), ("services", room.rate)):
+        query = {"center": center.pk, "for": relation}
+        choices = {pk for pk, _ in office.get(CHOICES, query).json()["choices"]}
+        assert choices == {coffee.pk, shared.pk, free.pk, room.rate.pk} - {hidden.pk}
+    page = office.get(reverse("admin:centers_center_change", args=[center.pk]))
+    (rooms,) = (
+        each for each in page.context["inline_admin_formsets"] if each.opts.model is MeetingRoom
+    )
+    assert coffee not in rooms.formset.empty_form.fields["rate"].queryset
+    # What a room has can be saved again.
+    change = reverse("admin:centers_meetingroom_change", args=[room.pk])
+    assert errors_of(office.post(change, form_of(office.get(change)))) == {}
+    room.rate = coffee
+    with pytest.raises(ValidationError, match="rate"):
+        room.full_clean()

@@ -205,7 +205,13 @@ def test_form_has_no_guests_for_who_may_not_see_them(client, staff, booking, gro
     client.force_login(staff("Desk", booking.room.center))
 
     page = client.get(action_url(booking, "services"))
-    confirm(client, booking, "services", **read_form(page, number_of_attendees="4"))
+    confirm(
+        client,
+        booking,
+        "services",
+        **read_form(page, number_of_attendees="4"),
+        expected_amount="75.00",
+    )
 
     assert "ada@example.com" not in words(page)
     assert "attendees" not in page.context["form"].fields

@@ -3,6 +3,7 @@
 import logging
 
 import pytest
+from django.test import Client
 from django.urls import reverse
 
 from tests.factories_people import PASSWORD, AdministratorFactory, StaffFactory, UserFactory
@@ -163,3 +164,23 @@ def test_request_that_django_refuses_logs_no_error(client, caplog, path, data):
 
     assert response.status_code == 400
     assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
+
+
+@pytest.mark.parametrize("debug", [True, False])
+def test_form_of_before_another_sign_in_says_what_to_do(settings, debug):
+    settings.DEBUG = debug
+    client = Client(enforce_csrf_checks=True)
+    AdministratorFactory(email="root@example.com")
+    page = client.get(LOGIN)
+
+    fields = {"username": "root@example.com", "password": PASSWORD, "csrfmiddlewaretoken": "stale"}
+    stale = client.post(LOGIN, fields)
+    client.cookies.clear()
+    no_cookie = client.post(LOGIN, fields)
+
+    assert page.status_code == 200
+    for answer in (stale, no_cookie):
+        assert answer.status_code == 403
+        assert "Nothing was saved. You have signed in or out" in answer.text
+        assert "Allow cookies" in answer.text
+        assert "CSRF" not in answer.text

@@ -43,11 +43,14 @@ def test_cash_books_and_shows_what_was_paid(office):
 def test_terminal_needs_its_slip_and_an_outdated_price_is_refused(office):
     draft = make_draft()
 
-    page = office.post(action_url(draft, ACTION), {"way": "terminal", "confirmed": "yes"})
-    assert "Enter the number of the terminal" in words(page)
+    for slip in ("", " . ", "\u200b"):
+        page = confirm(office, draft, ACTION, way="terminal", reference=slip)
+        assert "Enter the number of the terminal" in words(page)
+    unseen = confirm(office, draft, ACTION, way="terminal", reference="17")
+    assert "amount that you have seen is missing" in messages_of(unseen)[0][1]
     stale = take(office, draft, "terminal", reference="17", expected_amount="70.00")
 
-    assert "The price has changed" in stale[0][1]
+    assert "The price has changed" in stale[-1][1]
     assert get_current_status(draft) == Status.NEW
 
 

@@ -255,7 +255,8 @@ def test_move_of_a_stale_page_is_refused(office):
     drop = fill_slot(booking.room, START + HOUR, expected_slot=key)
 
     preview = office.post(action_url(booking, "move"), drop, headers=SCRIPT)
-    forced = office.post(action_url(booking, "move"), {**drop, "confirmed": "yes"})
+    confirmed = {**drop, "confirmed": "yes", "expected_amount": "75.00"}
+    forced = office.post(action_url(booking, "move"), confirmed)
 
     text = "It was moved meanwhile, to Boardroom at Glenarm, Wed 2027-03-03 11:00 - 14:00."
     assert text in words(preview)

@@ -19,6 +19,7 @@ from tests.factories_centers import (
     MeetingRoomFactory,
     NeighborhoodFactory,
     RateFactory,
+    ServiceFactory,
     ServiceTypeFactory,
 )
 from tests.imports import (
@@ -250,6 +251,22 @@ def test_room_gets_rate_of_its_center():
     load("rooms", build_csv(room_row(rate.center, rate="standard")))
 
     assert MeetingRoom.objects.get().rate == rate
+
+
+def test_room_cannot_get_the_rate_of_a_service_nor_the_other_way_round():
+    room = MeetingRoomFactory(rate__name="Standard")
+    coffee = ServiceFactory(center=room.center, name="Coffee", rate__name="Per cup")
+    head = ["center_id", "name", "rate"]
+
+    for name, row, rate, others in (
+        ("rooms", room, "per cup", "services"),
+        ("services", coffee, "standard", "rooms"),
+    ):
+        file = build_csv(head, [room.center_id, row.name, rate])
+        error = f"This is a rate of {others}. Enter another one."
+        assert get_errors(name, file) == [(2, "rate", error)]
+        same = build_csv(head, [room.center_id, row.name, row.rate.name])
+        assert count_rows(name, same) == {"unchanged": 1}
 
 
 def test_check_constraints_can_all_be_evaluated_in_memory():

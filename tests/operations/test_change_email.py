@@ -234,3 +234,19 @@ def test_of_accounts_that_change_to_the_same_address_at_once_one_gets_it(client)
     for user in users:
         user.refresh_from_db()
     assert [user.email == NEW for user in users] == [status == 200 for status in statuses]
+
+
+def test_three_codes_to_change_the_address_are_open_and_every_one_takes_it_back(client):
+    """One account: whichever addresses it wants. Other accounts may want to have the same one."""
+    ada, grace = UserFactory(), UserFactory()
+    revocations = []
+    assert change(client, issue_token(grace)).status_code == 200
+    for new in (NEW, "a@example.com", "b@example.com", "c@example.com"):
+        assert change(client, issue_token(ada), new).status_code == 200
+        revocations.append(read_code(ada.email))
+
+    open_codes = EmailCode.objects.open(NOW).filter(purpose="email-change")
+    assert [(each.user, each.email) for each in open_codes.order_by("pk")] == [
+        *((grace, NEW), (ada, "a@example.com"), (ada, "b@example.com"), (ada, "c@example.com"))
+    ]
+    assert reset(client, ada.email, revocations[0]).status_code == 200

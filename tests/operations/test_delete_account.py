@@ -21,6 +21,7 @@ from payments.models import Dispute, Payment, Refund, RefundState, SavedCard
 from reservations.booking import account_erasure, drafts
 from reservations.models import Attendee, Reservation
 from reservations.models.status import Status
+from roombook.api.operations import Operation
 from roombook.backoffice.models import AuditEntry
 from tests.concurrency import run_concurrently
 from tests.factories_people import (
@@ -371,3 +372,42 @@ def test_concurrent_creates_checkouts_and_deletes_leave_no_booking_of_an_erased_
         assert is_erased == (200 in statuses[:2])
         outcomes.add(is_erased)
     assert outcomes
+
+
+SPAN = {"StartDate": START.isoformat(), "EndDate": (START + HOUR).isoformat()}
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("reservations/checkout", {"PaymentInfo": CARD}),
+        ("reservations/checkout", {"UseSavedPaymentInfo": True}),
+        ("reservations/checkout", {}),
+        ("reservations/checkout", {"TestMode": True, "UseSavedPaymentInfo": True}),
+        ("reservations/create", SPAN),
+        ("reservations/create", {**SPAN, "NumberOfAttendees": 99}),
+        ("reservations/update-allowances", {"AllowanceIds": [7]}),
+        ("reservation/update-promo-code", {"PromoCode": "TEN"}),
+        ("reservations/change", {"ExpectedTotal": 5}),
+        ("account/change-email", {"NewEmailAddress": "b@example.com", "Password": PASSWORD}),
+        ("account/delete", {"Password": PASSWORD}),
+        ("account/complete-payment-setup", {"PaymentSetupId": "x"}),
+    ],
+)
+def test_request_whose_account_is_erased_after_its_token_is_read_is_not_signed_in(
+    client, monkeypatch, path, fields
+):
+    user = SavedCardFactory().user
+    draft = make_draft(user)
+    real = Operation.respond
+
+    def erase_and_respond(*args):
+        account_erasure.erase_account(user.pk, by=None, now=NOW)
+        return real(*args)
+
+    monkeypatch.setattr(Operation, "respond", erase_and_respond)
+    ids = {"ReservationId": draft.pk, "MeetingRoomId": draft.room_id}
+
+    response = post(client, f"/api/{path}", {"Token": issue_token(user), **ids, **fields})
+
+    assert (response.status_code, response.json()["Error"]["Summary"]) == (401, "NotSignedIn")

@@ -8,6 +8,7 @@ import pytest
 from accounts.models import OutboxMessage
 from payments.models import Payment, SavedCard
 from reservations.models import Reservation
+from tests.factories_centers import MeetingRoomFactory, ServiceFactory
 from tests.http import post
 from tests.world import OPERATIONS_BY_NAME, PAYMENT_INFO
 
@@ -256,3 +257,30 @@ def test_fields_that_do_not_fit_are_named_and_nothing_is_written(world, name, fi
     }
     assert count_rows() == before
     assert "4242" not in response.content.decode()
+
+
+@pytest.mark.parametrize("name", ["Preview change", "Change reservation"])
+@pytest.mark.parametrize(
+    ("capacity", "reason"),
+    [
+        (1, "The room holds 1 people, and 2 are expected."),
+        (8, "That center does not offer what was booked: Lunch."),
+    ],
+)
+def test_change_into_a_room_that_does_not_fit_names_the_field_of_the_room(
+    world, name, capacity, reason
+):
+    operation = OPERATIONS_BY_NAME[name]
+    room = MeetingRoomFactory(capacity=capacity)
+    if capacity == 1:
+        room = MeetingRoomFactory(center=world.center, capacity=1)
+    kept = dict.fromkeys(("ServiceOptions", "NumberOfAttendees", "Attendees"))
+    body = {**world.body(operation), **kept, "MeetingRoomId": room.pk}
+    Reservation.objects.filter(pk=body["ReservationId"]).update(number_of_attendees=2)
+    booked = Reservation.objects.get(pk=body["ReservationId"])
+    service = ServiceFactory(center=booked.room.center, name="Lunch")
+    booked.chosen_services.create(service=service)
+
+    response = post(world.client, operation.path, world.with_token(operation, body))
+
+    assert response.json()["Error"]["Details"] == f"MeetingRoomId: {reason}"

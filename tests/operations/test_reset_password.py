@@ -107,6 +107,44 @@ def test_each_of_two_codes_works_and_ends_the_other(client, ada):
     assert get_details(reset(client, ada.email, second)) == WRONG_CODE
 
 
+HOME, STRANGER = "198.51.100.1", "203.0.113.9"
+
+
+@pytest.mark.parametrize(
+    ("requests", "works"),
+    [
+        ([HOME] * 3, [True, True, True]),
+        ([HOME] * 4, [False, True, True, True]),
+        ([HOME] * 5, [False, False, True, True, True]),
+        # A stranger ends own codes, and not that of the owner.
+        ([HOME, *[STRANGER] * 4], [True, False, False, True, True]),
+        ([*[STRANGER] * 3, HOME, STRANGER], [False, False, True, True, True]),
+        ([HOME, STRANGER, "192.0.2.7", "192.0.2.8"], [False, True, True, True]),
+    ],
+)
+def test_three_codes_are_open_for_one_address(client, ada, requests, works):
+    codes = []
+    for address in requests:
+        assert request_reset(client, ada.email, address=address).status_code == 200
+        codes.append(read_code(ada.email))
+
+    rows = EmailCode.objects.open(NOW)
+
+    assert [any(row.has_code(code) for row in rows) for code in codes] == works
+    assert reset(client, ada.email, codes[-1], address=HOME).status_code == 200
+    assert not rows.all().exists()
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_parallel_requests_leave_three_codes_open():
+    ada = UserFactory()
+
+    run_concurrently([lambda: request_reset(Client(), ada.email) for _ in range(5)])
+
+    assert EmailCode.objects.open(NOW).count() == 3
+
+
 def test_new_password_by_other_means_ends_the_codes(client, ada):
     request_reset(client, ada.email)
     code = read_code(ada.email)

@@ -16,6 +16,7 @@ from reservations.booking import (
     cancellation,
     change_authorization,
     changes,
+    payment_recovery,
     price_adjustments,
     rescheduling,
 )
@@ -251,11 +252,87 @@ def test_change_confirmed_after_its_slot_is_gone_is_voided(waiting):
     assert other.status == Status.CONFIRMED
 
 
-def test_cancelling_calls_off_a_change_that_waits_for_the_bank(waiting):
-    assert cancellation.cancel(waiting.pk, user=waiting.user, now=NOW).refund == 75
+OTHERS = {
+    "cancel": lambda booking, clerk: cancellation.cancel(booking.pk, by=clerk, now=NOW),
+    "move": lambda booking, clerk: reschedule(booking, clerk, start=START + 24 * HOUR),
+    "shorten": lambda booking, clerk: reschedule(booking, clerk, hours=2),
+    "extend at the desk": lambda booking, clerk: reschedule(
+        booking, clerk, hours=4, taken=rescheduling.TakenPayment("cash")
+    ),
+    "adjust": lambda booking, clerk: adjust(booking, clerk, -5),
+    "charge": lambda booking, clerk: changes.charge_change(
+        booking.pk, build_request(booking, hours=2), expected_total=Decimal(50), by=clerk, now=NOW
+    ),
+}
 
-    assert Payment.objects.get(purpose="change").state == "voided"
-    assert get_money() == [(75, 75), (0, 0)]
+
+def interfere(monkeypatch, owner, name, call, *, before):
+    """Let another request act once, before or after this function is called."""
+    real = getattr(owner, name)
+
+    def run(*args, **kwargs):
+        monkeypatch.setattr(owner, name, real)
+        if before:
+            call()
+        result = real(*args, **kwargs)
+        if not before:
+            call()
+        return result
+
+    monkeypatch.setattr(owner, name, run)
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize(
+    ("outcome", "when"),
+    [
+        *(("requires_action", each) for each in ("waiting", "before", "after")),
+        *(("succeeds", each) for each in ("before", "after")),
+    ],
+)
+def test_change_is_called_off_by_what_others_do_before_it_is_paid(
+    booking, clerk, monkeypatch, outcome, when, other
+):
+    """While the payment waits for the bank, or before or after the gateway has answered."""
+    SavedCardFactory(user=booking.user, outcome=outcome, saved_by_setup=True)
+    wanted = {"hours": 5, "total": 125, "method": PaymentMethod(use_saved_card=True)}
+    if when == "waiting":
+        assert not change(booking, **wanted).is_applied
+        OTHERS[other](booking, clerk)
+    else:
+        interfere(
+            *(monkeypatch, SandboxGateway, "authorize", lambda: OTHERS[other](booking, clerk)),
+            before=when == "before",
+        )
+        with pytest.raises(ReservationNotOpen, match=r"changed meanwhile.* You were not charged"):
+            change(booking, **wanted)
+
+    payment = Payment.objects.get(amount=50, purpose="change")
+    assert (payment.state, payment.change.state) == ("voided", "abandoned")
+    status = Reservation.objects.get().status
+    assert get_payment_action(booking.pk, user=booking.user, now=NOW) == (status, None)
+
+
+@pytest.mark.parametrize("is_called_off", [True, False])
+def test_change_begun_while_its_booking_is_cancelled_waits_only_without_the_call_off(
+    booking, monkeypatch, is_called_off
+):
+    """The change begins after the cancellation has looked for payments, and before its lock."""
+    SavedCardFactory(user=booking.user, outcome="requires_action", saved_by_setup=True)
+    if not is_called_off:
+        monkeypatch.setattr(cancellation, "call_off_changes", lambda reservation: [])
+    interfere(
+        *(monkeypatch, payment_recovery, "resolve_payments"),
+        lambda: change(booking, hours=5, total=125, method=PaymentMethod(use_saved_card=True)),
+        before=False,
+    )
+
+    cancellation.cancel(booking.pk, user=booking.user, now=NOW)
+
+    assert Payment.objects.waiting().exists() != is_called_off
+    # A final status offers no action in any case.
+    expected = (Status.CANCELLED, None)
+    assert get_payment_action(booking.pk, user=booking.user, now=NOW) == expected
 
 
 def test_change_that_nobody_confirms_is_abandoned_and_counts_as_a_decline(waiting):
@@ -316,23 +393,12 @@ def test_change_that_crashed_at_any_step_is_resolved_once(
     assert not Payment.objects.filter(state__in=["started", "authorized"]).exists()
 
 
-@pytest.mark.parametrize("other", ["cancel", "reschedule", "book"])
-def test_what_others_do_during_the_authorization_wins_and_nothing_is_charged(
-    booking, clerk, monkeypatch, other
-):
-    real = SandboxGateway.authorize
-
-    def interfere(*args, **kwargs):
-        monkeypatch.setattr(SandboxGateway, "authorize", real)
-        if other == "cancel":
-            cancellation.cancel(booking.pk, user=booking.user, now=NOW)
-        elif other == "reschedule":
-            reschedule(booking, clerk, start=START + 24 * HOUR)
-        else:
-            make_booking(room=booking.room, start=START + 3 * HOUR, hours=1)
-        return real(*args, **kwargs)
-
-    monkeypatch.setattr(SandboxGateway, "authorize", interfere)
+def test_slot_that_others_book_during_the_authorization_is_theirs(booking, monkeypatch):
+    interfere(
+        *(monkeypatch, SandboxGateway, "authorize"),
+        lambda: make_booking(room=booking.room, start=START + 3 * HOUR, hours=1),
+        before=True,
+    )
     with pytest.raises(ReservationNotOpen, match="You were not charged"):
         change(booking, hours=5, total=125)
 

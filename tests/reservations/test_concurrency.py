@@ -5,10 +5,13 @@ database is locked, and that the counts are right. tests/faults has contests and
 processes, and their controls without locks and constraints.
 """
 
+import random
 import threading
+import time
 from collections import Counter
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -25,6 +28,8 @@ from payments.models import Payment
 from reservations import availability
 from reservations.availability import Availability
 from reservations.booking import cancellation, locks
+from reservations.booking.checkout import PaymentMethod
+from reservations.booking.payment_action import get_payment_action
 from reservations.booking.price_adjustments import adjust_price
 from reservations.booking.refund_decisions import RefundDecision
 from reservations.booking.taking_payment import take_manual_payment
@@ -51,6 +56,7 @@ from tests.http import post
 from tests.reservations.checkout.helpers import pay_with_saved_card
 from tests.reservations.rescheduling_helpers import (
     DAY,
+    change,
     get_net_payment,
     make_room_at_rate,
     make_room_in_same_center,
@@ -274,6 +280,33 @@ def test_concurrent_reschedule_and_cancellation_keep_the_money_consistent(clerk)
 
     assert Reservation.objects.get().status == Status.CANCELLED
     assert get_net_payment() == 0
+
+
+def test_changes_and_cancellations_at_once_leave_no_payment_for_the_customer():
+    room = make_room_at_rate(make_room(), 25)
+    for day in range(6):
+        booking = make_booking(room=room, start=START + day * DAY)
+        SavedCardFactory(user=booking.user, outcome="requires_action", saved_by_setup=True)
+        method = PaymentMethod(use_saved_card=True)
+
+        def act(call, seconds):
+            time.sleep(seconds)
+            return call()
+
+        calls = [
+            partial(
+                change, booking, start=booking.start, hours=hours, total=25 * hours, method=method
+            )
+            for hours in (4, 5, 6)
+        ]
+        calls += [partial(cancellation.cancel, booking.pk, user=booking.user, now=NOW)] * 2
+        run_concurrently(
+            [partial(act, call, random.uniform(0, 0.06)) for call in calls], losers=(DomainError,)
+        )
+
+        assert not Payment.objects.filter(state="started").exists()
+        answer = get_payment_action(booking.pk, user=booking.user, now=NOW)
+        assert answer == (Status.CANCELLED, None)
 
 
 @pytest.mark.postgres

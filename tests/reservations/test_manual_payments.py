@@ -95,6 +95,13 @@ def test_payment_is_refused_without_its_slot_or_price(staff, customer):
     with pytest.raises(SlotUnavailable):
         take_manual_payment(draft, gateway="cash", by=staff, now=NOW + 30 * HOUR)
 
+    # Whoever calls it: the form is not the only way in.
+    for slip in ("", " ", "-"):
+        with pytest.raises(InvalidRequest):
+            take_manual_payment(
+                make_draft(customer), gateway="terminal", reference=slip, by=staff, now=NOW
+            )
+
     assert get_current_status(draft) == Status.NEW
     assert not Payment.objects.filter(reservation=draft).exists()
 

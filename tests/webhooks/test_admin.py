@@ -1,6 +1,7 @@
 """Webhooks in the back office (B25.8)."""
 
 import re
+import socket
 from io import StringIO
 
 import pytest
@@ -67,11 +68,21 @@ def test_pages_with_credentials_are_not_compressed(administrator):
     assert "Content-Encoding" in administrator.get(reverse(LIST), headers=compressed)
 
 
-def test_address_that_is_not_public_is_refused_with_a_reason(administrator):
+def test_address_that_is_not_public_is_refused_with_a_reason(administrator, monkeypatch):
+    """The stand-in for a name server answers with an address of the internal network."""
+
+    def find(host, port, **_):
+        address = "10.0.0.1" if host == "moved.example.com" else "8.8.8.8"
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", find)
     for url, reason in (
         ("http://hooks.example.com/", "must begin with https://"),
         ("https://10.0.0.1/", "not on the public internet"),
         ("https://hooks.example.com:22/", "must be 443 or 8443"),
+        ("https://localhost/", "not on the public internet"),
+        ("https://127.1/", "not on the public internet"),
+        ("https://moved.example.com/", "not on the public internet"),
     ):
         page = administrator.post(reverse(ADD), {**FIELDS, "url": url})
         assert reason in page.text

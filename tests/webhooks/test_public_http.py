@@ -9,7 +9,13 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from roombook import public_http
-from roombook.public_http import RequestFailed, is_public_address, post, validate_public_url
+from roombook.public_http import (
+    RequestFailed,
+    is_public_address,
+    post,
+    validate_public_server,
+    validate_public_url,
+)
 from tests.webhooks.receiver import receive
 
 HOST = "hooks.example.com"
@@ -43,6 +49,13 @@ def test_address_is_public(address):
         *("https://example.com/#x", "https://example.com/ x", "https://exämple.com/", "example"),
         *("https://10.0.0.1/", "https://[::1]/", "https://[::ffff:127.0.0.1]/", "https://[::1/"),
         *("https://169.254.169.254/latest", "https://example.com:99999/", "http://127.0.0.1/"),
+        # Names of local networks, and other notations of IPv4 that the system's resolver reads.
+        *("https://localhost/", "https://LOCALHOST/", "https://intranet/", "https://a.localhost/"),
+        *("https://printer.local/", "https://db.internal/", "https://nas.home.arpa/"),
+        *("https://127.1/", "https://2130706433/", "https://0x7f000001/", "https://0177.0.0.1/"),
+        *("https://10.0x1/", "https://127.0.0.1./", "https://1.2.3.4.5/", "https://%31.0.0.1/"),
+        *("https://example..com/", "https://.example.com/", f"https://{'a' * 64}.com/"),
+        *("https://-a.com/", "https://example.com./"),
     ],
 )
 def test_url_is_refused_and_nothing_is_resolved(url):
@@ -50,6 +63,23 @@ def test_url_is_refused_and_nothing_is_resolved(url):
         validate_public_url(url)
     with pytest.raises(RequestFailed):
         post(url, b"", {}, resolver=lambda *_: pytest.fail("resolved"))
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["a.co", "x_1.example.com", "hooks.xn--p1ai", "8.8.8.8", "[2606:4700::1111]", "A.Com:443"],
+)
+def test_public_url_is_accepted(host):
+    validate_public_url(f"https://{host}/hook?a=b")
+
+
+@pytest.mark.parametrize("addresses", [["10.0.0.1"], ["8.8.8.8", "::1"], ["169.254.169.254"]])
+def test_form_refuses_a_name_that_sending_would_refuse(addresses):
+    with pytest.raises(ValidationError, match="not on the public internet"):
+        validate_public_server(f"https://{HOST}/", resolver=lambda *_: addresses)
+    validate_public_server(f"https://{HOST}/", resolver=lambda *_: ["8.8.8.8"])
+    # It is not known yet.
+    validate_public_server("https://hooks.invalid/")
 
 
 def test_own_machine_is_allowed_with_debug_only(settings):

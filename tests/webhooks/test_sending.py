@@ -2,6 +2,7 @@
 
 import datetime as dt
 import time
+from collections import Counter
 from functools import partial
 from io import StringIO
 
@@ -16,11 +17,11 @@ from reservations.models.webhooks import RETRY_PERIOD, SECRET_OVERLAP, DeliveryS
 from reservations.webhooks import sending
 from reservations.webhooks.events import create_test_event, publish_events
 from reservations.webhooks.sending import get_retry_delay, parse_retry_after, send_due_deliveries
-from roombook.public_http import post
+from roombook.public_http import HTTPResult, post
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import NOW, make_booking
-from tests.webhooks.helpers import make_endpoint, publish_and_send
+from tests.webhooks.helpers import URL, make_endpoint, publish_and_send
 from tests.webhooks.receiver import receive
 
 pytestmark = pytest.mark.django_db
@@ -223,6 +224,27 @@ def test_slow_and_dead_receivers_do_not_delay_the_others(monkeypatch):
     assert [each.attempts for each in dead.deliveries.order_by("pk")] == [1, 0, 0]
     assert "No complete answer within 2 seconds." in hanging.deliveries.order_by("pk")[0].response
     assert took < 30
+
+
+def test_webhooks_with_one_address_get_one_request_at_a_time(monkeypatch):
+    """Another address is called meanwhile."""
+    running, most = Counter(), Counter()
+
+    def send(url, *args):
+        running[url] += 1
+        most[url] = max(most[url], running[url])
+        most["all"] = max(most["all"], running.total())
+        time.sleep(0.1)
+        running[url] -= 1
+        return HTTPResult(200, "", "")
+
+    monkeypatch.setattr(sending, "post", send)
+    for url in (URL, URL, URL, "https://other.example.com/"):
+        for _ in range(2):
+            create_test_event(make_endpoint(url), now=NOW)
+
+    assert len(list(send_due_deliveries(clock=lambda: NOW))) == 8
+    assert most == {URL: 1, "https://other.example.com/": 1, "all": 2}
 
 
 @pytest.mark.postgres

@@ -34,6 +34,13 @@ class ActionRequest:
     # The URL of this service, without a slash at the end.
     base_url: str = ""
 
+    def require_shown_amount(self) -> Decimal:
+        """Return the expected amount. Raises InvalidRequest if no preview has shown one."""
+        if self.expected_amount is None:
+            problem = "The amount that you have seen is missing. Please open the page again."
+            raise InvalidRequest({"expected_amount": problem})
+        return self.expected_amount
+
 
 @dataclass(slots=True)
 class ActionPreview:

@@ -99,7 +99,7 @@ class RescheduleAction(Action):
     def execute(self, request: ActionRequest) -> str:
         change, way = self.get_change(request), request.data.get("way", "")
         reservation, waiver = request.reservation, request.data.get("waiver", "")
-        new_total = request.expected_amount or reservation.total_cost
+        new_total = request.require_shown_amount()
         if new_total > reservation.total_cost:
             if missing := find_missing(request.data):
                 raise InvalidRequest(missing)
@@ -112,7 +112,7 @@ class RescheduleAction(Action):
             change,
             waiver=waiver,
             taken=taken if way != SAVED_CARD else None,
-            expected_total=request.expected_amount,
+            expected_total=new_total,
             by=request.by,
             now=request.now,
         )

@@ -17,8 +17,8 @@ from accounts import roles
 from accounts.models import User
 from payments import saved_cards
 from payments.gateways import declines
-from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS, TERMINAL
-from payments.manual_payments import get_credit_refusal, get_owed_amount
+from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
+from payments.manual_payments import find_missing_reference, get_credit_refusal, get_owed_amount
 from payments.models import SavedCard
 from reservations.admin.actions.base import ActionPreview
 from reservations.admin.actions.forms import ActionForm
@@ -75,9 +75,9 @@ class PaymentForm(ActionForm):
 
 def find_missing(data: Mapping[str, Any]) -> dict[str, str]:
     """What the chosen way of payment needs and was not entered, by field."""
-    way = data.get("way")
-    if way == TERMINAL.name and not data.get("reference"):
-        return {"reference": "Enter the number of the terminal's slip."}
+    way = data.get("way", "")
+    if missing := find_missing_reference(way, data.get("reference", "")):
+        return {"reference": missing}
     if way == SAVED_CARD and not data.get("consent"):
         return {"consent": "Ask the customer first, and confirm it here."}
     return {}

@@ -88,6 +88,7 @@ class TakePaymentAction(Action):
 
     def execute(self, request: ActionRequest) -> str:
         draft, way = request.reservation, request.data.get("way", "")
+        shown_total = request.require_shown_amount()
         if way == LINK:
             until = payment_links.send_link(
                 draft, base_url=request.base_url, by=request.by, now=request.now
@@ -99,14 +100,14 @@ class TakePaymentAction(Action):
         if way == SAVED_CARD:
             with explains_absent_customer():
                 reservation = taking_payment.charge_saved_card(
-                    draft, shown_total=request.expected_amount, by=request.by, now=request.now
+                    draft, shown_total=shown_total, by=request.by, now=request.now
                 )
         else:
             reservation = taking_payment.take_manual_payment(
                 draft,
                 gateway=way,
                 reference=request.data.get("reference", ""),
-                shown_total=request.expected_amount,
+                shown_total=shown_total,
                 by=request.by,
                 now=request.now,
             )

@@ -1,8 +1,10 @@
 """The page on which staff create a draft for a customer, with a live preview."""
 
 import datetime as dt
+import hashlib
 import json
 from typing import Any
+from uuid import uuid4
 
 from django.conf import settings
 from django.contrib import messages
@@ -29,8 +31,10 @@ from reservations.booking import drafts, staff_drafts
 from reservations.booking.staff_drafts import DraftPreview
 from reservations.models import Reservation
 from roombook import money
+from roombook.db.transactions import in_transaction
 from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
 from roombook.ids import parse_id
+from roombook.models import SavedResponse
 
 MAX_CUSTOMER_SUGGESTIONS = 20
 
@@ -62,8 +66,8 @@ class NewReservationPages:
         now = timezone.now()
         forms = _build_forms(request, center, staff, now)
         is_submitted = request.method == "POST" and "check" not in request.POST
-        if is_submitted and forms.is_valid():
-            reservation = _create_draft(forms, staff, now)
+        if is_submitted:
+            reservation = _create_once(request, forms, staff, now)
             if reservation is not None:
                 until = format_datetime(reservation, reservation.hold_until or now)
                 messages.success(request, f"{reservation} is held until {until}.")
@@ -79,6 +83,7 @@ class NewReservationPages:
             "hold_hours": settings.HOLD_HOURS_STAFF,
             "media": forms.form.media,
             "has_errors": is_submitted,
+            "submission": uuid4(),
             **_get_preview_context(forms, preview, center),
         }
         return self._render(request, "new_reservation.html", context)
@@ -168,6 +173,30 @@ def _build_preview(forms: NewReservationForms, now: dt.datetime) -> DraftPreview
         ignore_opening_hours=bool(data.get("hours_override_reason", "").strip()),
         now=now,
     )
+
+
+@in_transaction
+def _create_once(
+    request: HttpRequest, forms: NewReservationForms, staff: User, now: dt.datetime
+) -> Reservation | None:
+    """Create the draft, or return that of the first click of a double click.
+
+    Each page has a `submission` of its own. Returns None if the forms have errors.
+    """
+    digest = hashlib.sha256(request.POST.urlencode().encode()).hexdigest()
+    key = {"user": staff, "operation": "new reservation", "key_digest": digest}
+    # The second request waits here until the first one has ended.
+    row = SavedResponse(**key, created_at=now)
+    SavedResponse.objects.bulk_create([row], ignore_conflicts=True)
+    saved = SavedResponse.objects.filter(**key)
+    if pk := saved.get().content:
+        return Reservation.objects.get(pk=pk)
+    reservation = _create_draft(forms, staff, now) if forms.is_valid() else None
+    if reservation is None or not request.POST.get("submission"):
+        saved.delete()
+    else:
+        saved.update(content=str(reservation.pk))
+    return reservation
 
 
 def _create_draft(forms: NewReservationForms, staff: User, now: dt.datetime) -> Reservation | None:

@@ -11,7 +11,6 @@ from django.http import QueryDict
 from accounts import roles
 from accounts.models import User
 from centers.models import Center, MeetingRoom, ResourceType
-from reservations.admin.forms import YEARS
 from reservations.admin.reports.periods import DAY, ReportPeriod, add_months
 from reservations.admin.reports.selection import ReportSelection
 from roombook.backoffice.widgets import (
@@ -19,6 +18,7 @@ from roombook.backoffice.widgets import (
     AutocompleteMultipleWidget,
     DateTextInput,
 )
+from roombook.dates import YEARS
 
 # Limits that keep a report within a few seconds.
 MAX_DAYS = 400

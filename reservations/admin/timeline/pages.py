@@ -17,7 +17,7 @@ from django.utils.cache import get_conditional_response
 from accounts import roles
 from centers.models import Center, MeetingRoom
 from reservations.admin.formatting import format_time_zone
-from reservations.admin.forms import YEARS, CenterSearchField
+from reservations.admin.forms import CenterSearchField
 from reservations.admin.timeline import geometry
 from reservations.admin.timeline.free_slots import TimelineOptions
 from reservations.admin.timeline.timeline_view import (
@@ -30,6 +30,7 @@ from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from roombook import dates
 from roombook.backoffice.model_admin import is_fragment_request
 from roombook.backoffice.widgets import INPUT_CLASSES, DateTextInput
+from roombook.dates import YEARS
 from roombook.ids import parse_id
 
 # One of these permissions is enough.

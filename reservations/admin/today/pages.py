@@ -14,11 +14,12 @@ from django.utils import timezone
 
 from accounts import roles
 from centers.models import Center
-from reservations.admin.forms import YEARS, CenterSearchField
+from reservations.admin.forms import CenterSearchField
 from reservations.admin.reports.periods import DAY
 from reservations.admin.today.arrivals import load_day
 from roombook import dates
 from roombook.backoffice.widgets import DateTextInput
+from roombook.dates import YEARS
 
 # The key in the session of the center that was chosen last; None is all centers.
 LAST_CENTER = "today_center"

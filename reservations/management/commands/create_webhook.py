@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from centers.models import Center
 from reservations.models import WebhookEndpoint
+from roombook.public_http import validate_public_server
 
 
 class Command(BaseCommand):
@@ -29,6 +30,7 @@ class Command(BaseCommand):
         )
         try:
             endpoint.full_clean()
+            validate_public_server(url)
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         endpoint.save()

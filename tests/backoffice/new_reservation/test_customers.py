@@ -1,13 +1,20 @@
 """The customer of a new reservation by staff."""
 
+import re
+from functools import partial
+
 import pytest
+from django.test import Client
 from django.urls import reverse
 
 from accounts.models import OutboxMessage, User
+from centers.models import MeetingRoom
+from reservations.admin.formatting import get_reservation_url
 from reservations.models import Reservation
 from tests.backoffice.new_reservation.helpers import ADD, typed
 from tests.backoffice.reading import words
-from tests.factories_people import StaffFactory, UserFactory
+from tests.concurrency import run_concurrently
+from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
 from tests.factories_reservations import HOUR, START, ReservationFactory, make_draft, make_room
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
@@ -144,3 +151,49 @@ def test_customer_invalid_data_shows_error(office, room, user, changed, message)
 def test_customer_selected_and_entered_is_refused(office, room, user):
     answer = office.post(ADD, typed(room, user, **NEW))
     assert "Choose a customer or enter a new one, not both." in words(answer)
+
+
+def read_submission(client, room):
+    page = client.get(ADD, {"center": room.center_id}).content.decode()
+    return re.search(r'name="submission" value="([^"]+)"', page)[1]
+
+
+@pytest.mark.parametrize("who", ["new", "known"])
+def test_form_that_is_sent_twice_creates_one_draft_and_leads_to_it(office, room, user, who):
+    fields = typed(room, **NEW) if who == "new" else typed(room, user)
+    fields["submission"] = read_submission(office, room)
+
+    first, second = (office.post(ADD, fields) for _ in range(2))
+
+    draft = Reservation.objects.get()
+    assert first.url == second.url == get_reservation_url(draft.pk)
+    # Another page, and another form on the same page, are no repetition.
+    again = office.post(ADD, {**fields, "submission": read_submission(office, room)})
+    assert (again.status_code, Reservation.objects.count()) == (
+        (200, 1) if who == "new" else (302, 2)
+    )
+
+
+def test_form_with_errors_is_not_remembered(office, room):
+    fields = {**typed(room, **NEW), "submission": read_submission(office, room)}
+    MeetingRoom.objects.update(is_blocked=True)
+    assert office.post(ADD, fields).status_code == 200
+    MeetingRoom.objects.update(is_blocked=False)
+
+    assert office.post(ADD, fields).status_code == 302
+    assert User.objects.filter(email="new@example.com").count() == 1
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_double_click_for_a_new_customer_creates_one_draft():
+    staff, room = AdministratorFactory(), make_room()
+    clients = [Client(), Client(), Client()]
+    for client in clients:
+        client.force_login(staff)
+    fields = {**typed(room, **NEW), "submission": read_submission(clients[0], room)}
+
+    answers = run_concurrently([partial(client.post, ADD, fields) for client in clients])
+
+    assert {each.status_code for each in answers} == {302}
+    assert len({each.url for each in answers}) == Reservation.objects.count() == 1

@@ -1,13 +1,18 @@
 """Declined cards are limited for a network, while anybody can create accounts (B16.6)."""
 
 import pytest
+from django.core.management import call_command
 
 from accounts import limits
 from accounts.limits import RateLimit
 from accounts.models import AttemptWindow
+from payments import setups
+from payments.gateways.sandbox_setups import confirm_setup
+from payments.models import PaymentSetup
 from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (
     CARD,
+    DECLINED_NUMBER,
     HOUR,
     NOW,
     START,
@@ -16,6 +21,7 @@ from tests.factories_reservations import (
 )
 from tests.http import post
 from tests.operations.checkout.helpers import BAD_CARD
+from tests.payments.gateway_helpers import card as make_card
 from tests.reservations.rescheduling_helpers import make_room_at_rate
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -75,6 +81,34 @@ def test_declined_cards_of_changes_count_for_the_network(client):
     assert change(client, bookings[0]).status_code == 429
     client.defaults["REMOTE_ADDR"] = "198.51.100.7"
     assert change(client, bookings[0]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("learn", "counted"),
+    [
+        (lambda setup: None, 1),
+        (lambda setup: setups.record_refusal(setup, "attempt 1", "No.", now=NOW), 1),
+        (lambda setup: call_command("reconcile_payments"), 1),
+        (lambda setup: PaymentSetup.objects.update(expires_at=NOW), 0),
+        (lambda setup: PaymentSetup.objects.update(state="failed"), 0),
+    ],
+    ids=["refused", "known by a webhook", "reconciled", "expired", "answered before"],
+)
+def test_repeated_question_about_a_setup_counts_once_for_the_network(client, learn, counted):
+    user, innocent = UserFactory(), UserFactory()
+    token = issue_token(user)
+    body = post(client, "/api/account/create-payment-setup", {"Token": token}).json()
+    secret = body["PaymentSetup"]["ClientSecret"]
+    confirm_setup(secret, make_card(DECLINED_NUMBER))
+    learn(PaymentSetup.objects.get())
+
+    request = {"Token": token, "PaymentSetupId": body["PaymentSetup"]["Id"]}
+    answers = [post(client, "/api/account/complete-payment-setup", request) for _ in range(10)]
+
+    assert {each.status_code for each in answers} == {402}
+    windows = AttemptWindow.objects.filter(scope="card-declined-network")
+    assert list(windows.values_list("count", flat=True)) == [1] * counted
+    assert pay(client, make_draft(innocent)).status_code == 200
 
 
 def change(client, booking, card=CARD):

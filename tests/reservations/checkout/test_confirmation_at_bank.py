@@ -4,6 +4,7 @@ import pytest
 import time_machine
 from django.core.management import call_command
 
+from accounts.models import AttemptWindow
 from payments.gateways import declines
 from payments.gateways.sandbox import SandboxGateway, confirm_payment, refuse_payment
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
@@ -257,6 +258,32 @@ def test_card_without_a_setup_is_declined_with_the_way_out(drafted, card):
 def test_staff_see_that_the_payment_waits_and_can_cancel_it(waiting):
     assert format_status(waiting, now=NOW) == "Waiting for the customer's bank"
     assert CancelAction().is_available(waiting, now=NOW)
+
+
+def test_payments_that_wait_for_the_bank_are_no_attempts_and_count_once_refused(ada, monkeypatch):
+    """Ten may wait; the limit is six declined cards."""
+    monkeypatch.setattr("accounts.limits.time.sleep", lambda seconds: pytest.fail("It waits."))
+    drafts = [make_draft(ada, make_room()) for _ in range(10)]
+
+    for draft in drafts:
+        assert pay_with_saved_card(draft).status == Status.PROCESSING
+    with pytest.raises(TooManyRequests):
+        pay_with_saved_card(make_draft(ada, make_room()))
+    for draft in drafts:
+        assert pay_with_saved_card(draft).status == Status.PROCESSING
+    other = pay_with_saved_card(make_draft(ada, make_room()), method=make_payment_method())
+    assert other.status == Status.CONFIRMED
+    window = AttemptWindow.objects.get(scope="card-declined")
+    assert (window.count, window.in_flight) == (0, 0)
+
+    for payment in Payment.objects.waiting():
+        refuse_payment(SandboxPayment.objects.get(key=payment.key).secret)
+    reconcile(NOW)
+    reconcile(NOW)
+    window.refresh_from_db()
+    assert (window.count, window.in_flight) == (10, 0)
+    with pytest.raises(TooManyRequests):
+        pay_with_saved_card(make_draft(ada, make_room()), method=make_payment_method())
 
 
 def test_account_holds_a_limited_number_of_rooms_for_its_bank(ada, settings):
