@@ -1,8 +1,7 @@
 """Sends the outbox's e-mails.
 
-Sending is at least once: a process that dies between handing an e-mail to the server and recording
-that leaves it to be sent again. Every attempt has the same Message-ID, so that mail programs
-recognize a repetition.
+Sending is at least once (roombook/deliveries.py). Every attempt has the same Message-ID, so that
+mail programs recognize a repetition.
 """
 
 import logging
@@ -13,16 +12,15 @@ from datetime import datetime, timedelta
 
 from django.core.mail import get_connection
 from django.db import OperationalError, transaction
-from django.db.models import F
 
 from accounts.models.outbox_message import (
     MAX_ERROR_LENGTH,
     OutboxMessage,
-    OutboxQuerySet,
     OutboxState,
     collapse_whitespace,
     require_transaction,
 )
+from roombook import deliveries
 
 logger = logging.getLogger(__name__)
 
@@ -62,9 +60,8 @@ def send_due_messages(
 ) -> Iterator[OutboxMessage]:
     """Try to send each message that is due now, and yield it with its new state.
 
-    Several processes may run this at once: each message is claimed with one conditional UPDATE, and
-    no transaction or lock is held while it is sent. Stops when the mail server cannot be reached,
-    since the other messages would fail too. Expired messages are deleted.
+    Several processes may run this at once. Stops when the mail server cannot be reached, since the
+    other messages would fail too. Expired messages are deleted.
     ``clock`` returns the time, because sending takes long.
     """
     start, attempted = clock(), 0
@@ -74,7 +71,8 @@ def send_due_messages(
         if message is None:
             return
         now = clock()
-        if not _claim(message, now):
+        waiting = OutboxMessage.objects.waiting().exclude(expires_at__lte=now)
+        if not deliveries.lease(message, waiting, period=SENDING_LEASE, now=now):
             # Another process was faster, or the message has expired since the start of the run.
             OutboxMessage.objects.expired(now).delete()
             continue
@@ -83,18 +81,6 @@ def send_due_messages(
         yield message
         if not is_server_reached:
             return
-
-
-def _claim(message: OutboxMessage, now: datetime) -> bool:
-    """Lease the message to this process; False if another was faster, or if it has expired."""
-    claimed = (
-        OutboxMessage.objects.waiting()
-        .filter(pk=message.pk, attempts=message.attempts, next_attempt_at=message.next_attempt_at)
-        .exclude(expires_at__lte=now)
-        .update(attempts=F("attempts") + 1, next_attempt_at=now + SENDING_LEASE)
-    )
-    message.attempts += 1
-    return bool(claimed)
 
 
 def _send(message: OutboxMessage, clock: Callable[[], datetime]) -> bool:
@@ -118,7 +104,7 @@ def _send(message: OutboxMessage, clock: Callable[[], datetime]) -> bool:
         _record_failure(message, _describe_error(error, message), clock())
     else:
         # It is sent, whatever another process recorded in the meantime.
-        _update(
+        deliveries.record(
             message,
             OutboxMessage.objects.exclude(state=OutboxState.SENT),
             state=OutboxState.SENT,
@@ -138,10 +124,10 @@ def _record_failure(message: OutboxMessage, error: str, now: datetime) -> None:
     claimed = OutboxMessage.objects.waiting().filter(attempts=message.attempts)
     if message.attempts < MAX_ATTEMPTS:
         next_attempt_at = now + RETRY_DELAYS[message.attempts - 1]
-        _update(message, claimed, next_attempt_at=next_attempt_at, last_error=error)
+        deliveries.record(message, claimed, next_attempt_at=next_attempt_at, last_error=error)
         logger.warning("%s could not be sent: %s", message, error)
     else:
-        _update(
+        deliveries.record(
             message,
             claimed,
             state=OutboxState.FAILED,
@@ -150,12 +136,6 @@ def _record_failure(message: OutboxMessage, error: str, now: datetime) -> None:
             **_get_cleared_text(message),
         )
         logger.error("%s failed after %s attempts: %s", message, message.attempts, error)
-
-
-def _update(message: OutboxMessage, rows: OutboxQuerySet, **columns: object) -> None:
-    rows.filter(pk=message.pk).update(**columns)
-    for name, value in columns.items():
-        setattr(message, name, value)
 
 
 def _get_cleared_text(message: OutboxMessage) -> dict[str, object]:

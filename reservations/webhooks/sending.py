@@ -1,9 +1,7 @@
 """Sends events to the endpoints of integrators (B25).
 
-Sending is at least once: a process that dies between a request and recording its result leaves the
-delivery to be sent again, with the same id. A process leases a delivery with one conditional
-UPDATE, so several may run at once, and no transaction is open during a request. Each address has
-one request at a time in this process, also if several endpoints have it: so a slow one delays only
+Sending is at least once (roombook/deliveries.py), with the same id each time. Each address has one
+request at a time in this process, also if several endpoints have it: so a slow one delays only
 itself, and gets no further request in this run after one has failed.
 """
 
@@ -16,7 +14,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from email.utils import parsedate_to_datetime
 
 from django.conf import settings
-from django.db.models import F
 
 from accounts.emails import enqueue_email, get_service_name
 from accounts.models import User
@@ -25,11 +22,11 @@ from reservations.models.webhooks import (
     MAX_RESPONSE_LENGTH,
     DeliveryState,
     WebhookDelivery,
-    WebhookDeliveryQuerySet,
     WebhookEndpoint,
     WebhookEvent,
 )
 from reservations.webhooks.signing import build_headers
+from roombook import deliveries
 from roombook.db.transactions import in_transaction
 from roombook.public_http import HTTPResult, RequestFailed, post
 
@@ -87,23 +84,11 @@ def _claim_next(busy: set[str], limit: int, clock: Clock) -> Iterator[WebhookDel
     for url in list(urls[:limit]):
         of_address = WebhookDelivery.objects.due(now).filter(endpoint__url=url)
         delivery = of_address.select_related("endpoint", "event").first()
-        if delivery is not None and _claim(delivery, clock()):
+        waiting = WebhookDelivery.objects.waiting()
+        if delivery is not None and deliveries.lease(
+            delivery, waiting, period=SENDING_LEASE, now=clock()
+        ):
             yield delivery
-
-
-def _claim(delivery: WebhookDelivery, now: dt.datetime) -> bool:
-    """Lease the delivery to this process; False if another process was faster."""
-    claimed = (
-        WebhookDelivery.objects.waiting()
-        .filter(
-            pk=delivery.pk,
-            attempts=delivery.attempts,
-            next_attempt_at=delivery.next_attempt_at,
-        )
-        .update(attempts=F("attempts") + 1, next_attempt_at=now + SENDING_LEASE)
-    )
-    delivery.attempts += 1
-    return bool(claimed)
 
 
 def _start(pool: ThreadPoolExecutor, delivery: WebhookDelivery, now: dt.datetime) -> Attempt:
@@ -163,7 +148,7 @@ def _record(delivery: WebhookDelivery, attempt: Attempt, now: dt.datetime) -> No
 def _record_success(delivery: WebhookDelivery, result: HTTPResult, now: dt.datetime) -> None:
     # It was delivered, whatever another process has recorded in the meantime.
     rows = WebhookDelivery.objects.exclude(state=DeliveryState.DELIVERED)
-    _update(
+    deliveries.record(
         delivery,
         rows,
         state=DeliveryState.DELIVERED,
@@ -191,21 +176,15 @@ def _record_failure(
     if not is_final and now < delivery.retry_until:
         delay = max(get_retry_delay(delivery.attempts), parse_retry_after(retry_after, now))
         next_attempt_at = min(now + delay, delivery.retry_until)
-        _update(delivery, rows, next_attempt_at=next_attempt_at, **result)
+        deliveries.record(delivery, rows, next_attempt_at=next_attempt_at, **result)
         return
-    _update(delivery, rows, state=DeliveryState.FAILED, next_attempt_at=None, **result)
+    deliveries.record(delivery, rows, state=DeliveryState.FAILED, next_attempt_at=None, **result)
     last_success_at = WebhookEndpoint.objects.values_list("last_success_at", flat=True).get(
         pk=delivery.endpoint_id
     )
     if not is_final and (last_success_at is None or last_success_at < delivery.created_at):
         reason = "It accepted nothing during the three days in which an event was sent."
         disable_endpoint(delivery.endpoint, reason, now=now)
-
-
-def _update(delivery: WebhookDelivery, rows: WebhookDeliveryQuerySet, **columns: object) -> None:
-    rows.filter(pk=delivery.pk).update(**columns)
-    for name, value in columns.items():
-        setattr(delivery, name, value)
 
 
 def get_retry_delay(attempts: int) -> dt.timedelta:

@@ -17,6 +17,7 @@ from accounts import outbox
 from accounts.models import OutboxMessage, OutboxState, User
 from accounts.models.outbox_message import PASSWORD_RESET_KIND
 from accounts.outbox import MAX_ATTEMPTS, RETRY_DELAYS, SENDING_LEASE
+from roombook import deliveries
 from tests.accounts.outbox_helpers import (
     ICS,
     NOW,
@@ -280,7 +281,7 @@ def test_message_of_dead_process_is_sent_again_with_same_message_id(monkeypatch)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(outbox, "_update", die)
+        patch.setattr(deliveries, "record", die)
         with pytest.raises(KeyboardInterrupt):
             send()
     assert send(NOW + SENDING_LEASE - timedelta(seconds=1)) == []

@@ -3,6 +3,7 @@ they are sent."""
 
 import datetime as dt
 import os
+from typing import Any
 
 import django
 from django.core.management import call_command
@@ -14,16 +15,17 @@ def main() -> None:
 
     from reservations.models import WebhookDelivery
     from reservations.models.webhooks import DeliveryState
-    from reservations.webhooks import sending
+    from roombook import deliveries
 
-    def claim(delivery: WebhookDelivery, now: dt.datetime) -> bool:
-        rows = WebhookDelivery.objects.waiting().filter(pk=delivery.pk)
-        delivered = rows.update(
+    def lease(
+        delivery: WebhookDelivery, rows: Any, *, period: dt.timedelta, now: dt.datetime
+    ) -> bool:
+        delivered = rows.filter(pk=delivery.pk).update(
             state=DeliveryState.DELIVERED, attempts=1, next_attempt_at=None, delivered_at=now
         )
         return bool(delivered)
 
-    sending._claim = claim
+    deliveries.lease = lease
     call_command("send_webhooks")
 
 

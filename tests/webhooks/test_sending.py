@@ -12,11 +12,12 @@ from django.core.management import CommandError, call_command
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from accounts.models import OutboxMessage
-from reservations.models import WebhookEndpoint
+from reservations.models import WebhookDelivery, WebhookEndpoint
 from reservations.models.webhooks import RETRY_PERIOD, SECRET_OVERLAP, DeliveryState
 from reservations.webhooks import sending
 from reservations.webhooks.events import create_test_event, publish_events
 from reservations.webhooks.sending import get_retry_delay, parse_retry_after, send_due_deliveries
+from roombook import deliveries
 from roombook.public_http import HTTPResult, post
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory
@@ -264,7 +265,9 @@ def test_senders_at_the_same_time_send_each_event_once():
 def test_sender_that_died_leaves_its_delivery_to_the_next_one_after_the_lease():
     with receive() as receiver:
         delivery = create_test_event(make_endpoint(receiver.url), now=NOW)
-        assert sending._claim(delivery, NOW)  # And then it is killed.
+        waiting = WebhookDelivery.objects.waiting()
+        # And then it is killed.
+        assert deliveries.lease(delivery, waiting, period=sending.SENDING_LEASE, now=NOW)
         publish_and_send(NOW + SECOND)
         assert receiver.ids == []
         publish_and_send(NOW + sending.SENDING_LEASE)
