@@ -3,6 +3,7 @@
 import pytest
 from django.urls import reverse
 
+from roombook.backoffice.model_admin import ModelAdmin
 from roombook.backoffice.navigation import build_navigation
 from tests.factories_centers import CenterFactory
 
@@ -40,3 +41,16 @@ def test_menu_of_desk_has_reservations_and_no_reports(client, staff):
     assert "Reservations" in links
     assert "Reports" not in links
     assert links["Reservations"] in client.get(reverse("admin:index")).text
+
+
+def test_list_of_apps_is_built_only_for_the_page_that_displays_it(office, monkeypatch):
+    page = reverse("admin:app_list", args=["centers"])
+    [app] = office.get(page).context["app_list"]
+    assert "Rates" in [each["name"] for each in app["models"]]
+    assert office.get("/admin/nothing/").status_code == 404
+
+    monkeypatch.setattr(ModelAdmin, "get_model_perms", lambda *_: 1 / 0)
+
+    assert office.get(reverse("admin:centers_rate_changelist")).status_code == 200
+    with pytest.raises(ZeroDivisionError):
+        office.get(page)
