@@ -131,19 +131,6 @@ def test_code_of_the_set_up_is_not_accepted_again(client, grace):
     assert "This code is not right." in client.post(VERIFY, {"code": code}).content.decode()
 
 
-@pytest.mark.parametrize("is_command", [False, True])
-def test_reset_deletes_unconfirmed_devices(client, grace, is_command):
-    TOTPDevice.objects.create(user=grace, confirmed=False)
-    client.force_login(AdministratorFactory())
-
-    if is_command:
-        call_command("reset_second_factor", "grace@example.com")
-    else:
-        client.post(STAFF, {"action": "reset_second_factor", "_selected_action": [grace.pk]})
-
-    assert not TOTPDevice.objects.exists()
-
-
 def test_password_alone_opens_no_page(client, with_factor):
     response = sign_in(client, with_factor)
 
