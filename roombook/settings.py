@@ -204,6 +204,8 @@ CURRENCY = env.read_text("CURRENCY", "USD")
 LOCALE = env.read_text("LOCALE", "en_US")
 
 LANGUAGE_CODE = "en-us"
+# Every page of the back office looks up the names of these: by default, of all that Django knows.
+LANGUAGES = [("en", "English")]
 USE_I18N = True
 FORMAT_MODULE_PATH = "roombook.formats"
 # Times are stored in UTC. Each center has its own time zone.

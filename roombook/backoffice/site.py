@@ -2,7 +2,7 @@
 
 import time
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.admin.apps import AdminConfig
 from django.contrib.admin.views.autocomplete import AutocompleteJsonView
@@ -13,6 +13,7 @@ from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.templatetags.static import static
 from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
 from unfold.settings import get_config
 from unfold.sites import UnfoldAdminSite
@@ -57,6 +58,15 @@ class BackofficeSite(UnfoldAdminSite):
             if not self.has_permission(request):
                 return HttpResponseRedirect(f"{reverse('admin:accounts_second_factor')}?{query}")
         return super().login(request, extra_context)
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """Return a list that is built when it is used.
+
+        Every page has it in its context, but few show it, and it takes four checks of permissions
+        for each model.
+        """
+        get_app_list = super().get_app_list
+        return cast("list[Any]", SimpleLazyObject(lambda: get_app_list(request, app_label)))
 
     def autocomplete_view(self, request: HttpRequest) -> HttpResponseBase:
         return AutocompleteView.as_view(admin_site=self)(request)

@@ -1,9 +1,13 @@
-"""Reads text and messages from responses."""
+"""Reads text and messages from responses, and rows from lists."""
 
 import re
 from html import unescape
 
+from django.apps import apps
+from django.contrib import admin, auth
 from django.contrib.messages import get_messages
+from django.contrib.messages.middleware import MessageMiddleware
+from django.test import RequestFactory
 
 
 def messages_of(response):
@@ -12,3 +16,13 @@ def messages_of(response):
 
 def words(response):
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
+
+
+def list_rows(client, label, **query):
+    """The rows of a list, for the user of the client: rendering its page takes most of the time."""
+    request = RequestFactory().get("/", query)
+    request.user, request.session = auth.get_user(client), client.session
+    MessageMiddleware(lambda _: None).process_request(request)
+    page = admin.site.get_model_admin(apps.get_model(label))
+    assert page.has_view_or_change_permission(request), label
+    return list(page.get_changelist_instance(request).result_list)

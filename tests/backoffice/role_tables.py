@@ -147,6 +147,10 @@ class Actor:
                 self.user.groups.add(groups[self.role])
         client.force_login(self.user)
 
+    def pick(self, both):
+        """The rows whose pages to ask for: for a role at all centers, B's are as A's are."""
+        return [*zip("ab", both, strict=True)][0 if self.at_a else 1 :]
+
     def has(self, permission, where=CENTER):
         if self.is_root:
             return True

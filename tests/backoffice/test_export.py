@@ -33,6 +33,7 @@ from tests.factories_centers import (
 )
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
+from tests.faults.size import LONG
 from tests.imports import count_rows
 
 pytestmark = pytest.mark.django_db
@@ -85,7 +86,7 @@ texts = st.text(
 
 
 class RoundTrips(TestCase):
-    @settings(max_examples=150)
+    @settings(max_examples=150 if LONG else 50)
     @given(name=texts.filter(clean_line), promo=texts, parking=texts)
     def test_any_text_is_imported_as_exported(self, name, promo, parking):
         center = CenterFactory(name=name, promo_text=promo, parking_information=parking)
@@ -94,7 +95,7 @@ class RoundTrips(TestCase):
         assert count_rows("centers", content) == {"unchanged": 1}
         Center.objects.filter(pk=center.pk).delete()
 
-    @settings(max_examples=100)
+    @settings(max_examples=100 if LONG else 40)
     @given(prices=st.lists(st.none() | st.decimals(0, 10**9, places=2), min_size=3, max_size=3))
     def test_any_price_is_imported_as_exported(self, prices):
         center = CenterFactory()

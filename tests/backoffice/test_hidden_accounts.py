@@ -11,6 +11,7 @@ from payments.models import Payment
 from reservations.models import PromoRedemption
 from tests.admin_forms import form_of
 from tests.backoffice.many import many
+from tests.backoffice.reading import list_rows
 from tests.factories_people import (
     AdministratorFactory,
     SavedCardFactory,
@@ -41,9 +42,8 @@ GRACE = {
 }
 
 
-def find(client, name, words):
-    page = client.get(reverse(f"admin:{name}_changelist"), {"q": words})
-    return list(page.context["cl"].result_list)
+def find(client, label, words):
+    return list_rows(client, label, q=words)
 
 
 @pytest.mark.parametrize("role", ["Viewer", "Desk"])
@@ -53,13 +53,13 @@ def test_search_of_reservations_matches_a_hidden_account_by_name_only(client, st
     make_booking(grace, make_room())
     client.force_login(staff(role, room.center))
 
-    assert find(client, "reservations_reservation", "hopp") == [draft]
+    assert find(client, "reservations.reservation", "hopp") == [draft]
     for words in ADDRESSES:
-        assert find(client, "reservations_reservation", words) == [], words
+        assert find(client, "reservations.reservation", words) == [], words
 
     # The page of the draft shows the complete address, but no phone number and no account.
     seen = [] if role == "Viewer" else [draft]
-    assert find(client, "reservations_reservation", grace.email) == seen
+    assert find(client, "reservations.reservation", grace.email) == seen
     page = client.get(reverse("admin:reservations_reservation_change", args=[draft.pk])).text
     account = reverse("admin:accounts_user_change", args=[grace.pk])
     assert (grace.email in page) is bool(seen)
@@ -69,7 +69,7 @@ def test_search_of_reservations_matches_a_hidden_account_by_name_only(client, st
     draft.booked_at = NOW
     draft.save(update_fields=["booked_at"])
     for words in ADDRESSES:
-        assert find(client, "reservations_reservation", words) == seen, words
+        assert find(client, "reservations.reservation", words) == seen, words
     page = client.get(reverse("admin:reservations_reservation_change", args=[draft.pk])).text
     assert (grace.phone_number in page) is (account in page) is bool(seen)
 
@@ -81,11 +81,11 @@ def test_search_of_payments_emails_and_cards_matches_staff_by_name_only(client, 
     colleague = StaffFactory(**GRACE)
     payment = Payment.objects.get(reservation=make_booking(colleague))
     rows = {
-        "payments_payment": payment,
-        "payments_refund": payment.refunds.create(amount=1, created_at=NOW),
-        "payments_dispute": payment.disputes.create(amount=1, reference="dp_1", opened_at=NOW),
-        "payments_savedcard": SavedCardFactory(user=colleague),
-        "accounts_outboxmessage": OutboxMessage.objects.get(user=colleague),
+        "payments.payment": payment,
+        "payments.refund": payment.refunds.create(amount=1, created_at=NOW),
+        "payments.dispute": payment.disputes.create(amount=1, reference="dp_1", opened_at=NOW),
+        "payments.savedcard": SavedCardFactory(user=colleague),
+        "accounts.outboxmessage": OutboxMessage.objects.get(user=colleague),
     }
     for member, is_found in ((staff("Manager"), False), (AdministratorFactory(), True)):
         client.force_login(member)
@@ -100,9 +100,9 @@ def test_search_by_digits_finds_a_number_before_phone_numbers(client):
     digits = str(first.pk).zfill(3)
     other = make_draft(UserFactory(phone_number=f"555 {digits}"))
 
-    assert find(client, "reservations_reservation", digits) == [first]
-    assert find(client, "reservations_reservation", f"555{digits}") == [other]
-    assert find(client, "reservations_reservation", f"#555{digits}") == []
+    assert find(client, "reservations.reservation", digits) == [first]
+    assert find(client, "reservations.reservation", f"555{digits}") == [other]
+    assert find(client, "reservations.reservation", f"#555{digits}") == []
 
 
 def test_uses_of_a_promo_code_are_those_of_visible_customers(client, staff):

@@ -23,21 +23,23 @@ def begins(period, row):
 
 
 @pytest.mark.parametrize("period", [MARCH, A_DAY])
-@pytest.mark.parametrize("zones", [FAR_APART, FAR_APART[1:2], FAR_APART[:2]])
-def test_local_span_filter_finds_reservations_by_local_day(period, zones):
-    user = UserFactory()
-    for zone in zones:
+def test_local_span_filter_finds_reservations_by_local_day(period):
+    user, ids = UserFactory(), {}
+    for zone in FAR_APART:
         room = make_room(time_zone_id=zone)
-        for day in (period.first, period.last):
+        ids[zone] = room.pk
+        for day in {period.first, period.last}:
             noon = dt.datetime.combine(day, dt.time(12), tzinfo=dt.UTC)
             for hours in range(-40, 41):
                 many(room, user, 1, start=noon + hours * HOUR)
-    rows = Reservation.objects.select_related("room__center")
+    for zones in (FAR_APART, FAR_APART[1:2], FAR_APART[:2]):
+        rooms = [ids[zone] for zone in zones]
+        rows = Reservation.objects.filter(room__in=rooms).select_related("room__center")
 
-    found = set(rows.filter(filter_by_local_span(zones, period.span)))
+        found = set(rows.filter(filter_by_local_span(zones, period.span)))
 
-    assert found == {row for row in rows if begins(period, row)}
-    assert 0 < len(found) < rows.count()
+        assert found == {row for row in rows if begins(period, row)}
+        assert 0 < len(found) < rows.count()
 
 
 def test_local_span_filter_without_zones_finds_nothing():

@@ -141,16 +141,13 @@ def test_adjust_price_of_draft(office):
     assert PriceAdjustment.objects.get().by.get_full_name() == "Root Boss"
 
 
-@pytest.mark.parametrize("make", [make_draft, make_booking])
-@pytest.mark.parametrize("amount", ["-50", "-1000"])
+@pytest.mark.parametrize(("make", "amount"), [(make_draft, "-1000"), (make_booking, "-50")])
 def test_adjust_price_confirmed_twice_applies_once(office, make, amount):
     reservation = make()
     typed = {"amount": amount, "reason": "Kind"}
     shown = office.post(action_url(reservation, "adjust"), typed)
     sums = dict(
-        re.findall(
-            r'name="(expected_old_total|expected_amount)" value="([^"]+)"', shown.content.decode()
-        )
+        re.findall(r'name="(expected_old_total|expected_amount)" value="(.+?)"', shown.text)
     )
     assert sums["expected_old_total"] == "75.00"
 
@@ -166,30 +163,22 @@ def test_adjust_price_confirmed_twice_applies_once(office, make, amount):
     assert reservation.total_cost == max(75 + int(amount), 0)
 
 
-@pytest.mark.parametrize("name", ["expected_old_total", "expected_amount"])
-def test_adjust_price_invalid_expected_amount_is_refused(office, name):
+def test_adjust_price_invalid_amount_or_expected_amount_is_refused(office):
     reservation = make_draft()
-
-    for text in ("", "x", "NaN", "sNaN", "-Infinity", "1e999"):
-        done = confirm(office, reservation, "adjust", amount="-5", reason="Kind", **{name: text})
-        assert "The price has changed" in messages_of(done)[-1][1], text
-    assert not PriceAdjustment.objects.exists()
-
-
-@pytest.mark.parametrize(
-    ("amount", "message"),
-    [
+    for amount, message in (
         ("0", "must not be 0"),
         ("100001", "less than or equal to 100000"),
         ("-100001", "greater than or equal to -100000"),
         ("1.001", "no more than 2 decimal places"),
         ("lots", "Enter a number"),
-    ],
-)
-def test_adjust_price_invalid_amount_shows_error(office, amount, message):
-    response = confirm(office, make_draft(), "adjust", amount=amount, reason="x")
-
-    assert message in words(response)
+    ):
+        response = confirm(office, reservation, "adjust", amount=amount, reason="x")
+        assert message in words(response), amount
+    for name in ("expected_old_total", "expected_amount"):
+        for text in ("", "x", "NaN", "sNaN", "-Infinity", "1e999"):
+            typed = {"amount": "-5", "reason": "Kind", name: text}
+            done = confirm(office, reservation, "adjust", **typed)
+            assert "The price has changed" in messages_of(done)[-1][1], (name, text)
     assert not PriceAdjustment.objects.exists()
 
 

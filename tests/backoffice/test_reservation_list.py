@@ -13,7 +13,7 @@ from reservations.models.status import Status
 from roombook.backoffice import list_export
 from roombook.backoffice.pagination import CappedPaginator
 from tests.backoffice.many import many
-from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reading import list_rows, messages_of, words
 from tests.backoffice.reservation_pages import DAY, LIST
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
@@ -93,6 +93,11 @@ def test_export_of_too_many_reservations_is_refused(office, monkeypatch):
 
 
 def listed(office, **query):
+    return [row.pk for row in list_rows(office, "reservations.reservation", **query)]
+
+
+def displayed(office, **query):
+    """The rows of the page, whose days are those of a time zone."""
     return [row.pk for row in office.get(LIST, query).context["cl"].result_list]
 
 
@@ -143,8 +148,8 @@ def test_reservation_list_days_are_those_of_the_only_center(client, staff):
     evening = ReservationFactory(room=room, start=START.replace(hour=4))  # 21:00 the day before
     client.force_login(staff("Desk", room.center))
 
-    assert listed(client, start_from="2027-03-02", start_to="2027-03-02") == [evening.pk]
-    assert listed(client, start_from="2027-03-03") == []
+    assert displayed(client, start_from="2027-03-02", start_to="2027-03-02") == [evening.pk]
+    assert displayed(client, start_from="2027-03-03") == []
 
 
 def test_reservation_list_marks_expired_drafts(office, clock):
@@ -168,13 +173,13 @@ def test_reservation_list_day_filter_uses_center_time_zone(office):
     ReservationFactory(room=room, start=midnight - HOUR, end=midnight)
     ReservationFactory(start=midnight)
 
-    assert listed(office, when="today", room__center__id__exact=room.center_id) == [today.pk]
+    assert displayed(office, when="today", room__center__id__exact=room.center_id) == [today.pk]
 
 
-@pytest.mark.parametrize("center", ["abc", "²", "9" * 30])
-def test_reservation_list_invalid_filter_is_ignored(office, center):
-    response = office.get(LIST, {"when": "today", "room__center__id__exact": center})
-    assert response.status_code in {200, 302}
+def test_reservation_list_invalid_filter_is_ignored(office):
+    for center in ("abc", "²", "9" * 30):
+        response = office.get(LIST, {"when": "today", "room__center__id__exact": center})
+        assert response.status_code in {200, 302}, center
 
 
 def test_reservation_search_finds_customers_by_prefix(office):
@@ -228,25 +233,22 @@ def test_list_neither_counts_all_rows_nor_reads_filter_choices(
     many(make_room(), UserFactory(), 60, start=NOW)
 
     with django_assert_max_num_queries(14) as captured:
-        office.get(LIST)
+        page = office.get(LIST)
 
     statements = [each["sql"] for each in captured.captured_queries]
     assert not [sql for sql in statements if "DISTINCT" in sql or "COUNT(" in sql]
     assert len([sql for sql in statements if "LIMIT 5000" in sql]) == 1
+    # By columns with an index.
+    assert page.context["cl"].sortable_by == ("when",)
 
 
-@pytest.mark.parametrize("page", [1, 2, 3])
-def test_reservation_list_page_does_not_depend_on_count_limit(office, monkeypatch, page):
+def test_reservation_list_page_does_not_depend_on_count_limit(office, monkeypatch):
     many(make_room(), UserFactory(), 120, start=NOW)
-    by_ids = listed(office, p=page)
+    by_ids = [listed(office, p=page) for page in (1, 2, 3)]
     monkeypatch.setattr(CappedPaginator, "MAX_ROWS", 120)
 
-    assert len(by_ids) == (20 if page == 3 else 50)
-    assert listed(office, p=page) == by_ids
-
-
-def test_list_sorts_by_indexed_columns_only(office):
-    assert office.get(LIST).context["cl"].sortable_by == ("when",)
+    assert list(map(len, by_ids)) == [50, 50, 20]
+    assert [listed(office, p=page) for page in (1, 2, 3)] == by_ids
 
 
 @pytest.mark.postgres

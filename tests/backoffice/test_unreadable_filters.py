@@ -7,7 +7,7 @@ from django.urls import reverse
 from unfold.contrib.filters.admin import RangeDateFilter
 
 from roombook.backoffice import audit_log
-from tests.backoffice.reading import messages_of
+from tests.backoffice.reading import list_rows, messages_of
 from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import make_booking
 
@@ -24,23 +24,22 @@ LISTS = {
 
 
 @pytest.mark.parametrize("name", LISTS)
-@pytest.mark.parametrize("value", UNREADABLE)
-def test_filter_that_cannot_be_read_lists_and_exports_nothing(client, name, value):
+def test_filter_that_cannot_be_read_lists_and_exports_nothing(client, name):
     client.force_login(AdministratorFactory())
     audit_log.record_change(make_booking(), {}, by=None, note="Seen")
 
     for parameter in LISTS[name]:
-        if parameter.startswith("timestamp") and value in UNREADABLE[-2:]:
-            continue  # The theme's own filter reads it, and warns.
-        page = client.get(reverse(f"admin:{name}_changelist"), {parameter: value})
-
+        # The theme's own filter reads the last two, and warns.
+        values = UNREADABLE[:-2] if parameter.startswith("timestamp") else UNREADABLE
+        for value in values:
+            listed = list_rows(client, name.replace("_", "."), **{parameter: value})
+            assert listed == [], (parameter, value)
+        page = client.get(reverse(f"admin:{name}_changelist"), {parameter: values[0]})
         assert page.context["cl"].result_count == 0
         assert "A filter cannot be read, so nothing is listed" in messages_of(page)[0][1]
         if name in {"reservations_reservation", "payments_payment", "payments_refund"}:
-            answer = client.get(
-                reverse(f"admin:{name}_list_export", args=["csv"]), {parameter: value}
-            )
-            assert answer.status_code == 302
+            export = reverse(f"admin:{name}_list_export", args=["csv"])
+            assert client.get(export, {parameter: values[0]}).status_code == 302
 
 
 def test_filters_that_can_be_read_list_what_they_say(office):

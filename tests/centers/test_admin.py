@@ -152,21 +152,6 @@ def test_invalid_new_center_is_rejected_by_field(office):
     assert set(errors) == {"country", "time_zone_id"}
 
 
-def test_overlapping_opening_hours_are_rejected(office, center_with_rows):
-    address = url(models.Center, "change", center_with_rows.pk)
-    data = form_of(office.get(address))
-    number = int(data["opening_hours-TOTAL_FORMS"])
-    data |= {
-        "opening_hours-TOTAL_FORMS": number + 1,
-        f"opening_hours-{number}-weekday": 0,
-        f"opening_hours-{number}-opens": "17:00",
-        f"opening_hours-{number}-closes": "20:00",
-    }
-    assert "formset" in errors_of(office.post(address, data))
-    data[f"opening_hours-{number}-opens"] = "18:00"
-    assert errors_of(office.post(address, data)) == {}
-
-
 def test_choices_of_rates_and_rooms_are_limited_to_the_center(office, center_with_rows):
     other = make_center_with_room(name="Other")
     page = office.get(url(models.Center, "change", center_with_rows.pk))
