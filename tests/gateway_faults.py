@@ -115,7 +115,8 @@ def _wrap(operation: str, method: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         require_no_open_transaction()
         kind, seconds = take_fault(operation) or ("", 0)
-        time.sleep(seconds)
+        if seconds:
+            time.sleep(seconds)
         if kind in {FaultKind.TIMEOUT_BEFORE, FaultKind.ERROR}:
             raise GatewayUnavailable
         result = method(*args, **kwargs)

@@ -26,3 +26,12 @@ def list_rows(client, label, **query):
     page = admin.site.get_model_admin(apps.get_model(label))
     assert page.has_view_or_change_permission(request), label
     return list(page.get_changelist_instance(request).result_list)
+
+
+def get_hidden_fields(page):
+    """What the form of a preview sends."""
+    fields: dict[str, list[str]] = {}
+    pattern = r'(?:<input type="hidden"|type="submit") name="([^"]+)" value="([^"]*)">'
+    for name, value in re.findall(pattern, page.text):
+        fields.setdefault(name, []).append(unescape(value))
+    return fields

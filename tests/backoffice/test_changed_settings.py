@@ -1,7 +1,5 @@
 """Settings list the bookings that they touch: on pages, in imports, until they are resolved."""
 
-import re
-
 import pytest
 from django.urls import reverse
 
@@ -13,7 +11,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen
 from tests.admin_forms import errors_of, form_of
-from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reading import get_hidden_fields, messages_of, words
 from tests.factories_centers import CenterFactory, MeetingRoomFactory
 from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (
@@ -262,9 +260,7 @@ def test_booking_of_more_people_is_moved_to_a_room_that_holds_them(office, booki
     MeetingRoomFactory(center=center, rate=rate, name="Small", capacity=3)
     large = MeetingRoomFactory(center=center, rate=rate, name="Large", capacity=4)
     selected = {"do": "move", "move_to": "room", "refund": "full", "_selected_action": booking.pk}
-    page = office.post(RESOLVE, selected)
-    target = re.search(rf'name="target_{booking.pk}" value="([^"]+)"', page.text)[1]
-    office.post(RESOLVE, selected | {"confirmed": "yes", f"target_{booking.pk}": target})
+    office.post(RESOLVE, get_hidden_fields(office.post(RESOLVE, selected)))
     booking.refresh_from_db()
     assert booking.room == large
     assert get_alerts() == []

@@ -1,9 +1,7 @@
 """The page of bookings in closures, and its alert."""
 
 import datetime as dt
-import re
 from decimal import Decimal
-from html import unescape
 
 import pytest
 from django.urls import reverse
@@ -16,7 +14,7 @@ from reservations.admin.dashboard.alerts import find_alerts
 from reservations.models import RefundOverride
 from reservations.models.status import Status
 from tests.admin_forms import form_of
-from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reading import get_hidden_fields, messages_of, words
 from tests.factories_centers import MeetingRoomFactory, make_center_with_room
 from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (
@@ -56,15 +54,6 @@ def listed(page):
 
 def select(*bookings):
     return {"_selected_action": [each.pk for each in bookings]}
-
-
-def get_hidden_fields(page):
-    """What the form of a preview sends."""
-    fields: dict[str, list[str]] = {}
-    pattern = r'(?:<input type="hidden"|type="submit") name="([^"]+)" value="([^"]*)">'
-    for name, value in re.findall(pattern, page.text):
-        fields.setdefault(name, []).append(unescape(value))
-    return fields
 
 
 def get_alert_titles(user, now=NOW):

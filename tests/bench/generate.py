@@ -451,6 +451,7 @@ class Generator:
             Payment(
                 **common,
                 reservation=reservation,
+                cash_center_id=reservation.room.center_id,
                 gateway="sandbox",
                 reference=f"pay_{common['key'].hex}",
                 card_brand="Visa",
