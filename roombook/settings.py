@@ -219,7 +219,7 @@ HOLD_MINUTES_CUSTOMER = 15
 HOLD_HOURS_STAFF = env.read_int("HOLD_HOURS_STAFF", 24)
 
 # How many drafts of one customer hold rooms at the same time; one more releases the oldest hold.
-HELD_DRAFTS_MAX = 10
+HELD_DRAFTS_MAX = env.read_int("HELD_DRAFTS_MAX", 10, least=1)
 
 # How many drafts one customer can create in an hour; 0: without a limit.
 CREATES_PER_HOUR = env.read_int("CREATES_PER_HOUR", 60, least=0)

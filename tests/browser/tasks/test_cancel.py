@@ -103,7 +103,7 @@ def test_center_is_closed_for_a_day_with_six_clicks(desk, live_server, way):
     mails = OutboxMessage.objects.filter(kind="cancelled", text__contains="We have to close.")
     assert mails.count() == 2
     page.goto(f"{live_server.url}/admin/")
-    page.get_by_role("link", name="1 booking in a closure").press("Enter")
+    page.get_by_role("link", name="1 booking to resolve").press("Enter")
     expect(page.get_by_label(f"Select {bookings[2]}")).to_be_visible()
     # The same page on a phone.
     page.set_viewport_size(chromium.PHONE)
