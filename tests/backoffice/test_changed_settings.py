@@ -176,6 +176,19 @@ def test_single_hours_are_checked_with_the_whole_week(office, booking):
     assert "These opening hours overlap others." in words(page)
 
 
+@pytest.mark.parametrize("is_action", [False, True])
+def test_deleting_hours_lists_the_bookings_that_they_leave_outside(office, booking, is_action):
+    wednesday = booking.room.center.opening_hours.get(weekday=2)
+    address = reverse("admin:centers_openinghours_delete", args=[wednesday.pk])
+    data = {}
+    if is_action:
+        address = list_of(wednesday)
+        data = {"action": "delete_selected", "_selected_action": [wednesday.pk]}
+    assert link_to(booking) in (office.post if is_action else office.get)(address, data).text
+    office.post(address, data | {"post": "yes"})
+    assert get_alerts() == ["1 booking to resolve"]
+
+
 def test_room_taken_out_of_service_by_the_action_warns(office, booking):
     action = {"action": "take_out_of_service", "_selected_action": [booking.room_id]}
     answer = office.post(list_of(booking.room), action)
@@ -183,9 +196,12 @@ def test_room_taken_out_of_service_by_the_action_warns(office, booking):
     assert (level, link_to(booking) in text) == ("warning", True)
 
 
-def test_room_stays_at_its_center(office, booking):
+def test_rooms_and_hours_stay_at_their_center(office, booking):
     page = save(office, booking.room, center=str(CenterFactory().pk), rate="")
-    assert "A room stays at its center." in errors_of(page)["center"]
+    assert "It stays at its center." in errors_of(page)["center"]
+    hours = booking.room.center.opening_hours.first()
+    page = save(office, hours, center=str(CenterFactory().pk))
+    assert "It stays at its center." in errors_of(page)["center"]
 
 
 # --- The import -----------------------------------------------------------------------------------
@@ -263,8 +279,9 @@ def test_booking_of_more_people_is_moved_to_a_room_that_holds_them(office, booki
     large = MeetingRoomFactory(center=center, rate=rate, name="Large", capacity=4)
     selected = {"do": "move", "move_to": "room", "refund": "full", "_selected_action": booking.pk}
     page = office.post(RESOLVE, selected)
-    target = re.search(rf'name="target_{booking.pk}" value="([^"]+)"', page.text)[1]
-    office.post(RESOLVE, selected | {"confirmed": "yes", f"target_{booking.pk}": target})
+    fields = rf'name="((?:target|expected_amount)_{booking.pk})" value="([^"]+)"'
+    shown = re.findall(fields, page.text)
+    office.post(RESOLVE, selected | {"confirmed": "yes", **dict(shown)})
     booking.refresh_from_db()
     assert booking.room == large
     assert get_alerts() == []
