@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from accounts.models import OutboxMessage
 from centers.models import Center, Closure, MeetingRoom
+from centers.resources import centers
 from reservations.admin.dashboard.alerts import find_alerts
 from reservations.booking import cancellation, reminders
 from reservations.models import Reservation
@@ -244,6 +245,16 @@ def test_preview_of_harmless_changes_lists_nothing(office, booking, kind, cells)
     row = get_row(booking, kind)
     page = Browser(office, list_of(row)).upload(build_csv({"id": row.pk, **cells}))
     assert "Check these" not in page
+
+
+def test_harmless_changes_of_other_centers_do_not_use_up_the_notes(office, booking, monkeypatch):
+    monkeypatch.setattr(centers, "MAX_CENTERS_WITH_NOTES", 1)
+    other, center = CenterFactory(name="Annex"), booking.room.center
+    rows = [
+        {"id": other.pk, "promo_text": "New", "city": other.city},
+        {"id": center.pk, "promo_text": center.promo_text, "city": "Boulder"},
+    ]
+    assert link_to(booking) in Browser(office, list_of(center)).upload(build_csv(*rows))
 
 
 # --- Bookings to resolve --------------------------------------------------------------------------
