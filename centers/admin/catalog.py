@@ -1,5 +1,7 @@
 """Lists of small rows: opening hours, pictures, landmarks, favorites, neighborhoods and types."""
 
+from typing import Any
+
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -9,6 +11,7 @@ from accounts.customer_access import get_staff_filter
 from centers import models
 from centers.admin.closure_forms import OpeningHoursRowForm
 from centers.admin.common import CENTER_ORDERING, CenterSearchMixin, render_thumbnail
+from centers.closure_effects import find_effects_of_hours
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin
 
@@ -31,6 +34,15 @@ class OpeningHoursAdmin(CenterRelatedAdmin):
     list_display = ("center", "weekday", "opens", "closes")
     list_filter = ("weekday",)
     ordering = ("center_id", "weekday", "opens")
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Name the bookings that would be outside the hours too: of a page, and of the action."""
+        deleted, *others = super().get_deleted_objects(objs, request)
+        for center in models.Center.objects.filter(opening_hours__in=objs).distinct():
+            week = center.opening_hours.exclude(pk__in=[each.pk for each in objs])
+            if effects := find_effects_of_hours(center, list(week)):
+                deleted.append(effects.html)
+        return deleted, *others
 
 
 @admin.register(models.Neighborhood)

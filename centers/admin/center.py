@@ -180,14 +180,15 @@ class CenterAdmin(
         change: bool,  # noqa: FBT001 (Django's signature)
     ) -> None:
         super().save_model(request, obj, form, change)
-        time_zone_changed.send(
-            models.Center,
-            center=obj,
-            former_zone=form.former_zone or obj.time_zone_id,
-            keeps_instants=bool(form.cleaned_data["keeps_instants"]),
-            by=request.user,
-            now=timezone.now(),
-        )
+        if form.former_zone not in {"", obj.time_zone_id}:
+            time_zone_changed.send(
+                models.Center,
+                center=obj,
+                former_zone=form.former_zone,
+                keeps_instants=bool(form.cleaned_data["keeps_instants"]),
+                by=request.user,
+                now=timezone.now(),
+            )
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:

@@ -65,7 +65,17 @@ class ClosureForm(SeenEffectsForm):
         return find_effects([closure])
 
 
-class OpeningHoursRowForm(SeenEffectsForm):
+class CenterPartForm(SeenEffectsForm):
+    """A part of a center, such as a room, which stays at its center."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if "center" in self.changed_data and not self.instance._state.adding:
+            self.add_error("center", "It stays at its center.")
+        return cleaned
+
+
+class OpeningHoursRowForm(CenterPartForm):
     """One interval of opening hours, in the list of all."""
 
     def find_effects(self, cleaned: dict[str, Any]) -> ClosureEffects | None:
@@ -75,13 +85,3 @@ class OpeningHoursRowForm(SeenEffectsForm):
         if find_overlapping_days(week):
             self.add_error(None, "These opening hours overlap others.")
         return find_effects_of_hours(center, week)
-
-
-class RoomForm(SeenEffectsForm):
-    """A room, which stays at its center."""
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean()
-        if "center" in self.changed_data and not self.instance._state.adding:
-            self.add_error("center", "A room stays at its center.")
-        return cleaned

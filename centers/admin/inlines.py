@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.admin.center_scope import CenterScopedInlineMixin
 from centers import models
-from centers.admin.closure_forms import ClosureForm, RoomForm
+from centers.admin.closure_forms import CenterPartForm, ClosureForm
 from centers.admin.common import CenterChoicesMixin, render_thumbnail
 from centers.admin.opening_hours_forms import OpeningHoursForm, OpeningHoursFormSet
 from centers.admin.rate_examples import summarize_examples
@@ -78,7 +78,7 @@ class RateInline(CenterTabInline):
 class MeetingRoomInline(CenterTabInline):
     model = models.MeetingRoom
     formset = NamedRowsFormSet
-    form = RoomForm
+    form = CenterPartForm
     fields = (
         *("name", "resource_type", "capacity", "rate"),
         *("is_live_inventory", "is_active", "is_blocked"),

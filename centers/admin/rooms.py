@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
-from centers.admin.closure_forms import RoomForm
+from centers.admin.closure_forms import CenterPartForm
 from centers.admin.common import (
     CENTER_ORDERING,
     CenterRatesMixin,
@@ -49,7 +49,7 @@ class PricedRowAdmin(
 
 @admin.register(models.MeetingRoom)
 class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
-    form = RoomForm
+    form = CenterPartForm
     resource_class = RoomResource
     rate_relation = "rooms"
     timeline_label = "Week"

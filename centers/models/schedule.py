@@ -1,11 +1,10 @@
 """When centers are open: their weekly opening hours, and their closures."""
 
-from typing import Any
-
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
-from django.dispatch import Signal
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import Signal, receiver
 from django.utils import timezone
 
 from centers import hours
@@ -62,17 +61,13 @@ class OpeningHours(models.Model):
     def __str__(self) -> str:
         return f"{self.get_weekday_display()} {self.opens:%H:%M}-{self.closes:%H:%M}"
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        super().save(*args, **kwargs)
-        self._note_change()
 
-    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        self._note_change()
-        return super().delete(*args, **kwargs)
-
-    def _note_change(self) -> None:
-        now = timezone.now()  # noqa: TID251 (`save` has no `now`)
-        Center.objects.filter(pk=self.center_id).update(hours_changed_at=now)
+# Not in `delete`, which is not called for each row of a queryset that is deleted.
+@receiver([post_save, post_delete], sender=OpeningHours)
+def note_change_of_hours(sender: object, *, instance: OpeningHours, **_: object) -> None:
+    """Remember that bookings made before may be outside the opening hours."""
+    now = timezone.now()  # noqa: TID251 (signals have no `now`)
+    Center.objects.filter(pk=instance.center_id).update(hours_changed_at=now)
 
 
 class Closure(models.Model):

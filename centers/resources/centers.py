@@ -169,7 +169,8 @@ class CenterResource(CenterScopedResource[Center]):
     def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
         """Name the reservations that the new hours and other settings would touch."""
         column = next((day for day in WEEK if day in row.changes), "")
-        changed = self.get_changed_fields(row)
+        touching = {"is_active"}.union(*Center.CHANGE_COLUMNS.values())
+        changed = self.get_changed_fields(row) & touching
         if not changed or not row.before or self.noted_centers == MAX_CENTERS_WITH_NOTES:
             return
         self.noted_centers += 1

@@ -61,7 +61,7 @@ def keep_times(
 ) -> None:
     """Move what is to come, or announce its new local times. The center is saved.
 
-    Raises SlotUnavailable, which names the reservation that cannot keep its local time.
+    Raises SlotUnavailable, which names what cannot keep its local time.
     """
     for room_id in center.rooms.order_by("pk").values_list("pk", flat=True):
         lock_room(room_id)
@@ -75,6 +75,11 @@ def keep_times(
 
     for closure in center.closures.filter(ends_at__gt=now):
         closure.starts_at, closure.ends_at = keep(closure.span)
+        if closure.starts_at >= closure.ends_at:
+            raise SlotUnavailable(
+                f"The closure {closure} cannot keep its local time, because the clock skips it."
+                " Delete it first. Nothing was changed."
+            )
         closure.save(update_fields=["starts_at", "ends_at"])
     rows = Reservation.objects.touched_by_time_zone(center, former_zone, now)
     rows = rows.select_related("user", "promo_code", "room").order_by("start", "pk")

@@ -5,6 +5,7 @@ from django.urls import reverse
 
 from accounts.models import OutboxMessage
 from centers.models import Center, Closure, MeetingRoom
+from centers.resources import centers
 from reservations.admin.dashboard.alerts import find_alerts
 from reservations.booking import cancellation, reminders
 from reservations.models import Reservation
@@ -174,6 +175,19 @@ def test_single_hours_are_checked_with_the_whole_week(office, booking):
     assert "These opening hours overlap others." in words(page)
 
 
+@pytest.mark.parametrize("is_action", [False, True])
+def test_deleting_hours_lists_the_bookings_that_they_leave_outside(office, booking, is_action):
+    wednesday = booking.room.center.opening_hours.get(weekday=2)
+    address = reverse("admin:centers_openinghours_delete", args=[wednesday.pk])
+    data = {}
+    if is_action:
+        address = list_of(wednesday)
+        data = {"action": "delete_selected", "_selected_action": [wednesday.pk]}
+    assert link_to(booking) in (office.post if is_action else office.get)(address, data).text
+    office.post(address, data | {"post": "yes"})
+    assert get_alerts() == ["1 booking to resolve"]
+
+
 def test_room_taken_out_of_service_by_the_action_warns(office, booking):
     action = {"action": "take_out_of_service", "_selected_action": [booking.room_id]}
     answer = office.post(list_of(booking.room), action)
@@ -181,9 +195,12 @@ def test_room_taken_out_of_service_by_the_action_warns(office, booking):
     assert (level, link_to(booking) in text) == ("warning", True)
 
 
-def test_room_stays_at_its_center(office, booking):
+def test_rooms_and_hours_stay_at_their_center(office, booking):
     page = save(office, booking.room, center=str(CenterFactory().pk), rate="")
-    assert "A room stays at its center." in errors_of(page)["center"]
+    assert "It stays at its center." in errors_of(page)["center"]
+    hours = booking.room.center.opening_hours.first()
+    page = save(office, hours, center=str(CenterFactory().pk))
+    assert "It stays at its center." in errors_of(page)["center"]
 
 
 # --- The import -----------------------------------------------------------------------------------
@@ -226,6 +243,16 @@ def test_preview_of_harmless_changes_lists_nothing(office, booking, kind, cells)
     row = get_row(booking, kind)
     page = Browser(office, list_of(row)).upload(build_csv({"id": row.pk, **cells}))
     assert "Check these" not in page
+
+
+def test_harmless_changes_of_other_centers_do_not_use_up_the_notes(office, booking, monkeypatch):
+    monkeypatch.setattr(centers, "MAX_CENTERS_WITH_NOTES", 1)
+    other, center = CenterFactory(name="Annex"), booking.room.center
+    rows = [
+        {"id": other.pk, "promo_text": "New", "city": other.city},
+        {"id": center.pk, "promo_text": center.promo_text, "city": "Boulder"},
+    ]
+    assert link_to(booking) in Browser(office, list_of(center)).upload(build_csv(*rows))
 
 
 # --- Bookings to resolve --------------------------------------------------------------------------

@@ -115,6 +115,15 @@ def test_closures_keep_their_local_times(office):
     assert Closure.objects.get(pk=past.pk).ends_at == NOW
 
 
+def test_closure_that_the_clock_skips_stands_in_the_way(office):
+    center = make_room(time_zone_id="America/Phoenix").center
+    night = dt.datetime(2027, 3, 14, 9, tzinfo=dt.UTC)  # 2:00, and in Denver that hour is skipped
+    closure = Closure.objects.create(center=center, starts_at=night, ends_at=night + HOUR)
+    refused = office.post(page_of(center), open_form(office, center, "America/Denver"))
+    assert "cannot keep its local time" in messages_of(refused)[0][1]
+    assert Closure.objects.get(center__time_zone_id="America/Phoenix") == closure
+
+
 def test_only_bookings_whose_times_differ_are_touched(office, clock):
     room = make_room(time_zone_id="America/Phoenix")  # like Denver in winter, not in summer
     winter = make_booking(room=room)

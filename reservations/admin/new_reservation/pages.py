@@ -181,7 +181,8 @@ def _create_once(
 ) -> Reservation | None:
     """Create the draft, or return that of the first click of a double click.
 
-    Each page has a `submission` of its own. Returns None if the forms have errors.
+    Each page has a `submission` of its own. A page to which staff go back after the draft has
+    ended creates another one. Returns None if the forms have errors.
     """
     digest = hashlib.sha256(request.POST.urlencode().encode()).hexdigest()
     key = {"user": staff, "operation": "new reservation", "key_digest": digest}
@@ -189,8 +190,9 @@ def _create_once(
     row = SavedResponse(**key, created_at=now)
     SavedResponse.objects.bulk_create([row], ignore_conflicts=True)
     saved = SavedResponse.objects.filter(**key)
-    if pk := saved.get().content:
-        return Reservation.objects.get(pk=pk)
+    drafts_held = Reservation.objects.active_holds(now)
+    if draft := drafts_held.filter(pk=saved.get().content or 0).first():
+        return draft
     reservation = _create_draft(forms, staff, now) if forms.is_valid() else None
     if reservation is None or not request.POST.get("submission"):
         saved.delete()

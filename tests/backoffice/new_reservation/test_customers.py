@@ -6,10 +6,12 @@ from functools import partial
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import OutboxMessage, User
 from centers.models import MeetingRoom
 from reservations.admin.formatting import get_reservation_url
+from reservations.booking import cancellation
 from reservations.models import Reservation
 from tests.backoffice.new_reservation.helpers import ADD, typed
 from tests.backoffice.reading import words
@@ -172,6 +174,17 @@ def test_form_that_is_sent_twice_creates_one_draft_and_leads_to_it(office, room,
     assert (again.status_code, Reservation.objects.count()) == (
         (200, 1) if who == "new" else (302, 2)
     )
+
+
+def test_form_that_is_sent_again_after_its_draft_has_ended_creates_another_one(office, room, user):
+    fields = {**typed(room, user), "submission": read_submission(office, room)}
+    office.post(ADD, fields)
+    cancellation.cancel(Reservation.objects.get().pk, by=user, now=timezone.now())
+
+    urls = {office.post(ADD, fields).url for _ in range(2)}
+
+    held = Reservation.objects.get(holds_slot=True)
+    assert urls == {get_reservation_url(held.pk)}
 
 
 def test_form_with_errors_is_not_remembered(office, room):
