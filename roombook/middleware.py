@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable
 from functools import wraps
+from string import ascii_lowercase
 from typing import Any
 
 from django.conf import settings
@@ -28,8 +29,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 logger = logging.getLogger("roombook.request")
 
 USABLE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# So short that no part of it could be a card number, which the log would mask.
-REQUEST_ID_BYTES = 6
+REQUEST_ID_LENGTH = 16
 MAX_LOGGED_PATH_LENGTH = 200
 COMPRESSIBLE_TYPE = re.compile(r"text/|application/([\w.-]+\+)?(json|javascript)\b|image/svg\+xml")
 # Django's own check overlooks that `q=0` forbids gzip.
@@ -50,7 +50,9 @@ class RequestIdMiddleware:
         if is_usable_request_id(submitted):
             chosen = submitted
         else:
-            chosen = secrets.token_hex(REQUEST_ID_BYTES)
+            # Letters only: the log masks digits that could be a card number.
+            letters = (secrets.choice(ascii_lowercase) for _ in range(REQUEST_ID_LENGTH))
+            chosen = "".join(letters)
         token = request_id.set(chosen)
         try:
             response = self.get_response(request)
