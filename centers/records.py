@@ -27,13 +27,7 @@ from centers.models import (
 )
 from roombook import images, places
 from roombook.address import AddressProperties
-from roombook.db.compiled_queries import (
-    Row,
-    RowQuerySet,
-    compiled_query,
-    int_list_param,
-    int_param,
-)
+from roombook.db.compiled_queries import Row, RowQuerySet, compiled_query, int_list_param
 from roombook.errors import NotFound
 
 
@@ -205,7 +199,9 @@ SERVICE_COLUMNS = (*ServiceRecord._fields[:-1], *RATE_COLUMNS)
 
 def get_center(center_id: int, user: User) -> CenterRecord:
     """Return an active center as this account sees it, or raise NotFound."""
-    row = query_center.first(center=center_id, user=user.pk)
+    centers = Center.objects.active().filter(pk=center_id)
+    centers = centers.annotate(is_favorite=Favorite.objects.exists_for(user.pk))
+    row = centers.values_list(*CENTER_COLUMNS).first()
     if row is None:
         raise NotFound
     center = CenterRecord(*row)
@@ -258,13 +254,6 @@ def build_service_record(row: Row) -> ServiceRecord:
 
 
 # --- Queries, each for any number of centers ------------------------------------------------------
-
-
-@compiled_query(keep_plan=True)
-def query_center() -> RowQuerySet:
-    is_favorite = Favorite.objects.exists_for(int_param("user"))
-    center = Center.objects.active().filter(pk=int_param("center"))
-    return center.annotate(is_favorite=is_favorite).values_list(*CENTER_COLUMNS)
 
 
 @compiled_query(keep_plan=True)

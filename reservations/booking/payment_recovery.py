@@ -32,7 +32,7 @@ from reservations.booking.integrity.money import captured_after_cancellation
 from reservations.models import Reservation
 from reservations.models.changes import pays_for_nothing
 from reservations.models.status import Status
-from roombook.db.compiled_queries import compiled_query, datetime_param, int_param
+from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen, ServiceUnavailable
 
@@ -59,11 +59,10 @@ def resolve_payments(
     `calls_off`. A payment that cannot be resolved is not changed, and `reconcile_payments` reports
     it. If `user` is given, only a reservation of this customer is processed.
     """
-    payments = [
-        payment
-        for payment in resolvable_payments(reservation=reservation_id, now=now)
-        if user is None or payment.reservation.user_id == user.pk
-    ]
+    rows = Payment.objects.resolvable(now).filter(reservation=reservation_id)
+    if user is not None:
+        rows = rows.filter(reservation__user=user)
+    payments = list(rows.select_related("reservation"))
     for payment in payments:
         try:
             resolve_payment(payment, calls_off=calls_off, now=now)
@@ -72,12 +71,6 @@ def resolve_payments(
         except (GatewayRefused, InvalidPaymentTransition):
             logger.exception("Payment %s cannot be resolved.", payment.key)
     return bool(payments)
-
-
-@compiled_query(keep_plan=True)
-def resolvable_payments() -> QuerySet[Payment]:
-    rows = Payment.objects.resolvable(datetime_param("now"))
-    return rows.filter(reservation=int_param("reservation")).select_related("reservation")
 
 
 def resolve_payment(payment: Payment, *, calls_off: bool = False, now: dt.datetime) -> Payment:
@@ -226,7 +219,7 @@ def try_fulfil_obligations(payment: Payment, status: str, *, now: dt.datetime) -
 
 def fulfil_obligations(payment: Payment, *, now: dt.datetime) -> Payment:
     """Read the payment again and execute what is due. Raises the errors of the gateway."""
-    [payment] = payment_with_reservation(payment=payment.pk)
+    payment = Payment.objects.select_related("reservation").get(pk=payment.pk)
     return _fulfil_obligations(payment, payment.reservation.status, now=now)
 
 
@@ -261,11 +254,6 @@ def _is_without_booking(payment: Payment, status: str) -> bool:
     if status != Status.CANCELLED:
         return status in NOT_BOOKED_STATUSES
     return Payment.objects.filter(captured_after_cancellation(), pk=payment.pk).exists()
-
-
-@compiled_query(keep_plan=True)
-def payment_with_reservation() -> QuerySet[Payment]:
-    return Payment.objects.select_related("reservation").filter(pk=int_param("payment"))
 
 
 @compiled_query(keep_plan=True)

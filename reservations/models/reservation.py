@@ -30,7 +30,6 @@ from reservations.models.status import (
     Status,
     can_transition,
 )
-from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.errors import SlotUnavailable
 from roombook.money import MoneyField
 from roombook.texts import LineField
@@ -290,7 +289,7 @@ class Reservation(models.Model):
         """
         if not self.total_cost + self.reduced_by:
             return []
-        return get_paying(payments_with_money(reservation=self.pk))
+        return get_paying(self.payments.filter(state__in=sorted(PAID_STATES)).order_by("-pk"))
 
     @cached_property
     def waiting_payment(self) -> Payment | None:
@@ -389,11 +388,3 @@ class Reservation(models.Model):
             **(changes or {}),
         }
         history.record_changes(self, recorded, by=by, now=now)
-
-
-@compiled_query(keep_plan=False)
-def payments_with_money() -> "models.QuerySet[Payment]":
-    paid = Payment.objects.filter(
-        reservation=int_param("reservation"), state__in=sorted(PAID_STATES)
-    )
-    return paid.order_by("-pk")
