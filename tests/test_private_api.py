@@ -12,9 +12,8 @@ from django.contrib.admin import ModelAdmin, options
 from django.contrib.auth.admin import UserAdmin
 from django.core.files.base import ContentFile
 from django.core.handlers.wsgi import WSGIRequest
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import query
-from django.forms import BaseModelForm
 from django.http import HttpRequest
 from gunicorn import systemd
 from gunicorn.arbiter import Arbiter
@@ -24,7 +23,7 @@ from rest_framework.request import Request
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
 
 from centers.models import MeetingRoom
-from tests.factories_people import SavedCardFactory, UserFactory
+from tests.factories_people import UserFactory
 from tests.import_graph import PACKAGES, parse_product
 
 
@@ -50,7 +49,6 @@ GUNICORN = Use("deploy/gunicorn.conf.py or deploy/reload.sh", "tests/faults/test
 HANDLER = Use("roombook/handler.py", "tests/api")
 IMAGES = Use("roombook/images.py", "tests/test_media.py")
 PARSERS = Use("roombook/api/parsers.py", "tests/api")
-PAYMENTS = Use("payments/gateways/base.py", "tests/payments")
 SPREADSHEETS = Use("roombook/backoffice/spreadsheets.py", "tests/backoffice")
 
 # Methods of ModelAdmin that ours replace, without `self`.
@@ -76,11 +74,6 @@ ADMIN_METHODS = {
             ExportMixin._do_file_export,
             "self file_format request queryset export_form",
             Use("roombook/imports/admin.py", "tests/backoffice/test_export.py"),
-        ),
-        (
-            BaseModelForm._get_validation_exclusions,
-            "self",
-            Use("centers/admin/opening_hours_forms.py", "tests/backoffice/test_center_page.py"),
         ),
         (query.RelatedPopulator.populate, "self row from_obj", COMPILED_QUERIES),
         *(
@@ -153,7 +146,7 @@ def test_objects_have_the_attributes_that_ours_use():
 
 
 @pytest.mark.django_db
-def test_user_keeps_the_raw_password_until_save_and_the_saved_card_in_its_cache():
+def test_user_keeps_the_raw_password_until_save():
     user = UserFactory()
     user.set_password("stormy-lighthouse-7")
     assert user._password == "stormy-lighthouse-7", (
@@ -162,20 +155,6 @@ def test_user_keeps_the_raw_password_until_save_and_the_saved_card_in_its_cache(
     )
     user.save()
     assert user._password is None
-
-    user = SavedCardFactory().user
-    assert user.saved_card
-    use = Use("payments/saved_cards.py", "tests/payments")
-    assert "saved_card" in user._state.fields_cache, use.explain("Model._state.fields_cache")
-
-
-@pytest.mark.django_db
-def test_transaction_around_a_test_case_is_marked():
-    what_to_do = PAYMENTS.explain("Atomic._from_testcase")
-    [around_the_test] = connection.atomic_blocks
-    assert around_the_test._from_testcase, what_to_do
-    with transaction.atomic():
-        assert not connection.atomic_blocks[-1]._from_testcase, what_to_do
 
 
 def test_templates_of_the_theme_are_as_ours_expect():

@@ -23,6 +23,9 @@ class OpeningHoursForm(ChangedFieldsForm):
     class Meta:
         model = OpeningHours
         fields = ("weekday", "opens", "closes")
+        # Without the center, Django does not compare the interval with those in the database, which
+        # the form set may replace.
+        exclude = ("center",)
         widgets = {"weekday": forms.HiddenInput}
 
     def __init__(self, *args: object, **kwargs: object) -> None:
@@ -44,10 +47,6 @@ class OpeningHoursForm(ChangedFieldsForm):
                 if name not in self.errors and self.cleaned_data.get(name) is None:
                     self.add_error(name, message)
         return self.cleaned_data
-
-    def _get_validation_exclusions(self) -> set[str]:
-        # Without the center, Django does not compare the interval with those in the database.
-        return {*super()._get_validation_exclusions(), "center"}  # type: ignore[misc]
 
 
 class PlannedInterval(NamedTuple):

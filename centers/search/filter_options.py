@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -45,9 +44,8 @@ class FilterOptions:
 
 def collect_from_centers(centers: Sequence[CenterRecord]) -> FilterOptions:
     """The options of a search that found exactly these centers."""
-    rooms = (room for center in centers for room in center.rooms_on_offer)
-    services = (service for center in centers for service in center.services_on_offer)
-    types = {each.resource_type_id for each in chain(rooms, services)}
+    types = {room.resource_type_id for center in centers for room in center.rooms_on_offer}
+    types |= {each.resource_type_id for center in centers for each in center.services_on_offer}
     neighborhoods = {center.neighborhood_id for center in centers} - {None}
     return _build_options(
         load_resource_types(types=list(types)),

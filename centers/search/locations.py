@@ -65,8 +65,8 @@ def search_locations(
         circle = SearchCircle.around(coordinates, radius_in_miles)
 
     def search(words: Sequence[str]) -> SearchResult:
-        conditions = {f"word{index}": word for index, word in enumerate(words)}
-        conditions |= filters.get_params()
+        conditions = filters.get_params()
+        conditions |= {f"word{index}": word for index, word in enumerate(words)}
         if coordinates:
             conditions |= coordinates.vector._asdict()
         elif words:
