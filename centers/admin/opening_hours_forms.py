@@ -23,9 +23,6 @@ class OpeningHoursForm(ChangedFieldsForm):
     class Meta:
         model = OpeningHours
         fields = ("weekday", "opens", "closes")
-        # Without the center, Django does not compare the interval with those in the database, which
-        # the form set may replace.
-        exclude = ("center",)
         widgets = {"weekday": forms.HiddenInput}
 
     def __init__(self, *args: object, **kwargs: object) -> None:
@@ -40,7 +37,8 @@ class OpeningHoursForm(ChangedFieldsForm):
         )
 
     def clean(self) -> dict[str, Any]:
-        # The form set checks for duplicates, because an interval may replace another one.
+        # The form set checks for duplicates, because an interval may replace another one. Django
+        # leaves the center out, so it does not compare the interval with those in the database.
         if not self.is_empty:
             messages = {"opens": "Enter an opening time.", "closes": "Enter a closing time."}
             for name, message in messages.items():
