@@ -68,13 +68,6 @@ def test_address_changes_when_the_new_one_is_confirmed(client, ada, token):
     assert "augusta" in ada.search_text
 
 
-def test_wrong_password_counts_as_failed_sign_in(client, token):
-    for _ in range(5):
-        change(client, token, password="wrong")
-
-    assert change(client, token).status_code == 429
-
-
 def test_address_of_another_account_is_not_revealed_and_not_taken(client, ada, token):
     bob = UserFactory(email=NEW)
 

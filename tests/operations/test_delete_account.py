@@ -92,19 +92,6 @@ def test_delete_erases_the_account_and_signs_out_all_devices(client, ada, token)
     assert entry.changes == {}
 
 
-def test_wrong_password_counts_as_a_failed_sign_in(client, ada, token):
-    for _ in range(5):
-        response = delete(client, token, "wrong")
-        assert response.status_code == 400
-        assert response.json()["Error"] == {
-            "Summary": "InvalidRequest",
-            "Message": "The request is not valid.",
-            "Details": "Password: This is not your current password.",
-        }
-    assert delete(client, token).status_code == 429
-    assert User.objects.get(pk=ada.pk).email == ada.email
-
-
 @pytest.mark.parametrize("status", [Status.PENDING, Status.CONFIRMED, Status.PROCESSING])
 def test_account_with_a_booking_ahead_is_in_use(client, ada, token, status):
     draft = make_draft(ada, make_room())
