@@ -9,7 +9,7 @@ class ReservationsConfig(AppConfig):
     name = "reservations"
 
     def ready(self) -> None:
-        from reservations import personal_data, resources  # noqa: F401 (registers)
+        from reservations import resources
         from reservations.booking import setting_changes  # noqa: F401 (connects its receiver)
         from reservations.models import (
             Allowance,

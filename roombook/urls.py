@@ -28,8 +28,7 @@ from payments.views import (
     RemovePaymentInfo,
     UpdatePaymentInfo,
 )
-from reservations.views.account import DeleteAccount, ExportAccount
-from reservations.views.account_export import download_export
+from reservations.views.account import DeleteAccount, ExportAccount, download_export
 from reservations.views.bookings import (
     CancelReservation,
     Checkout,

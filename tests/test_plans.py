@@ -10,12 +10,12 @@ from django.db import connection
 from django.urls import reverse
 
 from accounts.models import CalendarAddress, OutboxMessage
+from accounts.personal_data import erase_expired_rows, find_exported_history
 from centers.geo import Coordinates
 from centers.models import Center, MeetingRoom
 from centers.search import locations as search
 from centers.search.filters import SearchFilters
 from payments.models import Payment, PaymentState, Refund, RefundState
-from reservations import account_export
 from reservations.admin.dashboard.dashboard import build_dashboard
 from reservations.booking import reminders
 from reservations.models import Reservation
@@ -23,7 +23,6 @@ from reservations.models.status import Status
 from reservations.receipts.issuing import find_payments_without_credit_note
 from roombook.backoffice.audit_log import build_entry
 from roombook.backoffice.models import AuditAction, AuditEntry
-from roombook.personal_data import erase_expired_data
 from tests import factories_centers as make
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.world import NOW, World
@@ -251,7 +250,7 @@ def test_history_in_an_export_uses_indexes(world, without_table_scans):
     AuditEntry.objects.bulk_create(entries)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    found = get_plans(lambda: list(account_export._find_history(world.ada).order_by("pk")[:100]))
+    found = get_plans(lambda: list(find_exported_history(world.ada).order_by("pk")[:100]))
     (plan,) = [plan for sql, plan in found if '"backoffice_auditentry"' in sql]
 
     # A filter would read the whole log until it has found enough.
@@ -266,7 +265,7 @@ def test_expired_emails_are_found_by_an_index(without_table_scans):
     OutboxMessage.objects.bulk_create(sent)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE accounts_outboxmessage")
-    found = get_plans(lambda: erase_expired_data(now=NOW))
+    found = get_plans(lambda: erase_expired_rows(now=NOW))
     (plan,) = [plan for sql, plan in found if "accounts_outboxmessage" in sql]
 
     assert "outbox_message_by_time" in plan, plan

@@ -187,6 +187,10 @@ class OutboxMessage(models.Model):
         """Whether the text opens an account; it is deleted when the e-mail is sent or fails."""
         return self.kind in SECRET_KINDS
 
+    @property
+    def text_without_secrets(self) -> str:
+        return "" if self.is_secret else self.text
+
     def send_again(self, *, now: datetime) -> bool:
         """Let the e-mail be sent once more; returns False if it is waiting to be sent anyway.
 

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
+from accounts import account_export
 from accounts.models import ApiToken, OutboxMessage, OutboxState
 from accounts.models.outbox_message import EXPORT_KIND, SECRET_KINDS
-from reservations import account_export
 from reservations.booking import account_erasure
 from reservations.models import RefundOverride
 from roombook.backoffice.audit_log import build_entry
