@@ -14,7 +14,6 @@ from centers.admin.common import CenterChoicesMixin, render_thumbnail
 from centers.admin.opening_hours_forms import OpeningHoursForm, OpeningHoursFormSet
 from centers.admin.rate_examples import summarize_examples
 from centers.admin.rate_forms import RateForm
-from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import TabularInline
 from roombook.backoffice.pagination import PaginatedInlineFormSet
 from roombook.texts import fold_name
@@ -23,7 +22,6 @@ from roombook.texts import fold_name
 class CenterTabInline(CenterChoicesMixin, CenterScopedInlineMixin, TabularInline):
     """Rows of a center."""
 
-    form = ChangedFieldsForm
     tab = True
     show_count = True
     per_page = 25
