@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from roombook import env, env_file
 from roombook.api.library_settings import REST_FRAMEWORK, SPECTACULAR_SETTINGS  # noqa: F401 (settings)
-from roombook.backoffice.theme import UNFOLD  # noqa: F401 (a setting)
+from roombook.backoffice.unfold_settings import UNFOLD  # noqa: F401 (a setting)
 from roombook.db.configuration import complete_database
 from roombook.log_settings import build_logging
 from roombook.password_settings import AUTH_PASSWORD_VALIDATORS, PASSWORD_HASHERS  # noqa: F401

@@ -15,10 +15,12 @@ PRODUCTION = {
     "ALLOWED_HOSTS": "rooms.example.com, www.example.com",
     "PAYMENT_GATEWAY": "sandbox",
 }
+# UNFOLD has functions and URLs, and reads no variable.
 SHOW = """
 import json
 from roombook import settings
-print(json.dumps({k: v for k, v in vars(settings).items() if k.isupper()}, default=str))
+shown = {k: v for k, v in vars(settings).items() if k.isupper() and k != "UNFOLD"}
+print(json.dumps(shown, default=str))
 """
 
 

@@ -20,7 +20,7 @@ from accounts import invitations, roles, second_factor
 from accounts.admin.center_scope import SharedTimeZoneMixin, SuperuserOnlyMixin
 from accounts.admin.users import UserSearchMixin
 from accounts.models import CenterRole, StaffMember, User, canonicalize_email
-from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, SaveChangedFieldsMixin
+from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin
 from roombook.backoffice.widgets import AutocompleteMultipleField, AutocompleteMultipleWidget
 from roombook.middleware import mark_secret
 
@@ -111,7 +111,6 @@ class StaffAdmin(
     SuperuserOnlyMixin,
     SharedTimeZoneMixin,
     PageAnnotationsMixin,
-    SaveChangedFieldsMixin,
     ModelAdmin,
 ):
     """Staff, apart from customers.

@@ -29,7 +29,6 @@ from roombook.backoffice import audit_log
 from roombook.backoffice.model_admin import (
     ModelAdmin,
     PageAnnotationsMixin,
-    SaveChangedFieldsMixin,
     redirect_not_found,
     render_in_time_zone,
 )
@@ -58,7 +57,6 @@ class UserAdmin(
     SharedRowsMixin,
     SharedTimeZoneMixin,
     PageAnnotationsMixin,
-    SaveChangedFieldsMixin,
     DjangoUserAdmin,
     ModelAdmin,
 ):
@@ -153,15 +151,8 @@ class UserAdmin(
 
     # --- The page of one account
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> User | None:
-        """Lock an account that the request changes: an erasure meanwhile would be undone."""
-        user: User | None = super().get_object(request, object_id, from_field)
-        is_saving = request.method == "POST" and transaction.get_connection().in_atomic_block
-        if user is not None and is_saving:
-            return User.objects.lock(user.pk)
-        return user
+    # Otherwise, saving would undo an erasure of the account that happens at the same time.
+    is_locked_while_saved = True
 
     @method_decorator(transaction.atomic)
     def user_change_password(self, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -208,7 +199,7 @@ class UserAdmin(
             request, object_id, form_url, context | (extra_context or {})
         )
         if user and context and request.method == "GET" and user != request.user:
-            audit_log.record_view(user, by=request.user)
+            audit_log.record_views([user], by=request.user)
         return response
 
     def get_account_context(self, request: HttpRequest, user: User) -> dict[str, object]:

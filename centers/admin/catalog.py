@@ -12,14 +12,12 @@ from centers import models
 from centers.admin.closure_forms import OpeningHoursRowForm
 from centers.admin.common import CENTER_ORDERING, CenterSearchMixin, render_thumbnail
 from centers.closure_effects import find_effects_of_hours
-from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin
 
 
 class CenterRelatedAdmin(CenterSearchMixin, CenterScopedMixin, ModelAdmin):
     """Rows of centers, which are mostly edited on the page of their center."""
 
-    form = ChangedFieldsForm
     list_select_related = ("center",)
     sortable_by = ()
     search_help_text = "Name, address or neighborhood of the center"

@@ -33,7 +33,6 @@ from roombook.backoffice.model_admin import (
     LocalTimeMixin,
     ModelAdmin,
     PageAnnotationsMixin,
-    SaveChangedFieldsMixin,
 )
 from roombook.errors import SlotUnavailable
 from roombook.imports.admin import ImportExportAdminMixin
@@ -44,7 +43,6 @@ class CenterAdmin(
     ImportExportAdminMixin,
     TimelineLinkMixin,
     CenterScopedMixin,
-    SaveChangedFieldsMixin,
     PageAnnotationsMixin,
     LocalTimeMixin,
     ModelAdmin,

@@ -17,7 +17,7 @@ from centers.closure_effects import find_effects
 from centers.models.schedule import closure_saved
 from centers.resources.closures import ClosureResource
 from roombook import dates
-from roombook.backoffice.model_admin import LocalTimeMixin, ModelAdmin, SaveChangedFieldsMixin
+from roombook.backoffice.model_admin import LocalTimeMixin, ModelAdmin
 from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
 
@@ -27,7 +27,6 @@ class ClosureAdmin(
     ImportExportAdminMixin,
     CenterSearchMixin,
     CenterScopedMixin,
-    SaveChangedFieldsMixin,
     LocalTimeMixin,
     ModelAdmin,
 ):

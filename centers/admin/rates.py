@@ -17,15 +17,13 @@ from centers.admin.rate_examples import calculate_examples, find_price_warnings
 from centers.admin.rate_forms import RateForm, RateListForm, RatePricesForm
 from centers.models.room import is_offered
 from centers.resources.inventory import RateResource
-from roombook.backoffice.model_admin import ModelAdmin, SaveChangedFieldsMixin
+from roombook.backoffice.model_admin import ModelAdmin
 from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
 
 
 @admin.register(models.Rate)
-class RateAdmin(
-    ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, SaveChangedFieldsMixin, ModelAdmin
-):
+class RateAdmin(ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, ModelAdmin):
     resource_class = RateResource
     form = RateForm
     fields = (

@@ -20,8 +20,7 @@ from centers.admin.common import (
 from centers.closure_effects import find_effects_of_settings
 from centers.resources.inventory import RoomResource, ServiceResource
 from centers.rooms import get_default_booking_rules
-from roombook.backoffice.concurrent_edits import ChangedFieldsForm
-from roombook.backoffice.model_admin import ModelAdmin, SaveChangedFieldsMixin
+from roombook.backoffice.model_admin import ModelAdmin
 from roombook.imports.admin import ImportExportAdminMixin
 
 
@@ -29,13 +28,11 @@ class PricedRowAdmin(
     ImportExportAdminMixin,
     CenterSearchMixin,
     CenterScopedMixin,
-    SaveChangedFieldsMixin,
     CenterRatesMixin,
     ModelAdmin,
 ):
     """Rows of a center that have one of its rates."""
 
-    form: type[ChangedFieldsForm] = ChangedFieldsForm
     list_select_related = ("center", "resource_type", "rate")
     search_fields = ("name",)
     ordering = CENTER_ORDERING

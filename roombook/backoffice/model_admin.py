@@ -22,6 +22,7 @@ from unfold import admin as unfold
 from unfold.overrides import FORMFIELD_OVERRIDES_INLINE
 
 from roombook.backoffice import audit_display, audit_log
+from roombook.backoffice.concurrent_edits import ChangedFieldsForm, save_changed_fields
 from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.backoffice.pagination import (
     BackofficeChangeList,
@@ -30,6 +31,7 @@ from roombook.backoffice.pagination import (
 )
 from roombook.backoffice.typing_bases import AnyAdminBase, InlineAdminBase, ModelAdminBase
 from roombook.backoffice.widgets import DATE_AND_TIME_OVERRIDES, AutocompleteMixin
+from roombook.ids import parse_id
 
 HISTORY_PAGE_SIZE = 50
 
@@ -37,6 +39,7 @@ HISTORY_PAGE_SIZE = 50
 class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
     """A list and a page of the back office, for tables of any size."""
 
+    form = ChangedFieldsForm
     formfield_overrides = DATE_AND_TIME_OVERRIDES
     show_full_result_count = False
     paginator = CappedPaginator
@@ -44,6 +47,8 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
     list_max_show_all = 0
     # Fields that the list does not show: a filter by one of them would reveal it bit by bit.
     secret_fields: frozenset[str] = frozenset()
+    # Whether other code changes rows in ways that a form must not overwrite.
+    is_locked_while_saved = False
     # Actions process their rows one by one.
     max_action_rows = 100
     # Django would list every protected row that prevents a deletion.
@@ -103,6 +108,34 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackofficeChangeList]:
         return BackofficeChangeList
 
+    # --- Saving
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        if self.is_locked_while_saved and request.method == "POST" and connection.in_atomic_block:
+            # NO KEY, so that other transactions can still insert rows that refer to this one.
+            rows = self.model._default_manager.select_for_update(no_key=True)
+            list(rows.filter(pk=parse_id(object_id) or 0))
+        return super().get_object(request, object_id, from_field)
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: Any,
+        form: Any,
+        change: bool,  # noqa: FBT001 (Django's signature)
+    ) -> None:
+        """Save only the columns that were edited.
+
+        Django would overwrite others, such as counters or a password, with the values that they had
+        when the row was loaded.
+        """
+        if change:
+            save_changed_fields(obj, form.changed_data)
+        else:
+            super().save_model(request, obj, form, change)
+
     # --- The search in the head of every page
 
     result_icon = "data_object"
@@ -138,7 +171,7 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
             **self.admin_site.each_context(request),
             "title": f"History of {audit_log.get_object_name(row)}",
             "subtitle": None,
-            "entries": audit_display.render_entries(page.object_list),
+            "entries": audit_display.load_field_changes(page.object_list),
             "page": page,
             "module_name": str(capfirst(self.opts.verbose_name_plural)),
             "object": row,
@@ -204,6 +237,7 @@ def _refuse_action(request: HttpRequest, reason: str) -> HttpResponse:
 
 
 class TabularInline(AutocompleteMixin, unfold.TabularInline, InlineAdminBase):
+    form = ChangedFieldsForm
     formset = PaginatedInlineFormSet
     formfield_overrides = FORMFIELD_OVERRIDES_INLINE | DATE_AND_TIME_OVERRIDES
 
@@ -268,24 +302,3 @@ class ReadOnlyMixin(AnyAdminBase):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
-
-
-class SaveChangedFieldsMixin(ModelAdminBase):
-    """Saves only the columns that were edited.
-
-    Other columns of the row, such as counters or a password, may have changed since the page was
-    opened, and Django would overwrite them with old values.
-    """
-
-    def save_model(
-        self,
-        request: HttpRequest,
-        obj: Any,
-        form: Any,
-        change: bool,  # noqa: FBT001 (Django's signature)
-    ) -> None:
-        if not change:
-            super().save_model(request, obj, form, change)
-            return
-        columns = {field.name for field in obj._meta.concrete_fields}
-        obj.save(update_fields=[name for name in form.changed_data if name in columns])

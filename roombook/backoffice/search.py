@@ -7,21 +7,20 @@ It finds what the search of each list finds, so only what the user may see. Sett
 from collections.abc import Iterator
 
 from django.apps import apps
-from django.contrib.admin import AdminSite
 from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 from unfold.dataclasses import SearchResult
 from unfold.settings import get_config
+from unfold.sites import UnfoldAdminSite
 
 from roombook.backoffice.model_admin import ModelAdmin
-from roombook.backoffice.navigation import build_navigation
 
 MAX_RESULTS_OF_LIST = 6
 MAX_TERM_LENGTH = 200
 
 
-def search(site: AdminSite, request: HttpRequest) -> list[SearchResult]:
+def search(site: UnfoldAdminSite, request: HttpRequest) -> list[SearchResult]:
     """The results of the request's term (parameter ``s``); pages come last."""
     # No stored text contains NUL, and PostgreSQL accepts none.
     term = request.GET.get("s", "")[:MAX_TERM_LENGTH].replace("\x00", "").strip()
@@ -29,11 +28,11 @@ def search(site: AdminSite, request: HttpRequest) -> list[SearchResult]:
         return []
     models = map(apps.get_model, get_config()["COMMAND"]["search_models"])
     results = [row for model in models for row in _search_list(site, model, request, term)]
-    return [*results, *_search_pages(request, term)]
+    return [*results, *_search_pages(site, request, term)]
 
 
 def _search_list(
-    site: AdminSite, model: type[Model], request: HttpRequest, term: str
+    site: UnfoldAdminSite, model: type[Model], request: HttpRequest, term: str
 ) -> Iterator[SearchResult]:
     model_admin = site.get_model_admin(model)
     assert isinstance(model_admin, ModelAdmin)
@@ -57,8 +56,8 @@ def _search_list(
         )
 
 
-def _search_pages(request: HttpRequest, term: str) -> Iterator[SearchResult]:
-    for group in build_navigation(request):
+def _search_pages(site: UnfoldAdminSite, request: HttpRequest, term: str) -> Iterator[SearchResult]:
+    for group in site.get_sidebar_list(request):
         for page in group["items"]:
-            if term.casefold() in page["title"].casefold():
+            if page["has_permission"] and term.casefold() in page["title"].casefold():
                 yield SearchResult(page["title"], "Page", page["link"], page["icon"])

@@ -53,7 +53,7 @@ def grace():
 
 @pytest.fixture
 def with_factor(grace):
-    device = second_factor.build_device(grace, second_factor.create_key())
+    device = TOTPDevice(user=grace)
     second_factor.turn_on(grace, device, now=START)
     return User.objects.get(pk=grace.pk)
 
