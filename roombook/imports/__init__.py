@@ -4,10 +4,10 @@ The library supplies the resources with their fields and widgets, the dry run wi
 diffs, the instance loader, the formats, the storage of uploads and the pages (with unfold's
 templates). Of our own is what it cannot do:
 
-- `files`, `workbooks`, `limits`: reading within bounds of bytes, rows, memory and time, exactly or
+- `files`, `workbooks`: reading within bounds of bytes, rows, memory and time, exactly or
   not at all. `roombook.backoffice.spreadsheets` writes row by row, so that an export of any size
   needs little memory.
-- `displayed_values`, `merged_cells`: a cell of a workbook means what the sheet displays.
+- `displayed_values`: a cell of a workbook means what the sheet displays.
 - `widgets`: values that are parsed exactly. The library's read 1.5 as 1 and "maybe" as False.
 - `checking`: queries per batch instead of per row, and no transaction open while a file is checked.
 - `constraints`: check constraints without a query per row.

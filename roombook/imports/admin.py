@@ -32,7 +32,7 @@ from roombook.backoffice.spreadsheets import (
 )
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.ids import is_id
-from roombook.imports import limits
+from roombook.imports import files
 from roombook.imports.files import ImportTable
 from roombook.imports.models import CheckIsRunning, RunningCheck, Upload, UploadStorage
 from roombook.imports.resources import SpreadsheetResource
@@ -53,7 +53,7 @@ class SpreadsheetFormat(Format):
         return "CSV (UTF-8) or .xlsx"
 
     def create_dataset(self, in_stream: bytes) -> ImportTable:
-        return self.resource_class.read_file(in_stream, max_seconds=limits.CHECK_SECONDS)
+        return self.resource_class.read_file(in_stream)
 
     def can_import(self) -> bool:
         return True
@@ -68,7 +68,7 @@ class UploadForm(ImportForm):
         field = self.fields["import_file"]
         field.label = "File"
         field.help_text = (
-            f"At most {limits.MAX_ROWS:,} rows and {limits.MAX_BYTES // 2**20} MB."
+            f"At most {files.MAX_ROWS:,} rows and {files.MAX_BYTES // 2**20} MB."
             " Nothing is written before you have seen what would change."
         )
         field.error_messages |= {"required": "Choose a file.", "empty": "The file is empty."}
@@ -76,9 +76,9 @@ class UploadForm(ImportForm):
 
     def clean_import_file(self) -> Any:
         file = self.cleaned_data["import_file"]
-        if file.size > limits.MAX_BYTES:
+        if file.size > files.MAX_BYTES:
             raise forms.ValidationError(
-                f"The file is larger than {limits.MAX_BYTES // 2**20} MB: split it."
+                f"The file is larger than {files.MAX_BYTES // 2**20} MB: split it."
             )
         # For `write_to_tmp_storage`, which does not get the request.
         file.uploaded_by = self.user
@@ -272,7 +272,7 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
         context: dict[str, object] = super().init_request_context_data(request, form)
         return context | {
             "is_filtered": bool(request.GET.keys() - {"o", "p", "all", "e"}),
-            "max_rows": f"{limits.MAX_ROWS:,}",
+            "max_rows": f"{files.MAX_ROWS:,}",
         }
 
     def get_export_filename(

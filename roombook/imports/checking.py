@@ -19,7 +19,7 @@ from roombook.ids import is_id
 from roombook.imports import widgets
 from roombook.imports.batches import Cells, batches
 from roombook.imports.constraints import get_violated_checks
-from roombook.imports.files import ImportTable
+from roombook.imports.files import ImportTable, UnreadableCell
 from roombook.imports.results import ImportResult, ImportRowResult
 from roombook.texts import CleanedMixin
 
@@ -186,7 +186,7 @@ class CheckingResource(ModelResource, Generic[RowT]):
     # --- A file ---------------------------------------------------------------------------------
 
     def check(self, table: ImportTable) -> ImportResult:
-        """What the file would do. Raises InvalidFile if that takes too long."""
+        """What the file would do."""
         self.table = table
         self._import_fields = [self.fields[name] for name in table.headers]
         result: ImportResult = self.import_data_inner(
@@ -223,7 +223,6 @@ class CheckingResource(ModelResource, Generic[RowT]):
     def import_row(
         self, row: Cells, instance_loader: BulkInstanceLoader, *, row_number: int, **kwargs: object
     ) -> ImportRowResult:
-        self.table.deadline.check()
         self.report_progress(row_number)
         self.number = self.table.row_numbers[row_number - 1]
         # What is stored, and the texts of its columns.
@@ -261,8 +260,11 @@ class CheckingResource(ModelResource, Generic[RowT]):
         return errors
 
     def before_import_row(self, row: Cells, **kwargs: object) -> None:
-        if problems := self.table.problems.get(self.number):
-            raise ValidationError(dict(problems))
+        problems = {
+            column: cell.problem for column, cell in row.items() if isinstance(cell, UnreadableCell)
+        }
+        if problems:
+            raise ValidationError(problems)
 
     def get_instance(self, instance_loader: BulkInstanceLoader, row: Cells) -> Model | None:
         return instance_loader.get_instance(row)

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import difflib
-import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import IO, Any, ClassVar
@@ -25,11 +24,10 @@ from roombook.backoffice.spreadsheets import (
 )
 from roombook.db.transactions import in_transaction, lock_by_name
 from roombook.errors import DomainError
-from roombook.imports import files, limits
+from roombook.imports import files
 from roombook.imports.batches import BATCH_SIZE, batches
 from roombook.imports.checking import CheckingResource, RowT
 from roombook.imports.files import ImportTable
-from roombook.imports.limits import Deadline
 from roombook.imports.results import ImportRefused, ImportResult, ImportRowResult
 from roombook.middleware import get_client_address
 
@@ -75,11 +73,12 @@ class SpreadsheetResource(CheckingResource[RowT]):
         return list(cls._meta.fields)
 
     @classmethod
-    def read_file(cls, content: bytes, *, max_seconds: float = math.inf) -> ImportTable:
-        """Read a file, which must be read and checked within `max_seconds`. Raises InvalidFile."""
+    def read_file(cls, content: bytes) -> ImportTable:
+        """Raises InvalidFile."""
         columns = {name: cls.fields[name].widget.kind for name in cls.get_columns()}
-        reader = files.FileReader(columns, cls.name, cls.check_header, Deadline(max_seconds))
-        return reader.read(content)
+        table = files.read_file(content, columns, cls.name)
+        cls.check_header(table.headers, table.title)
+        return table
 
     @classmethod
     def check_header(cls, header: Sequence[str], sheet_name: str) -> None:
@@ -263,8 +262,8 @@ class SpreadsheetResource(CheckingResource[RowT]):
     def export_workbook(self, queryset: models.QuerySet[RowT] | None = None) -> IO[bytes]:
         """The same as a workbook. Raises InvalidFile if it cannot hold them."""
         queryset = self.filter_export(queryset)
-        if queryset.order_by()[: limits.MAX_ROWS + 1].count() > limits.MAX_ROWS:
-            raise InvalidFile(f"There are more than {limits.MAX_ROWS:,} rows: export them as CSV.")
+        if queryset.order_by()[: files.MAX_ROWS + 1].count() > files.MAX_ROWS:
+            raise InvalidFile(f"There are more than {files.MAX_ROWS:,} rows: export them as CSV.")
         rows = map(self.export_resource, self.iter_queryset(queryset))
         columns = [SheetColumn(name, max(10, len(name) + 3)) for name in self.get_columns()]
         return write_workbook([Sheet(self.name, columns, rows)])

@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import Model
 from import_export.widgets import Widget
 
-from roombook.imports.displayed_values import CellKind, NumberText, format_number
+from roombook.imports.displayed_values import CellKind, format_number
 from roombook.imports.files import normalize_cell
 
 MAX_INTEGER = 2**31 - 1
@@ -115,13 +115,12 @@ class DecimalWidget(ValueWidget):
         self.places = places
 
     def parse(self, text: str) -> Decimal:
-        displayed = text.displayed if isinstance(text, NumberText) else text
-        match = re.fullmatch(r"-?[0-9]{1,15}(?:\.([0-9]+))?", displayed)
+        match = re.fullmatch(r"-?[0-9]{1,15}(?:\.([0-9]+))?", text)
         if match is None:
             raise ValueError("Write a number such as 1250.50, without a currency sign.")
         if len((match[1] or "").rstrip("0")) > self.places:
             raise ValueError(f"At most {self.places} places after the point.")
-        return Decimal(displayed).quantize(Decimal(1).scaleb(-self.places))
+        return Decimal(text).quantize(Decimal(1).scaleb(-self.places))
 
     def render(self, value: Decimal | None, **kwargs: object) -> str:
         return "" if value is None else f"{value:.{self.places}f}"
@@ -148,7 +147,8 @@ class FloatWidget(ValueWidget):
         return float(text)
 
     def render(self, value: float | None, **kwargs: object) -> str:
-        return "" if value is None else format_number(repr(float(value)))
+        # Spreadsheets keep 15 digits.
+        return "" if value is None else format_number(f"{value:.15g}")
 
 
 class DateWidget(ValueWidget):

@@ -7,7 +7,7 @@ import pytest
 
 from centers.models import MeetingRoom
 from roombook.backoffice.models import AuditEntry
-from roombook.imports import limits
+from roombook.imports import files
 from roombook.imports.models import Upload
 from roombook.imports.resources import SpreadsheetResource
 from tests.factories_centers import (
@@ -211,7 +211,7 @@ def test_missing_and_empty_file_are_reported(rooms_page):
 
 
 def test_file_that_is_too_large_is_reported(rooms_page, monkeypatch):
-    monkeypatch.setattr(limits, "MAX_BYTES", 3)
+    monkeypatch.setattr(files, "MAX_BYTES", 3)
 
     assert "The file is larger" in rooms_page.upload(b"name\nA\n")
 

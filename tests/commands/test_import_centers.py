@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from centers.models import Center, MeetingRoom
 from roombook.backoffice.models import AuditAction, AuditEntry
-from roombook.imports import limits
+from roombook.imports import files
 from tests.factories_centers import CenterFactory, MeetingRoomFactory
 from tests.factories_people import AdministratorFactory, StaffFactory
 from tests.imports import build_csv
@@ -128,7 +128,7 @@ def test_export_goes_to_standard_output(run):
 
 def test_failed_export_leaves_no_file(tmp_path, monkeypatch):
     CenterFactory()
-    monkeypatch.setattr(limits, "MAX_ROWS", 0)
+    monkeypatch.setattr(files, "MAX_ROWS", 0)
     for path in (tmp_path / "no/where.csv", tmp_path / "centers.xlsx"):
         with pytest.raises(CommandError):
             call_command("export_centers", str(path), stdout=io.StringIO())
