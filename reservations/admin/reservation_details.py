@@ -28,7 +28,6 @@ from reservations.admin.formatting import (
     render_status_badge,
 )
 from reservations.admin.notes import build_note_list
-from reservations.admin.overruns import get_overrun_urls
 from reservations.booking import change_steps, payment_links
 from reservations.models import (
     BookingChange,
@@ -82,7 +81,6 @@ def build_summary_context(
         "immediate_actions": [
             action for action in actions if action.is_immediate_for(reservation, now=now)
         ],
-        "overrun_url": get_overrun_urls([reservation], user, now=now).get(reservation.pk, ""),
         "receipts_url": _get_receipts_url(reservation, user),
         "booking": list(
             _describe_booking(reservation, user, now, can_see_customer=can_see_customer)
