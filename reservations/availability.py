@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
-from django.db.models import Exists, QuerySet
+from django.db.models import Exists, Q, QuerySet
 
 from accounts.models import User
 from centers import hours
@@ -211,10 +211,11 @@ def _select_closures(params: ConflictParams) -> "QuerySet[Closure]":
 
 
 def _select_conflicts(params: ConflictParams) -> "QuerySet[Reservation]":
-    conflicts = Reservation.objects.filter(room=params["room"]).conflicting(
+    conflicts = Reservation.slots.filter(room=params["room"]).conflicting(
         params, now=params["now"], user=params["user"]
     )
-    return conflicts.exclude(pk=params["excluded"])
+    # The slot that is held for a change of a booking prevents no other change of it.
+    return conflicts.exclude(Q(pk=params["excluded"]) | Q(holds_for=params["excluded"]))
 
 
 def _is_outside_opening_hours(

@@ -106,7 +106,7 @@ def _closures_and_conflicts() -> RowQuerySet:
     )
     closures = Closure.objects.filter(center__any_of=int_list_param("centers"))
     closures = closures.overlapping(bounds["start"], bounds["end"])
-    conflicts = Reservation.objects.filter(room__any_of=int_list_param("rooms")).conflicting(
+    conflicts = Reservation.slots.filter(room__any_of=int_list_param("rooms")).conflicting(
         bounds, now=datetime_param("now"), user=int_param("user")
     )
     times = ("starts_at", "ends_at")

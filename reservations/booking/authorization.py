@@ -96,10 +96,13 @@ def record_answer(
 def _wait_for_customer(reservation: Reservation, payment: Payment) -> None:
     """Let the payment wait until the customer has confirmed it at the bank (B21.3).
 
-    The time is counted from its beginning, and ends with the start of the meeting.
+    The time is counted from its beginning, and ends with the start of the meeting; if the payment
+    is for its extension, with its end.
     """
     if payment.action_until is None:
-        payment.action_until = min(lifecycle.get_action_deadline(payment), reservation.start)
+        has_begun = reservation.start <= payment.created_at
+        latest = reservation.end if has_begun else reservation.start
+        payment.action_until = min(lifecycle.get_action_deadline(payment), latest)
         payment.lease_until = payment.action_until
         payment.save(update_fields=["action_until", "lease_until"])
 

@@ -187,7 +187,7 @@ def _cancel(
     _end(reservation, terms, message=message, by=by, at=max([now, *captured_times]), now=now)
     refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
     result = Cancellation(reservation, terms.refund, CANCELLED + terms.sentence)
-    return result, [*payments, *call_off_changes(reservation)]
+    return result, [*payments, *call_off_changes(reservation, now=now)]
 
 
 def _end(

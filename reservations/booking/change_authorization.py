@@ -15,7 +15,11 @@ from payments.gateways.base import GatewayPayment
 from payments.models import Payment
 from reservations.booking import change_steps
 from reservations.booking.authorization import FUNDED_STATES, record_answer
-from reservations.booking.change_request import read_request, resolve_change
+from reservations.booking.change_request import (
+    end_waiting_change,
+    read_request,
+    resolve_change,
+)
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.models import BookingChange, ChangeState, Reservation
 from reservations.models.status import Status
@@ -40,7 +44,8 @@ def apply_change_authorization(
     change = BookingChange.objects.get(payment=payment.pk)
     reservation, room = lock_for_rescheduling(payment.reservation_id, change.room_id)
     payment = lock_payment(payment.pk)
-    if not record_answer(reservation, payment, result, is_attempt=not change.is_by_staff, now=now):
+    is_attempt = payment.is_by_link or not change.is_by_staff
+    if not record_answer(reservation, payment, result, is_attempt=is_attempt, now=now):
         return reservation, payment
     is_unchanged = reservation.calendar_sequence == change.calendar_sequence
     if payment.state not in FUNDED_STATES:
@@ -79,6 +84,9 @@ def _apply(
     if (result.old_total, result.new_total) != (change.old_total, change.new_total):
         raise ReservationNotOpen(CHANGED_MEANWHILE)
     resolve_change(change, ChangeState.APPLIED, now=now)
+    # A link that was paid was for this change: there is never another one.
+    state = ChangeState.APPLIED if payment.is_by_link else ChangeState.ABANDONED
+    end_waiting_change(reservation, state, now=now)
     result = replace(result, charge=payment.amount)
     way = describe_card(payment)
     change_steps.record(result, way=way, by=change.by, now=now)

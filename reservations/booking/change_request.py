@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from accounts.models import User
+from accounts.models import OutboxMessage, User
 from centers.models import MeetingRoom
 from centers.span import Span
 from payments.models import Payment
@@ -93,17 +93,20 @@ class ChangeResult:
 
 
 def store_change(
-    payment: Payment,
+    payment: Payment | None,
     result: ChangeResult,
     request: ChangeRequest,
     *,
-    by: User,
+    by: User | None,
     is_by_staff: bool,
+    link_until: dt.datetime | None = None,
     now: dt.datetime,
 ) -> BookingChange:
     """Store what was requested, until its payment is resolved."""
     return BookingChange.objects.create(
+        reservation=result.reservation,
         payment=payment,
+        link_until=link_until,
         by=by,
         is_by_staff=is_by_staff,
         room=result.new.room,
@@ -148,3 +151,25 @@ def resolve_change(
     change.resolved_at = now
     change.attendees = None
     change.save(update_fields=["state", "message", "resolved_at", "attendees"])
+
+
+def end_waiting_change(
+    reservation: Reservation, state: ChangeState, *, message: str = "", now: dt.datetime
+) -> None:
+    """End the change that waits for a payment by a link, if there is one, and what it holds."""
+    change = reservation.changes.filter(payment=None, state=ChangeState.STARTED).first()
+    if change is not None:
+        resolve_change(change, state, message=message, now=now)
+        release_slot(reservation)
+        # An e-mail that was not sent yet is not sent.
+        emails = OutboxMessage.objects.about(get_link_subject(reservation))
+        emails.waiting().update(expires_at=now)
+
+
+def release_slot(reservation: Reservation) -> None:
+    """Release what is held for the change that waits for its payment."""
+    Reservation.slots.filter(holds_for=reservation.pk).delete()
+
+
+def get_link_subject(reservation: Reservation) -> str:
+    return f"payment link {reservation.pk}"

@@ -21,9 +21,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts.limits import CARD_DECLINED, check_declined_cards, wait_for_others
+from accounts.limits import CARD_DECLINED, check_declined_cards, get_payer_key, wait_for_others
 from accounts.models import User
 from payments import gateways, lifecycle
 from payments.cards import Card
@@ -40,24 +41,30 @@ from reservations.booking.change_request import (
     ChangeRequest,
     ChangeResult,
     RoomSlot,
+    end_waiting_change,
     read_request,
     store_change,
 )
 from reservations.booking.checkout import PaymentMethod
-from reservations.booking.claims import get_own_reservation
+from reservations.booking.claims import LINK_HAS_ENDED, get_own_reservation
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.booking.payment_recovery import fulfils_obligations
-from reservations.booking.price_changes import ExtraCharge, require_expected
+from reservations.booking.price_changes import (
+    ExtraCharge,
+    require_expected,
+    require_no_extra_charge,
+)
 from reservations.booking.taking_payment import record_consent
-from reservations.models import BookingChange, ChangeState
+from reservations.models import BookingChange, ChangeState, Reservation
 from reservations.models.status import Status
 from roombook.db.transactions import in_transaction
-from roombook.errors import CardDeclined, ReservationNotOpen
+from roombook.errors import CardDeclined, InvalidRequest, ReservationNotOpen
 from roombook.money import ZERO
 
 NOT_CONFIRMED = "Only a confirmed booking can be changed."
 NEEDS_APPROVAL = "The center has to approve bookings of this room. Please ask the center."
 CHANGE_UNDER_WAY = "The payment of another change is under way. Please try again in a minute."
+
 
 GetSource = Callable[[User], Card | SavedCard]
 
@@ -168,6 +175,98 @@ def charge_change(
     return _change(reservation_id, begin, customer_is_present=False, now=now)
 
 
+def pay_by_link(change: BookingChange, card: SavedCard, *, now: dt.datetime) -> ChangeOutcome:
+    """Pay the difference of a change that waits for its payment link, and apply it (B27.7).
+
+    `card` was entered by somebody who has the link. Raises the errors of `change_booking`.
+    """
+    begin = functools.partial(
+        _begin,
+        change.reservation_id,
+        read_request(change),
+        get_source=lambda customer: card,
+        expected_total=change.new_total,
+        by=change.by,
+        is_by_staff=True,
+        link=change,
+        now=now,
+    )
+    return _change(change.reservation_id, begin, customer_is_present=True, now=now)
+
+
+@in_transaction
+def require_payable(change: BookingChange, *, now: dt.datetime) -> None:
+    """Raise DomainError unless the change that waits for its link can be paid. Changes nothing."""
+    result = _prepare(change.reservation_id, read_request(change), is_by_staff=True, now=now)
+    _require_waiting(change, result.reservation, now=now)
+    change_steps.evaluate(result, now=now).raise_if_unavailable()
+    request = read_request(change)
+    result = change_steps.apply(result, request, is_by_staff=True, by=change.by, now=now)
+    _require_promised_price(result, change)
+    transaction.set_rollback(True)
+
+
+@in_transaction
+def hold_for_link(
+    reservation_id: int,
+    request: ChangeRequest,
+    *,
+    expected_total: Decimal,
+    by: User,
+    now: dt.datetime,
+) -> BookingChange:
+    """Store a change that costs more until a link has paid for it, and hold its slot until then.
+
+    It replaces another one that waits. Raises what `reschedule` raises, and InvalidRequest if there
+    is nothing to pay.
+    """
+    result = _prepare(reservation_id, request, is_by_staff=True, now=now)
+    booking, new = result.former, result.new
+    rescheduling.require_unchanged(booking, request)
+    until = get_link_end(booking, new.start, now=now)
+    if until <= now:
+        raise InvalidRequest({"way": "It is too late for a payment link."})
+    if booking.payments.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED).exists():
+        raise ReservationNotOpen(CHANGE_UNDER_WAY)
+    end_waiting_change(booking, ChangeState.ABANDONED, message="Another link was sent.", now=now)
+    change_steps.evaluate(result, now=now).raise_if_unavailable()
+    try:
+        with transaction.atomic():
+            applied = change_steps.apply(result, request, is_by_staff=True, by=by, now=now)
+            require_expected("price", applied.new_total, expected=expected_total)
+            require_no_extra_charge(applied.reservation, old_total=applied.old_total)
+    except ExtraCharge as error:
+        result = replace(result, new_total=result.old_total + error.difference)
+    else:
+        raise InvalidRequest({"way": "There is nothing to pay."})
+    change = store_change(None, result, request, by=by, is_by_staff=True, link_until=until, now=now)
+    Reservation.slots.create(
+        holds_for=booking,
+        user=booking.user,
+        created_by=by,
+        created_at=now,
+        room=new.room,
+        start=new.start,
+        end=new.end,
+        turnaround_minutes=new.room.turnaround_minutes,
+        holds_slot=True,
+        hold_until=until,
+        currency=booking.currency,
+        cancellation_notice_hours=booking.cancellation_notice_hours,
+        cancellation_grace_minutes=booking.cancellation_grace_minutes,
+    )
+    return change
+
+
+def get_link_end(booking: Reservation, start: dt.datetime, *, now: dt.datetime) -> dt.datetime:
+    """Return until when a link can pay for a change of the booking to this start."""
+    has_begun = booking.start <= now
+    latest = booking.end if has_begun else min(booking.start, start)
+    return min(latest, now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF)).replace(
+        second=0, microsecond=0
+    )
+
+
 def _change(
     reservation_id: int,
     begin: Callable[[], ChangeOutcome | PendingDifference | CardDeclined],
@@ -194,8 +293,9 @@ def _begin(
     *,
     get_source: GetSource,
     expected_total: Decimal,
-    by: User,
+    by: User | None,
     is_by_staff: bool,
+    link: BookingChange | None = None,
     now: dt.datetime,
 ) -> tuple[ChangeOutcome | PendingDifference | CardDeclined, list[Payment]]:
     """Apply a change that costs no more, or create the payment of its difference.
@@ -204,8 +304,11 @@ def _begin(
     that yet: it is not raised, so that this is stored.
     """
     result = _prepare(reservation_id, request, is_by_staff=is_by_staff, now=now)
-    if not is_by_staff and (unresolved := _find_unresolved_payment(result, request)):
+    is_customer_present = not is_by_staff or link is not None
+    if is_customer_present and (unresolved := _find_unresolved_payment(result, request)):
         return _describe_unresolved(unresolved), []
+    if link is not None:
+        _require_waiting(link, result.reservation, now=now)
     if change_steps.is_same(result, request):
         return ChangeOutcome(is_applied=True, charge=ZERO, refund=ZERO), []
     rescheduling.require_unchanged(result.reservation, request)
@@ -224,15 +327,37 @@ def _begin(
         # What was applied is rolled back, and the locks were taken before.
         result = replace(result, new_total=result.old_total + error.difference)
     source = get_source(result.former.user)
-    if not is_by_staff and (refusal := _take_refusal(result, request, source)):
+    if is_customer_present and (
+        refusal := _take_refusal(result, request, source, is_by_link=link is not None)
+    ):
         return refusal, []
-    payment = _create_payment(result, request, by=by, is_by_staff=is_by_staff, now=now)
-    if not is_by_staff:
+    payment = _create_payment(
+        result, request, by=by, is_by_staff=is_by_staff, is_by_link=link is not None, now=now
+    )
+    if is_customer_present:
         # Begin only here, so that a double click is one attempt. The second transaction ends it.
-        CARD_DECLINED.begin(by.pk, now=now)
-    elif isinstance(source, SavedCard):
+        booking = result.former
+        payer = get_payer_key(booking.user_id, booking.pk if link is not None else None)
+        CARD_DECLINED.begin(payer, now=now)
+    elif isinstance(source, SavedCard) and by is not None:
         record_consent(result.former, source, by=by, now=now)
     return PendingDifference(payment, source), []
+
+
+def _require_waiting(link: BookingChange, booking: Reservation, *, now: dt.datetime) -> None:
+    """Raise ReservationNotOpen if the change no longer waits for its link to be paid."""
+    waiting = booking.changes.filter(pk=link.pk, state=ChangeState.STARTED, link_until__gt=now)
+    is_active = User.objects.filter(pk=booking.user_id, is_active=True).exists()
+    if not is_active or not waiting.exists():
+        raise ReservationNotOpen(LINK_HAS_ENDED)
+
+
+def _require_promised_price(result: ChangeResult, change: BookingChange) -> None:
+    if (result.old_total, result.new_total) != (change.old_total, change.new_total):
+        raise ReservationNotOpen(
+            "The price has changed since the link was sent. You were not charged. Please ask the"
+            " center for a new link."
+        )
 
 
 def _prepare(
@@ -265,10 +390,10 @@ def _resolve_times(request: ChangeRequest, slot: RoomSlot) -> ChangeRequest:
 
 
 def _take_refusal(
-    result: ChangeResult, request: ChangeRequest, source: Card | SavedCard
+    result: ChangeResult, request: ChangeRequest, source: Card | SavedCard, *, is_by_link: bool
 ) -> CardDeclined | None:
     """Return, once, that the customer's bank has refused the payment of the same change (B27.5)."""
-    payments = result.former.payments.filter(purpose=PaymentPurpose.CHANGE)
+    payments = result.former.payments.filter(purpose=PaymentPurpose.CHANGE, is_by_link=is_by_link)
     payment = payments.order_by("pk").last()
     if payment is None or not lifecycle.is_confirmable(source):
         return None
@@ -296,7 +421,13 @@ def _require_customer_may_change(result: ChangeResult, *, now: dt.datetime) -> N
 
 
 def _create_payment(
-    result: ChangeResult, request: ChangeRequest, *, by: User, is_by_staff: bool, now: dt.datetime
+    result: ChangeResult,
+    request: ChangeRequest,
+    *,
+    by: User | None,
+    is_by_staff: bool,
+    is_by_link: bool,
+    now: dt.datetime,
 ) -> Payment:
     """Create the payment of the difference, and store what was requested."""
     booking = result.former
@@ -310,10 +441,16 @@ def _create_payment(
             gateway=gateways.get_current_gateway(),
             now=now,
             purpose=PaymentPurpose.CHANGE,
+            is_by_link=is_by_link,
         )
     except IntegrityError as error:
         raise ReservationNotOpen(CHANGE_UNDER_WAY) from error
     store_change(payment, result, request, by=by, is_by_staff=is_by_staff, now=now)
+    if is_by_link:
+        # The payer may have to confirm the payment at the bank when the link has ended already.
+        deadline = lifecycle.get_action_deadline(payment)
+        held = Reservation.slots.filter(holds_for=booking.pk, hold_until__lt=deadline)
+        held.update(hold_until=deadline)
     return payment
 
 

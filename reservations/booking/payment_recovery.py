@@ -28,8 +28,9 @@ from payments.models import (
 )
 from reservations.booking import authorization, change_authorization
 from reservations.booking.authorization import FUNDED_STATES
+from reservations.booking.change_request import end_waiting_change
 from reservations.booking.integrity.money import captured_after_cancellation
-from reservations.models import Reservation
+from reservations.models import ChangeState, Reservation
 from reservations.models.changes import pays_for_nothing
 from reservations.models.status import Status
 from roombook.db.compiled_queries import compiled_query, int_param
@@ -98,13 +99,16 @@ def finish_payment(payment: Payment, result: GatewayPayment, *, now: dt.datetime
     return payment
 
 
-def call_off_changes(reservation: Reservation) -> list[Payment]:
-    """Call off changes whose payment is not resolved: the booking has changed or ended (B27.4).
+def call_off_changes(reservation: Reservation, *, now: dt.datetime) -> list[Payment]:
+    """Call off changes that are not paid yet: the booking has changed or ended (B27.4).
 
     The caller holds the lock of the reservation: if they were resolved before, another one could
     begin, or begin to wait, in between. Returns those that wait for the customer, to be voided
     after the transaction. The requests that are at work on the others void these.
     """
+    end_waiting_change(
+        reservation, ChangeState.ABANDONED, message="The booking has changed or ended.", now=now
+    )
     started = reservation.payments.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED)
     if not started.update(is_called_off=True):
         return []

@@ -88,7 +88,7 @@ def adjust_price(
         refund, payments = price_changes.refund_reduction(
             reservation, old_total=old_total, reason=f"Price adjusted: {reason}"[:255], now=now
         )
-        payments = [*payments, *call_off_changes(reservation)]
+        payments = [*payments, *call_off_changes(reservation, now=now)]
     changes = {
         "total_cost": (old_total, reservation.total_cost),
         "adjustment": (None, f"{money.format_amount(adjustment.amount)}: {reason}"),

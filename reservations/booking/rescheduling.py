@@ -193,7 +193,7 @@ def refund_difference(
     reservation = result.reservation
     if reservation.is_new:
         return result, []
-    called_off = call_off_changes(reservation)
+    called_off = call_off_changes(reservation, now=now)
     if result.charge:
         return result, called_off
     price_changes.require_no_extra_charge(reservation, old_total=result.old_total)

@@ -67,6 +67,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.AutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('state', models.CharField(choices=[('started', 'Started'), ('applied', 'Applied'), ('abandoned', 'Abandoned')], default='started', max_length=10)),
+                ('link_until', models.DateTimeField(help_text='When the payment link ends that the customer got for it.', null=True)),
                 ('is_by_staff', models.BooleanField(default=False, verbose_name='by staff')),
                 ('start', models.DateTimeField()),
                 ('end', models.DateTimeField()),
@@ -80,7 +81,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(editable=False)),
                 ('resolved_at', models.DateTimeField(blank=True, null=True)),
                 ('by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('payment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='change', to='payments.payment')),
+                ('payment', models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='change', to='payments.payment')),
                 ('room', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='centers.meetingroom')),
             ],
         ),
@@ -171,6 +172,7 @@ class Migration(migrations.Migration):
                 ('reminded_at', models.DateTimeField(blank=True, help_text='When the customer was reminded that the hold expires.', null=True)),
                 ('reminded_of_start', models.DateTimeField(editable=False, null=True)),
                 ('created_by', models.ForeignKey(blank=True, help_text='The member of staff who created it; empty if the customer did.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('holds_for', models.ForeignKey(db_index=False, editable=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='reservations.reservation')),
                 ('partner', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='reservations', to='reservations.partner')),
                 ('promo_code', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='reservations', to='reservations.promocode')),
                 ('room', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='reservations', to='centers.meetingroom')),
@@ -191,6 +193,11 @@ class Migration(migrations.Migration):
                 ('by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('reservation', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='refund_override', to='reservations.reservation')),
             ],
+        ),
+        migrations.AddField(
+            model_name='bookingchange',
+            name='reservation',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='changes', to='reservations.reservation'),
         ),
         migrations.AddField(
             model_name='receipt',
@@ -382,6 +389,14 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='bookingchange',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('link_until__isnull', True), ('payment__isnull', False)), models.Q(('link_until__isnull', False), ('payment__isnull', True)), _connector='OR'), name='change_has_a_payment_or_a_link'),
+        ),
+        migrations.AddConstraint(
+            model_name='bookingchange',
+            constraint=models.UniqueConstraint(condition=models.Q(('payment__isnull', True), ('state', 'started')), fields=('reservation',), name='change_one_waits_for_a_link'),
+        ),
+        migrations.AddConstraint(
+            model_name='bookingchange',
             constraint=models.CheckConstraint(condition=models.Q(('new_total__gt', models.F('old_total'))), name='change_costs_more'),
         ),
         migrations.AddConstraint(
@@ -462,11 +477,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='reservation',
-            constraint=reservations.models.constraints.PostgresExclusion(condition=models.Q(('holds_slot', True)), expressions=[('room', '='), (reservations.models.constraints.TimestampRange('start', 'occupied_until', django.contrib.postgres.fields.ranges.RangeBoundary()), '&&')], name='reservation_holders_never_overlap'),
+            constraint=models.UniqueConstraint(condition=models.Q(('holds_for__isnull', False)), fields=('holds_for',), name='reservation_one_slot_held_for_change'),
         ),
         migrations.AddConstraint(
             model_name='reservation',
-            constraint=reservations.models.constraints.PostgresExclusion(condition=models.Q(('holds_slot', True)), expressions=[('room', '='), (reservations.models.constraints.TimestampRange('occupied_from', 'end', django.contrib.postgres.fields.ranges.RangeBoundary()), '&&')], name='reservation_holders_never_overlap_turnaround_before'),
+            constraint=reservations.models.constraints.PostgresExclusion(condition=models.Q(('holds_slot', True)), expressions=[('room', '='), (django.db.models.functions.comparison.Coalesce('holds_for', 'id'), '<>'), (reservations.models.constraints.TimestampRange('start', 'occupied_until', django.contrib.postgres.fields.ranges.RangeBoundary()), '&&')], name='reservation_holders_never_overlap'),
+        ),
+        migrations.AddConstraint(
+            model_name='reservation',
+            constraint=reservations.models.constraints.PostgresExclusion(condition=models.Q(('holds_slot', True)), expressions=[('room', '='), (django.db.models.functions.comparison.Coalesce('holds_for', 'id'), '<>'), (reservations.models.constraints.TimestampRange('occupied_from', 'end', django.contrib.postgres.fields.ranges.RangeBoundary()), '&&')], name='reservation_holders_never_overlap_turnaround_before'),
         ),
         migrations.AddConstraint(
             model_name='refundoverride',

@@ -1,6 +1,7 @@
 """Changes of bookings that cost more: what was requested, until they are paid (B27)."""
 
 from collections.abc import Iterable
+from decimal import Decimal
 
 from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
@@ -21,10 +22,18 @@ class ChangeState(models.TextChoices):
 class BookingChange(models.Model):
     """A change of a booking that costs more. It is applied when its difference is authorized.
 
-    If the process dies in between, this row says what to do once the payment is resolved.
+    If the process dies in between, this row says what to do once the payment is resolved. Without a
+    payment, it waits for one by a link (B27.7).
     """
 
-    payment = models.OneToOneField(Payment, models.PROTECT, related_name="change")
+    reservation = models.ForeignKey(
+        "reservations.Reservation", models.PROTECT, related_name="changes"
+    )
+    # Each attempt to pay by a link is a change of its own, with its payment.
+    payment = models.OneToOneField(Payment, models.PROTECT, null=True, related_name="change")
+    link_until = models.DateTimeField(
+        null=True, help_text="When the payment link ends that the customer got for it."
+    )
     state = models.CharField(
         max_length=10, choices=ChangeState.choices, default=ChangeState.STARTED
     )
@@ -61,12 +70,26 @@ class BookingChange(models.Model):
                 name="change_resolved_has_its_time",
             ),
             models.CheckConstraint(
+                condition=Q(payment__isnull=False, link_until__isnull=True)
+                | Q(payment__isnull=True, link_until__isnull=False),
+                name="change_has_a_payment_or_a_link",
+            ),
+            models.UniqueConstraint(
+                fields=["reservation"],
+                condition=Q(payment__isnull=True, state="started"),
+                name="change_one_waits_for_a_link",
+            ),
+            models.CheckConstraint(
                 condition=Q(new_total__gt=models.F("old_total")), name="change_costs_more"
             ),
         ]
 
     def __str__(self) -> str:
-        return f"Change of reservation {self.payment.reservation_id} ({self.state})"
+        return f"Change of reservation {self.reservation_id} ({self.state})"
+
+    @property
+    def difference(self) -> Decimal:
+        return Decimal(self.new_total - self.old_total)
 
 
 # Payments of changes that were not applied: they pay for nothing.

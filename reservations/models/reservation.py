@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.postgres.fields import RangeBoundary, RangeOperators
 from django.db import DatabaseError, models
 from django.db.models import F, Q
+from django.db.models.functions import Coalesce
 
 from centers.span import Span
 from payments.models import Payment, PaymentState
@@ -23,7 +24,7 @@ from reservations.models.constraints import (
     TimestampRange,
     is_overlap_error,
 )
-from reservations.models.querysets import ReservationQuerySet
+from reservations.models.querysets import BookingManager, ReservationQuerySet
 from reservations.models.status import (
     HOLDING_STATUSES,
     InvalidStatusTransition,
@@ -170,8 +171,15 @@ class Reservation(models.Model):
     )
     # Rescheduling makes another reminder due, so this is not the time of the reminder.
     reminded_of_start = models.DateTimeField(null=True, editable=False)
+    # Set only if this row is no reservation, but holds the room for a change of that booking until
+    # its payment link ends (B27.7). It is in the same table, so that the constraints apply to it.
+    holds_for = models.ForeignKey(
+        "self", models.CASCADE, null=True, editable=False, related_name="+", db_index=False
+    )
 
-    objects = ReservationQuerySet.as_manager()
+    objects = BookingManager()
+    # With the rows that only hold a room: for whatever asks whether a room is free.
+    slots = ReservationQuerySet.as_manager()
 
     class Meta:
         permissions = [
@@ -209,12 +217,18 @@ class Reservation(models.Model):
                     & (Q(status=Status.NEW) | Q(hold_until__isnull=True))
                 ),
             ),
+            models.UniqueConstraint(
+                fields=["holds_for"],
+                condition=Q(holds_for__isnull=False),
+                name="reservation_one_slot_held_for_change",
+            ),
             PostgresExclusion(
                 name=NO_OVERLAP,
                 index_type="gist",
                 condition=Q(holds_slot=True),
                 expressions=[
                     ("room", RangeOperators.EQUAL),
+                    (Coalesce("holds_for", "id"), RangeOperators.NOT_EQUAL),
                     (
                         TimestampRange("start", "occupied_until", RangeBoundary()),
                         RangeOperators.OVERLAPS,
@@ -227,6 +241,7 @@ class Reservation(models.Model):
                 condition=Q(holds_slot=True),
                 expressions=[
                     ("room", RangeOperators.EQUAL),
+                    (Coalesce("holds_for", "id"), RangeOperators.NOT_EQUAL),
                     (
                         TimestampRange("occupied_from", "end", RangeBoundary()),
                         RangeOperators.OVERLAPS,

@@ -122,7 +122,9 @@ class Business:
         opened = setups.open_setup(setup, own_page="https://example.com")
         confirm_setup(opened.at_gateway.client_secret, card())
         setup.refresh_from_db()
-        return payment_links.pay(draft, setup, shown_total=draft.total_cost, now=self.now)
+        link = payment_links.PaymentLink(draft, self.now + HOUR, draft.payment_link_number)
+        payment_links.pay(link, setup, shown_total=draft.total_cost, now=self.now)
+        return Reservation.objects.get(pk=draft.pk)
 
     def answer(self) -> None:
         account = self.choose(

@@ -52,7 +52,7 @@ def disable_locks() -> None:
     RateLimit._add = lambda *_, **__: True
     holds.release_conflicting_holds = add_delay(holds.release_conflicting_holds)
     # It writes to the payments of other requests, which would wait for each other.
-    rescheduling.call_off_changes = lambda reservation: []
+    rescheduling.call_off_changes = lambda *_, **__: []
     # A setup ends in one transaction, and its card is saved in another one.
     setups._replace_saved_card = inspect.unwrap(setups._replace_saved_card)
     availability.evaluate = add_delay(availability.evaluate)

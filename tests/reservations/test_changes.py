@@ -320,7 +320,7 @@ def test_change_begun_while_its_booking_is_cancelled_waits_only_without_the_call
     """The change begins after the cancellation has looked for payments, and before its lock."""
     SavedCardFactory(user=booking.user, outcome="requires_action", saved_by_setup=True)
     if not is_called_off:
-        monkeypatch.setattr(cancellation, "call_off_changes", lambda reservation: [])
+        monkeypatch.setattr(cancellation, "call_off_changes", lambda *_, **__: [])
     interfere(
         *(monkeypatch, payment_recovery, "resolve_payments"),
         lambda: change(booking, hours=5, total=125, method=PaymentMethod(use_saved_card=True)),

@@ -43,6 +43,10 @@ CASES = {
         f"{RESERVATION} room_id = {{plain.room_id}} WHERE id = {{other.pk}}",
         "reservations {plain.pk} and {other.pk} both hold room {plain.room_id}",
     ),
+    "slots held for no change": (
+        f"{RESERVATION} holds_for_id = {{plain.pk}} WHERE id = {{draft.pk}}",
+        "room {draft.room_id} is held for a change of reservation {plain.pk} that does not wait",
+    ),
     "processing without payment": (
         f"{RESERVATION} status = 'Processing' WHERE id = {{plain.pk}}",
         "reservation {plain.pk} is Processing without a payment under way",
@@ -207,6 +211,7 @@ def _create_abandoned_change(booking):
         amount=25,
     )
     return BookingChange.objects.create(
+        reservation=booking,
         payment=payment,
         state="abandoned",
         room_id=booking.room_id,

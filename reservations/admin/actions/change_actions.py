@@ -19,14 +19,16 @@ from reservations.admin.actions.base import (
 from reservations.admin.actions.change_forms import ExtendForm, RescheduleForm, ServicesForm
 from reservations.admin.actions.forms import ActionForm
 from reservations.admin.actions.payment_form import (
+    LINK,
     SAVED_CARD,
+    describe_sent_link,
     describe_way,
     explains_absent_customer,
     find_missing,
     get_saved_card,
 )
 from reservations.admin.bill_comparison import compare_bills
-from reservations.booking import changes, rescheduling
+from reservations.booking import changes, payment_links, rescheduling
 from reservations.booking.change_request import ChangeRequest, ChangeResult, RoomSlot
 from reservations.booking.change_steps import describe_room
 from reservations.models import Reservation
@@ -86,10 +88,17 @@ class RescheduleAction(Action):
             preview.facts += [
                 _describe_difference(reservation, result, way, now=request.now),
                 ("Free cancellation until", free_until),
-                describe_email(reservation, "with the change"),
+                describe_email(
+                    reservation, "with the link" if is_paid and way == LINK else "with the change"
+                ),
             ]
-            if is_paid:
+            if is_paid and way == LINK:
+                until = changes.get_link_end(reservation, new.start, now=request.now)
+                held_until = formatting.format_datetime(reservation, until)
+                preview.facts.append(("Paid and changed, or held, until", held_until))
+            elif is_paid:
                 describe_way(preview, reservation.user, way, result.charge)
+            if is_paid:
                 preview.problems += find_missing(request.data).values()
         is_free = not result.difference and not result.waived
         if old != new and is_free and not result.problems:
@@ -106,12 +115,24 @@ class RescheduleAction(Action):
             is_charged = reservation.status == Status.CONFIRMED and not waiver
             if is_charged and way == SAVED_CARD:
                 return self._charge_saved_card(request, change, new_total)
-        taken = rescheduling.TakenPayment(way, request.data["reference"]) if way else None
+            if is_charged and way == LINK:
+                waiting = payment_links.send_change_link(
+                    reservation.pk,
+                    change,
+                    expected_total=new_total,
+                    base_url=request.base_url,
+                    by=request.by,
+                    now=request.now,
+                )
+                return describe_sent_link(waiting)
+        taken = None
+        if way in MANUAL_GATEWAYS:
+            taken = rescheduling.TakenPayment(way, request.data["reference"])
         result = rescheduling.reschedule(
             reservation.pk,
             change,
             waiver=waiver,
-            taken=taken if way != SAVED_CARD else None,
+            taken=taken,
             expected_total=new_total,
             by=request.by,
             now=request.now,
@@ -201,6 +222,8 @@ def _describe_difference(
 ) -> tuple[str, str]:
     if not result.charge:
         return "Refund", format_refund(result.refund)
+    if way == LINK:
+        return "To pay by the link", money.format_amount(result.charge)
     card = get_saved_card(reservation, now=now) if way == SAVED_CARD else None
     payer = card.description if card else MANUAL_GATEWAYS[way].label
     return "Charge", f"{money.format_amount(result.charge)}, {payer}"

@@ -150,14 +150,19 @@ def _build_booking(
     time = geometry.format_span(booking.span, axis).replace(" - ", "-")
     starts_before = booking.start < axis.span.start
     ends_after = booking.end > axis.span.end
+    # A slot that is held for a change belongs to its booking.
+    reservation_id = booking.holds_for_id or booking.pk
+    if booking.holds_for_id is not None:
+        label = f"Held for its change, held until {label.partition(', held until ')[2]}"
     can_move = (
         data.options.can_change
+        and booking.holds_for_id is None
         and not starts_before
         and not ends_after
         and rescheduling.can_reschedule(booking, now=data.options.now)
     )
     return TimelineBooking(
-        href=get_reservation_url(booking.pk),
+        href=get_reservation_url(reservation_id),
         style=f"{axis.format_style(booking.span)};--lane:{lane}",
         status=status.value,
         status_label=status_label,
@@ -165,7 +170,7 @@ def _build_booking(
         name=name,
         time=time,
         # It contains the visible text, so that it can be spoken to select the link.
-        label=f"{name} {time} {label}, {room.name}, reservation {booking.pk}",
+        label=f"{name} {time} {label}, {room.name}, reservation {reservation_id}",
         starts_before=starts_before,
         ends_after=ends_after,
         start=booking.start,

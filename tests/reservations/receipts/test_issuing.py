@@ -182,6 +182,7 @@ def pay_change(booking, amount, *, state=ChangeState.APPLIED):
         amount=Decimal(amount),
     )
     BookingChange.objects.create(
+        reservation=booking,
         payment=payment,
         state=state,
         room=booking.room,
