@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.contract import ALL_OPERATIONS, CONTRACT, TYPES, iterate_paths
 from tests.contract.conformance import VALUE_CHECKS, ConformanceChecker
+from tests.contract.schema import ALL_OPERATIONS, CONTRACT, TYPES, iterate_paths
 from tests.http import post
 
 EVERY = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS]

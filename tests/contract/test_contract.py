@@ -21,9 +21,9 @@ from roombook.api.contract_schema import (
     is_list_type,
 )
 from roombook.api.serializers import ContractListSerializer, ContractSerializer
-from tests.contract import ALL_OPERATIONS, CONTRACT, ENUMERATIONS, OPERATIONS, TYPES
 from tests.contract.conformance import VALUE_CHECKS
 from tests.contract.docs_page import PAGE, render_page
+from tests.contract.schema import ALL_OPERATIONS, CONTRACT, ENUMERATIONS, OPERATIONS, TYPES
 from tests.contract.tables import CONTRACT_TYPES
 
 VIEWS = list(get_operations([*urls.contract_paths, *urls.extension_paths]).values())
