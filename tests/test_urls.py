@@ -4,7 +4,7 @@ import pytest
 from django.urls import Resolver404, resolve
 
 from roombook import urls
-from tests.contract import EXTENSIONS, OPERATIONS
+from tests.contract.schema import EXTENSIONS, OPERATIONS
 
 
 @pytest.mark.parametrize(

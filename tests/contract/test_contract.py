@@ -21,9 +21,9 @@ from roombook.api.contract_schema import (
     is_list_type,
 )
 from roombook.api.serializers import ContractListSerializer, ContractSerializer
-from tests.contract import ALL_OPERATIONS, CONTRACT, ENUMERATIONS, OPERATIONS, TYPES
-from tests.contract.conformance import VALUE_TYPES
+from tests.contract.conformance import VALUE_CHECKS
 from tests.contract.docs_page import PAGE, render_page
+from tests.contract.schema import ALL_OPERATIONS, CONTRACT, ENUMERATIONS, OPERATIONS, TYPES
 from tests.contract.tables import CONTRACT_TYPES
 
 VIEWS = list(get_operations([*urls.contract_paths, *urls.extension_paths]).values())
@@ -139,7 +139,7 @@ def test_tables_name_only_types_that_they_define():
     types = [name for each in (*tables, *TYPES.values()) for name in each.values()]
     named = set(map(get_element_type, types))
 
-    assert named <= {*TYPES, *VALUE_TYPES, *ENUMERATIONS}
+    assert named <= {*TYPES, *VALUE_CHECKS, *ENUMERATIONS}
     assert set(TYPES) - named == {"ResponseError"}
 
 

@@ -27,7 +27,7 @@ from roombook.api import openapi
 from roombook.api.contract_schema import get_element_type, get_operations, is_list_type
 from roombook.api.exceptions import HTTP_STATUSES
 from roombook.api.operations import EXAMPLE_TOKEN
-from tests.contract import ALL_OPERATIONS, ENUMERATIONS, TYPES
+from tests.contract.schema import ALL_OPERATIONS, ENUMERATIONS, TYPES
 from tests.factories_people import make_email_code, make_entered_setup
 from tests.webhooks.helpers import make_endpoint
 from tests.world import NOW, World
