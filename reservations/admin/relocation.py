@@ -13,7 +13,7 @@ from reservations import alternatives
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import ActionPreview, ActionRequest
 from reservations.alternatives import AlternativeSearch
-from reservations.booking.change_request import build_slot_key
+from reservations.booking.amendments import build_slot_key
 from reservations.models import Reservation
 from roombook.ids import parse_id
 

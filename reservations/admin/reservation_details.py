@@ -29,7 +29,7 @@ from reservations.admin.formatting import (
     render_status_badge,
 )
 from reservations.admin.notes import build_note_list
-from reservations.booking import change_steps, payment_links
+from reservations.booking import amendments, payment_links
 from reservations.models import (
     BookingChange,
     ChangeState,
@@ -179,7 +179,7 @@ def _describe_pending_change(
         *(reservation.room_id, reservation.start, reservation.end),
     ):
         time = dates.format_span(change.start, change.end, room.center.zone)
-        yield ReservationDetail("To", f"{change_steps.describe_room(room)}, {time}")
+        yield ReservationDetail("To", f"{amendments.describe_room(room)}, {time}")
     if change.services is not None:
         selected = [each["service_id"] for each in change.services if each.get("selected", True)]
         names = Service.objects.filter(pk__in=selected)

@@ -13,11 +13,10 @@ from accounts.models import OutboxMessage, User
 from payments import lifecycle
 from payments.models import Payment
 from reservations import availability
-from reservations.booking.change_request import end_waiting_change
 from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_reservation
 from reservations.booking.payment_recovery import fulfils_obligations, lock_booked_payments
-from reservations.models import ChangeState, Reservation
+from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.pricing import bill
@@ -146,7 +145,7 @@ def mark_no_show(reservation_id: int, *, by: User | None = None, now: dt.datetim
     if reservation.is_checked_in:
         raise ReservationNotOpen("The customer is checked in. Undo the check-in first.")
     reservation.transition_to(Status.NO_SHOW, by=by, now=now)
-    end_waiting_change(reservation, ChangeState.ABANDONED, message=NOT_PAID_IN_TIME, now=now)
+    reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=now)
     return reservation
 
 
@@ -246,7 +245,7 @@ def _close(
     if reservation.status != old:
         return None
     reservation.transition_to(new, by=None, now=now)
-    end_waiting_change(reservation, ChangeState.ABANDONED, message=NOT_PAID_IN_TIME, now=now)
+    reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=now)
     return reservation
 
 

@@ -13,16 +13,15 @@ from accounts.models import OutboxMessage, User
 from payments import refunds
 from payments.models import Payment, PaymentState
 from reservations.booking import payment_recovery
+from reservations.booking.amendments import call_off_changes, require_expected
 from reservations.booking.locks import lock_reservation
 from reservations.booking.payment_recovery import (
     CaptureDue,
     CaptureRefused,
-    call_off_changes,
     fulfils_obligations,
     get_booked_payments,
     lock_booked_payments,
 )
-from reservations.booking.price_changes import require_expected
 from reservations.booking.refund_decisions import (
     RefundDecision,
     record_override,

@@ -20,13 +20,8 @@ from accounts.models import OutboxMessage, User
 from accounts.models.outbox_message import PAYMENT_LINK_KIND
 from payments import one_time_cards
 from payments.models import PaymentPurpose, PaymentSetup, PaymentState
-from reservations.booking import changes, checkout, hold_extension
-from reservations.booking.change_request import (
-    ChangeRequest,
-    end_waiting_change,
-    get_link_subject,
-    read_request,
-)
+from reservations.booking import amendments, checkout, differences, hold_extension
+from reservations.booking.amendments import ChangeRequest
 from reservations.booking.drafts import lock_draft
 from reservations.booking.locks import lock_reservation
 from reservations.models import BookingChange, ChangeState, Reservation, history
@@ -133,7 +128,7 @@ def send_change_link(
 
     The change is applied once it is paid. Raises what `hold_for_link` raises.
     """
-    change = changes.hold_for_link(
+    change = differences.hold_for_link(
         reservation_id, request, expected_total=expected_total, by=by, now=now
     )
     booking, until = change.reservation, change.link_until
@@ -163,7 +158,7 @@ def send_change_link_again(
         raise ReservationNotOpen(NO_LINK)
     return send_change_link(
         booking.pk,
-        read_request(change),
+        amendments.read(change),
         expected_total=change.new_total,
         base_url=base_url,
         by=by,
@@ -175,7 +170,7 @@ def find_waiting_change(booking: Reservation) -> BookingChange | None:
     """Return the change that waits for its payment by a link; its link may have ended."""
     if booking.status != Status.CONFIRMED:
         return None
-    return booking.changes.filter(payment=None, state=ChangeState.STARTED).first()
+    return booking.waiting_change
 
 
 @in_transaction
@@ -188,9 +183,9 @@ def cancel_change_link(reservation_id: int, *, by: User, now: dt.datetime) -> No
     change = find_waiting_change(booking)
     if change is None:
         raise ReservationNotOpen(NO_LINK)
-    if booking.payments.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED).exists():
-        raise ReservationNotOpen(changes.CHANGE_UNDER_WAY)
-    end_waiting_change(booking, ChangeState.ABANDONED, message="Staff cancelled it.", now=now)
+    if booking.is_paying_for_change:
+        raise ReservationNotOpen(differences.CHANGE_UNDER_WAY)
+    booking.end_waiting_change(message="Staff cancelled it.", now=now)
     history.record_changes(booking, {"payment_link": (change.link_until, None)}, by=by, now=now)
 
 
@@ -216,7 +211,7 @@ def _enqueue(
         user_id=reservation.user_id,
         to=reservation.user.email,
         kind=PAYMENT_LINK_KIND,
-        about=get_link_subject(reservation),
+        about=reservation.link_subject,
         heading=heading,
         paragraphs=[
             f"{text} Please pay by card on this page:",
@@ -247,7 +242,7 @@ def cancel_links(draft_id: int, *, by: User, now: dt.datetime) -> None:
     reservation.payment_link_number += 1
     reservation.save(update_fields=["payment_link_until", "payment_link_number"])
     # An e-mail that was not sent yet is not sent.
-    OutboxMessage.objects.about(get_link_subject(reservation)).waiting().update(expires_at=now)
+    OutboxMessage.objects.about(reservation.link_subject).waiting().update(expires_at=now)
     history.record_changes(reservation, {"payment_link": (until, None)}, by=by, now=now)
 
 
@@ -303,7 +298,7 @@ def pay(
     card = one_time_cards.fetch_card(setup, now=now)
     try:
         if link.change is not None:
-            changes.pay_by_link(link.change, card, now=now)
+            differences.pay_by_link(link.change, card, now=now)
             return
         checkout.check_out(
             reservation.pk,

@@ -9,7 +9,7 @@ import datetime as dt
 import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from django.db.models import QuerySet
 from django.dispatch import receiver
@@ -26,11 +26,9 @@ from payments.models import (
     PaymentState,
     Refund,
 )
-from reservations.booking import authorization, change_authorization
-from reservations.booking.authorization import FUNDED_STATES
-from reservations.booking.change_request import end_waiting_change
+from reservations.booking.authorization import FUNDED_STATES, apply_authorization
 from reservations.booking.integrity.money import captured_after_cancellation
-from reservations.models import ChangeState, Reservation
+from reservations.models import Reservation
 from reservations.models.changes import pays_for_nothing
 from reservations.models.status import Status
 from roombook.db.compiled_queries import compiled_query, int_param
@@ -42,10 +40,22 @@ ResultT = TypeVar("ResultT")
 
 logger = logging.getLogger(__name__)
 
+
+class Conclude(Protocol):
+    """The second transaction of a payment: what it pays for, and the payment, as they are then."""
+
+    def __call__(
+        self, payment: Payment, result: GatewayPayment, /, *, now: dt.datetime
+    ) -> tuple[Reservation, Payment]: ...
+
+
 # Only the status of the reservation decides what is due for an authorized payment.
 CAPTURE_DUE_STATUSES = frozenset({Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
 NOT_BOOKED_STATUSES = frozenset({Status.DECLINED, Status.EXPIRED, Status.NEW})
 VOID_DUE_STATUSES = NOT_BOOKED_STATUSES | {Status.CANCELLED}
+
+# What applies the gateway's answer to a payment, by its purpose. differences.py adds the changes.
+CONCLUDE: dict[PaymentPurpose, Conclude] = {PaymentPurpose.BOOKING: apply_authorization}
 
 
 # --- Payments whose outcome is unknown -----------------------------------------------------------
@@ -88,31 +98,11 @@ def finish_payment(payment: Payment, result: GatewayPayment, *, now: dt.datetime
     if result.state == "action_required" and payment.action_until is not None:
         # It still waits for its customer, and there is no need to lock the room.
         return payment
-    if payment.purpose == PaymentPurpose.CHANGE:
-        reservation, payment = change_authorization.apply_change_authorization(
-            payment, result, now=now
-        )
-    else:
-        reservation, payment = authorization.apply_authorization(payment, result, now=now)
+    conclude = CONCLUDE[PaymentPurpose(payment.purpose)]
+    reservation, payment = conclude(payment, result, now=now)
     payment = lifecycle.record_reported_refunds(payment, result, now=now)
     try_fulfil_obligations(payment, reservation.status, now=now)
     return payment
-
-
-def call_off_changes(reservation: Reservation, *, now: dt.datetime) -> list[Payment]:
-    """Call off changes that are not paid yet: the booking has changed or ended (B27.4).
-
-    The caller holds the lock of the reservation: if they were resolved before, another one could
-    begin, or begin to wait, in between. Returns those that wait for the customer, to be voided
-    after the transaction. The requests that are at work on the others void these.
-    """
-    end_waiting_change(
-        reservation, ChangeState.ABANDONED, message="The booking has changed or ended.", now=now
-    )
-    started = reservation.payments.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED)
-    if not started.update(is_called_off=True):
-        return []
-    return list(started.filter(action_until__isnull=False))
 
 
 @receiver(customer_acted)

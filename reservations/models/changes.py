@@ -1,5 +1,6 @@
 """Changes of bookings that cost more: what was requested, until they are paid (B27)."""
 
+import datetime as dt
 from collections.abc import Iterable
 from decimal import Decimal
 
@@ -86,6 +87,14 @@ class BookingChange(models.Model):
 
     def __str__(self) -> str:
         return f"Change of reservation {self.reservation_id} ({self.state})"
+
+    def resolve(self, state: ChangeState, *, message: str = "", now: dt.datetime) -> None:
+        """Store that the change was applied or abandoned, and forget the attendees."""
+        self.state = state
+        self.message = message[:255]
+        self.resolved_at = now
+        self.attendees = None
+        self.save(update_fields=["state", "message", "resolved_at", "attendees"])
 
     @property
     def difference(self) -> Decimal:

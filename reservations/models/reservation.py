@@ -13,10 +13,11 @@ from django.db import DatabaseError, models
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
+from accounts.models import OutboxMessage
 from centers.span import Span
-from payments.models import Payment, PaymentState
+from payments.models import Payment, PaymentPurpose, PaymentState
 from reservations.models import history
-from reservations.models.changes import get_paying
+from reservations.models.changes import BookingChange, ChangeState, get_paying
 from reservations.models.constraints import (
     NO_OVERLAP,
     NO_OVERLAP_BEFORE,
@@ -361,6 +362,34 @@ class Reservation(models.Model):
         if self.booked_at is None or self.cancelled_at is None:
             return False
         return self.cancelled_at > self.free_cancellation_until
+
+    @property
+    def link_subject(self) -> str:
+        """The subject of e-mails with payment links, in the outbox."""
+        return f"payment link {self.pk}"
+
+    @property
+    def waiting_change(self) -> BookingChange | None:
+        """Return the change that waits for its payment by a link; the link may have ended."""
+        return self.changes.filter(payment=None, state=ChangeState.STARTED).first()
+
+    @property
+    def is_paying_for_change(self) -> bool:
+        """Return whether the payment of a change is not resolved yet."""
+        started = self.payments.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED)
+        return started.exists()
+
+    def end_waiting_change(
+        self, state: ChangeState = ChangeState.ABANDONED, *, message: str = "", now: dt.datetime
+    ) -> None:
+        """End the change that waits for a link, if there is one, and release what it holds."""
+        change = self.waiting_change
+        if change is None:
+            return
+        change.resolve(state, message=message, now=now)
+        Reservation.slots.filter(holds_for=self.pk).delete()
+        # An e-mail that was not sent yet is not sent.
+        OutboxMessage.objects.about(self.link_subject).waiting().update(expires_at=now)
 
     def advance_calendar(self, now: dt.datetime) -> TransitionColumns:
         """Number a change that calendars show; return the columns to be saved (B24.3)."""

@@ -24,7 +24,7 @@ from accounts.limits import (
 from payments import one_time_cards, setups
 from payments.gateways.base import GatewayUnavailable
 from reservations import availability
-from reservations.booking import changes, claims, payment_links
+from reservations.booking import claims, differences, payment_links
 from reservations.booking.payment_action import get_payment_action
 from reservations.booking.payment_links import PaymentLink
 from reservations.notifications import confirmation
@@ -119,7 +119,7 @@ def _open_setup(request: HttpRequest, link: PaymentLink, *, secret: str, now: dt
         answer = availability.evaluate_reservation(reservation, now=now, for_user=reservation.user)
         answer.raise_if_unavailable()
     else:
-        changes.require_payable(link.change, now=now)
+        differences.require_payable(link.change, now=now)
     check_declined_cards(get_client_address(request), is_by_link=True, now=now)
     setup = setups.create_setup(
         reservation.user, return_url="", reservation_id=reservation.pk, now=now

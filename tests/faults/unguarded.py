@@ -17,9 +17,9 @@ from django.db.models import QuerySet
 
 from accounts.limits import RateLimit
 from payments import setups
-from payments.models import Payment
+from payments.models import Payment, PaymentPurpose
 from reservations import availability
-from reservations.booking import change_authorization, holds, rescheduling
+from reservations.booking import amendments, differences, holds, payment_recovery
 from reservations.models import PromoCode, PromoRedemption, Reservation
 from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE
 from reservations.pricing import allowances, promo_codes
@@ -52,7 +52,7 @@ def disable_locks() -> None:
     RateLimit._add = lambda *_, **__: True
     holds.release_conflicting_holds = add_delay(holds.release_conflicting_holds)
     # It writes to the payments of other requests, which would wait for each other.
-    rescheduling.call_off_changes = lambda *_, **__: []
+    amendments.call_off_changes = lambda *_, **__: []
     # A setup ends in one transaction, and its card is saved in another one.
     setups._replace_saved_card = inspect.unwrap(setups._replace_saved_card)
     availability.evaluate = add_delay(availability.evaluate)
@@ -65,10 +65,9 @@ def split_changes() -> None:
 
     Locks have to be disabled: they need a transaction.
     """
-    change_authorization.apply_change_authorization = inspect.unwrap(
-        change_authorization.apply_change_authorization
-    )
-    change_authorization.transaction = SimpleNamespace(atomic=nullcontext)
+    differences.conclude = inspect.unwrap(differences.conclude)
+    payment_recovery.CONCLUDE[PaymentPurpose.CHANGE] = differences.conclude
+    differences.transaction = SimpleNamespace(atomic=nullcontext)
 
 
 def add_delay(function: Any) -> Any:

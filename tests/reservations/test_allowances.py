@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from centers.span import Span
-from reservations.booking import changes, integrity, price_adjustments
+from reservations.booking import differences, integrity, price_adjustments
+from reservations.booking.amendments import ChangeRequest
 from reservations.booking.cancellation import cancel
-from reservations.booking.change_request import ChangeRequest
 from reservations.models import LineItemType
 from reservations.models.status import Status
 from reservations.pricing import allowances, promo_codes
@@ -619,7 +619,7 @@ def test_customer_keeps_an_expired_code_only_for_its_rooms_and_days(drafted, ada
         ChangeRequest(room.pk, START + DAY, START + DAY + HOUR),
     ):
         with pytest.raises(PromoCodeInvalid):
-            changes.preview_change(drafted.pk, request, user=ada, now=later)
+            differences.preview_change(drafted.pk, request, user=ada, now=later)
         with pytest.raises(PromoCodeInvalid):
             change(drafted, request, total="22.50", now=later)
     assert change(drafted, ChangeRequest(room.pk, START, START + HOUR), total="22.50", now=later)
@@ -628,7 +628,7 @@ def test_customer_keeps_an_expired_code_only_for_its_rooms_and_days(drafted, ada
 
 
 def change(reservation, request, *, total, now):
-    outcome = changes.change_booking(
+    outcome = differences.change_booking(
         reservation.pk,
         request,
         user=reservation.user,

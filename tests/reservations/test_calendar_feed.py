@@ -17,8 +17,8 @@ from icalendar import Calendar
 from accounts.limits import CALENDAR_FEED
 from accounts.models import AttemptWindow, CalendarAddress
 from accounts.models.outbox_message import collapse_whitespace
-from reservations.booking import approval, cancellation, price_adjustments, rescheduling
-from reservations.booking.change_request import ChangeRequest
+from reservations.booking import amendments, approval, cancellation, price_adjustments
+from reservations.booking.amendments import ChangeRequest
 from reservations.models.status import Status
 from reservations.notifications import calendar
 from reservations.notifications.calendar import MeetingStatus
@@ -135,7 +135,7 @@ def test_feed_follows_each_change_as_the_emails_do(client, ada):
         reservation.pk, amount=Decimal(-5), reason="Kindness", by=staff, now=NOW + 2 * HOUR
     )
     check(NOW + 2 * HOUR)
-    rescheduling.reschedule(
+    amendments.amend(
         reservation.pk,
         ChangeRequest(room.pk, START + DAY, START + DAY + 3 * HOUR),
         by=staff,

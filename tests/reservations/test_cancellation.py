@@ -12,10 +12,16 @@ from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund
-from reservations.booking import approval, cancellation, changes, integrity, payment_recovery
+from reservations.booking import (
+    approval,
+    cancellation,
+    differences,
+    integrity,
+    payment_recovery,
+)
+from reservations.booking.amendments import ChangeRequest, TakenPayment
 from reservations.booking.cancellation import cancel, preview
 from reservations.booking.refund_decisions import RefundDecision
-from reservations.booking.rescheduling import TakenPayment
 from reservations.models import RefundOverride, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import confirmation
@@ -237,9 +243,9 @@ def decide(amount, reason="We cannot host."):
 def make_longer_booking():
     """A booking of 75 whose change has cost 50 more."""
     booking = make_booking(room=make_room_at_rate(make_room(), 25))
-    changes.change_booking(
+    differences.change_booking(
         booking.pk,
-        changes.ChangeRequest(booking.room_id, START, START + 5 * HOUR),
+        ChangeRequest(booking.room_id, START, START + 5 * HOUR),
         user=booking.user,
         payment_method=make_payment_method(),
         expected_total=Decimal(125),

@@ -12,13 +12,12 @@ from payments.gateways.sandbox import SandboxGateway, confirm_payment, refuse_pa
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund
 from reservations.booking import (
+    amendments,
     approval,
     cancellation,
-    change_authorization,
-    changes,
+    differences,
     payment_recovery,
     price_adjustments,
-    rescheduling,
 )
 from reservations.booking.checkout import PaymentMethod
 from reservations.booking.payment_action import get_payment_action
@@ -82,7 +81,7 @@ def booking():
 
 
 def test_longer_booking_charges_the_difference_and_a_repetition_does_nothing(booking):
-    preview = changes.preview_change(
+    preview = differences.preview_change(
         booking.pk, build_request(booking, hours=5), user=booking.user, now=NOW
     )
     before = get_values(booking)
@@ -257,10 +256,10 @@ OTHERS = {
     "move": lambda booking, clerk: reschedule(booking, clerk, start=START + 24 * HOUR),
     "shorten": lambda booking, clerk: reschedule(booking, clerk, hours=2),
     "extend at the desk": lambda booking, clerk: reschedule(
-        booking, clerk, hours=4, taken=rescheduling.TakenPayment("cash")
+        booking, clerk, hours=4, taken=amendments.TakenPayment("cash")
     ),
     "adjust": lambda booking, clerk: adjust(booking, clerk, -5),
-    "charge": lambda booking, clerk: changes.charge_change(
+    "charge": lambda booking, clerk: differences.charge_change(
         booking.pk, build_request(booking, hours=2), expected_total=Decimal(50), by=clerk, now=NOW
     ),
 }
@@ -369,7 +368,7 @@ def crash_after(monkeypatch, owner, name, *, before=False):
     [
         (SandboxGateway, "authorize", True, False),
         (SandboxGateway, "authorize", False, True),
-        (change_authorization, "apply_change_authorization", False, True),
+        (differences, "conclude", False, True),
         (SandboxGateway, "capture", False, True),
     ],
 )
@@ -413,7 +412,7 @@ def test_slot_that_others_book_during_the_authorization_is_theirs(booking, monke
 
 @pytest.mark.parametrize("gateway", ["cash", "terminal"])
 def test_staff_take_the_difference_at_the_desk(booking, clerk, gateway):
-    taken = rescheduling.TakenPayment(gateway, "slip 7")
+    taken = amendments.TakenPayment(gateway, "slip 7")
 
     done = reschedule(booking, clerk, hours=5, taken=taken, expected_total=Decimal(125))
 
@@ -431,7 +430,7 @@ def test_staff_extend_a_running_meeting_and_charge_the_saved_card(booking, clerk
     request = build_request(booking, hours=3.5)
     running = START + 2 * HOUR
 
-    outcome = changes.charge_change(
+    outcome = differences.charge_change(
         booking.pk, request, expected_total=Decimal("87.50"), by=clerk, now=running
     )
 
@@ -456,7 +455,7 @@ def test_bank_is_not_queried_while_the_customer_is_away(booking, clerk):
     SavedCardFactory(user=booking.user, outcome="requires_action", saved_by_setup=True)
 
     with pytest.raises(CardDeclined):
-        changes.charge_change(
+        differences.charge_change(
             booking.pk,
             build_request(booking, hours=5),
             expected_total=Decimal(125),

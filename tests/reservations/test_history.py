@@ -9,15 +9,15 @@ from django.test.utils import CaptureQueriesContext
 
 from reservations import records
 from reservations.booking import (
+    amendments,
     approval,
     cancellation,
     drafts,
     hold_extension,
     payment_recovery,
     price_adjustments,
-    rescheduling,
 )
-from reservations.booking.change_request import ChangeRequest
+from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation, history
 from reservations.models.status import Status
 from reservations.serializers import ReservationInfo
@@ -138,7 +138,7 @@ def test_reschedule_history_has_old_and_new_values():
     clerk, reservation = StaffFactory(), make_booking()
     other = make_room(name="Loft")
 
-    rescheduling.reschedule(
+    amendments.amend(
         reservation.pk,
         ChangeRequest(other.pk, START + DAY, START + DAY + 3 * HOUR),
         by=clerk,

@@ -9,12 +9,12 @@ from accounts.models import OutboxMessage
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import PaymentState, Refund, RefundState
 from reservations.booking import (
+    amendments,
     approval,
     cancellation,
     checkout,
     integrity,
     payment_recovery,
-    rescheduling,
 )
 from reservations.booking.drafts import has_outdated_price
 from reservations.booking.hold_extension import extend_hold
@@ -399,7 +399,7 @@ def test_processing_or_closed_reservation_cannot_be_rescheduled(clerk, status):
 
     with pytest.raises(ReservationNotOpen):
         reschedule(row, clerk, start=START + DAY)
-    assert not rescheduling.can_reschedule(row, now=NOW)
+    assert not amendments.can_reschedule(row, now=NOW)
 
 
 @pytest.mark.parametrize(

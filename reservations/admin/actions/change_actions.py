@@ -28,9 +28,8 @@ from reservations.admin.actions.payment_form import (
     get_saved_card,
 )
 from reservations.admin.bill_comparison import compare_bills
-from reservations.booking import changes, payment_links, rescheduling
-from reservations.booking.change_request import ChangeRequest, ChangeResult, RoomSlot
-from reservations.booking.change_steps import describe_room
+from reservations.booking import amendments, differences, payment_links
+from reservations.booking.amendments import Amendment, ChangeRequest, RoomSlot, describe_room
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates, money
@@ -43,11 +42,11 @@ class RescheduleAction(Action):
     form_class: ClassVar[type[ActionForm]] = RescheduleForm
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
-        return rescheduling.can_reschedule(reservation, now=now)
+        return amendments.can_reschedule(reservation, now=now)
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         reservation = request.reservation
-        result = rescheduling.preview(
+        result = amendments.preview(
             reservation.pk,
             self.get_change(request),
             waiver=request.data.get("waiver", ""),
@@ -65,7 +64,7 @@ class RescheduleAction(Action):
             expected_amount=result.new_total,
         )
         if result.can_be_waived and not is_paid:
-            refusal = rescheduling.get_waiver_refusal(request.by, old.room, new.room)
+            refusal = amendments.get_waiver_refusal(request.by, old.room, new.room)
             preview.notes += [refusal] if refusal else []
         if result.new_lines:
             preview.bill = compare_bills(
@@ -93,7 +92,7 @@ class RescheduleAction(Action):
                 ),
             ]
             if is_paid and way == LINK:
-                until = changes.get_link_end(reservation, new.start, now=request.now)
+                until = differences.get_link_end(reservation, new.start, now=request.now)
                 held_until = formatting.format_datetime(reservation, until)
                 preview.facts.append(("Paid and changed, or held, until", held_until))
             elif is_paid:
@@ -127,8 +126,8 @@ class RescheduleAction(Action):
                 return describe_sent_link(waiting)
         taken = None
         if way in MANUAL_GATEWAYS:
-            taken = rescheduling.TakenPayment(way, request.data["reference"])
-        result = rescheduling.reschedule(
+            taken = amendments.TakenPayment(way, request.data["reference"])
+        result = amendments.amend(
             reservation.pk,
             change,
             waiver=waiver,
@@ -155,7 +154,7 @@ class RescheduleAction(Action):
         self, request: ActionRequest, change: ChangeRequest, total: Decimal
     ) -> str:
         with explains_absent_customer():
-            outcome = changes.charge_change(
+            outcome = differences.charge_change(
                 request.reservation.pk,
                 change,
                 expected_total=total,
@@ -208,7 +207,7 @@ class ChangeServicesAction(RescheduleAction):
         )
 
 
-def _describe_change(reservation: Reservation, result: ChangeResult) -> Iterator[tuple[str, str]]:
+def _describe_change(reservation: Reservation, result: Amendment) -> Iterator[tuple[str, str]]:
     if result.old != result.new:
         yield "From", _describe_slot(result.old)
         yield "To", _describe_slot(result.new)
@@ -218,7 +217,7 @@ def _describe_change(reservation: Reservation, result: ChangeResult) -> Iterator
 
 
 def _describe_difference(
-    reservation: Reservation, result: ChangeResult, way: str, *, now: dt.datetime
+    reservation: Reservation, result: Amendment, way: str, *, now: dt.datetime
 ) -> tuple[str, str]:
     if not result.charge:
         return "Refund", format_refund(result.refund)

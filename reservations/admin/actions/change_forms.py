@@ -23,10 +23,8 @@ from reservations.admin.forms import (
 )
 from reservations.admin.new_reservation.forms import AMOUNT_UNITS, ServiceOptionForm
 from reservations.alternatives import AlternativeSearch
-from reservations.booking import rescheduling
-from reservations.booking.change_request import build_slot_key
-from reservations.booking.change_steps import build_details_key
-from reservations.booking.price_adjustments import ADJUST_PRICE
+from reservations.booking import amendments
+from reservations.booking.amendments import ADJUST_PRICE, build_details_key, build_slot_key
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.backoffice.widgets import StaffTextField
@@ -81,7 +79,7 @@ class WaivableForm(DifferenceForm):
         waiver: str = self.cleaned_data["waiver"]
         own_room = self.reservation.room
         room = self.cleaned_data.get("room", own_room)
-        if waiver and (refusal := rescheduling.get_waiver_refusal(self.user, own_room, room)):
+        if waiver and (refusal := amendments.get_waiver_refusal(self.user, own_room, room)):
             raise forms.ValidationError(refusal)
         return waiver
 

@@ -15,7 +15,7 @@ from reservations.admin.actions.base import (
 from reservations.admin.actions.forms import HoldExtensionForm, PriceAdjustmentForm
 from reservations.admin.bill_comparison import compare_bills
 from reservations.booking import hold_extension, price_adjustments, reminders
-from reservations.booking.price_adjustments import ADJUST_PRICE
+from reservations.booking.amendments import ADJUST_PRICE
 from reservations.models import Reservation
 from reservations.notifications import emails
 from roombook import money

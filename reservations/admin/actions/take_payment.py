@@ -14,7 +14,7 @@ from reservations.admin.actions.payment_form import (
     describe_way,
     explains_absent_customer,
 )
-from reservations.booking import changes, payment_links, taking_payment
+from reservations.booking import differences, payment_links, taking_payment
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import confirmation
@@ -71,7 +71,7 @@ class SendLinkAgainAction(Action):
         change = payment_links.find_waiting_change(booking)
         if change is None:
             raise ReservationNotOpen(payment_links.NO_LINK)
-        until = changes.get_link_end(booking, change.start, now=request.now)
+        until = differences.get_link_end(booking, change.start, now=request.now)
         return ActionPreview(
             facts=[
                 ("To", payment_links.describe_change(change)),

@@ -20,8 +20,8 @@ from reservations.admin.timeline.free_slots import (
 )
 from reservations.admin.timeline.geometry import TimelineAxis, TimelineTick
 from reservations.admin.timeline.timeline_data import TimelineData
-from reservations.booking import rescheduling
-from reservations.booking.change_request import build_slot_key
+from reservations.booking import amendments
+from reservations.booking.amendments import build_slot_key
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates
@@ -159,7 +159,7 @@ def _build_booking(
         and booking.holds_for_id is None
         and not starts_before
         and not ends_after
-        and rescheduling.can_reschedule(booking, now=data.options.now)
+        and amendments.can_reschedule(booking, now=data.options.now)
     )
     return TimelineBooking(
         href=get_reservation_url(reservation_id),

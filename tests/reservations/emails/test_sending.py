@@ -10,15 +10,15 @@ from django.urls import reverse
 from accounts import outbox
 from accounts.models import OutboxMessage, OutboxState
 from reservations.booking import (
+    amendments,
     approval,
     authorization,
     cancellation,
     checkout,
     payment_recovery,
     reminders,
-    rescheduling,
 )
-from reservations.booking.change_request import ChangeRequest
+from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import calendar, emails
@@ -264,7 +264,7 @@ def remind_of_meetings(now):
 
 
 def reschedule(reservation, start, now):
-    rescheduling.reschedule(
+    amendments.amend(
         reservation.pk,
         ChangeRequest(reservation.room_id, start, start + 3 * HOUR),
         by=AdministratorFactory(),

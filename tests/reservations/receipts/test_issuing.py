@@ -12,9 +12,9 @@ from pypdf.generic import IndirectObject
 
 from centers.models import Center
 from payments.models import PaymentPurpose, Refund, RefundState
-from reservations.booking import changes, integrity
+from reservations.booking import differences, integrity
+from reservations.booking.amendments import ChangeRequest
 from reservations.booking.cancellation import cancel
-from reservations.booking.change_request import ChangeRequest
 from reservations.models import (
     BookingChange,
     ChangeState,
@@ -238,7 +238,7 @@ def test_each_seller_credits_only_its_own_receipts(booking):
     room.center.save()
     make_seller(center=room.center, legal_name="Annex Ltd.")
     issue(booking)
-    changes.change_booking(
+    differences.change_booking(
         booking.pk,
         ChangeRequest(room.pk, booking.start, booking.end),
         user=booking.user,
