@@ -23,7 +23,7 @@ from decimal import Decimal
 
 from django.db import IntegrityError, transaction
 
-from accounts.limits import CARD_DECLINED, check_declined_cards, wait_for_others
+from accounts.limits import CARD_DECLINED, check_declined_cards
 from accounts.models import User
 from payments import gateways, lifecycle
 from payments.cards import Card
@@ -176,7 +176,7 @@ def _change(
     now: dt.datetime,
 ) -> ChangeOutcome:
     payment_recovery.resolve_payments(reservation_id, user=None, now=now)
-    begun = wait_for_others(begin)
+    begun = begin()
     if isinstance(begun, ChangeOutcome):
         return begun
     if isinstance(begun, CardDeclined):
@@ -228,8 +228,8 @@ def _begin(
         return refusal, []
     payment = _create_payment(result, request, by=by, is_by_staff=is_by_staff, now=now)
     if not is_by_staff:
-        # Begin only here, so that a double click is one attempt. The second transaction ends it.
-        CARD_DECLINED.begin(by.pk, now=now)
+        # Count it only here, so that a double click is one attempt. `record_answer` gives it back.
+        CARD_DECLINED.attempt(by.pk, now=now)
     elif isinstance(source, SavedCard):
         record_consent(result.former, source, by=by, now=now)
     return PendingDifference(payment, source), []
