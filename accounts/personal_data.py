@@ -22,12 +22,13 @@ from django.db import DatabaseError
 from django.db.models import Q, QuerySet
 
 from accounts.limits import hash_email
-from accounts.models import OutboxMessage, OutboxState, User
+from accounts.models import OutboxMessage, User
 from accounts.models.account_erasure import PSEUDONYM_DOMAIN
 from accounts.models.outbox_message import EMAIL_CHANGE_KIND
 from accounts.models.search_text import build_search_text
 from roombook.address import ADDRESS_FIELDS
 from roombook.backoffice.models import AuditEntry
+from roombook.deliveries import DeliveryState
 from roombook.imports.models import MAX_AGE
 from roombook.imports.resources import IMPORT_NOTE
 
@@ -346,7 +347,7 @@ TABLES: dict[str, Table] = {
             "to subject Text=text_without_secrets state created_at sent_at",
             find=_find_exported_emails,
         ),
-        (Expiry("EMAIL_DAYS", "created_at", ~Q(state=OutboxState.WAITING)),),
+        (Expiry("EMAIL_DAYS", "created_at", ~Q(state=DeliveryState.WAITING)),),
     ),
     "backoffice.AuditEntry": Table(
         "actor",

@@ -142,7 +142,7 @@ SESSION_LIMITS = {
 DATABASE_REPLICA = env.read_database_url("DATABASE_REPLICA_URL", "")
 
 # A replica that is more seconds behind is left out.
-DATABASE_REPLICA_LAG_SECONDS = env.read_int("DATABASE_REPLICA_LAG_SECONDS", 5, least=1)
+DATABASE_REPLICA_LAG_SECONDS = 5
 
 complete = partial(
     complete_database, base_dir=BASE_DIR, is_pooled=PGBOUNCER, session_limits=SESSION_LIMITS
@@ -216,7 +216,7 @@ TIME_ZONE = "UTC"
 
 # Minutes for which a customer's draft holds the room, and hours for which a staff draft does.
 HOLD_MINUTES_CUSTOMER = 15
-HOLD_HOURS_STAFF = env.read_int("HOLD_HOURS_STAFF", 24)
+HOLD_HOURS_STAFF = 24
 
 # How many drafts of one customer hold rooms at the same time; one more releases the oldest hold.
 HELD_DRAFTS_MAX = env.read_int("HELD_DRAFTS_MAX", 10, least=1)
@@ -314,7 +314,7 @@ SUPPORT_EMAIL = env.read_text("SUPPORT_EMAIL")
 
 STATIC_URL = "/static/"
 # Where `manage.py collectstatic` puts the static files of the admin.
-STATIC_ROOT = BASE_DIR / env.read_text("STATIC_ROOT", "staticfiles")
+STATIC_ROOT = BASE_DIR / "staticfiles"
 WHITENOISE_USE_FINDERS = DEBUG
 WHITENOISE_AUTOREFRESH = DEBUG
 
@@ -357,7 +357,7 @@ SECURE_SSL_REDIRECT = env.read_bool("SECURE_SSL_REDIRECT", default=not DEBUG)
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 
 # Seconds for which browsers refuse to connect without HTTPS.
-SECURE_HSTS_SECONDS = env.read_int("SECURE_HSTS_SECONDS", 0 if DEBUG else 31_536_000)
+SECURE_HSTS_SECONDS = 0 if DEBUG else 31_536_000
 SECURE_HSTS_INCLUDE_SUBDOMAINS = True
 
 if TRUSTED_PROXIES:

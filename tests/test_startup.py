@@ -44,8 +44,8 @@ def run(*command, **variables):
         ),
         (
             ("manage.py", "serve"),
-            *("HOLD_HOURS_STAFF", "-1"),
-            "HOLD_HOURS_STAFF: '-1' is not a whole number of at least 0.",
+            *("REMINDER_HOURS", "-1"),
+            "REMINDER_HOURS: '-1' is not a whole number of at least 0.",
         ),
         (
             ("manage.py", "serve"),

@@ -114,19 +114,19 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='outboxmessage',
-            index=models.Index(condition=models.Q(('state', 'failed')), fields=['created_at'], name='outbox_message_failed'),
+            index=models.Index(condition=models.Q(('state', 'failed')), fields=['created_at'], name='outboxmessage_failed'),
         ),
         migrations.AddConstraint(
             model_name='outboxmessage',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'sent', 'failed'])), name='outbox_message_state_is_known'),
+            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'sent', 'failed'])), name='outboxmessage_state_is_known'),
         ),
         migrations.AddConstraint(
             model_name='outboxmessage',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('next_attempt_at__isnull', False), ('state', 'waiting')), models.Q(models.Q(('state', 'waiting'), _negated=True), ('next_attempt_at__isnull', True)), _connector='OR'), name='outbox_message_waits_for_its_next_try'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('next_attempt_at__isnull', False), ('state', 'waiting')), models.Q(models.Q(('state', 'waiting'), _negated=True), ('next_attempt_at__isnull', True)), _connector='OR'), name='outboxmessage_waits_for_its_next_attempt'),
         ),
         migrations.AddConstraint(
             model_name='outboxmessage',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('sent_at__isnull', False), ('state', 'sent')), models.Q(models.Q(('state', 'sent'), _negated=True), ('sent_at__isnull', True)), _connector='OR'), name='outbox_message_sent_has_its_time'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('sent_at__isnull', False), ('state', 'sent')), models.Q(models.Q(('state', 'sent'), _negated=True), ('sent_at__isnull', True)), _connector='OR'), name='outboxmessage_sent_has_its_time'),
         ),
         migrations.AddConstraint(
             model_name='outboxmessage',

@@ -149,7 +149,7 @@ class WebhookDeliveryAdmin(ReadOnlyMixin, WebhookAdminMixin, ModelAdmin):
     center_path = "endpoint__center"
     list_display = (
         *("id", "endpoint", "event_type", "reservation", "state", "attempts", "created_at"),
-        *("next_attempt_at", "delivered_at", "status_code", "response"),
+        *("next_attempt_at", "sent_at", "status_code", "response"),
     )
     list_filter = ("state",)
     list_select_related = ("endpoint", "event")

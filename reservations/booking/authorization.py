@@ -84,12 +84,13 @@ def record_answer(
     else:
         apply_gateway_result(payment, result, now=now)
         has_failed = payment.state == PaymentState.DECLINED or _is_abandoned(payment, now)
-    if was_unresolved and is_attempt and not (is_waiting and was_waiting):
-        # It ends here even if the worker that began it has died, and once it only waits: otherwise
-        # payments that wait for the bank would keep good cards waiting.
+    if was_unresolved and is_attempt:
         key = get_payer_key(reservation.user_id, reservation.pk if payment.is_by_link else None)
-        begun_at = None if was_waiting else payment.created_at
-        CARD_DECLINED.finish(key, has_failed=has_failed, begun_at=begun_at, now=now)
+        if not was_waiting and not has_failed:
+            # Also once it waits for the bank: such payments would keep good cards from being tried.
+            CARD_DECLINED.give_back(key, begun_at=payment.created_at)
+        elif was_waiting and has_failed:
+            CARD_DECLINED.add_failure(key, now=now)
     return was_unresolved and not is_waiting
 
 

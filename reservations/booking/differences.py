@@ -26,7 +26,7 @@ from decimal import Decimal
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts.limits import CARD_DECLINED, check_declined_cards, get_payer_key, wait_for_others
+from accounts.limits import CARD_DECLINED, check_declined_cards, get_payer_key
 from accounts.models import User
 from payments import gateways, lifecycle
 from payments.cards import Card
@@ -266,9 +266,7 @@ def _charge(
 ) -> ChangeOutcome:
     """Begin, and if there is something to charge: authorize, conclude, capture."""
     payment_recovery.resolve_payments(reservation_id, user=None, now=now)
-    begun = wait_for_others(
-        lambda: _begin(reservation_id, request, payer, expected_total=expected_total, now=now)
-    )
+    begun = _begin(reservation_id, request, payer, expected_total=expected_total, now=now)
     if isinstance(begun, ChangeOutcome):
         return begun
     if isinstance(begun, CardDeclined):
@@ -328,7 +326,7 @@ def _begin(
     if payer.is_present:
         # Begin only here, so that a double click is one attempt. `conclude` ends it.
         key = get_payer_key(booking.user_id, booking.pk if payer.link is not None else None)
-        CARD_DECLINED.begin(key, now=now)
+        CARD_DECLINED.attempt(key, now=now)
     elif isinstance(source, SavedCard) and payer.by is not None:
         record_consent(booking, source, by=payer.by, now=now)
     return (payment, source), []

@@ -359,12 +359,12 @@ class Migration(migrations.Migration):
             name='WebhookDelivery',
             fields=[
                 ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('delivered', 'Delivered'), ('failed', 'Failed')], default='waiting', max_length=10)),
+                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('sent', 'Sent'), ('failed', 'Failed')], default='waiting', max_length=10)),
                 ('attempts', models.PositiveIntegerField(default=0)),
                 ('created_at', models.DateTimeField()),
-                ('next_attempt_at', models.DateTimeField(null=True, verbose_name='next attempt')),
+                ('next_attempt_at', models.DateTimeField(blank=True, null=True, verbose_name='next attempt')),
                 ('retry_until', models.DateTimeField()),
-                ('delivered_at', models.DateTimeField(null=True)),
+                ('sent_at', models.DateTimeField(blank=True, null=True)),
                 ('status_code', models.PositiveSmallIntegerField(null=True)),
                 ('response', models.CharField(blank=True, help_text='What went wrong, or the beginning of the response.', max_length=200)),
                 ('endpoint', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='reservations.webhookendpoint', verbose_name='webhook')),
@@ -589,7 +589,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='webhookdelivery',
-            index=models.Index(condition=models.Q(('state', 'failed')), fields=['created_at'], name='webhook_delivery_failed'),
+            index=models.Index(condition=models.Q(('state', 'failed')), fields=['created_at'], name='webhookdelivery_failed'),
         ),
         migrations.AddConstraint(
             model_name='webhookdelivery',
@@ -597,7 +597,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='webhookdelivery',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('next_attempt_at__isnull', False), ('state', 'waiting')), models.Q(models.Q(('state', 'waiting'), _negated=True), ('next_attempt_at__isnull', True)), _connector='OR'), name='webhook_delivery_waits_for_its_next_attempt'),
+            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'sent', 'failed'])), name='webhookdelivery_state_is_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='webhookdelivery',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('sent_at__isnull', False), ('state', 'sent')), models.Q(models.Q(('state', 'sent'), _negated=True), ('sent_at__isnull', True)), _connector='OR'), name='webhookdelivery_sent_has_its_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='webhookdelivery',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('next_attempt_at__isnull', False), ('state', 'waiting')), models.Q(models.Q(('state', 'waiting'), _negated=True), ('next_attempt_at__isnull', True)), _connector='OR'), name='webhookdelivery_waits_for_its_next_attempt'),
         ),
         migrations.AddConstraint(
             model_name='webhookdelivery',

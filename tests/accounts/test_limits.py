@@ -6,13 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from accounts import limits
-from accounts.limits import (
-    AttemptsInFlight,
-    FailureLimit,
-    RateLimit,
-    get_network_key,
-    wait_for_others,
-)
+from accounts.limits import FailureLimit, RateLimit, get_network_key
 from accounts.models import AttemptWindow
 from roombook.errors import TooManyRequests
 from tests.concurrency import run_concurrently
@@ -20,16 +14,13 @@ from tests.factories_people import UserFactory
 from tests.http import post
 
 NOW = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 THREE = RateLimit("test", 3, 15 * MINUTE)
 THREE_FAILURES = FailureLimit("failures", 3, 15 * MINUTE)
 
 
-def get_counts():
-    """Return the failures and the attempts in flight of the only window."""
-    window = AttemptWindow.objects.get()
-    return window.count, window.in_flight
+def get_count():
+    return AttemptWindow.objects.get().count
 
 
 @pytest.mark.django_db
@@ -69,7 +60,7 @@ class TestSequentialAttempts:
             with THREE_FAILURES.count_failure("ada", KeyError, now=NOW):
                 pass
 
-        assert get_counts() == (0, 0)
+        assert get_count() == 0
 
     def test_failure_beyond_the_maximum_is_refused(self):
         for _ in range(3):
@@ -92,53 +83,33 @@ class TestSequentialAttempts:
 
         assert AttemptWindow.objects.get().count == 0
 
-    def test_attempts_in_flight_delay_another_for_seconds_only(self, monkeypatch):
-        monkeypatch.setattr(limits, "WAITS", (0, 0))
+    def test_attempts_in_progress_count_until_they_are_given_back(self):
         for _ in range(3):
-            THREE_FAILURES.begin("ada", now=NOW)
+            THREE_FAILURES.attempt("ada", now=NOW)
 
-        with pytest.raises(AttemptsInFlight) as refused:
-            wait_for_others(lambda: THREE_FAILURES.begin("ada", now=NOW))
-        assert refused.value.retry_after == 5
-        THREE_FAILURES.finish("ada", has_failed=False, begun_at=NOW, now=NOW)
-        THREE_FAILURES.begin("ada", now=NOW)
+        with pytest.raises(TooManyRequests):
+            THREE_FAILURES.attempt("ada", now=NOW + MINUTE)
+        THREE_FAILURES.give_back("ada", begun_at=NOW)
+        THREE_FAILURES.attempt("ada", now=NOW + MINUTE)
+        assert get_count() == 3
 
-    def test_attempts_of_dead_workers_end_after_the_lease(self, settings):
-        settings.PAYMENT_LEASE_SECONDS = 60
-        THREE_FAILURES.begin("ada", now=NOW)
+    def test_attempt_of_an_earlier_window_is_not_given_back_to_the_next(self):
+        THREE_FAILURES.attempt("ada", now=NOW)
+        THREE_FAILURES.attempt("ada", now=NOW + 15 * MINUTE)
+
+        THREE_FAILURES.give_back("ada", begun_at=NOW)
+        assert get_count() == 1
         for _ in range(2):
-            THREE_FAILURES.begin("ada", now=NOW + 30 * SECOND)
+            THREE_FAILURES.give_back("ada", begun_at=NOW + 15 * MINUTE)
+        assert get_count() == 0
 
-        with pytest.raises(AttemptsInFlight):
-            THREE_FAILURES.begin("ada", now=NOW + 89 * SECOND)
-        THREE_FAILURES.begin("ada", now=NOW + 90 * SECOND)
+    def test_late_failure_counts_beyond_the_maximum(self):
+        for _ in range(4):
+            THREE_FAILURES.add_failure("ada", now=NOW)
 
-        assert get_counts() == (0, 1)
-        # The first two are resolved late. They do not end the attempt that is in flight now.
-        late = NOW + 91 * SECOND
-        THREE_FAILURES.finish("ada", has_failed=False, begun_at=NOW, now=late)
-        assert get_counts() == (0, 1)
-        THREE_FAILURES.finish("ada", has_failed=True, begun_at=NOW + 30 * SECOND, now=late)
-        assert get_counts() == (1, 1)
-        THREE_FAILURES.finish("ada", has_failed=True, begun_at=NOW + 90 * SECOND, now=late)
-        assert get_counts() == (2, 0)
-
-    def test_attempt_in_flight_outlives_its_window(self):
-        for _ in range(2):
-            THREE_FAILURES.begin("ada", now=NOW)
-            THREE_FAILURES.finish("ada", has_failed=True, begun_at=NOW, now=NOW)
-        THREE_FAILURES.begin("ada", now=NOW + 15 * MINUTE - SECOND)
-
-        THREE_FAILURES.begin("ada", now=NOW + 15 * MINUTE)
-
-        assert get_counts() == (0, 2)
-
-    def test_failure_of_deleted_window_is_counted(self):
-        THREE_FAILURES.finish("ada", has_failed=False, begun_at=NOW, now=NOW)
-        assert not AttemptWindow.objects.exists()
-
-        THREE_FAILURES.finish("ada", has_failed=True, begun_at=NOW, now=NOW)
-        assert get_counts() == (1, 0)
+        assert get_count() == 4
+        with pytest.raises(TooManyRequests):
+            THREE_FAILURES.attempt("ada", now=NOW)
 
     def test_check_counts_nothing(self):
         for _ in range(5):

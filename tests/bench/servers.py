@@ -39,7 +39,6 @@ class Server:
             "EMAIL_URL": f"filemail://{folder / 'mails'}",
             "DEFAULT_FROM_EMAIL": f"Rooms <rooms@{HOST}>",
             "MEDIA_ROOT": str(folder / "media"),
-            "STATIC_ROOT": str(folder / "static"),
             **extra_environment,
         }
         self.environment = environment

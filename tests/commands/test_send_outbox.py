@@ -13,8 +13,9 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from accounts.models import OutboxMessage, OutboxState
+from accounts.models import OutboxMessage
 from accounts.outbox import MAX_ATTEMPTS
+from roombook.deliveries import DeliveryState
 from tests.accounts import outbox_helpers
 from tests.accounts.outbox_helpers import Refusing, through
 
@@ -40,7 +41,7 @@ def test_send_outbox_reports_results(capsys):
         == f"e-mail {message.pk} (news, reservation 17): sent\n1 sent, 1 waiting, 0 failed\n"
     )
     assert run(capsys) == "0 sent, 1 waiting, 0 failed\n"
-    assert later.state == OutboxState.WAITING
+    assert later.state == DeliveryState.WAITING
     assert len(mail.outbox) == 1
 
 
@@ -113,4 +114,4 @@ def test_two_processes_send_each_message_once(tmp_path):
         r"^Message-ID: <(.+)@", "".join(map(Path.read_text, tmp_path.iterdir())), re.M
     )
     assert sorted(sent) == sorted(keys)
-    assert OutboxMessage.objects.filter(state=OutboxState.SENT, attempts=1).count() == 20
+    assert OutboxMessage.objects.filter(state=DeliveryState.SENT, attempts=1).count() == 20

@@ -5,6 +5,7 @@ import time
 from urllib.request import Request, urlopen
 
 import pytest
+from django.conf import settings
 
 from tests.factories_centers import make_center_with_room
 from tests.faults.service import Service
@@ -14,7 +15,7 @@ from tests.metrics.scraping import scrape
 pytestmark = pytest.mark.postgres
 
 REPORT = "/admin/reservations/reservation/reports/revenue/?format=csv&table=month"
-LAG_SECONDS = 2
+LAG_SECONDS = settings.DATABASE_REPLICA_LAG_SECONDS
 DEADLINE_SECONDS = 30
 
 
@@ -25,7 +26,6 @@ def service(cluster, standby, tmp_path):
         metrics_port = probe.getsockname()[1]
     environment = {
         "DATABASE_REPLICA_URL": standby.database.url,
-        "DATABASE_REPLICA_LAG_SECONDS": str(LAG_SECONDS),
         "METRICS_BIND": f"127.0.0.1:{metrics_port}",
         "WEB_CONCURRENCY": "1",
     }

@@ -2,7 +2,6 @@
 
 import datetime as dt
 
-from accounts.models import OutboxState
 from reservations.admin import formatting
 from reservations.admin.actions.base import (
     Action,
@@ -19,6 +18,7 @@ from reservations.booking.amendments import ADJUST_PRICE
 from reservations.models import Reservation
 from reservations.notifications import emails
 from roombook import money
+from roombook.deliveries import DeliveryState
 
 
 class AdjustPriceAction(Action):
@@ -111,12 +111,12 @@ class ResendEmailAction(Action):
                 ("E-mail", message.kind),
                 ("Subject", message.subject),
                 ("E-mail to", request.reservation.user.email),
-                ("State", OutboxState(message.state).label),
+                ("State", DeliveryState(message.state).label),
             ]
         )
         if request.reservation.has_former_address:
             preview.notes.append("The address has changed: the customer gets the new details.")
-        elif message.state == OutboxState.WAITING:
+        elif message.state == DeliveryState.WAITING:
             preview.problems.append("It is already waiting to be sent.")
         elif message.calendar:
             preview.notes.append(

@@ -133,9 +133,9 @@ def claim(cur: Any, user: User, pk: int, key: uuid.UUID, now: datetime) -> tuple
     if uses:
         consume_hours(cur, user, room, span, pk, uses, now)
     cur.execute(
-        """INSERT INTO accounts_attemptwindow (scope, key, count, in_flight, since)
-           VALUES ('card-declined', %s, 0, 1, %s) ON CONFLICT (scope, key) DO UPDATE
-           SET in_flight = accounts_attemptwindow.in_flight + 1""",
+        """INSERT INTO accounts_attemptwindow (scope, key, count, since)
+           VALUES ('card-declined', %s, 1, %s) ON CONFLICT (scope, key) DO UPDATE
+           SET count = accounts_attemptwindow.count + 1""",
         (str(user.pk), now),
     )
     cur.execute(
@@ -244,8 +244,8 @@ def apply_authorization(
         ),
     )
     cur.execute(
-        "UPDATE accounts_attemptwindow SET in_flight = in_flight - 1"
-        " WHERE in_flight > 0 AND key = %s AND scope = 'card-declined'",
+        "UPDATE accounts_attemptwindow SET count = count - 1"
+        " WHERE count > 0 AND key = %s AND scope = 'card-declined'",
         (str(user.pk),),
     )
     return status, text

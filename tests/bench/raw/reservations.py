@@ -271,8 +271,8 @@ def release_conflicting_holds(
 
 def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
     cur.execute(
-        """INSERT INTO accounts_attemptwindow (scope, key, count, in_flight, since)
-           VALUES ('create', %s, 1, 0, %s) ON CONFLICT (scope, key) DO UPDATE
+        """INSERT INTO accounts_attemptwindow (scope, key, count, since)
+           VALUES ('create', %s, 1, %s) ON CONFLICT (scope, key) DO UPDATE
            SET count = accounts_attemptwindow.count + 1""",
         (str(user.pk), now),
     )
