@@ -127,28 +127,15 @@ class ClosureAdmin(
     def response_post_save_add(
         self, request: HttpRequest, obj: models.Closure
     ) -> HttpResponseRedirect:
-        return self._redirect_to_effects(request, obj) or super().response_post_save_add(
-            request, obj
-        )
-
-    def response_post_save_change(
-        self, request: HttpRequest, obj: models.Closure
-    ) -> HttpResponseRedirect:
-        return self._redirect_to_effects(request, obj) or super().response_post_save_change(
-            request, obj
-        )
-
-    def _redirect_to_effects(
-        self, request: HttpRequest, closure: models.Closure
-    ) -> HttpResponseRedirect | None:
         """Lead to the page that resolves what the closure affects, if there is anything."""
-        effects = find_effects([closure])
-        if effects is None or not effects.url:
-            return None
-        is_permitted = roles.has_permission(
-            request.user, roles.CHANGE_RESERVATION, closure.center_id
-        )
-        return HttpResponseRedirect(effects.url) if is_permitted else None
+        effects = find_effects([obj])
+        can_resolve = roles.has_permission(request.user, roles.CHANGE_RESERVATION, obj.center_id)
+        if effects and effects.url and can_resolve:
+            return HttpResponseRedirect(effects.url)
+        return super().response_post_save_add(request, obj)
+
+    # Django leads to the list after both.
+    response_post_save_change = response_post_save_add
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.holidays_view)

@@ -21,7 +21,6 @@ from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, P
 from roombook import money
 from roombook.backoffice.model_admin import (
     ModelAdmin,
-    PageAnnotationsMixin,
     ReadOnlyMixin,
     TabularInline,
 )
@@ -57,7 +56,7 @@ class UsageInline(ReadOnlyMixin, TabularInline):
         )
 
 
-class DiscountAdmin(SharedRowsMixin, PageAnnotationsMixin, ModelAdmin):
+class DiscountAdmin(SharedRowsMixin, ModelAdmin):
     """The base of models that are valid at some centers, or at all."""
 
     # Checkouts change their counters.
