@@ -316,8 +316,8 @@ class CenterAdmin(
     def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
         return get_center_zone(object_id)
 
-    def save_formset(self, request: HttpRequest, form: Any, formset: Any, *args: Any) -> None:
-        super().save_formset(request, form, formset, *args)
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: Any) -> None:
+        super().save_formset(request, form, formset, change)
         if formset.model is models.Rate:
             for rate in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
                 for warning in find_price_warnings(rate):

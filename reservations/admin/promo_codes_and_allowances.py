@@ -179,7 +179,7 @@ class AttributedRevenueAdmin(DiscountAdmin):
         for row in rows:
             row.attributed = by_id.get(row.pk, AttributedRevenue())
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: object = None) -> Any:
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         row = super().get_object(request, object_id, from_field)
         if row is not None:
             self.annotate_page(request, [row])

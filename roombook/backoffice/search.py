@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.apps import apps
-from django.contrib.admin.templatetags.admin_urls import admin_urlname
 from django.http import HttpRequest
 from django.urls import reverse
 from unfold.dataclasses import SearchResult
@@ -50,10 +49,11 @@ def _search_list(
         rows = rows.select_related(*related)
     if may_have_duplicates:
         rows = rows.distinct()
+    page = f"admin:{model_admin.opts.app_label}_{model_admin.opts.model_name}_change"
     for row in rows[:MAX_RESULTS_OF_LIST]:
         yield SearchResult(
             title=model_admin.get_result_title(row),
             description=model_admin.get_result_description(row),
-            link=reverse(admin_urlname(model_admin.opts, "change"), args=[row.pk]),
+            link=reverse(page, args=[row.pk]),
             icon=model_admin.result_icon,
         )
