@@ -18,7 +18,7 @@ from accounts.models import User, canonicalize_email
 from roombook import dates
 from roombook.backoffice.audit_display import load_field_changes
 from roombook.backoffice.audit_log import get_tracked_models
-from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, ReadOnlyMixin
+from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 from roombook.backoffice.models import AuditEntry
 from roombook.backoffice.widgets import AutocompleteFilter
 from roombook.ids import parse_id
@@ -45,9 +45,7 @@ class TrackedModelFilter(admin.SimpleListFilter):
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(
-    ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, PageAnnotationsMixin, ModelAdmin
-):
+class AuditEntryAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, ModelAdmin):
     list_display = ("when", "who", "action", "what", "summary")
     list_display_links = ("when",)
     list_filter = (

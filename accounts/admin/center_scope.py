@@ -18,13 +18,13 @@ from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
 from django.db.models import Max, Min, Model, QuerySet
 from django.db.models.fields.related import RelatedField
-from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
 from accounts import customer_access, roles
 from accounts.models import CenterRole, User
 from roombook import places
-from roombook.backoffice.model_admin import LocalTimeMixin, render_in_time_zone
+from roombook.backoffice.model_admin import LocalTimeMixin
 from roombook.backoffice.typing_bases import AnyAdminBase, InlineAdminBase, ModelAdminBase
 from roombook.ids import parse_id
 
@@ -64,8 +64,8 @@ class SharedTimeZoneMixin(LocalTimeMixin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        zone = self.get_time_zone(request)
-        return render_in_time_zone(zone, super().changelist_view, request, extra_context)
+        timezone.activate(self.get_time_zone(request))
+        return super().changelist_view(request, extra_context)
 
 
 class ScopedChoicesMixin(AnyAdminBase):
@@ -176,13 +176,7 @@ class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase
         rows = db_field.related_model._default_manager.all()
         return rows.filter(roles.get_center_filter(request.user, writable, rest))
 
-    def save_model(
-        self,
-        request: HttpRequest,
-        obj: Model,
-        form: ModelForm,
-        change: bool,  # noqa: FBT001 (Django's signature)
-    ) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         """Refuse a row at a center where the user may not add or change rows.
 
         Editable lists call this too, for rows that the user may only view.

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
-from centers.admin.closure_forms import CenterPartForm
+from centers.admin.closures import CenterPartForm
 from centers.admin.common import (
     CENTER_ORDERING,
     CenterRatesMixin,
@@ -39,9 +39,6 @@ class PricedRowAdmin(
     sortable_by = ()
     # Rows with inputs are slow to render.
     list_per_page = 25
-
-    def get_changelist_form(self, request: HttpRequest, **kwargs: object) -> Any:
-        return super().get_changelist_form(request, form=self.form, **kwargs)
 
 
 @admin.register(models.MeetingRoom)

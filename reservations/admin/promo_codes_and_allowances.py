@@ -21,7 +21,6 @@ from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, P
 from roombook import money
 from roombook.backoffice.model_admin import (
     ModelAdmin,
-    PageAnnotationsMixin,
     ReadOnlyMixin,
     TabularInline,
 )
@@ -57,7 +56,7 @@ class UsageInline(ReadOnlyMixin, TabularInline):
         )
 
 
-class DiscountAdmin(SharedRowsMixin, PageAnnotationsMixin, ModelAdmin):
+class DiscountAdmin(SharedRowsMixin, ModelAdmin):
     """The base of models that are valid at some centers, or at all."""
 
     # Checkouts change their counters.
@@ -180,7 +179,7 @@ class AttributedRevenueAdmin(DiscountAdmin):
         for row in rows:
             row.attributed = by_id.get(row.pk, AttributedRevenue())
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: object = None) -> Any:
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         row = super().get_object(request, object_id, from_field)
         if row is not None:
             self.annotate_page(request, [row])

@@ -91,7 +91,7 @@ def _load_row_names(entries: list[AuditEntry]) -> RowNames:
     names = {(model, str(pk)): f"no. {pk}" for model, pks in ids.items() for pk in pks}
     for model, pks in ids.items():
         # The full name of an account instead of its e-mail address.
-        show = get_user_model().get_full_name if model is get_user_model() else str
+        show: Any = get_user_model().get_full_name if model is get_user_model() else str
         rows = model._base_manager.filter(pk__in=pks)
         names |= {(model, str(row.pk)): show(row) or f"account {row.pk}" for row in rows}
     return names

@@ -227,6 +227,6 @@ def _record_relation(
         else model._base_manager.filter(pk__in=pk_set or ())
     )
     if names := ", ".join(map(get_object_name, rows)):
-        label = capfirst(instance._meta.get_field(field_name).verbose_name)
+        field: Any = instance._meta.get_field(field_name)
         change = "added" if action == "post_add" else "removed"
-        record_change(instance, {}, note=f"{label}: {change} {names}")
+        record_change(instance, {}, note=f"{capfirst(field.verbose_name)}: {change} {names}")

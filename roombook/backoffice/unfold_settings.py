@@ -16,7 +16,7 @@ SEE_REPORTS = "reservations.see_reports"
 
 def _page(title: str, icon: str, name: str, permission: str = "") -> dict[str, Any]:
     """A page, for all staff or for those with a permission at any center."""
-    item = {"title": title, "icon": icon, "link": reverse_lazy(f"admin:{name}")}
+    item: dict[str, Any] = {"title": title, "icon": icon, "link": reverse_lazy(f"admin:{name}")}
     if permission:
         item["permission"] = lambda request: request.user.has_perm(permission)
     return item

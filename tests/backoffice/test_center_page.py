@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from centers import models
-from centers.admin.inlines import MeetingRoomInline, OpeningHoursInline
+from centers.admin.center import MeetingRoomInline, OpeningHoursInline
 from tests.admin_forms import errors_of, form_of
 from tests.backoffice.center_pages import url
 from tests.factories_centers import (

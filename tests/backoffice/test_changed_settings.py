@@ -165,29 +165,6 @@ def test_rooms_of_a_list_are_saved_after_the_bookings_were_displayed(office, boo
     assert get_alerts() == ["1 booking to resolve"]
 
 
-def test_single_hours_are_checked_with_the_whole_week(office, booking):
-    wednesday = booking.room.center.opening_hours.get(weekday=2)
-    page = save(office, wednesday, opens="11:00")
-    assert link_to(booking) in page.text
-    assert office.post(page_of(wednesday), form_of(page)).status_code == 302
-    assert get_alerts() == ["1 booking to resolve"]
-    page = save(office, wednesday, closes="09:00")
-    assert "These opening hours overlap others." in words(page)
-
-
-@pytest.mark.parametrize("is_action", [False, True])
-def test_deleting_hours_lists_the_bookings_that_they_leave_outside(office, booking, is_action):
-    wednesday = booking.room.center.opening_hours.get(weekday=2)
-    address = reverse("admin:centers_openinghours_delete", args=[wednesday.pk])
-    data = {}
-    if is_action:
-        address = list_of(wednesday)
-        data = {"action": "delete_selected", "_selected_action": [wednesday.pk]}
-    assert link_to(booking) in (office.post if is_action else office.get)(address, data).text
-    office.post(address, data | {"post": "yes"})
-    assert get_alerts() == ["1 booking to resolve"]
-
-
 def test_room_taken_out_of_service_by_the_action_warns(office, booking):
     action = {"action": "take_out_of_service", "_selected_action": [booking.room_id]}
     answer = office.post(list_of(booking.room), action)
@@ -195,11 +172,8 @@ def test_room_taken_out_of_service_by_the_action_warns(office, booking):
     assert (level, link_to(booking) in text) == ("warning", True)
 
 
-def test_rooms_and_hours_stay_at_their_center(office, booking):
+def test_rooms_stay_at_their_center(office, booking):
     page = save(office, booking.room, center=str(CenterFactory().pk), rate="")
-    assert "It stays at its center." in errors_of(page)["center"]
-    hours = booking.room.center.opening_hours.first()
-    page = save(office, hours, center=str(CenterFactory().pk))
     assert "It stays at its center." in errors_of(page)["center"]
 
 
