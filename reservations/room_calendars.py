@@ -55,7 +55,7 @@ def load_calendars(
     """
     hours_of_centers: dict[int, list[OpenInterval]] = defaultdict(list)
     centers = list({room.center_id for room in rooms})
-    for center, *interval in query_opening_hours(centers=centers):
+    for center, *interval in query_opening_hours(ids=centers):
         hours_of_centers[center].append(OpenInterval._make(interval))
     taken = {room.pk: list[Span]() for room in rooms}
     _add_taken_times(taken, rooms, within, user=user, now=now)

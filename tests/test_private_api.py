@@ -92,7 +92,7 @@ def test_functions_have_at_least_the_parameters_that_ours_send():
     notify = inspect.signature(systemd.sd_notify).parameters
     form = inspect.signature(AutocompleteDropdownForm).parameters
 
-    assert {*populators} <= {"klass_info", "select", "db", "fetch_mode"}, COMPILED_QUERIES.explain(
+    assert {*populators} <= {"klass_info", "select", "db"}, COMPILED_QUERIES.explain(
         query.get_related_populators
     )
     assert [*password][:3] == ["self", "request", "id"], ACCOUNTS.explain(UserAdmin)
@@ -132,7 +132,7 @@ def test_objects_have_the_attributes_that_ours_use():
             ),
             (
                 connection,
-                "in_atomic_block close_at wrap_database_errors is_usable get_new_connection",
+                "in_atomic_block wrap_database_errors is_usable get_new_connection",
                 COMPILED_QUERIES,
             ),
             (cursor, "cursor", COMPILED_QUERIES),
