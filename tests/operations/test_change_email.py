@@ -7,7 +7,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from accounts import email_change
+from accounts import email_codes
 from accounts import sign_in as sign_in_module
 from accounts.models import EmailCode, OutboxMessage
 from tests.concurrency import run_concurrently
@@ -144,7 +144,7 @@ def test_old_password_is_of_no_use_once_the_owner_has_reset_it(
         require_password(*args, **kwargs)
         assert reset(client, OLD, code).status_code == 200
 
-    for module in (sign_in_module, email_change):
+    for module in (sign_in_module, email_codes):
         monkeypatch.setattr(module, "require_password", reset_after_verifying)
     fields = {"Token": token, "NewEmailAddress": NEW, "Password": PASSWORD}
     changed_meanwhile = "Password: The password was changed elsewhere meanwhile."
