@@ -21,8 +21,6 @@ from roombook.backoffice.typing_bases import InlineAdminBase, ModelAdminBase
 from roombook.ids import parse_id
 from roombook.texts import clean_line
 
-# The timeline is linked only for staff who may view reservations.
-
 # Groups the rows of each center, in the order of an index.
 CENTER_ORDERING = ("center_id", "name", "pk")
 
@@ -117,7 +115,7 @@ class CenterChoicesMixin(InlineAdminBase):
 
 
 class TimelineLinkMixin(CenterScopedMixin):
-    """A ModelAdmin whose page links to the timeline."""
+    """A ModelAdmin whose page links to the timeline, for staff who may view reservations."""
 
     change_form_template = "centers/timeline_link.html"
     timeline_label: str
