@@ -106,12 +106,7 @@ def build_staff_form(base: type[StaffForm]) -> type[StaffForm]:
 
 
 @admin.register(StaffMember)
-class StaffAdmin(
-    UserSearchMixin,
-    SuperuserOnlyMixin,
-    SharedTimeZoneMixin,
-    ModelAdmin,
-):
+class StaffAdmin(UserSearchMixin, SuperuserOnlyMixin, SharedTimeZoneMixin, ModelAdmin):
     """Staff, apart from customers.
 
     The rows are instances of User, so that the audit log records their changes as an account's.

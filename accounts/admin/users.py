@@ -51,13 +51,7 @@ class UserSearchMixin(ModelAdminBase):
         return user_search.filter_users(queryset, search_term), False
 
 
-class UserAdmin(
-    UserSearchMixin,
-    SharedRowsMixin,
-    SharedTimeZoneMixin,
-    DjangoUserAdmin,
-    ModelAdmin,
-):
+class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUserAdmin, ModelAdmin):
     """Accounts are deactivated, not deleted, because their bookings stay.
 
     Staff see the customers that they may view, with a role at some centers only the customers of

@@ -5,9 +5,10 @@ from zoneinfo import ZoneInfo
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Model, QuerySet
-from django.forms import ModelForm
+from django.db.models import Count, ForeignKey, Model, QuerySet
+from django.forms import ModelChoiceField, ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
@@ -17,9 +18,9 @@ from accounts.admin.center_scope import CenterScopedInlineMixin, CenterScopedMix
 from centers import hours, models
 from centers.admin.closures import CenterPartForm, ClosureForm, SeenEffectsForm
 from centers.admin.common import (
-    CenterChoicesMixin,
     TimelineLinkMixin,
     get_center_zone,
+    get_object_id,
     render_thumbnail,
 )
 from centers.admin.opening_hours_forms import OpeningHoursForm, OpeningHoursFormSet
@@ -34,6 +35,7 @@ from centers.models.schedule import closure_saved
 from centers.resources.centers import CenterResource
 from centers.search.words import split_words
 from roombook import places
+from roombook.backoffice.concurrent_edits import CachedChoiceField
 from roombook.backoffice.model_admin import (
     LocalTimeMixin,
     ModelAdmin,
@@ -83,9 +85,13 @@ class CenterEditForm(SeenEffectsForm):
         return super().find_effects(cleaned)
 
 
-class CenterTabInline(CenterChoicesMixin, CenterScopedInlineMixin, TabularInline):
+class CenterTabInline(CenterScopedInlineMixin, TabularInline):
     """Rows of a center."""
 
+    # Foreign keys to the center's own rates or rooms, and to types: they are few enough for a
+    # select box, and read once for all rows of the inline.
+    center_choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
     tab = True
     show_count = True
     per_page = 25
@@ -95,6 +101,24 @@ class CenterTabInline(CenterChoicesMixin, CenterScopedInlineMixin, TabularInline
         # Who may only view a row reads the names of these, one query each, instead of choices.
         related = ("center", *self.choices, *self.center_choices)
         return super().get_queryset(request).select_related(*related)
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey, request: HttpRequest, **kwargs: object
+    ) -> ModelChoiceField | None:
+        if db_field.name in (*self.center_choices, *self.choices):
+            rows = db_field.related_model._default_manager.order_by("name")
+            if db_field.name in self.center_choices:
+                center = get_object_id(request)
+                rows = rows.filter(center=center) if center is not None else rows.none()
+            kwargs = {"queryset": rows, "form_class": CachedChoiceField, **kwargs}
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
+            # No links to add or change: the choices have their own tab or list.
+            field.widget = field.widget.widget
+        return field
 
 
 class NamedRowsFormSet(PaginatedInlineFormSet):
@@ -203,11 +227,7 @@ class LandmarkInline(CenterTabInline):
 
 @admin.register(models.Center)
 class CenterAdmin(
-    ImportExportAdminMixin,
-    TimelineLinkMixin,
-    CenterScopedMixin,
-    LocalTimeMixin,
-    ModelAdmin,
+    ImportExportAdminMixin, TimelineLinkMixin, CenterScopedMixin, LocalTimeMixin, ModelAdmin
 ):
     resource_class = CenterResource
     form = CenterEditForm

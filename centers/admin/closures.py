@@ -90,11 +90,7 @@ class CenterPartForm(SeenEffectsForm):
 
 @admin.register(models.Closure)
 class ClosureAdmin(
-    ImportExportAdminMixin,
-    CenterSearchMixin,
-    CenterScopedMixin,
-    LocalTimeMixin,
-    ModelAdmin,
+    ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, LocalTimeMixin, ModelAdmin
 ):
     """Closures. Times are in the local time of their center."""
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from django.contrib.auth import get_user_model
-from django.core.exceptions import FieldDoesNotExist
 from django.db.models import DateTimeField, ForeignKey, Model
 from django.utils import timezone
 from django.utils.text import Truncator, capfirst
@@ -43,13 +42,15 @@ def load_field_changes(entries: Iterable[AuditEntry]) -> list[AuditEntry]:
     entries = list(entries)
     names = _load_row_names(entries)
     for entry in entries:
-        entry.field_changes = sorted(_render_changes(entry, names))
+        entry.field_changes = list(_render_changes(entry, names))
     return entries
 
 
 def _render_changes(entry: AuditEntry, names: RowNames) -> Iterator[FieldChange]:
-    for name, values in entry.changes.items():
-        field = _get_field(entry, name)
+    fields = _get_fields(entry)
+    # In the order of the model's fields: PostgreSQL does not preserve the order of keys.
+    for name in sorted(entry.changes, key=[*fields, *entry.changes].index):
+        field, values = fields.get(name), entry.changes[name]
         label = capfirst(str(getattr(field, "verbose_name", name.replace("_", " "))))
         old, new = (_render_value(field, str(value or ""), names) for value in values)
         if entry.action == AuditAction.CREATE:
@@ -73,19 +74,18 @@ def _render_value(field: Any, text: str, names: RowNames) -> str:
     return Truncator(text).chars(MAX_VALUE_LENGTH + 1)
 
 
-def _get_field(entry: AuditEntry, name: str) -> Any:
+def _get_fields(entry: AuditEntry) -> dict[str, Any]:
+    """Return the fields of the row's model, in their order."""
     model = entry.content_type.model_class()
-    try:
-        return model._meta.get_field(name) if model else None
-    except FieldDoesNotExist:
-        return None
+    return {field.name: field for field in model._meta.get_fields()} if model else {}
 
 
 def _load_row_names(entries: list[AuditEntry]) -> RowNames:
     ids: dict[type[Model], set[int]] = defaultdict(set)
     for entry in entries:
+        fields = _get_fields(entry)
         for name, change in entry.changes.items():
-            field = _get_field(entry, name)
+            field = fields.get(name)
             if isinstance(field, ForeignKey):
                 ids[field.related_model] |= {int(pk) for pk in change if str(pk).isdecimal()}
     names = {(model, str(pk)): f"no. {pk}" for model, pks in ids.items() for pk in pks}
