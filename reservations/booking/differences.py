@@ -324,7 +324,7 @@ def _begin(
         return refusal, []
     payment = _create_payment(amendment, payer, now=now)
     if payer.is_present:
-        # Begin only here, so that a double click is one attempt. `conclude` ends it.
+        # Count it only here, so that a double click is one attempt. `conclude` gives it back.
         key = get_payer_key(booking.user_id, booking.pk if payer.link is not None else None)
         CARD_DECLINED.attempt(key, now=now)
     elif isinstance(source, SavedCard) and payer.by is not None:
