@@ -28,7 +28,6 @@ from decimal import Decimal
 
 from django.conf import settings
 from django.db import transaction
-from django.utils.crypto import salted_hmac
 
 from accounts import roles
 from accounts.models import User
@@ -86,23 +85,13 @@ class RoomSlot:
     def span(self) -> Span:
         return Span(self.start, self.end)
 
-    @property
-    def key(self) -> str:
-        return build_slot_key(self.room.pk, self.span)
-
-
-def build_slot_key(room_id: int, span: Span) -> str:
-    """Return what identifies a room and a time, so that a stale page is noticed."""
-    return f"{room_id}/{span.start.timestamp():.0f}/{span.end.timestamp():.0f}"
-
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
     """What a reservation should be. Times without an offset are local to the center of the room.
 
-    Services, number and attendees are None if they stay as they are. `expected_slot` is the key of
-    the room and time that the user saw, and `expected_details` that of the services and attendees.
-    They are empty if these need not be the same.
+    Services, number and attendees are None if they stay as they are. `expected_version` is that of
+    the reservation that the user saw; None if it need not be the same.
     """
 
     room_id: int
@@ -111,8 +100,7 @@ class ChangeRequest:
     services: Sequence[ServiceInput] | None = None
     number_of_attendees: int | None = None
     attendees: Sequence[AttendeeInput] | None = None
-    expected_slot: str = field(default="", compare=False)
-    expected_details: str = field(default="", compare=False)
+    expected_version: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +143,7 @@ class Amendment:
     def is_same(self) -> bool:
         """Whether the reservation is already as it should be; nothing was applied yet."""
         request, row = self.request, self.former
-        if self.old.key != self.new.key or self.selections is not None:
+        if self.old != self.new or self.selections is not None:
             return False
         if request.number_of_attendees not in {None, row.number_of_attendees}:
             return False
@@ -203,34 +191,18 @@ def get_waiver_refusal(user: User, *rooms: MeetingRoom) -> str:
     return ""
 
 
-def build_details_key(reservation: Reservation) -> str:
-    """Return what identifies services and attendees, so that a stale page is noticed.
-
-    It is keyed, because users see it who may not see the guests.
-    """
-    rows = reservation.chosen_services.order_by("service_id")
-    chosen = list(rows.values_list("service", "duration_hours", "quantity"))
-    guests = _describe_guests(reservation.attendees.all())
-    details = (reservation.number_of_attendees, chosen, guests)
-    return salted_hmac("reservation details", repr(details)).hexdigest()
-
-
 def _describe_guests(guests: Iterable[Attendee]) -> list[tuple[str, str, str]]:
     return sorted((each.name, each.email_address, each.company_name) for each in guests)
 
 
-def require_unchanged(reservation: Reservation, request: ChangeRequest) -> None:
+def require_version(reservation: Reservation, expected: int | None) -> None:
     """Raise ReservationNotOpen if the reservation is no longer as the user saw it."""
-    room, span = reservation.room, reservation.span
-    if request.expected_slot not in {"", build_slot_key(room.pk, span)}:
+    if expected is not None and expected != reservation.version:
+        span, room = reservation.span, reservation.room
         time = dates.format_span(span.start, span.end, room.center.zone)
         raise ReservationNotOpen(
-            f"It was moved meanwhile, to {describe_room(room)}, {time}. Nothing was changed."
-        )
-    if request.expected_details and request.expected_details != build_details_key(reservation):
-        raise ReservationNotOpen(
-            "Its services or guests were changed meanwhile. Nothing was changed now. Please open"
-            " the page again."
+            f"It was changed meanwhile, and is in {describe_room(room)}, {time}. Nothing was"
+            " changed now. Please open the page again."
         )
 
 
@@ -289,7 +261,7 @@ def amend(
 
     `waiver` is the reason for waiving the difference to a higher price; `taken` is how the customer
     has paid it. `expected_total` is the new total in the preview: if it or what the user saw
-    has changed since then (the expected values of the request), nothing is done.
+    has changed since then, nothing is done.
 
     Raises:
         SlotUnavailable, ReservationNotOpen, InvalidRequest, NotFound, PromoCodeInvalid,
@@ -319,7 +291,7 @@ def amend(
 
 def _open_for_staff(reservation_id: int, request: ChangeRequest, *, now: dt.datetime) -> Amendment:
     reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
-    require_unchanged(reservation, request)
+    require_version(reservation, request.expected_version)
     amendment = begin(reservation, room, request, is_by_staff=True, now=now)
     if amendment.is_same:
         raise InvalidRequest({"start_date": "It is like that already. Nothing would change."})
@@ -491,6 +463,7 @@ def _save_slot(amendment: Amendment, *, now: dt.datetime) -> None:
     reservation.room = new.room
     reservation.start, reservation.end = new.start, new.end
     reservation.turnaround_minutes = new.room.turnaround_minutes
+    reservation.version += 1
     if reservation.is_new:
         if not reservation.is_held_at(now):
             reservation.hold_until = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
@@ -509,7 +482,7 @@ def _save_slot(amendment: Amendment, *, now: dt.datetime) -> None:
         update_fields=[
             *("room", "start", "end", "turnaround_minutes", "occupied_from", "occupied_until"),
             *("holds_slot", "hold_until", "price_held_until"),
-            *("is_live", "hours_override_reason"),
+            *("is_live", "hours_override_reason", "version"),
             *("calendar_sequence", "calendar_changed_at"),
         ]
     )
@@ -701,7 +674,7 @@ def store(
         attendees=None if request.attendees is None else list(request.attendees),
         old_total=amendment.old_total,
         new_total=amendment.new_total,
-        calendar_sequence=amendment.former.calendar_sequence,
+        version=amendment.former.version,
         created_at=now,
     )
 

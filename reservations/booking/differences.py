@@ -188,7 +188,7 @@ def hold_for_link(
     """
     amendment = _open(reservation_id, request, is_by_staff=True, now=now)
     booking, new = amendment.former, amendment.new
-    amendments.require_unchanged(booking, request)
+    amendments.require_version(booking, request.expected_version)
     until = get_link_end(booking, new.start, now=now)
     if until <= now:
         raise InvalidRequest({"way": "It is too late for a payment link."})
@@ -312,7 +312,7 @@ def _begin(
         _require_waiting(payer.link, amendment.reservation, now=now)
     if amendment.is_same:
         return ChangeOutcome(is_applied=True), []
-    amendments.require_unchanged(amendment.reservation, request)
+    amendments.require_version(amendment.reservation, request.expected_version)
     if not payer.is_by_staff:
         _require_customer_may_change(amendment, now=now)
     amendment, is_done = _try(amendment, expected_total=expected_total, by=payer.by, now=now)
@@ -449,7 +449,8 @@ def conclude(
     is_attempt = payment.is_by_link or not change.is_by_staff
     if not record_answer(reservation, payment, result, is_attempt=is_attempt, now=now):
         return reservation, payment
-    is_unchanged = reservation.calendar_sequence == change.calendar_sequence
+    is_confirmed = reservation.status == Status.CONFIRMED
+    is_unchanged = is_confirmed and reservation.version == change.version
     if payment.state not in FUNDED_STATES:
         not_paid = "The payment was called off." if is_unchanged else CHANGED_MEANWHILE
         change.resolve(ChangeState.ABANDONED, message=payment.message or not_paid, now=now)
@@ -467,7 +468,7 @@ def conclude(
 
     try:
         with transaction.atomic():
-            if reservation.status != Status.CONFIRMED or not is_unchanged:
+            if not is_unchanged:
                 raise ReservationNotOpen(CHANGED_MEANWHILE)
             request, is_by_staff = amendments.read(change), change.is_by_staff
             amendment = amendments.begin(

@@ -18,7 +18,11 @@ from django.db import transaction
 from accounts.models import User
 from payments.models import Payment
 from reservations.booking import amendments
-from reservations.booking.amendments import call_off_changes, require_expected
+from reservations.booking.amendments import (
+    call_off_changes,
+    require_expected,
+    require_version,
+)
 from reservations.booking.locks import lock_reservation
 from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation, history
@@ -67,20 +71,21 @@ def adjust_price(
     *,
     amount: Decimal,
     reason: str,
-    expected_old_total: Decimal | None = None,
+    expected_version: int | None = None,
     expected_total: Decimal | None = None,
     by: User,
     now: dt.datetime,
 ) -> tuple[AdjustmentResult, list[Payment]]:
     """Add to a price or reduce it. The reduction of a paid booking is refunded.
 
-    `expected_old_total` and `expected_total` are the totals in the preview: if one of them has
-    changed since then, nothing is done. Both are needed, so that an adjustment that is confirmed
-    twice is applied once: a new total of 0 can be the same both times.
+    `expected_version` and `expected_total` are those of the preview: if one of them has changed
+    since then, nothing is done. Both are needed, so that an adjustment that is confirmed twice is
+    applied once, because a new total of 0 can be the same both times, and because the price of a
+    draft can change without an amendment.
     """
     reservation = lock_reservation(reservation_id)
     old_total = reservation.total_cost
-    require_expected("price", old_total, expected=expected_old_total)
+    require_version(reservation, expected_version)
     adjustment = _apply(reservation, amount=amount, reason=reason, by=by, now=now)
     require_expected("price", reservation.total_cost, expected=expected_total)
     refund, payments = money.ZERO, list[Payment]()
@@ -117,6 +122,8 @@ def _apply(
     if money.round_amount(amount) != amount:
         raise InvalidRequest({"amount": "That is less than the smallest coin."})
     old_total = reservation.total_cost
+    reservation.version += 1
+    reservation.save(update_fields=["version"])
     adjustment = PriceAdjustment.objects.create(
         reservation=reservation, amount=amount, reason=reason, by=by, at=now
     )

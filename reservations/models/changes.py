@@ -52,8 +52,8 @@ class BookingChange(models.Model):
     attendees = models.JSONField(null=True, blank=True)
     old_total = MoneyField()
     new_total = MoneyField()
-    # Of the booking before the change: if it has another number now, it has changed meanwhile.
-    calendar_sequence = models.PositiveIntegerField()
+    # Of the booking before the change: if it has another version now, it has changed meanwhile.
+    version = models.PositiveIntegerField()
     message = models.CharField(
         max_length=255, blank=True, help_text="Why the change was not applied."
     )

@@ -120,6 +120,8 @@ class Reservation(models.Model):
         help_text="A real booking in an instantly bookable room, charged by a live gateway.",
     )
     uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    # Raised by each amendment and price adjustment: shows whether a page is stale.
+    version = models.PositiveIntegerField(default=0, editable=False)
     calendar_sequence = models.PositiveIntegerField(
         default=0, editable=False, help_text="Number of the last calendar file that was sent."
     )

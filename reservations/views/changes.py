@@ -12,7 +12,7 @@ from payments.cards import CardFields
 from payments.serializers import AccountPaymentInfo
 from reservations import records
 from reservations.booking import claims, differences
-from reservations.booking.amendments import ChangeRequest, build_slot_key
+from reservations.booking.amendments import ChangeRequest
 from reservations.booking.checkout import PaymentMethod
 from reservations.booking.drafts import AttendeeInput
 from reservations.notifications import confirmation
@@ -197,5 +197,5 @@ def _build_request(
         fields.get("service_options"),
         fields.get("number_of_attendees"),
         fields.get("attendees"),
-        expected_slot=build_slot_key(booking.room_id, booking.span),
+        expected_version=booking.version,
     )

@@ -219,7 +219,7 @@ def _create_abandoned_change(booking):
         end=booking.end + HOUR,
         old_total=booking.total_cost,
         new_total=booking.total_cost + 25,
-        calendar_sequence=booking.calendar_sequence,
+        version=booking.version,
         created_at=NOW,
         resolved_at=NOW,
     )

@@ -101,7 +101,7 @@ class RescheduleAction(Action):
                 preview.problems += find_missing(request.data).values()
         is_free = not result.difference and not result.waived
         if old != new and is_free and not result.problems:
-            preview.undo = _build_undo(reservation, old, new)
+            preview.undo = _build_undo(reservation, old, moved.version)
         return preview
 
     def execute(self, request: ActionRequest) -> str:
@@ -147,7 +147,7 @@ class RescheduleAction(Action):
         """What the reservation should be."""
         data = request.data
         return ChangeRequest(
-            data["room"].pk, data["start"], data["end"], expected_slot=data["expected_slot"]
+            data["room"].pk, data["start"], data["end"], expected_version=data["expected_version"]
         )
 
     def _charge_saved_card(
@@ -184,7 +184,7 @@ class ExtendAction(RescheduleAction):
             reservation.room_id,
             reservation.start,
             data["end"],
-            expected_slot=data["expected_slot"],
+            expected_version=data["expected_version"],
         )
 
 
@@ -202,8 +202,7 @@ class ChangeServicesAction(RescheduleAction):
             services=data["services"],
             number_of_attendees=data["number_of_attendees"],
             attendees=data["attendees"],
-            expected_slot=data["expected_slot"],
-            expected_details=data["expected_details"],
+            expected_version=data["expected_version"],
         )
 
 
@@ -228,8 +227,10 @@ def _describe_difference(
     return "Charge", f"{money.format_amount(result.charge)}, {payer}"
 
 
-def _build_undo(reservation: Reservation, old: RoomSlot, new: RoomSlot) -> dict[str, str]:
+def _build_undo(reservation: Reservation, old: RoomSlot, version: int) -> dict[str, str]:
     """What has to be submitted to move the reservation back, if that would restore it exactly.
+
+    ``version`` is that of the reservation after the move.
 
     An override of the opening hours would be lost, and a local time that occurs twice is the first.
     """
@@ -242,7 +243,7 @@ def _build_undo(reservation: Reservation, old: RoomSlot, new: RoomSlot) -> dict[
         "start_1": f"{start:%H:%M}",
         "end_0": f"{end:%Y-%m-%d}",
         "end_1": f"{end:%H:%M}",
-        "expected_slot": new.key,
+        "expected_version": str(version),
         "expected_amount": str(reservation.total_cost),
     }
 

@@ -45,7 +45,7 @@ class AdjustPriceAction(Action):
                 old_lines, result.lines, old_total=result.old_total, new_total=result.new_total
             ),
             expected_amount=result.new_total,
-            expected_old_total=result.old_total,
+            expected_version=reservation.version,
         )
         if not reservation.is_new:
             preview.facts.append(("Refund", format_refund(result.refund)))
@@ -57,7 +57,7 @@ class AdjustPriceAction(Action):
             request.reservation.pk,
             amount=request.data["amount"],
             reason=request.data["reason"],
-            expected_old_total=request.expected_old_total,
+            expected_version=request.expected_version,
             expected_total=request.expected_amount,
             by=request.by,
             now=request.now,

@@ -55,16 +55,9 @@ class TimelineData:
             .occupying_time(self.options.now)
             .select_related("user")
             .only(
-                *(
-                    "holds_for_id",
-                    "room_id",
-                    "start",
-                    "end",
-                    "turnaround_minutes",
-                    "status",
-                    "hold_until",
-                ),
-                *("checked_in_at", "user__first_name", "user__last_name"),
+                *("room_id", "start", "end", "turnaround_minutes", "status", "hold_until"),
+                *("holds_for_id", "version", "checked_in_at"),
+                *("user__first_name", "user__last_name"),
             )
             .order_by("start", "pk")
         )

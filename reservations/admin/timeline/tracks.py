@@ -21,7 +21,6 @@ from reservations.admin.timeline.free_slots import (
 from reservations.admin.timeline.geometry import TimelineAxis, TimelineTick
 from reservations.admin.timeline.timeline_data import TimelineData
 from reservations.booking import amendments
-from reservations.booking.amendments import build_slot_key
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates
@@ -54,7 +53,7 @@ class TimelineBooking:
     """A booking; ``label`` describes it for screen readers.
 
     Only a booking that can be rescheduled here has a ``move_url``. ``first`` and ``last`` are its
-    minutes on the axis, and ``slot_key`` names its room and time (see ``rescheduling``).
+    minutes on the axis, and ``version`` shows whether the page is stale.
     """
 
     href: str
@@ -71,7 +70,7 @@ class TimelineBooking:
     move_url: str
     first: int
     last: int
-    slot_key: str
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ def _build_booking(
         move_url=_get_move_url(booking.pk) if can_move else "",
         first=(booking.start - axis.span.start) // geometry.MINUTE,
         last=(booking.end - axis.span.start) // geometry.MINUTE,
-        slot_key=build_slot_key(room.pk, booking.span),
+        version=booking.version,
     )
 
 

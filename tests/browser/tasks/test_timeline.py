@@ -174,7 +174,7 @@ def test_stale_timeline_moves_nothing_and_refreshes(desk, live_server, booking):
 
     move_elsewhere(booking)
     drag(page, ("Boardroom", 10), ("Boardroom", 12))
-    expect(panel).to_contain_text("It was moved meanwhile")
+    expect(panel).to_contain_text("It was changed meanwhile")
     expect(get_bar(page, booking)).to_contain_text("12:00-14:00")
     assert get_place(booking) == ("Boardroom", 12, 2)
 

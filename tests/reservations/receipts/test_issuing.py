@@ -190,7 +190,7 @@ def pay_change(booking, amount, *, state=ChangeState.APPLIED):
         end=booking.end,
         old_total=booking.total_cost - payment.amount,
         new_total=booking.total_cost,
-        calendar_sequence=booking.calendar_sequence,
+        version=booking.version,
         created_at=NOW,
         resolved_at=NOW,
     )
