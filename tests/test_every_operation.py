@@ -20,7 +20,8 @@ from payments.models import PaymentSetup
 from reservations.models import Allowance, Attendee, LineItem, Reservation
 from roombook import urls
 from roombook.api import csv_table
-from tests.contract.schema import EXTENSIONS, OPERATIONS, iterate_paths
+from tests.contract.schema import EXTENSIONS, iterate_paths
+from tests.contract.tables import OPERATIONS
 from tests.csv_responses import parse_response
 from tests.factories_people import AdministratorFactory, UserFactory, issue_token
 from tests.http import jsonp, post

@@ -12,8 +12,7 @@ from accounts.serializers import PasswordField
 from reservations.booking import account_erasure
 from roombook.api.fields import ObjectField, TextField
 from roombook.api.operations import Operation
-from roombook.api.rendering import RenderContext
-from roombook.api.serializers import ContractSerializer
+from roombook.api.serializers import ContractSerializer, RenderContext
 from roombook.errors import AccountInUse, TooManyRequests
 from roombook.middleware import get_client_address, mark_secret, secret_page
 

@@ -30,7 +30,7 @@ from reservations.booking.payment_links import PaymentLink
 from reservations.notifications import confirmation
 from reservations.notifications.formatting import format_local_time
 from roombook import money
-from roombook.api.rendering import RenderContext
+from roombook.api.serializers import RenderContext
 from roombook.errors import (
     DomainError,
     NotFound,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roombook.api import csv_table
-from roombook.api.renderers import CSVRenderer
+from roombook.api.formats import CSVRenderer
 from roombook.spreadsheets import escape_formula, unescape_formula
 from tests.csv_responses import parse_response
 

@@ -2,8 +2,12 @@
 
 import pytest
 
-from roombook.api.negotiation import parse_accept_header, select_by_accept_header
-from roombook.api.renderers import CSVRenderer, JSONRenderer
+from roombook.api.formats import (
+    CSVRenderer,
+    JSONRenderer,
+    parse_accept_header,
+    select_by_accept_header,
+)
 
 RENDERERS = [JSONRenderer(), CSVRenderer()]
 

@@ -9,7 +9,8 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import UnreadablePostError
 from rest_framework.exceptions import ParseError
 
-from roombook.api.parsers import MAX_BODY_BYTES, JSONParser, check_depth, read_body
+from roombook.api.formats import JSONParser, check_depth
+from roombook.api.operations import MAX_BODY_BYTES, read_body
 
 JSON = "application/json"
 

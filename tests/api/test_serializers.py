@@ -11,8 +11,7 @@ from rest_framework.exceptions import ValidationError
 
 from roombook.api.csv_table import CSVCell
 from roombook.api.fields import BooleanField, DoubleField, IdField, TextField, UrlField
-from roombook.api.rendering import RenderContext
-from roombook.api.serializers import ContractSerializer
+from roombook.api.serializers import ContractSerializer, RenderContext
 from tests.api.urls import AllFields, Thing
 
 JSON = st.recursive(

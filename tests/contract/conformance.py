@@ -4,13 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from roombook.api.contract_schema import (
-    RESPONSE_BASE,
-    ContractSchema,
-    OperationSchema,
-    get_element_type,
-    is_list_type,
-)
+from tests.contract.schema import RESPONSE_BASE, get_element_type, is_list_type
+from tests.contract.tables import ContractSchema, OperationSchema
 
 # ISO 8601 with seconds and an offset, without fractions (B5.1).
 DATE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([+-]\d\d:\d\d|Z)", re.ASCII)

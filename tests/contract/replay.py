@@ -142,7 +142,8 @@ class Replay:
         started: list[Any] = []
         response = self.application(environ, lambda *start: started.append(start))
         content = b"".join(response)
-        response.close()
+        if hasattr(response, "close"):
+            response.close()
         [(status, headers)] = started
         headers = dict(sorted(headers))
         if "Content-Encoding" in headers:

@@ -16,8 +16,8 @@ from django.db import OperationalError
 from django.urls import resolve
 
 from roombook.api import csv_table
-from roombook.api.contract_schema import OperationSchema
 from tests.contract.schema import ALL_OPERATIONS, iterate_paths
+from tests.contract.tables import OperationSchema
 from tests.factories_people import UserFactory, issue_token
 from tests.world import NOW, World
 from tests.wrong_values import CELLS, DATES, UNREADABLE, VALUES, build_valid_body, replace_value

@@ -21,7 +21,7 @@ from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation, history
 from reservations.models.status import Status
 from reservations.serializers import ReservationInfo
-from roombook.api.rendering import RenderContext
+from roombook.api.serializers import RenderContext
 from roombook.backoffice.models import AuditEntry
 from roombook.errors import CardDeclined, NotFound, ReservationNotOpen
 from tests.factories_centers import ServiceFactory
