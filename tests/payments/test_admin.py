@@ -296,6 +296,16 @@ def test_accountants_of_all_centers_release_unknown_payments(client, unknown, is
     assert (unknown.resolution == "refunded") == is_of_all_centers
 
 
+def test_unknown_payment_without_money_is_released_by_deleting_it(client, unknown):
+    """A webhook has mentioned it, and its status was not fetched from the gateway yet."""
+    SandboxPayment.objects.all().delete()
+    UnknownPayment.objects.update(currency="", amount=0)
+
+    assert "no money held" in run_unknown_action(client, "release", unknown)
+
+    assert not UnknownPayment.objects.exists()
+
+
 # --- Manual refunds, and payments on account (B26.4, B26.5) ---------------------------------------
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from accounts.models import AttemptWindow
 from payments import setups
-from payments.models import PaymentSetup, SavedCard
+from payments.models import GatewayEvent, PaymentSetup, SavedCard
 from roombook.errors import CardDeclined
 from tests.factories_people import UserFactory
 from tests.factories_reservations import NOW
@@ -58,6 +58,17 @@ def test_event_about_the_page_saves_its_card(send, stripe_server, ada, session, 
     assert SavedCard.objects.get(user=ada).brand == "MasterCard"
     # No other card can be entered for it.
     assert intent["status"] == "canceled"
+
+
+def test_event_is_repeated_until_stripe_answers(send, stripe_server, intent):
+    stripe_server.confirm_setup(intent, "4242424242424242")
+    stripe_server.fail("error", "GET /v1/setup_intents/")
+    event = stripe_server.event("setup_intent.succeeded", intent)
+
+    assert send(event).status_code == 503
+    assert not GatewayEvent.objects.exists()
+    assert send(event).status_code == 200
+    assert SavedCard.objects.exists()
 
 
 @pytest.mark.parametrize("is_page", [False, True])
