@@ -168,34 +168,6 @@ class TestConcurrentAttempts:
             ("sign-in-network", 5),
         ]
 
-    def test_exactly_six_cards_are_sent_to_the_gateway(self, monkeypatch):
-        from payments import saved_cards
-        from payments.gateways.sandbox import SandboxGateway
-        from roombook.errors import CardDeclined
-
-        user = UserFactory()
-        sent = []
-        store = SandboxGateway.store_card
-
-        def counted(self, card, *, customer):
-            sent.append(card.last4)
-            return store(self, card, customer=customer)
-
-        monkeypatch.setattr(SandboxGateway, "store_card", counted)
-        info = {
-            "first_name": "Ada",
-            "last_name": "Lovelace",
-            "credit_card_number": "4000000000000002",
-            "expiration_date": NOW,
-        }
-
-        def update():
-            saved_cards.update_saved_card(user, info, now=NOW)
-
-        answers = Counter(run_concurrently([update] * 16, losers=(CardDeclined, TooManyRequests)))
-        assert answers == {"CardDeclined": 6, "TooManyRequests": 10}
-        assert len(sent) == 6
-
 
 @pytest.mark.django_db
 def test_clear_failed_sign_ins_removes_all_windows_of_the_email(client):

@@ -195,16 +195,6 @@ def test_nul_in_csv_is_400(refused):
     )
 
 
-def test_csv_response_can_be_sent_as_a_request(post):
-    answer = post("/api/mirror.csv", {"Id": 1, "Text": "=x", "Items": [{"Id": 2, "Name": "-a"}]})
-
-    again = post("/api/mirror.json", answer.content, "text/csv")
-
-    assert again.json() == {
-        "Success": True, "Id": 1, "Text": "=x", "Items": [{"Id": 2, "Name": "-a"}]
-    }  # fmt: skip
-
-
 # --- size ---------------------------------------------------------------------------------------
 
 

@@ -128,23 +128,6 @@ def test_valid_and_mistyped_cards_and_an_unreachable_gateway_are_not_counted(sav
     assert save().status_code == 200
 
 
-@pytest.mark.parametrize(
-    "expiry",
-    [
-        "2027-03-01T00:00:00Z",  # the running month has not passed, whatever its day
-        "2027-03-31T23:59:59Z",
-        "2027-03-01",
-        "2027-03-01T00:00:00",  # without an offset: UTC
-        "2027-03-01T00:00:00+02:00",  # still February in UTC, but the client wrote March
-        "2027-03-31T23:00:00-07:00",
-    ],
-)
-def test_expiration_date_may_be_any_time_of_the_month(save, expiry):
-    shown = save(ExpirationDate=expiry).json()["UpdatedUserInfo"]["SavedPaymentInfo"]
-
-    assert shown["ExpirationDate"] == "2027-03-31T00:00:00+00:00"
-
-
 @pytest.mark.parametrize("is_reachable", [True, False])
 def test_remove_payment_info_deletes_card_here_and_at_the_gateway(get, ada, is_reachable, caplog):
     SavedCardFactory(user=ada)

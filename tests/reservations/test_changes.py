@@ -346,52 +346,6 @@ def test_change_that_nobody_confirms_is_abandoned_and_counts_as_a_decline(waitin
 # --- Crashes and concurrent requests --------------------------------------------------------------
 
 
-class Killed(BaseException):
-    """Ends a request as the death of its worker does."""
-
-
-def crash_after(monkeypatch, owner, name, *, before=False):
-    real = getattr(owner, name)
-
-    def crash(*args, **kwargs):
-        if not before:
-            real(*args, **kwargs)
-        monkeypatch.setattr(owner, name, real)
-        raise Killed
-
-    monkeypatch.setattr(owner, name, crash)
-
-
-@pytest.mark.parametrize("resolver", ["client", "reconcile"])
-@pytest.mark.parametrize(
-    ("owner", "name", "before", "is_applied"),
-    [
-        (SandboxGateway, "authorize", True, False),
-        (SandboxGateway, "authorize", False, True),
-        (differences, "conclude", False, True),
-        (SandboxGateway, "capture", False, True),
-    ],
-)
-def test_change_that_crashed_at_any_step_is_resolved_once(
-    booking, monkeypatch, time_machine, resolver, owner, name, before, is_applied
-):
-    crash_after(monkeypatch, owner, name, before=before)
-    with pytest.raises(Killed):
-        change(booking, hours=5, total=125)
-
-    later = NOW + 2 * MINUTE
-    time_machine.move_to(later, tick=False)
-    if resolver == "client":
-        assert change(booking, hours=5, total=125, now=later).is_applied
-        is_applied = True
-    call_command("reconcile_payments", older_than=0)
-
-    booking.refresh_from_db()
-    assert booking.total_cost == (125 if is_applied else 75)
-    assert sum(captured - refunded for captured, refunded in get_money()) == booking.total_cost
-    assert not Payment.objects.filter(state__in=["started", "authorized"]).exists()
-
-
 def test_slot_that_others_book_during_the_authorization_is_theirs(booking, monkeypatch):
     interfere(
         *(monkeypatch, SandboxGateway, "authorize"),
@@ -462,16 +416,6 @@ def test_bank_is_not_queried_while_the_customer_is_away(booking, clerk):
             by=clerk,
             now=NOW,
         )
-
-
-def test_free_draft_time_before_a_change_is_released_for_it(booking):
-    """The customer's own draft does not prevent the change."""
-    draft = make_draft(booking.user, booking.room, start=START + 3 * HOUR, hours=1)
-
-    assert change(booking, hours=5, total=125).is_applied
-
-    draft.refresh_from_db()
-    assert not draft.holds_slot
 
 
 # --- Changes that are repeated, or followed by others, before their payment is resolved (B27.5) ---
@@ -612,26 +556,6 @@ def test_adjustment_is_stored_as_applied_and_not_increased_by_reschedule(clerk):
     would = preview_reschedule(reservation, clerk, room=make_room_at_rate(room, 40))
     assert would.new_total == Decimal("76.16")  # 120 - 50.01 and tax
     assert would.can_be_waived
-
-
-@pytest.mark.parametrize("make", [make_booking, make_draft])
-def test_adjustments_add_up_to_the_bill(clerk, make):
-    reservation = make()
-
-    adjust(reservation, clerk, -25)
-    adjust(reservation, clerk, -1000)
-
-    assert get_adjustments(reservation) == [-25, -50]
-
-
-def test_draft_rescheduled_to_more_expensive_room_pays_the_difference(clerk):
-    reservation = make_draft()
-    adjust(reservation, clerk, -1000)
-
-    done = reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 40))
-
-    assert done.new_total == 45
-    assert get_adjustments(reservation) == [-75]
 
 
 def test_adjustment_of_free_draft_is_refused(clerk):

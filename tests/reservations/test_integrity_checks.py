@@ -341,16 +341,6 @@ def refund(payment, amount, state):
     )
 
 
-def test_refund_due_for_over_an_hour_is_reported():
-    make_booking()
-    owed = refund(Payment.objects.get(), 5, RefundState.STARTED)
-
-    assert get_problems(now=NOW + HOUR / 2) == []
-    assert get_problems() == [
-        f"refunds forgotten: refund {owed.pk} of payment {owed.payment_id} is due for over an hour"
-    ]
-
-
 @pytest.mark.parametrize("how", ["refused", "less", "never written down", "a favour before"])
 def test_promised_refund_not_paid_is_reported(how):
     reservation = make_cancelled()

@@ -93,7 +93,7 @@ AVAILABILITY: dict[str, Defect] = {
     ),
     "closing time is late": (hours, "is_open", ignore_the_last_quarter_hour),
     "opening hours are in UTC": (hours, "is_open", lambda f, span, week, _: f(span, week, UTC)),
-    "blocks are ignored": (availability, "_check_state", drop_reasons("room-blocked")),
+    "blocks are ignored": (availability, "check_state", drop_reasons("room-blocked")),
     "the past is free": (
         *(availability, "_check_window"),
         lambda f, room, rules, span, now: f(room, rules, span, min(span.start, now)),
@@ -239,7 +239,7 @@ def fails(check: Callable[[], object]) -> bool:
 def plant(owner: Any, name: str, broken: Callable[..., Any]) -> Any:
     original = getattr(owner, name, None)
     replacement = lambda *args, **options: broken(original, *args, **options)  # noqa: E731
-    return patch.object(owner, name, replacement, create=original is None)
+    return patch.object(owner, name, replacement)
 
 
 @pytest.mark.parametrize("name", AVAILABILITY)

