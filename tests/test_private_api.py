@@ -180,7 +180,9 @@ def test_transaction_around_a_test_case_is_marked():
 
 def test_templates_of_the_theme_are_as_ours_expect():
     helpers = Path(unfold.__file__).parent / "templates" / "unfold" / "helpers"
-    use = Use("roombook/templates/unfold/helpers/userlinks.html", "tests/browser/test_search.py")
+    use = Use(
+        "roombook/templates/unfold/helpers/userlinks.html", "tests/browser/test_accessibility.py"
+    )
     for name, names in {
         "userlinks.html": ("{% action_list %}", "{{ nav_global_side }}", "environment"),
         "pagination_default.html": ("pagination_required", "paginator_number"),

@@ -91,7 +91,7 @@ def measure_pages() -> Iterator[tuple[float, str]]:
     client = Client()
     client.force_login(staff)
     complete_demo_data()
-    for url in dict.fromkeys([*build_urls(), *(f"/admin/{path}" for path in LISTS)]):
+    for url in dict.fromkeys([*dict(build_urls()), *(f"/admin/{path}" for path in LISTS)]):
         seconds = []
         for _ in range(1 + TIMES):
             start = time.process_time()

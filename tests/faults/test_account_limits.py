@@ -44,7 +44,7 @@ def test_parallel_checkouts_with_good_cards_all_succeed(guarded, check_everythin
     answers = check_out_many(guarded, CARD)
 
     assert [each.code for each in answers] == ["Confirmed"] * PARALLEL
-    check_everything(guarded, "parallel checkouts with good cards")
+    check_everything(guarded)
 
 
 def test_parallel_checkouts_with_bad_cards_are_declined_six_times(guarded):
@@ -83,7 +83,7 @@ def decline_many(service: Service) -> int:
 
 def test_parallel_declines_hold_no_more_rooms_than_allowed(guarded, check_everything):
     assert decline_many(guarded) == settings.HELD_DRAFTS_MAX
-    check_everything(guarded, "parallel declines")
+    check_everything(guarded)
 
 
 @pytest.mark.postgres
@@ -127,7 +127,7 @@ def test_parallel_creates_hold_no_more_rooms_than_allowed(guarded, check_everyth
 
     assert statuses == {200: CREATES}
     assert held == settings.HELD_DRAFTS_MAX
-    check_everything(guarded, "parallel creates")
+    check_everything(guarded)
 
 
 def test_parallel_creates_with_hourly_limit_are_counted_exactly(limited):
