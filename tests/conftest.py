@@ -239,7 +239,8 @@ ON_POSTGRES = re.compile(
     "faults/test_(account_limits|contention|crashes|idempotency|jobs|races|schemathesis|storms)"
 )
 ON_SQLITE = re.compile(
-    "^browser/|faults/test_(clock|gateway|upgrade)|test_card_canary|payments/machine/"
+    "^browser/|faults/test_(clock|gateway|upgrade)|commands/test_working_days|test_card_canary"
+    "|payments/machine/"
 )
 TRANSACTIONAL = {"transactional_db", "live_server", "store"}
 IS_SHORT = "PYTEST_XDIST_WORKER" in os.environ and not LONG and find_programs() is not None

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.load import Load
+from tests.faults.processes import is_listening, wait_for
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG
 from tests.faults.test_upgrade import NEW, copy_repository, install_version, reload
@@ -88,13 +88,7 @@ class Balancer:
         command = [str(PROGRAM), "-e", error_log, "-c", str(folder / "nginx.conf")]
         subprocess.run([*command, "-t"], check=True, capture_output=True)
         self.process = subprocess.Popen(command)
-        deadline = time.monotonic() + 20
-        while True:
-            with suppress(OSError):
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                return
-            assert time.monotonic() < deadline, (folder / "error.log").read_text()
-            time.sleep(0.05)
+        wait_for(lambda: is_listening(self.port), "nginx")
 
     def _write(self, *servers: str) -> None:
         lines = " ".join(f"server {each};" for each in servers)
