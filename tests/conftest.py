@@ -185,7 +185,8 @@ def django_db_modify_db_settings(request, tmp_path_factory, django_db_blocker):
         shutil.copy(template, database["TEST"]["NAME"])
     else:
         database["TEST"]["TEMPLATE"] = template
-    connection.ops.sql_flush = delete_rows
+    # Of the class, because tests with a browser have a connection of their own.
+    type(connection.ops).sql_flush = staticmethod(delete_rows)
     flush.emit_post_migrate_signal = restore_roles
 
 
@@ -208,16 +209,21 @@ def pytest_collection_finish():
 
 
 TESTS = Path(__file__).parent
-# Folders whose files take minutes. They begin first, so that no process waits for them at the end.
+# Files and folders that take minutes. They begin first, so that no process waits for them.
+SLOW = re.compile(
+    "browser/test_accessibility|faults/test_(upgrade|canary|contention|jobs)|test_wrong_values"
+    "|commands/test_working_days|test_card_canary|test_every_operation|payments/machine/test_crashes"
+)
 SLOW_FOLDERS = ["bench", "browser", "faults", "backoffice"]
 
 
 def get_order(item):
-    """The slow folders, then the files of this folder, then the other folders, each file whole."""
+    """The slow files and folders, then this folder, then the other folders, each file whole."""
     *folders, file = item.path.relative_to(TESTS).parts
     top = folders[0] if folders else ""
     rank = SLOW_FOLDERS.index(top) if top in SLOW_FOLDERS else len(SLOW_FOLDERS)
-    return rank, folders, file
+    is_fast = SLOW.match(item.path.relative_to(TESTS).as_posix()) is None
+    return is_fast, rank, folders, file
 
 
 # Their tests run on both databases, because what they test can differ, as can what transactional
@@ -227,8 +233,15 @@ CAN_DIFFER = re.compile(
     "^(db|faults|payments/machine)/|availability|books|concurren|constraint|free_times|integrity"
     "|locks|migration|month_end|reports|revenue|search|utilization"
 )
-# These take minutes, and what they test depends little on the database.
-ON_POSTGRES = re.compile("^browser/|faults/test_(clock|gateway|races|schemathesis|upgrade)")
+# These take minutes, and run on one database in `make test`: what they test needs real parallel
+# transactions, or depends little on the database, and SQLite is faster.
+ON_POSTGRES = re.compile(
+    "faults/test_(account_limits|contention|crashes|idempotency|jobs|races|schemathesis|storms)"
+)
+ON_SQLITE = re.compile(
+    "^browser/|faults/test_(clock|gateway|upgrade)|commands/test_working_days|test_card_canary"
+    "|payments/machine/"
+)
 TRANSACTIONAL = {"transactional_db", "live_server", "store"}
 IS_SHORT = "PYTEST_XDIST_WORKER" in os.environ and not LONG and find_programs() is not None
 
@@ -250,11 +263,14 @@ def find_reason_to_skip(item):
     needs_postgres = item.get_closest_marker("postgres") is not None
     if connection.vendor == "postgresql":
         # Some start a PostgreSQL of their own, without a fixture of the database.
-        is_here = needs_postgres or uses_database(item)
-        return None if is_here else f"{item.path.name} on SQLite: no database"
+        if not (needs_postgres or uses_database(item)):
+            return f"{item.path.name} on SQLite: no database"
+        if IS_SHORT and not needs_postgres and ON_SQLITE.search(path):
+            return f"{item.path.name} on SQLite"
+        return None
     if needs_postgres:
         return f"{item.name} needs PostgreSQL"
-    can_differ = uses_transactions(item) or CAN_DIFFER.search(path)
+    can_differ = uses_transactions(item) or CAN_DIFFER.search(path) or ON_SQLITE.search(path)
     if IS_SHORT and uses_database(item) and (ON_POSTGRES.search(path) or not can_differ):
         return f"{item.path.name} on PostgreSQL"
     return None

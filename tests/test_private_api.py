@@ -149,7 +149,9 @@ def test_user_keeps_the_raw_password_until_save():
 
 def test_templates_of_the_theme_are_as_ours_expect():
     helpers = Path(unfold.__file__).parent / "templates" / "unfold" / "helpers"
-    use = Use("roombook/templates/unfold/helpers/userlinks.html", "tests/browser/test_search.py")
+    use = Use(
+        "roombook/templates/unfold/helpers/userlinks.html", "tests/browser/test_accessibility.py"
+    )
     for name, names in {
         "userlinks.html": ("{% action_list %}", "{{ nav_global_side }}", "environment"),
         "pagination_default.html": ("pagination_required", "paginator_number"),

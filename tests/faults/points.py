@@ -21,38 +21,14 @@ SANDBOX = "payments.gateways.sandbox"
 POINTS = {
     "in create": ("reservations.pricing.bill", "save_lines"),
     "after create": ("roombook.api.idempotency", "respond_once"),
-    "in T1": ("reservations.pricing.bill", "consume_benefits"),
     "after T1": ("reservations.booking.checkout", "_claim"),
     "in authorize": (SANDBOX, "evaluate_card"),
     "after authorize": (SANDBOX, "SandboxGateway.authorize"),
     "in T2": ("reservations.booking.authorization", "book"),
     "after T2": ("reservations.booking.authorization", "apply_authorization"),
-    # A refund passes this point too.
     "in capture": (SANDBOX, "lock_payment"),
-    "after the gateway's capture": (SANDBOX, "SandboxGateway.capture"),
-    "after capture": ("payments.lifecycle", "capture_payment"),
-    "in approval": ("reservations.booking.approval", "lock_booked_payments"),
-    "after approval": ("reservations.booking.payment_recovery", "commit_change"),
-    "in cancel": ("reservations.pricing.bill", "return_benefits"),
-    "after cancel": ("reservations.booking.payment_recovery", "commit_change"),
-    "after the gateway's refund": (SANDBOX, "SandboxGateway.refund"),
-    "after refund": ("payments.refunds", "execute_refund"),
     "after lookup": (SANDBOX, "SandboxGateway.find_payment"),
     "after the gateway's void": (SANDBOX, "SandboxGateway.void"),
-    "after void": ("payments.lifecycle", "void_payment"),
-    # A change of a booking, which also passes the points of a checkout at the gateway.
-    "in a change": ("reservations.booking.amendments", "apply"),
-    "in T1 of a change": ("reservations.booking.differences", "_create_payment"),
-    "after T1 of a change": ("reservations.booking.differences", "_begin"),
-    "in T2 of a change": ("reservations.booking.differences", "describe_card"),
-    "after T2 of a change": ("reservations.booking.differences", "conclude"),
-    "in taking a difference": ("reservations.booking.amendments", "record_manual_payment"),
-    "after setup": ("payments.setups", "create_setup"),
-    "after the gateway's setup": (SANDBOX, "SandboxGateway.create_setup"),
-    "after lookup of setup": (SANDBOX, "SandboxGateway.find_setup"),
-    "after the gateway's end of setup": (SANDBOX, "SandboxGateway.cancel_setup"),
-    "in saving a card": ("payments.setups", "_end_setup"),
-    "after saving a card": ("payments.setups", "_replace_saved_card"),
 }
 
 CRASH, PAUSE, EXPLODE, CLOCK = "crash", "pause", "explode", "clock"

@@ -49,7 +49,7 @@ def test_parallel_checkouts_with_good_cards_are_given_back(guarded, check_everyt
     assert codes["Confirmed"] >= MAX_DECLINES
     with guarded.database.open():
         assert not AttemptWindow.objects.filter(scope="card-declined", count__gt=0).exists()
-    check_everything(guarded, "parallel checkouts with good cards")
+    check_everything(guarded)
 
 
 def test_parallel_checkouts_with_bad_cards_are_declined_six_times(guarded):
@@ -88,7 +88,7 @@ def decline_many(service: Service) -> int:
 
 def test_parallel_declines_hold_no_more_rooms_than_allowed(guarded, check_everything):
     assert decline_many(guarded) == settings.HELD_DRAFTS_MAX
-    check_everything(guarded, "parallel declines")
+    check_everything(guarded)
 
 
 @pytest.mark.postgres
@@ -133,7 +133,7 @@ def test_parallel_creates_hold_no_more_rooms_than_allowed(guarded, check_everyth
 
     assert statuses == {200: CREATES}
     assert held == settings.HELD_DRAFTS_MAX
-    check_everything(guarded, "parallel creates")
+    check_everything(guarded)
 
 
 def test_parallel_creates_with_hourly_limit_are_counted_exactly(limited):
