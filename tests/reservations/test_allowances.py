@@ -19,6 +19,7 @@ from reservations.pricing import allowances, promo_codes
 from reservations.pricing.allowances import get_available
 from roombook.errors import (
     AllowanceExhausted,
+    CardDeclined,
     InvalidRequest,
     PromoCodeInvalid,
     TooManyRequests,
@@ -26,6 +27,7 @@ from roombook.errors import (
 from tests.factories_centers import CenterFactory, ResourceTypeFactory
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
+    DECLINED_NUMBER,
     HOUR,
     NOW,
     START,
@@ -549,6 +551,18 @@ def test_adjustment_by_staff_survives_repricing(drafted):
         drafted.pk, amount=Decimal(-5), reason="late key", by=staff, now=NOW
     )
     assert apply(drafted, "TEN").total_cost == Decimal("62.50")
+
+
+def test_declined_card_returns_the_hours_and_the_promo_use_each_time(ada, room):
+    plan, promo = AllowanceFactory(user=ada, hours=2), PromoCodeFactory(code="ONCE", max_uses=1)
+    reservation = make_draft(ada, room)
+    apply(reservation, "ONCE")
+    for _ in range(2):
+        with pytest.raises(CardDeclined):
+            pay(reservation, DECLINED_NUMBER)
+        assert (left(plan), counted(promo)) == (2, 0)
+    pay(reservation)
+    assert (left(plan), counted(promo)) == (0, 1)
 
 
 @pytest.mark.time_machine(NOW, tick=False)
