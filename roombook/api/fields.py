@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_HALF_UP, Decimal
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django.db.models.fields.files import FieldFile
 from rest_framework import serializers
@@ -20,9 +20,6 @@ from rest_framework.fields import empty
 
 from roombook.api.csv_table import CSVCell
 from roombook.texts import remove_controls
-
-if TYPE_CHECKING:
-    from roombook.api.serializers import RenderContext
 
 MAX_TEXT_LENGTH = 255
 MAX_LIST_LENGTH = 100
@@ -326,11 +323,12 @@ class UrlField(StrictField):
 
     contract_type = "string"
 
-    def render(self, value: str | FieldFile | None, context: "RenderContext") -> str | None:
-        """Return the URL; the value is a path or a FieldFile."""
+    def render(self, value: str | FieldFile | None, context: Any) -> str | None:
+        """Return the URL; the value is a path or a FieldFile, the context a RenderContext."""
         if not value:
             return None
-        return context.build_url(value if isinstance(value, str) else value.url)
+        url: str = context.build_url(value if isinstance(value, str) else value.url)
+        return url
 
 
 class ListField(StrictField, serializers.ListField):
