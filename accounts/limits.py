@@ -121,12 +121,16 @@ class FailureLimit(RateLimit):
             raise
         finally:
             if not has_failed:
-                self.give_back(key, begun_at=now)
+                self.give_back(key)
 
-    def give_back(self, key: object, *, begun_at: datetime) -> None:
-        """Do not count an attempt any more, unless its window is over."""
-        window = AttemptWindow.objects.filter(scope=self.scope, key=str(key))
-        window.filter(count__gt=0, since__lte=begun_at).update(count=F("count") - 1)
+    def give_back(self, key: object) -> None:
+        """Do not count an attempt any more.
+
+        If its window is over, it is taken from the next one. Times are not compared, because the
+        clocks of two machines differ: an attempt that is not given back would lock a customer out.
+        """
+        window = AttemptWindow.objects.filter(scope=self.scope, key=str(key), count__gt=0)
+        window.update(count=F("count") - 1)
 
     def add_failure(self, key: object, *, now: datetime) -> None:
         """Count the failure of an attempt that was given back before, also beyond the maximum."""

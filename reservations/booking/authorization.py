@@ -88,7 +88,7 @@ def record_answer(
         key = get_payer_key(reservation.user_id, reservation.pk if payment.is_by_link else None)
         if not was_waiting and not has_failed:
             # Also once it waits for the bank: such payments would keep good cards from being tried.
-            CARD_DECLINED.give_back(key, begun_at=payment.created_at)
+            CARD_DECLINED.give_back(key)
         elif was_waiting and has_failed:
             CARD_DECLINED.add_failure(key, now=now)
     return was_unresolved and not is_waiting
