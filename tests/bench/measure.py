@@ -28,9 +28,16 @@ class Size:
 
     seconds: float
     rounds: int
-    # Compared responses, and checkouts per round.
-    compared: int = 40
-    checkouts: int = 300
+
+    @property
+    def compared(self) -> int:
+        """How many responses are compared before anything is measured."""
+        return min(40, int(60 * self.seconds))
+
+    @property
+    def checkouts(self) -> int:
+        """How many drafts are paid in a round."""
+        return int(100 * self.seconds)
 
 
 @dataclass(slots=True)

@@ -38,7 +38,7 @@ def test_short_run_measures_operations_on_both_servers_without_errors(folder):
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
     )
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
