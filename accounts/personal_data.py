@@ -21,7 +21,6 @@ from accounts.models import (
     User,
 )
 from roombook.backoffice.models import AuditEntry
-from roombook.imports.models import RunningCheck
 from roombook.models import SavedResponse
 from roombook.personal_data import (
     Expiry,
@@ -105,7 +104,6 @@ for relation in (User.groups.through, User.user_permissions.through):
         relation,
         "user",
     )
-register_owned(RunningCheck, "user")
 register(
     Session,
     "session_key session_data",

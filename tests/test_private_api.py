@@ -18,8 +18,6 @@ from django.forms import BaseModelForm
 from django.http import HttpRequest
 from gunicorn import systemd
 from gunicorn.arbiter import Arbiter
-from import_export.admin import ExportMixin
-from openpyxl import Workbook
 from rest_framework.request import Request
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
 
@@ -51,7 +49,6 @@ HANDLER = Use("roombook/handler.py", "tests/api")
 IMAGES = Use("roombook/images.py", "tests/test_media.py")
 PARSERS = Use("roombook/api/parsers.py", "tests/api")
 PAYMENTS = Use("payments/gateways/base.py", "tests/payments")
-SPREADSHEETS = Use("roombook/backoffice/spreadsheets.py", "tests/backoffice")
 
 # Methods of ModelAdmin that ours replace, without `self`.
 ADMIN_METHODS = {
@@ -72,11 +69,6 @@ ADMIN_METHODS = {
     ("function", "parameters", "use"),
     [
         (ModelAdmin.get_object, "self request object_id from_field", ACCOUNTS),
-        (
-            ExportMixin._do_file_export,
-            "self file_format request queryset export_form",
-            Use("roombook/imports/admin.py", "tests/backoffice/test_export.py"),
-        ),
         (
             BaseModelForm._get_validation_exclusions,
             "self",
@@ -200,17 +192,6 @@ def test_stored_files_are_marked_as_committed():
     assert room.picture_thumbnail._committed, what_to_do
     room.picture_thumbnail = ContentFile(b"", "two.png")
     assert not room.picture_thumbnail._committed, what_to_do
-
-
-def test_sheet_that_is_not_saved_can_remove_its_file():
-    sheet = Workbook(write_only=True).create_sheet()
-    sheet.append(["one"])
-    sheet.close()
-
-    sheet._writer.cleanup()
-
-    what_to_do = SPREADSHEETS.explain("WriteOnlyWorksheet._writer")
-    assert not Path(sheet._writer.out).exists(), what_to_do
 
 
 # --- The list is complete ------------------------------------------------------------------------
