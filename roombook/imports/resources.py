@@ -142,6 +142,8 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
     def field_from_django_field(cls, field_name: str, django_field: Any, readonly: bool) -> Field:
         """Unlike in the library, an empty cell is not the model's default."""
         widget = cls.widget_from_django_field(django_field, widgets.TextWidget)(django_field)
+        if django_field.primary_key:
+            widget.help_text = "its number; empty for a new one"
         # A row that was found by its key keeps its id, whatever the cell says.
         return Field(field_name, field_name, widget, readonly=django_field.primary_key)
 

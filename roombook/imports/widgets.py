@@ -170,7 +170,8 @@ class PercentWidget(DecimalWidget):
 class FloatWidget(FormFieldWidget):
     """A floating-point number."""
 
-    help_text = message = "Write a number such as 39.7433."
+    help_text = "a number such as 39.7433"
+    message = "Write a number such as 39.7433."
 
     def build_form_field(self) -> forms.Field:
         return forms.FloatField(required=False)
