@@ -401,7 +401,6 @@ TABLES: dict[str, Table] = {
             "accounts.User_groups",
             "accounts.User_user_permissions",
             "admin.LogEntry",
-            "imports.RunningCheck",
             "otp_static.StaticDevice",
             "otp_totp.TOTPDevice",
         )

@@ -32,7 +32,7 @@ from reservations.models import Attendee, Note, Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
 from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.deliveries import DeliveryState
-from roombook.imports.models import RunningCheck, Upload
+from roombook.imports.models import Upload
 from roombook.models import SavedResponse
 from tests.factories_people import SavedCardFactory
 from tests.pg_plugin import find_programs
@@ -120,12 +120,11 @@ def make_leaving_account(world: World) -> User:
 
 
 def make_former_member_of_staff(user: User, world: World) -> None:
-    now, group = timezone.now(), Group.objects.all()[0]
+    group = Group.objects.all()[0]
     users = ContentType.objects.get_for_model(User)
     user.groups.add(group)
     user.user_permissions.add(group.permissions.first())
     CenterRole.objects.create(user=user, center=world.center, group=group)
-    RunningCheck.objects.create(user=user, started_at=now)
     TOTPDevice.objects.create(user=user, name="Qwertine's phone")
     StaticDevice.objects.create(user=user, name="codes").token_set.create(token="recovery")
     LogEntry.objects.create(

@@ -15,8 +15,6 @@ from django.db import connection
 from django.db.models import query
 from gunicorn import systemd
 from gunicorn.arbiter import Arbiter
-from import_export.admin import ExportMixin
-from openpyxl import Workbook
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
 
 from centers.models import MeetingRoom
@@ -44,7 +42,6 @@ ADMIN = Use("the admin of every app", "tests/backoffice")
 FILTER = Use("roombook/backoffice/widgets.py", "tests/backoffice/test_hidden_accounts.py")
 GUNICORN = Use("deploy/gunicorn.conf.py or deploy/reload.sh", "tests/faults/test_upgrade.py")
 IMAGES = Use("roombook/images.py", "tests/test_media.py")
-SPREADSHEETS = Use("roombook/backoffice/spreadsheets.py", "tests/backoffice")
 
 # Methods of ModelAdmin that ours replace, without `self`.
 ADMIN_METHODS = {
@@ -65,11 +62,6 @@ ADMIN_METHODS = {
     ("function", "parameters", "use"),
     [
         (ModelAdmin.get_object, "self request object_id from_field", ACCOUNTS),
-        (
-            ExportMixin._do_file_export,
-            "self file_format request queryset export_form",
-            Use("roombook/imports/admin.py", "tests/backoffice/test_export.py"),
-        ),
         (query.RelatedPopulator.populate, "self row from_obj", COMPILED_QUERIES),
         *(
             (getattr(ModelAdmin, name), f"self {parameters}", ADMIN)
@@ -173,17 +165,6 @@ def test_stored_files_are_marked_as_committed():
     assert not room.picture_thumbnail._committed, what_to_do
 
 
-def test_sheet_that_is_not_saved_can_remove_its_file():
-    sheet = Workbook(write_only=True).create_sheet()
-    sheet.append(["one"])
-    sheet.close()
-
-    sheet._writer.cleanup()
-
-    what_to_do = SPREADSHEETS.explain("WriteOnlyWorksheet._writer")
-    assert not Path(sheet._writer.out).exists(), what_to_do
-
-
 # --- The list is complete ------------------------------------------------------------------------
 
 # These are documented, or methods of named tuples.
@@ -204,7 +185,6 @@ def test_private_names_of_libraries_are_listed():
         (module, name) for module, tree in trees.items() for name in find_overrides(module, tree)
     }
 
-    assert ("roombook.imports.admin", "_do_file_export") in overrides
     assert ("roombook.images", "_committed") in used
     assert sorted(each for each in used | overrides if each[1] not in listed) == []
 

@@ -159,7 +159,7 @@ def read_lines(
     numbered = enumerate(lines, 1)
     header = _read_header(next(numbered, (1, []))[1])
     kinds = [columns.get(name, CellKind.TEXT) for name in header]
-    rows = []
+    rows: list[Row] = []
     for number, line in numbered:
         if number > MAX_LINES:
             raise InvalidFile(

@@ -6,7 +6,6 @@ writes the table as JSON. Whatever a workbook costs, the process that serves req
 
 import io
 import json
-import os
 import resource
 import sys
 import warnings
@@ -48,9 +47,6 @@ def main() -> None:
     except Exception:
         output = json.dumps({"error": "The workbook cannot be read: it is damaged."})
     sys.stdout.write(output)
-    sys.stdout.flush()
-    # Freeing a large workbook takes seconds.
-    os._exit(0)
 
 
 def read(content: bytes, columns: dict[str, CellKind], sheet_name: str) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from django.urls import reverse
 
 from accounts.models import OutboxMessage
 from centers.models import Center, Closure, MeetingRoom
-from centers.resources import centers
 from reservations.admin.dashboard.alerts import find_alerts
 from reservations.booking import cancellation, reminders
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen
+from roombook.imports import resources
 from tests.admin_forms import errors_of, form_of
 from tests.backoffice.reading import get_hidden_fields, messages_of, words
 from tests.factories_centers import CenterFactory, MeetingRoomFactory
@@ -220,7 +220,7 @@ def test_preview_of_harmless_changes_lists_nothing(office, booking, kind, cells)
 
 
 def test_harmless_changes_of_other_centers_do_not_use_up_the_notes(office, booking, monkeypatch):
-    monkeypatch.setattr(centers, "MAX_CENTERS_WITH_NOTES", 1)
+    monkeypatch.setattr(resources, "MAX_ROWS_WITH_NOTES", 1)
     other, center = CenterFactory(name="Annex"), booking.room.center
     rows = [
         {"id": other.pk, "promo_text": "New", "city": other.city},

@@ -3,27 +3,19 @@
 import base64
 import contextlib
 import io
-import multiprocessing
 import os
 import resource
 import shutil
 import subprocess
 import time
 import zipfile
-from contextlib import contextmanager
-from datetime import timedelta
 
 import pytest
-from django.db import connection, connections
-from django.utils import timezone
 
-from centers.models import Center
 from roombook.backoffice.spreadsheets import InvalidFile
 from roombook.imports import files
 from roombook.imports.displayed_values import CellKind
-from roombook.imports.models import CheckIsRunning, RunningCheck
-from tests.factories_people import AdministratorFactory
-from tests.imports import OMAHA, Browser, build_csv, build_workbook, check
+from tests.imports import build_workbook, check
 
 CENTERS = "/admin/centers/center/"
 TOO_LONG = "takes too long"
@@ -229,101 +221,3 @@ def test_import_csv_with_too_many_empty_lines_is_refused():
 
     with pytest.raises(InvalidFile, match="more than 100,000 lines"):
         check("centers", content)
-
-
-@pytest.mark.django_db
-def test_import_row_number_two_billion_on_the_page_is_refused(client):
-    client.force_login(AdministratorFactory())
-    content = pack(ATTACKS["row number two billion"]())
-
-    page = Browser(client, CENTERS).upload(content, "rows.xlsx")
-
-    assert "more than 100,000 lines" in page
-    assert not RunningCheck.objects.exists()
-
-
-# --- One check for each user --------------------------------------------------------------------
-
-
-@pytest.mark.django_db
-def test_import_of_a_user_whose_check_is_running_is_refused(client):
-    ann, bob = AdministratorFactory(), AdministratorFactory()
-    client.force_login(ann)
-    browser = Browser(client, CENTERS)
-    browser.upload(build_csv(OMAHA))
-    preview = browser.page
-
-    with RunningCheck.run(ann, now=timezone.now()):
-        assert BUSY in browser.confirm(preview)
-        browser.upload(build_csv(OMAHA))
-        assert browser.response.status_code == 302
-        assert BUSY in client.get(f"{CENTERS}import/").content.decode()
-        with RunningCheck.run(bob, now=timezone.now()):
-            pass
-
-    assert not Center.objects.exists()
-    browser.upload(build_csv(OMAHA))
-    browser.confirm()
-    assert Center.objects.exists()
-
-
-@pytest.mark.django_db
-def test_running_check_of_a_process_that_died_ends_after_five_minutes():
-    user, now = AdministratorFactory(), timezone.now()
-    RunningCheck.objects.create(user=user, started_at=now)
-
-    with pytest.raises(CheckIsRunning), RunningCheck.run(user, now=now + timedelta(minutes=5)):
-        pass
-    with RunningCheck.run(user, now=now + timedelta(minutes=5, seconds=1)):
-        assert RunningCheck.objects.count() == 1
-    assert not RunningCheck.objects.exists()
-
-
-def run_in_processes(start, count=4):
-    """How many of so many processes, started at once, `start` lets run."""
-    context = multiprocessing.get_context("fork")
-    together, results = context.Barrier(count), context.Queue()
-    # A connection must not be shared with a child.
-    connections.close_all()
-    assert connection.connection is None
-
-    def work():
-        connection.ensure_connection()
-        together.wait(30)
-        try:
-            with start():
-                together.wait(30)
-                results.put(True)
-        except CheckIsRunning:
-            together.wait(30)
-            results.put(False)
-        connections.close_all()
-
-    workers = [context.Process(target=work, daemon=True) for _ in range(count)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    return sum(results.get(timeout=60) for _ in workers)
-
-
-@contextmanager
-def run_if_none_is_stored(user, now):
-    """What a check without the primary key would be: look first, then write."""
-    if RunningCheck.objects.filter(pk=user.pk).exists():
-        raise CheckIsRunning
-    time.sleep(0.2)
-    RunningCheck.objects.bulk_create(
-        [RunningCheck(pk=user.pk, started_at=now)], ignore_conflicts=True
-    )
-    yield
-
-
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="an SQLite file is not shared here")
-@pytest.mark.django_db(transaction=True)
-def test_running_checks_of_a_user_in_several_processes_are_one():
-    user, now = AdministratorFactory(), timezone.now()
-
-    assert run_in_processes(lambda: RunningCheck.run(user, now=now)) == 1
-    # The processes do meet: without the key, all of them run.
-    assert run_in_processes(lambda: run_if_none_is_stored(user, now)) == 4
