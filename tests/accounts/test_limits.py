@@ -20,7 +20,7 @@ THREE_FAILURES = FailureLimit("failures", 3, 15 * MINUTE)
 
 
 def get_count():
-    return AttemptWindow.objects.get().count
+    return sum(AttemptWindow.objects.values_list("count", flat=True))
 
 
 @pytest.mark.django_db
@@ -44,7 +44,7 @@ class TestSequentialAttempts:
 
         THREE.check("ada", now=NOW + 15 * MINUTE)
         THREE.attempt("ada", now=NOW + 15 * MINUTE)
-        assert AttemptWindow.objects.get().count == 1
+        assert get_count() == 1
 
     def test_keys_and_scopes_are_counted_separately(self):
         for _ in range(3):
@@ -81,7 +81,7 @@ class TestSequentialAttempts:
         with pytest.raises(ValueError), THREE_FAILURES.count_failure("ada", KeyError, now=NOW):
             raise ValueError
 
-        assert AttemptWindow.objects.get().count == 0
+        assert get_count() == 0
 
     def test_attempts_in_progress_count_until_they_are_given_back(self):
         for _ in range(3):
