@@ -108,9 +108,9 @@ TABLE = {
     # One for the network, which is limited with SIGN_UP=open.
     "Checkout": Row(49, ids=OWN),
     "List free times": Row(
-        4, ids={"CenterId": Id(NOT_FOUND, more={"RoomIds": None}), "RoomIds.0": Id(NOT_FOUND)}
+        5, ids={"CenterId": Id(NOT_FOUND, more={"RoomIds": None}), "RoomIds.0": Id(NOT_FOUND)}
     ),
-    "Find alternatives": Row(9, ids={"RoomId": Id(NOT_FOUND), **SERVICE}),
+    "Find alternatives": Row(12, ids={"RoomId": Id(NOT_FOUND), **SERVICE}),
     "Get payment action": Row(5, ids=OWN),
     # Including one that locks the account.
     "Create reservation": Row(
