@@ -136,7 +136,7 @@ TABLE = {
     ),
     "List reservations": Row(14),
     "Get calendar": Row(2),
-    "Export account": Row(36),
+    "Export account": Row(37),
     "Delete account": Row(60, "401 NotSignedIn"),
     "Update favorite": Row(9, ids={"CenterId": Id(NOT_FOUND)}),
     "Remove payment info": Row(7),

@@ -139,8 +139,8 @@ def test_revoke_calendar_address_action_revokes_only_that_of_the_selected_accoun
     assert client.get(adas).status_code == 404
     assert client.get(graces).status_code == 200
     assert reverse("calendar", args=[CalendarAddress.get_secret(ada)]) != adas
-    assert AuditEntry.objects.filter(object_id=ada.pk, note__contains="calendar").exists()
-    assert not AuditEntry.objects.filter(object_id=grace.pk, note__contains="calendar").exists()
+    assert AuditEntry.objects.filter(object_id=ada.pk, note__icontains="calendar").exists()
+    assert not AuditEntry.objects.filter(object_id=grace.pk, note__icontains="calendar").exists()
 
 
 @pytest.mark.parametrize("page", ["change", "password"])

@@ -42,7 +42,6 @@ from tests.reservations.rescheduling_helpers import (
     make_room_at_rate,
     reschedule,
 )
-from tests.reservations.test_changes import Killed, crash_after
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock", "data_is_consistent")]
 
@@ -316,6 +315,22 @@ def test_change_that_needs_no_payment_or_is_impossible_gets_no_link(
 
 
 # --- Crashes and rivals ---------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """Ends a request as the death of its worker does."""
+
+
+def crash_after(monkeypatch, owner, name, *, before=False):
+    real = getattr(owner, name)
+
+    def crash(*args, **kwargs):
+        if not before:
+            real(*args, **kwargs)
+        monkeypatch.setattr(owner, name, real)
+        raise Killed
+
+    monkeypatch.setattr(owner, name, crash)
 
 
 @pytest.mark.parametrize(
