@@ -1,9 +1,9 @@
-"""Payment links: a draft, or a change of a booking that costs more, is paid on a page of this
-service, by anybody who has the link (B26.7, B27.7).
+"""Payment links: anybody who has one can pay, on a page of this service (B26.7, B27.7).
 
-A link is a signed secret that names the reservation, its own end, and its number or the change. It
-is not stored: the state of the draft or of the change decides what its page shows. The room is held
-until the link ends. Staff cancel all links of a draft by increasing their number.
+A link pays for a draft, or for a change of a booking that costs more. It is a signed secret
+that names the reservation, its own end, and its number or the change. It is not stored: the state
+of the draft or of the change decides what its page shows. The room is held until the link ends.
+Staff cancel all links of a draft by increasing their number.
 """
 
 import copy
@@ -244,10 +244,6 @@ def cancel_links(draft_id: int, *, by: User, now: dt.datetime) -> None:
     # An e-mail that was not sent yet is not sent.
     OutboxMessage.objects.about(reservation.link_subject).waiting().update(expires_at=now)
     history.record_changes(reservation, {"payment_link": (until, None)}, by=by, now=now)
-
-
-def _get_subject(reservation: Reservation) -> str:
-    return f"payment link {reservation.pk}"
 
 
 def get_end(draft: Reservation, *, now: dt.datetime) -> dt.datetime:
