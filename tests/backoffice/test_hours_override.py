@@ -4,6 +4,7 @@ import datetime as dt
 
 import pytest
 
+from accounts.act import Act
 from centers.models import Closure
 from reservations.booking import amendments, approval, checkout, staff_drafts
 from reservations.booking.amendments import ChangeRequest
@@ -76,7 +77,7 @@ def test_approval_of_overridden_request_succeeds(manager, room):
         made.pk, user=made.user, payment_method=make_payment_method(), now=NOW
     )
     assert pending.status == Status.PENDING
-    assert approval.approve(made.pk, by=manager, now=NOW).status == Status.CONFIRMED
+    assert approval.approve(Act(manager, NOW, is_staff=True), made.pk).status == Status.CONFIRMED
 
 
 def test_draft_outside_hours_over_midnight_is_allowed(room, manager):

@@ -3,6 +3,7 @@
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from accounts.act import Act
 from reservations.booking import approval
 from reservations.models import Receipt
 from tests.browser import accessibility
@@ -16,7 +17,7 @@ from tests.reservations.receipts.helpers import read_pdf
 def test_desk_opens_a_receipt_with_two_clicks(desk, live_server, way):
     boardroom = room("Boardroom")
     request = request_for(boardroom, open_day(boardroom), 9)
-    booking = approval.approve(request.pk, now=timezone.now())
+    booking = approval.approve(Act(None, timezone.now()), request.pk)
     page = desk("desk", way)
     person = Person(page, way)
     page.goto(f"{live_server.url}/admin/reservations/reservation/{booking.pk}/change/")

@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
+from accounts.act import Act
 from accounts.models import User
 from centers.span import Span
 from reservations import availability
@@ -94,7 +95,9 @@ def booking(demo: None) -> Reservation:
     day = open_day(boardroom)
     request_for(boardroom, day, 15)
     request = request_for(boardroom, day, 9)
-    return approval.approve(request.pk, by=User.objects.get(email=STAFF), now=timezone.now())
+    return approval.approve(
+        Act(User.objects.get(email=STAFF), timezone.now(), is_staff=True), request.pk
+    )
 
 
 def open_timeline(page: Page, host: str, booking: Reservation) -> None:
