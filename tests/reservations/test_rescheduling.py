@@ -82,15 +82,12 @@ def test_reschedule_to_cheaper_room_refunds_the_difference_as_previewed(clerk):
     cheap = make_room_at_rate(reservation.room, 15)
     before = get_stored_values(reservation)
 
-    preview = preview_reschedule(reservation, clerk, room=cheap)
+    preview = preview_reschedule(reservation, clerk, room=cheap).result
     assert get_stored_values(reservation) == before
     assert not Refund.objects.exists()
     done = reschedule(reservation, clerk, room=cheap)
 
-    assert (preview.old_total, preview.new_total, preview.refund, preview.problems) == (
-        *(75, 45, 30),
-        (),
-    )
+    assert (preview.old_total, preview.new_total, preview.refund) == (75, 45, 30)
     assert [line.total for line in preview.old_lines] == [75]
     assert [line.total for line in preview.new_lines] == [45]
     reservation.refresh_from_db()
@@ -130,8 +127,8 @@ def test_reschedule_to_more_expensive_room_is_refused(clerk):
     with pytest.raises(ReservationNotOpen, match=r"\$45.00 more"):
         reschedule(reservation, clerk, room=expensive)
 
-    assert preview.can_be_waived
-    assert "$45.00 more" in preview.problems[0]
+    assert preview.result.is_unpaid
+    assert "$45.00 more" in preview.problem
     assert get_stored_values(reservation) == before
     assert OutboxMessage.objects.filter(kind="moved").count() == 0
 
@@ -145,7 +142,7 @@ def test_reschedule_with_waiver_and_reason_waives_the_difference(manager):
         reservation, manager, room=expensive, waiver="Their room leaks", expected_total=Decimal(75)
     )
 
-    assert (preview.waived, preview.new_total, preview.problems) == (45, 75, ())
+    assert (preview.result.waived, preview.result.new_total, preview.problem) == (45, 75, "")
     assert (done.waived, done.new_total, done.refund) == (45, 75, 0)
     line = reservation.line_items.get(type=LineItemType.ADJUSTMENT)
     assert (line.total, line.description) == (-45, "Adjustment: Their room leaks")
@@ -384,15 +381,12 @@ def test_refused_reschedule_changes_nothing(clerk, make_room_for, options, probl
 def test_reschedule_to_taken_room_is_refused_with_every_reason(clerk):
     reservation, other_booking = make_booking(), make_booking(start=START + DAY)
 
-    preview = preview_reschedule(
-        reservation, clerk, room=other_booking.room, start=START + DAY + 10 * MINUTE
-    )
-    with pytest.raises(SlotUnavailable):
-        reschedule(reservation, clerk, room=other_booking.room, start=START + DAY)
-
-    assert len(preview.problems) == 2  # off the grid, and taken
-    assert f"Reservation {other_booking.pk}" in preview.problems[1]
-    assert not preview.can_be_waived
+    for attempt in (preview_reschedule, reschedule):
+        with pytest.raises(SlotUnavailable) as refused:
+            attempt(reservation, clerk, room=other_booking.room, start=START + DAY + 10 * MINUTE)
+        texts = refused.value.staff_texts
+        assert len(texts) == 2  # off the grid, and taken
+        assert f"Reservation {other_booking.pk}" in texts[1]
 
 
 def test_reschedule_ignores_own_slot_and_respects_turnaround(clerk):

@@ -275,10 +275,9 @@ def remind_of_meetings(now):
 
 def reschedule(reservation, start, now):
     amendments.amend(
+        Act(AdministratorFactory(), now, is_staff=True),
         reservation.pk,
         ChangeRequest(reservation.room_id, start, start + 3 * HOUR),
-        by=AdministratorFactory(),
-        now=now,
     )
 
 
