@@ -189,6 +189,7 @@ def test_rooms_stay_at_their_center(office, booking):
         ("room", {"capacity": "3"}),
         ("center", {"is_active": "false"}),
         ("center", {"city": "Boulder"}),
+        ("center", {"wed": "10:00-20:00"}),
         ("closure", {"starts_at": "2027-03-03T08:00", "ends_at": "2027-03-03T10:00"}),
     ],
 )
