@@ -64,7 +64,7 @@ class Availability:
     def raise_if_unavailable(self) -> None:
         """Raise SlotUnavailable with the first reason's message."""
         if self.reasons:
-            raise SlotUnavailable(self.reasons[0].message)
+            raise SlotUnavailable(self.reasons[0].message, staff_texts=self.staff_texts)
 
 
 # --- The calendar of a room ----------------------------------------------------------------------
