@@ -137,12 +137,6 @@ def test_slots_are_hourly_and_on_grid():
     assert proposed == ["09:15 - 10:15", "10:00 - 11:00", "11:00 - 11:30"]
 
 
-def test_slots_exclude_short_gaps():
-    axis = build_axis(PLAIN, DENVER)
-    free = [Span(at(PLAIN, "09:00"), at(PLAIN, "09:20"))]
-    assert not list(geometry.find_slots(axis, free, build_rules(15, 30)))
-
-
 def test_slots_exclude_repeated_hour():
     axis = build_axis(AUTUMN, DENVER, (0, 4))
     offered = [
