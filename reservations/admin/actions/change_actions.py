@@ -12,6 +12,7 @@ from reservations.admin.actions.base import (
     Action,
     ActionPreview,
     ActionRequest,
+    compare_bills,
     describe_due_refund,
     describe_email,
     format_refund,
@@ -27,7 +28,6 @@ from reservations.admin.actions.payment_form import (
     find_missing,
     get_saved_card,
 )
-from reservations.admin.bill_comparison import compare_bills
 from reservations.booking import amendments, differences, payment_links
 from reservations.booking.amendments import Amendment, ChangeRequest, RoomSlot, describe_room
 from reservations.booking.commands import Preview

@@ -10,6 +10,7 @@ from reservations.admin.actions.base import (
     Action,
     ActionPreview,
     ActionRequest,
+    compare_bills,
     describe_due_refund,
     describe_email,
     format_refund,
@@ -20,7 +21,6 @@ from reservations.admin.actions.forms import (
     MessageForm,
     PriceAdjustmentForm,
 )
-from reservations.admin.bill_comparison import compare_bills
 from reservations.booking import (
     approval,
     cancellation,
