@@ -12,13 +12,13 @@ from django.db.models import TextChoices
 from centers import hours
 from centers.geo import get_distance_in_miles
 from centers.models import Center, MeetingRoom
+from centers.models.price_list import load_special_prices
 from centers.querysets import SearchCircle
 from centers.rooms import get_booking_rules
 from centers.span import Span
-from reservations import availability
+from reservations.availability import RoomCalendar, load_calendars
 from reservations.pricing.quote import calculate_quote
 from reservations.pricing.services import ServiceSelection
-from reservations.room_calendars import RoomCalendar, load_calendars
 from roombook.errors import RateNotConfigured
 from roombook.money import ZERO
 
@@ -95,7 +95,7 @@ def _find_other_times(search: AlternativeSearch) -> Iterator[Alternative]:
         start = round_to_slot(span.start + direction * INSTANT, zone, slot_minutes)
         while abs(start - span.start) <= NEAR_TIMES:
             other = Span(start, start + span.duration)
-            if availability.is_available(room, other, calendar, now=search.now):
+            if calendar.is_available(other, now=search.now):
                 nearest.append(other)
                 break
             start = round_to_slot(start + direction * INSTANT, zone, slot_minutes)
@@ -130,7 +130,9 @@ def _load_large_rooms(search: AlternativeSearch, centers: Collection[int]) -> li
         center__in=list(centers), capacity__gte=search.room.capacity
     )
     rooms = rooms.exclude(pk=search.room.pk).select_related("center", "rate")
-    return list(rooms.order_by("capacity", "pk")[:MAX_ROOMS])
+    found = list(rooms.order_by("capacity", "pk")[:MAX_ROOMS])
+    load_special_prices([room.rate for room in found if room.rate])
+    return found
 
 
 def _price_available(
@@ -144,7 +146,7 @@ def _price_available(
     found = [
         alternative
         for room in rooms
-        if availability.is_available(room, search.span, calendars[room.pk], now=search.now)
+        if calendars[room.pk].is_available(search.span, now=search.now)
         for alternative in _price(search, room, search.span, reason, distance)
     ]
     return sorted(found, key=lambda each: (each.total, each.room_id))

@@ -3,6 +3,7 @@
 import pytest
 from django.urls import reverse
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from centers.models import Center, Closure, MeetingRoom
 from reservations.admin.dashboard.alerts import find_alerts
@@ -249,10 +250,10 @@ def test_email_with_the_new_address_resolves_a_booking(office, booking, clock):
 
 def test_email_about_a_cancelled_booking_is_resent_as_it_was(booking, clock):
     clock.move_to(NOW + 2 * HOUR)
-    cancellation.cancel(booking.pk, by=booking.user, now=NOW + HOUR)
+    cancellation.cancel(Act(booking.user, NOW + HOUR, is_staff=True), booking.pk)
     Center.objects.update(address_changed_at=NOW + 2 * HOUR)
     with pytest.raises(ReservationNotOpen, match="waiting to be sent already"):
-        reminders.resend_last_email(booking.pk, by=booking.user, now=NOW + 2 * HOUR)
+        reminders.resend_last_email(Act(booking.user, NOW + 2 * HOUR, is_staff=True), booking.pk)
     assert OutboxMessage.objects.last().kind == "cancelled"
 
 

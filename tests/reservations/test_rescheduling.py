@@ -1,10 +1,12 @@
 """Rescheduling of bookings: another room or time, and the effect on money."""
 
+from contextlib import nullcontext
 from decimal import Decimal
 
 import pytest
 from icalendar import Calendar
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.models import Refund, RefundState
 from reservations.booking import (
@@ -47,6 +49,7 @@ from tests.factories_reservations import (
 )
 from tests.reservations.rescheduling_helpers import (
     DAY,
+    build_request,
     get_net_payment,
     get_stored_values,
     make_room_at_rate,
@@ -81,15 +84,12 @@ def test_reschedule_to_cheaper_room_refunds_the_difference_as_previewed(clerk):
     cheap = make_room_at_rate(reservation.room, 15)
     before = get_stored_values(reservation)
 
-    preview = preview_reschedule(reservation, clerk, room=cheap)
+    preview = preview_reschedule(reservation, clerk, room=cheap).result
     assert get_stored_values(reservation) == before
     assert not Refund.objects.exists()
     done = reschedule(reservation, clerk, room=cheap)
 
-    assert (preview.old_total, preview.new_total, preview.refund, preview.problems) == (
-        *(75, 45, 30),
-        (),
-    )
+    assert (preview.old_total, preview.new_total, preview.refund) == (75, 45, 30)
     assert [line.total for line in preview.old_lines] == [75]
     assert [line.total for line in preview.new_lines] == [45]
     reservation.refresh_from_db()
@@ -107,7 +107,7 @@ def test_reschedule_to_cheaper_room_twice_then_cancel_refunds_the_rest(clerk):
     reservation.refresh_from_db()
     assert (reservation.total_cost, reservation.reduced_by, get_net_payment()) == (30, 45, 30)
 
-    assert cancellation.cancel(reservation.pk, now=NOW).refund == 30
+    assert cancellation.cancel(Act(None, NOW), reservation.pk).refund == 30
     assert get_net_payment() == 0
 
 
@@ -129,8 +129,8 @@ def test_reschedule_to_more_expensive_room_is_refused(clerk):
     with pytest.raises(ReservationNotOpen, match=r"\$45.00 more"):
         reschedule(reservation, clerk, room=expensive)
 
-    assert preview.can_be_waived
-    assert "$45.00 more" in preview.problems[0]
+    assert preview.result.is_unpaid
+    assert "$45.00 more" in preview.problem
     assert get_stored_values(reservation) == before
     assert OutboxMessage.objects.filter(kind="moved").count() == 0
 
@@ -144,7 +144,7 @@ def test_reschedule_with_waiver_and_reason_waives_the_difference(manager):
         reservation, manager, room=expensive, waiver="Their room leaks", expected_total=Decimal(75)
     )
 
-    assert (preview.waived, preview.new_total, preview.problems) == (45, 75, ())
+    assert (preview.result.waived, preview.result.new_total, preview.problem) == (45, 75, "")
     assert (done.waived, done.new_total, done.refund) == (45, 75, 0)
     line = reservation.line_items.get(type=LineItemType.ADJUSTMENT)
     assert (line.total, line.description) == (-45, "Adjustment: Their room leaks")
@@ -242,7 +242,7 @@ def test_rescheduled_draft_is_repriced_and_keeps_its_hold(clerk):
 
 def test_rescheduled_draft_is_not_held_beyond_its_new_start(clerk):
     held, expired = make_draft(start=START + DAY), make_draft(start=START + DAY)
-    extend_hold(held.pk, until=NOW + 20 * HOUR, by=clerk, now=NOW)
+    extend_hold(Act(clerk, NOW, is_staff=True), held.pk, until=NOW + 20 * HOUR)
 
     for reservation in (held, expired):
         soon = NOW + 2 * HOUR
@@ -290,7 +290,7 @@ def test_pending_request_can_be_rescheduled_at_the_same_price(clerk):
 
     reschedule(reservation, clerk, start=START + DAY)
 
-    assert approval.approve(reservation.pk, now=NOW).status == Status.CONFIRMED
+    assert approval.approve(Act(None, NOW), reservation.pk).status == Status.CONFIRMED
     assert get_net_payment() == 75
 
 
@@ -300,7 +300,7 @@ def test_cash_belongs_to_the_center_of_the_booking_at_the_capture(clerk):
     assert request.payments.get().cash_center == first.center
 
     reschedule(request, clerk, room=second)
-    approval.approve(request.pk, by=clerk, now=NOW)
+    approval.approve(Act(clerk, NOW, is_staff=True), request.pk)
     reschedule(request, clerk, room=third, start=START + DAY)
 
     assert request.payments.get().cash_center == second.center
@@ -313,7 +313,7 @@ def test_pending_request_to_cheaper_room_is_refused_until_approved(clerk):
     with pytest.raises(ReservationNotOpen, match="Approve it first"):
         reschedule(reservation, clerk, room=cheap)
 
-    approval.approve(reservation.pk, now=NOW)
+    approval.approve(Act(None, NOW), reservation.pk)
     reschedule(reservation, clerk, room=cheap)
     assert get_net_payment() == 45
 
@@ -323,7 +323,7 @@ def test_pending_request_to_more_expensive_room_can_be_waived(manager):
 
     reschedule(reservation, manager, room=make_room_at_rate(reservation.room, 40), waiver="Leak")
 
-    approval.approve(reservation.pk, now=NOW)
+    approval.approve(Act(None, NOW), reservation.pk)
     assert get_net_payment() == 75
 
 
@@ -380,18 +380,25 @@ def test_refused_reschedule_changes_nothing(clerk, make_room_for, options, probl
     assert get_stored_values(reservation) == before
 
 
+def test_reschedule_from_an_outdated_page_is_refused(clerk):
+    reservation = make_booking()
+    for start, is_current in ((START + DAY, True), (START + 2 * DAY, False)):
+        request = build_request(reservation, start=start, expected_version=0)
+        with nullcontext() if is_current else pytest.raises(ReservationNotOpen, match="meanwhile"):
+            amendments.amend(Act(clerk, NOW, is_staff=True), reservation.pk, request)
+    reservation.refresh_from_db()
+    assert (reservation.start, reservation.version) == (START + DAY, 1)
+
+
 def test_reschedule_to_taken_room_is_refused_with_every_reason(clerk):
     reservation, other_booking = make_booking(), make_booking(start=START + DAY)
 
-    preview = preview_reschedule(
-        reservation, clerk, room=other_booking.room, start=START + DAY + 10 * MINUTE
-    )
-    with pytest.raises(SlotUnavailable):
-        reschedule(reservation, clerk, room=other_booking.room, start=START + DAY)
-
-    assert len(preview.problems) == 2  # off the grid, and taken
-    assert f"Reservation {other_booking.pk}" in preview.problems[1]
-    assert not preview.can_be_waived
+    for attempt in (preview_reschedule, reschedule):
+        with pytest.raises(SlotUnavailable) as refused:
+            attempt(reservation, clerk, room=other_booking.room, start=START + DAY + 10 * MINUTE)
+        texts = refused.value.staff_texts
+        assert len(texts) == 2  # off the grid, and taken
+        assert f"Reservation {other_booking.pk}" in texts[1]
 
 
 def test_reschedule_ignores_own_slot_and_respects_turnaround(clerk):
@@ -494,7 +501,7 @@ def test_rescheduled_email_has_an_updated_calendar_file(clerk):
 
     reschedule(reservation, clerk, room=cheap, start=START + DAY)
 
-    first, second = OutboxMessage.objects.about(emails.get_subject_key(reservation))
+    first, second = OutboxMessage.objects.about(emails.get_subject_key(reservation.pk))
     assert second.kind == "moved"
     assert "March 3, 2027, 9:00" in second.text
     assert "March 4, 2027, 9:00" in second.text

@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.act import Act
 from accounts.models import OutboxMessage, User
 from centers.models import MeetingRoom
 from reservations.admin.formatting import get_reservation_url
@@ -149,7 +150,7 @@ def test_form_that_is_sent_twice_creates_one_draft_and_leads_to_it(office, room,
 def test_form_that_is_sent_again_after_its_draft_has_ended_creates_another_one(office, room, user):
     fields = {**typed(room, user), "submission": read_submission(office, room)}
     office.post(ADD, fields)
-    cancellation.cancel(Reservation.objects.get().pk, by=user, now=timezone.now())
+    cancellation.cancel(Act(user, timezone.now(), is_staff=True), Reservation.objects.get().pk)
 
     urls = {office.post(ADD, fields).url for _ in range(2)}
 

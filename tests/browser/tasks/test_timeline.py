@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
+from accounts.act import Act
 from accounts.models import User
 from centers.span import Span
 from reservations import availability
@@ -95,7 +96,9 @@ def booking(demo: None) -> Reservation:
     day = open_day(boardroom)
     request_for(boardroom, day, 15)
     request = request_for(boardroom, day, 9)
-    return approval.approve(request.pk, by=User.objects.get(email=STAFF), now=timezone.now())
+    return approval.approve(
+        Act(User.objects.get(email=STAFF), timezone.now(), is_staff=True), request.pk
+    )
 
 
 def open_timeline(page: Page, host: str, booking: Reservation) -> None:
@@ -217,7 +220,9 @@ def move_elsewhere(booking: Reservation, *, back: bool = False) -> None:
     start, end = booking.start + by * HOUR, booking.end + by * HOUR
     now = booking.created_at + dt.timedelta(minutes=1)
     amendments.amend(
-        booking.pk, ChangeRequest(booking.room_id, start, end), by=booking.user, now=now
+        Act(booking.user, now, is_staff=True),
+        booking.pk,
+        ChangeRequest(booking.room_id, start, end),
     )
 
 

@@ -23,6 +23,7 @@ from reservations.booking import (
     cancellation,
     payment_recovery,
 )
+from reservations.booking.commands import Command
 from reservations.models import PromoCode, Reservation
 from reservations.models.status import Status
 from reservations.pricing import bill
@@ -255,14 +256,21 @@ def charge_no_cancellation_fee(original, reservation, payment, *, now):
 # --- Bookings that their customers know of --------------------------------------------------------
 
 
-@plant(cancellation, "_cancel")
-def cancel_although_it_is_refused(original, reservation_id, **kwargs):
+@plant(cancellation, "cancel")
+def cancel_although_it_is_refused(original, act, reservation_id, **kwargs):
     try:
-        return original(reservation_id, **kwargs)
+        return original(act, reservation_id, **kwargs)
     except ReservationNotOpen:
         booked = Reservation.objects.filter(pk=reservation_id, status=Status.CONFIRMED)
-        booked.update(status=Status.CANCELLED, cancelled_at=kwargs["now"], refund_promised=0)
+        booked.update(status=Status.CANCELLED, cancelled_at=act.now, refund_promised=0)
         raise
+
+
+@plant(Command, "preview")
+def do_what_is_only_previewed(original, self, act, reservation_id, **kwargs):
+    preview = original(self, act, reservation_id, **kwargs)
+    self(act, reservation_id, **kwargs)
+    return preview
 
 
 @plant(approval, "_find")

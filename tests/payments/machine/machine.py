@@ -10,10 +10,13 @@ from django.core.management import CommandError, call_command
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from payments.models import PaymentState
+from accounts.act import Act
+from accounts.models import OutboxMessage
+from payments.models import Payment, PaymentState, Refund
 from reservations.booking import approval
 from reservations.models import Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
+from roombook.backoffice.models import AuditEntry
 from roombook.errors import DomainError
 from tests.factories_reservations import CARD, DECLINED_NUMBER
 from tests.payments.machine import checks
@@ -116,12 +119,12 @@ class CheckoutMachine(SetupRules):
 
     def do_approve(self, pk: int, number: int) -> None:
         with suppress(DomainError):
-            approval.approve(pk, now=self.now)
+            approval.approve(Act(None, self.now), pk)
 
     def do_decline(self, pk: int, number: int) -> None:
         self.requested_ends.add((pk, Status.DECLINED))
         try:
-            approval.decline(pk, now=self.now)
+            approval.decline(Act(None, self.now), pk)
         except DomainError:
             self.note_answer(pk, Status.DECLINED, has_succeeded=False)
 
@@ -217,6 +220,19 @@ class CheckoutMachine(SetupRules):
         """Half of the customers who could cancel do so."""
         if is_sure:
             self.run(fault, "cancel", *self.get(number))
+
+    @precondition(lambda self: self.reservations)
+    @rule(number=numbers)
+    def preview_cancellation(self, number: int) -> None:
+        pk, customer = self.get(number)
+        before = self.read_rows(pk)
+        self.post(customer, "reservations/cancel", ReservationId=pk, TestMode=True)
+        assert self.read_rows(pk) == before, "a preview has changed something"
+
+    def read_rows(self, pk: int) -> list[object]:
+        rows = (Reservation.objects.filter(pk=pk), Payment.objects.filter(reservation=pk))
+        counts = [each.objects.count() for each in (AuditEntry, OutboxMessage, Refund)]
+        return [*(list(each.order_by("pk").values()) for each in rows), counts]
 
     @precondition(lambda self: self.reservations)
     @rule(number=numbers, fault=faults, approves=st.booleans())
