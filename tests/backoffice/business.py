@@ -23,7 +23,7 @@ from reservations.booking import (
     price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
-from reservations.booking.refund_decisions import RefundDecision
+from reservations.booking.cancellation import RefundDecision
 from reservations.booking.taking_payment import take_manual_payment
 from reservations.models import Reservation
 from tests.backoffice.books import ZONES, Account, Money, find_disagreements, round_cents
