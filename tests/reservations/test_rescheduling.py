@@ -369,7 +369,7 @@ def test_refused_reschedule_changes_nothing(clerk, make_room_for, options, probl
     room = make_room()
     coffee = ServiceFactory(center=room.center, name="Coffee", rate__flat_rate=0)
     reservation = make_booking(
-        room=room, number_of_attendees=5, service_options=[{"service_id": coffee.pk}]
+        room=room, number_of_attendees=5, services=[{"service_id": coffee.pk}]
     )
     before = get_stored_values(reservation)
 
