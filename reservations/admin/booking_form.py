@@ -111,6 +111,7 @@ class BookingFieldsMixin(forms.Form):
         services = center.services.filter(offered).select_related("rate")
         self.services = [self._add_service(each, chosen.get(each.pk)) for each in services]
         for field in ENTERED_FIELDS:
+            assert field.name not in self.fields, f"{field.name} is another field of this form"
             self.fields[field.name] = build_form_field(field)
             if booking and field.is_column:
                 self.fields[field.name].initial = getattr(booking, field.name)

@@ -129,7 +129,7 @@ def clean_texts(
             try:
                 refuse_card_number(text)
             except ValidationError as error:
-                raise InvalidRequest({each.name: str(error.message)}) from error
+                raise InvalidRequest({each.error_path: str(error.message)}) from error
     return texts
 
 

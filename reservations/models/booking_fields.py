@@ -10,6 +10,8 @@ from decimal import Decimal
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from roombook.naming import to_snake_case
+
 if TYPE_CHECKING:
     from reservations.models.reservation import Reservation
 
@@ -73,6 +75,11 @@ class BookingField:
     is_in_history: bool = False
     is_in_events: bool = False
     export_width: int = 0
+
+    @property
+    def error_path(self) -> str:
+        """Its name in errors of the domain, which the API converts to the contract's."""
+        return to_snake_case(self.contract_name)
 
 
 SERVICES = BookingField(

@@ -21,7 +21,7 @@ from accounts.customer_access import find_bookable_account
 from accounts.models import User, canonicalize_email
 from accounts.profile import EMAIL_TAKEN
 from centers.models import Center, MeetingRoom
-from reservations.admin.booking_form import BookingFieldsMixin
+from reservations.admin.booking_form import ENTERED_FIELDS, BookingFieldsMixin
 from reservations.admin.forms import (
     MAX_EMAIL_LENGTH,
     MAX_NAME_LENGTH,
@@ -35,8 +35,12 @@ from roombook.backoffice.widgets import INPUT_CLASSES, StaffTextField
 from roombook.ids import parse_id
 
 NEW_CUSTOMER_FIELDS = ("email", "first_name", "last_name", "company_name")
-# Fields of the domain that have another name in the form.
-FORM_FIELD_NAMES = {"start_date": "start", "end_date": "end"}
+# Names in errors of the domain -> names of the form's fields.
+FORM_FIELD_NAMES = {
+    "start_date": "start",
+    "end_date": "end",
+    **{each.error_path: each.name for each in ENTERED_FIELDS},
+}
 
 
 def get_bookable_centers(staff: User) -> QuerySet[Center]:
