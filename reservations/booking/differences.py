@@ -44,6 +44,7 @@ from reservations.booking.commands import Left, command
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.booking.taking_payment import record_consent
 from reservations.models import BookingChange, ChangeState, Reservation
+from reservations.models.booking_fields import split_values
 from reservations.models.status import Status
 from reservations.notifications.confirmation import describe_card
 from roombook.db.transactions import in_transaction
@@ -377,9 +378,9 @@ def _take_refusal(amendment: Amendment, source: Source, payer: Payer) -> CardDec
     payment = payments.order_by("pk").last()
     if payment is None or not lifecycle.is_confirmable(source):
         return None
-    # The attendees of a change that is resolved are not stored.
-    request = replace(_resolve_times(amendment), attendees=None)
-    if amendments.read(payment.change) != request:
+    # The personal values of a change that is resolved are not stored.
+    values, _ = split_values(amendment.request.values)
+    if amendments.read(payment.change) != replace(_resolve_times(amendment), values=values):
         return None
     message = lifecycle.take_unreported_decline(payments.filter(pk=payment.pk), source)
     return None if message is None else CardDeclined(message)
