@@ -180,19 +180,19 @@ def get_action_deadline(payment: Payment) -> datetime:
     return payment.action_until or payment.created_at + minutes
 
 
-def take_unreported_decline(payments: QuerySet[Payment], card: SavedCard) -> str | None:
-    """Return why the last of these payments was declined while it waited for its customer, once.
+def take_unreported_decline(payments: QuerySet[Payment], card: Card | SavedCard) -> Payment | None:
+    """Return the last of these payments that was declined while it waited for its customer, once.
 
     A webhook or `reconcile_payments` may have recorded that before the customer's next request,
     which must not charge the card again then (B21.3). None if there is nothing to report.
     """
-    unreported = payments.filter(
-        state=PaymentState.DECLINED, action_until__isnull=False, created_at__gte=card.created_at
-    )
-    payment = unreported.order_by("pk").last()
-    if payment is None or not unreported.update(action_until=None):
+    if not is_confirmable(card):
         return None
-    return payment.message
+    unreported = payments.filter(has_unreported_decline=True, created_at__gte=card.created_at)
+    payment = unreported.order_by("pk").last()
+    if payment is None or not unreported.update(has_unreported_decline=False):
+        return None
+    return payment
 
 
 def _mark_called_off(payment: Payment) -> bool:

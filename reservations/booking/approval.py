@@ -13,9 +13,10 @@ from accounts.models import OutboxMessage, User
 from payments import lifecycle
 from payments.models import Payment
 from reservations import availability
+from reservations.booking.charging import lock_booked_payments
 from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import fulfils_obligations, lock_booked_payments
+from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails

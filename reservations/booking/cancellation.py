@@ -12,16 +12,11 @@ from django.db import transaction
 from accounts.models import OutboxMessage, User
 from payments import refunds
 from payments.models import Payment, PaymentState
-from reservations.booking import payment_recovery
+from reservations.booking import charging
 from reservations.booking.amendments import call_off_changes, require_expected
+from reservations.booking.charging import get_booked_payments, lock_booked_payments
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import (
-    CaptureDue,
-    CaptureRefused,
-    fulfils_obligations,
-    get_booked_payments,
-    lock_booked_payments,
-)
+from reservations.booking.payment_recovery import CaptureDue, CaptureRefused, fulfils_obligations
 from reservations.booking.refund_decisions import (
     RefundDecision,
     record_override,
@@ -109,7 +104,7 @@ def cancel(
         InvalidRequest: the decision is not allowed.
         ServiceUnavailable: the payment is not resolved yet, and the gateway does not answer.
     """
-    payment_recovery.resolve_payments(reservation_id, user=user, calls_off=True, now=now)
+    charging.resolve_payments(reservation_id, user=user, calls_off=True, now=now)
     run = functools.partial(
         _cancel,
         reservation_id,

@@ -21,8 +21,9 @@ from accounts.models.outbox_message import PAYMENT_LINK_KIND
 from payments import one_time_cards
 from payments.models import PaymentPurpose, PaymentSetup, PaymentState, SavedCard
 from reservations import availability
-from reservations.booking import amendments, checkout, claims, differences, hold_extension
+from reservations.booking import amendments, checkout, differences, hold_extension
 from reservations.booking.amendments import ChangeRequest
+from reservations.booking.charging import PaymentMethod
 from reservations.booking.drafts import lock_draft
 from reservations.booking.locks import lock_reservation
 from reservations.models import BookingChange, ChangeState, Reservation, history
@@ -112,7 +113,7 @@ class DraftLink(PaymentLink):
 
     def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
         draft = self.reservation
-        claims.require_current_price(draft, shown_total=shown_total, by=draft.user, now=now)
+        checkout.require_current_price(draft, shown_total=shown_total, by=draft.user, now=now)
         answer = availability.evaluate_reservation(draft, now=now, for_user=draft.user)
         answer.raise_if_unavailable()
 
@@ -127,12 +128,9 @@ class DraftLink(PaymentLink):
         checkout.check_out(
             self.reservation.pk,
             user=self.reservation.user,
-            payment_method=checkout.PaymentMethod(
-                one_time_card=card,
-                link_number=self.reservation.payment_link_number,
-                network_address=network_address,
-            ),
+            payment_method=PaymentMethod(one_time_card=card, network_address=network_address),
             shown_total=shown_total,
+            link_number=self.reservation.payment_link_number,
             now=now,
         )
 
@@ -174,7 +172,7 @@ class ChangeLink(PaymentLink):
         network_address: str,
         now: dt.datetime,
     ) -> None:
-        differences.pay_by_link(self.change, card, now=now)
+        differences.pay_by_link(self.change, card, network_address=network_address, now=now)
 
 
 @in_transaction

@@ -20,15 +20,16 @@ from reservations.booking import (
     approval,
     cancellation,
     check_in,
+    checkout,
     differences,
     drafts,
     notes,
     payment_links,
     price_adjustments,
-    taking_payment,
 )
 from reservations.booking.amendments import ChangeRequest
-from reservations.booking.checkout import PaymentMethod, check_out
+from reservations.booking.charging import PaymentMethod
+from reservations.booking.checkout import check_out
 from reservations.demo import accounts
 from reservations.demo.data_files import import_rows
 from reservations.models import Note, Reservation
@@ -77,7 +78,7 @@ def book(meeting: Meeting, *, now: dt.datetime) -> None:
         card = _get_card(meeting, now)
         check_out(draft.pk, user=meeting.customer, payment_method=card, shown_total=total, now=now)
     else:
-        taking_payment.take_manual_payment(
+        checkout.take_manual_payment(
             draft,
             gateway=meeting.way,
             reference=f"No. {draft.pk}",

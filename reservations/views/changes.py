@@ -11,10 +11,11 @@ from accounts.models import User
 from payments.cards import CardFields
 from payments.serializers import AccountPaymentInfo
 from reservations import records
-from reservations.booking import claims, differences
+from reservations.booking import differences
 from reservations.booking.amendments import ChangeRequest
-from reservations.booking.checkout import PaymentMethod
+from reservations.booking.charging import PaymentMethod
 from reservations.booking.drafts import AttendeeInput
+from reservations.models.reservation import get_own_reservation
 from reservations.notifications import confirmation
 from reservations.pricing.services import ServiceInput
 from reservations.serializers import (
@@ -169,7 +170,7 @@ class ChangeReservation(Operation):
                 expected_total=expected_total,
                 now=now,
             )
-        reservation = claims.get_own_reservation(reservation_id, user)
+        reservation = get_own_reservation(reservation_id, user)
         message = confirmation.get_change_message(
             reservation,
             is_applied=outcome.is_applied,
@@ -189,7 +190,7 @@ def _build_request(
     reservation_id: int, user: User, **fields: Unpack[ChangedFields]
 ) -> ChangeRequest:
     """Return what the booking should be, with its own values for what is absent."""
-    booking = claims.get_own_reservation(reservation_id, user)
+    booking = get_own_reservation(reservation_id, user)
     return ChangeRequest(
         fields.get("meeting_room_id") or booking.room_id,
         fields.get("start_date") or booking.start,

@@ -22,8 +22,8 @@ from reservations.booking import (
     price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
+from reservations.booking.checkout import take_manual_payment
 from reservations.booking.refund_decisions import RefundDecision
-from reservations.booking.taking_payment import take_manual_payment
 from reservations.models import Reservation
 from tests.backoffice.books import ZONES, Account, Money, find_disagreements, round_cents
 from tests.factories_people import AdministratorFactory, UserFactory

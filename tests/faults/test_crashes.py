@@ -14,7 +14,14 @@ from tests.faults.size import LEASE, LONG
 from tests.faults.world import CARD, World
 
 # The first two are for each commit: of the payment, and of the gateway's answer.
-POINTS = ["after T1", "after authorize", "in authorize", "in T2", "after T2", "in capture"]
+POINTS = [
+    "after claim",
+    "after authorize",
+    "in authorize",
+    "in conclude",
+    "after conclude",
+    "in capture",
+]
 
 
 @pytest.mark.parametrize("point", POINTS if LONG else POINTS[:2])
@@ -50,7 +57,7 @@ def test_reconcile_payments_reports_what_it_resolved(short_lease_service):
         world = World(service)
         customer = world.customer()
         draft = world.draft(customer, world.room())
-    service.crash("after T2")
+    service.crash("after conclude")
     assert customer.client.checkout(draft.pk, CARD).status == BROKEN_CONNECTION
 
     done = service.manage("reconcile_payments")

@@ -7,7 +7,7 @@ import pytest
 from django.db.models import Sum
 
 from payments.gateways.sandbox_models import SandboxPayment
-from reservations.booking import approval, check_in, payment_recovery
+from reservations.booking import approval, charging, check_in
 from reservations.models import Reservation, history
 from reservations.models.status import (
     BOOKED_STATUSES,
@@ -219,7 +219,7 @@ def test_gateway_timeout_does_not_stop_other_reservations(ada):
 
     assert run_close_overdue(START) == {first.pk: Status.EXPIRED, second.pk: Status.EXPIRED}
     assert first.payments.get().state == "authorized"
-    payment_recovery.fulfil_obligations(first.payments.get(), now=START)
+    charging.settle_payment(first.payments.get(), now=START)
     assert first.payments.get().state == "voided"
 
 

@@ -15,9 +15,9 @@ from payments.models import Payment, Refund
 from reservations.booking import (
     approval,
     cancellation,
+    charging,
     differences,
     integrity,
-    payment_recovery,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
 from reservations.booking.cancellation import cancel, preview
@@ -182,7 +182,7 @@ def test_failed_refund_stays_due_and_is_paid_once(ada, kind):
     assert Refund.objects.get().state == "started"
 
     for _ in range(2):
-        payment_recovery.fulfil_obligations(reservation.payments.get(), now=NOW)
+        charging.settle_payment(reservation.payments.get(), now=NOW)
         assert Refund.objects.get().state == "done"
         assert SandboxPayment.objects.get().refunded == 75
     assert reservation.payments.get().state == "refunded"

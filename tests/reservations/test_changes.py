@@ -15,13 +15,11 @@ from reservations.booking import (
     amendments,
     approval,
     cancellation,
+    charging,
     differences,
-    payment_recovery,
     price_adjustments,
 )
-from reservations.booking.checkout import PaymentMethod
-from reservations.booking.payment_action import get_payment_action
-from reservations.booking.payment_recovery import resolve_payments
+from reservations.booking.charging import PaymentMethod, get_payment_action, resolve_payments
 from reservations.models import BookingChange, LineItemType, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -321,7 +319,7 @@ def test_change_begun_while_its_booking_is_cancelled_waits_only_without_the_call
     if not is_called_off:
         monkeypatch.setattr(cancellation, "call_off_changes", lambda *_, **__: [])
     interfere(
-        *(monkeypatch, payment_recovery, "resolve_payments"),
+        *(monkeypatch, charging, "resolve_payments"),
         lambda: change(booking, hours=5, total=125, method=PaymentMethod(use_saved_card=True)),
         before=False,
     )

@@ -10,8 +10,8 @@ from reservations.admin.actions.forms import CancellationForm, MessageForm
 from reservations.booking import (
     approval,
     cancellation,
+    charging,
     check_in,
-    payment_recovery,
 )
 from reservations.models import Reservation
 from reservations.models.status import Status, can_transition
@@ -236,7 +236,7 @@ def _build_attendance_preview(status: Status) -> ActionPreview:
 
 
 def _get_authorized_payment(reservation: Reservation) -> Payment | None:
-    return next(iter(payment_recovery.get_booked_payments(reservation)), None)
+    return next(iter(charging.get_booked_payments(reservation)), None)
 
 
 def _describe_returned_benefits(reservation: Reservation) -> list[tuple[str, str]]:
