@@ -42,27 +42,34 @@ class BillComparison:
     change: str
 
 
-def compare_bills(
-    old: Iterable[ComparableLine],
-    new: Iterable[ComparableLine],
-    *,
-    old_total: Decimal,
-    new_total: Decimal,
-) -> BillComparison:
+class ChangedBill(Protocol):
+    """The bill of a reservation before and after a change."""
+
+    @property
+    def old_lines(self) -> Iterable[ComparableLine]: ...
+    @property
+    def new_lines(self) -> Iterable[ComparableLine]: ...
+    @property
+    def old_total(self) -> Decimal: ...
+    @property
+    def new_total(self) -> Decimal: ...
+
+
+def compare_bills(bill: ChangedBill) -> BillComparison:
     """Match each new line with the old one that it replaces. Removed lines come last."""
     unmatched: dict[tuple[object, ...], list[ComparableLine]] = {}
-    for line in old:
+    for line in bill.old_lines:
         unmatched.setdefault(_get_key(line), []).append(line)
     lines = []
-    for line in new:
+    for line in bill.new_lines:
         candidates = unmatched.get(_get_key(line))
         lines.append(_compare(candidates.pop(0) if candidates else None, line))
     lines += [_compare(line, None) for removed in unmatched.values() for line in removed]
     return BillComparison(
         lines,
-        money.format_amount(old_total),
-        money.format_amount(new_total),
-        _format_change(new_total - old_total),
+        money.format_amount(bill.old_total),
+        money.format_amount(bill.new_total),
+        _format_change(bill.new_total - bill.old_total),
     )
 
 

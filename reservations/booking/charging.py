@@ -19,11 +19,12 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeGuard
 
 from django.db.models import F, Q, QuerySet
 from django.dispatch import receiver
 
+from accounts.act import Act
 from accounts.limits import CARD_DECLINED, check_declined_cards, get_payer_key
 from accounts.models import User
 from payments import gateways, lifecycle, refunds
@@ -104,9 +105,40 @@ class PaymentMethod:
             customer, use_saved=self.use_saved_card, payment_info=self.card, now=now
         )
 
-    def may_wait(self, source: Source | None) -> bool:
+    def may_wait(self, source: Source | None) -> TypeGuard[SavedCard]:
         """Return whether the payment may wait until the customer has confirmed it (B21.3)."""
         return self.is_customer_present and lifecycle.is_confirmable(source)
+
+    def take_unreported_decline(
+        self, payments: QuerySet[Payment], source: Source | None
+    ) -> Payment | None:
+        """Return, once, the last of these payments that was declined while it waited (B21.3).
+
+        A webhook or `reconcile_payments` may have recorded that before the customer's next request,
+        which must not charge the same card again. None if there is nothing to report.
+        """
+        if not self.may_wait(source):
+            return None
+        unreported = payments.filter(
+            has_unreported_decline=True,
+            is_by_link=self.is_by_link,
+            created_at__gte=source.created_at,
+        )
+        payment = unreported.order_by("pk").last()
+        was_taken = payment is not None and unreported.update(has_unreported_decline=False)
+        return payment if was_taken else None
+
+    def count_attempt(self, reservation: Reservation, *, now: dt.datetime) -> None:
+        """Count an attempt to charge a card (B16.6). `conclude` gives it back if it succeeds.
+
+        Call it where the payment is created, so that a double click is one attempt.
+        """
+        key = get_payer_key(reservation.user_id, reservation.pk if self.is_by_link else None)
+        CARD_DECLINED.attempt(key, now=now)
+
+
+# Staff charge the saved card of a customer who is not there.
+SAVED_CARD_OF_ABSENT = PaymentMethod(use_saved_card=True, is_customer_present=False)
 
 
 # --- The steps ------------------------------------------------------------------------------------
@@ -123,7 +155,6 @@ class Claim:
     reservation: Reservation
     payment: Payment | None = None
     source: Source | None = None
-    may_wait: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +180,11 @@ class Purchase(ABC):
         """Lock what the payment pays for, and what is needed to abandon it unless `is_paid`."""
 
     @abstractmethod
-    def conclude(self, payment: Payment, *, by: User | None, now: dt.datetime) -> None:
+    def conclude(self, payment: Payment, act: Act) -> None:
         """Do what is paid now, or abandon it if that is not possible any more."""
 
     @abstractmethod
-    def abandon(self, payment: Payment, *, by: User | None, now: dt.datetime) -> None:
+    def abandon(self, payment: Payment, act: Act) -> None:
         """Give back what was claimed: the card was declined, or the payment voided."""
 
     def is_attempt(self, payment: Payment) -> bool:
@@ -161,7 +192,7 @@ class Purchase(ABC):
         return True
 
 
-def charge(claim: Claim, *, description: str, by: User | None, now: dt.datetime) -> Claim:
+def charge(claim: Claim, method: PaymentMethod, act: Act, *, description: str) -> Claim:
     """Take the steps after the claim, and return what became of it.
 
     The payment is not resolved if the gateway does not answer: then its outcome is unknown, and
@@ -173,46 +204,40 @@ def charge(claim: Claim, *, description: str, by: User | None, now: dt.datetime)
     if payment is not None and source is not None:
         try:
             result = lifecycle.authorize_payment(
-                payment, source, description=description, on_session=claim.may_wait
+                payment, source, description=description, on_session=method.may_wait(source)
             )
         except GatewayUnavailable:
             # Another process can have called off the payment meanwhile.
             rows = Reservation.objects.select_related("room__center")
             return replace(claim, reservation=rows.get(pk=payment.reservation_id))
-        room_id = claim.reservation.room_id
-        reservation, payment = conclude(payment, result, room_id=room_id, by=by, now=now)
+        reservation, payment = conclude(payment, result, act, room_id=claim.reservation.room_id)
         claim = replace(claim, reservation=reservation, payment=payment)
     if payment is not None and payment.state == PaymentState.DECLINED:
         raise CardDeclined(payment.message)
     if payment is not None and source is not None:
-        settle(claim.reservation, [payment], now=now)
+        settle(claim.reservation, [payment], now=act.now)
     return claim
 
 
 @in_transaction
 def conclude(
-    payment: Payment,
-    result: GatewayPayment,
-    *,
-    room_id: int | None = None,
-    by: User | None = None,
-    now: dt.datetime,
+    payment: Payment, result: GatewayPayment, act: Act, *, room_id: int | None = None
 ) -> tuple[Reservation, Payment]:
     """Store the gateway's answer, and conclude what the payment pays for or abandon it.
 
     Repeated and concurrent calls are safe: only the call that resolves the payment changes the
-    reservation. `by` is the user who waits for the answer, or None when a payment is recovered.
-    `room_id` saves a query (see `lock_reservation`).
+    reservation. The act is that of the user who waits for the answer, or of a job when a payment is
+    recovered. `room_id` saves a query (see `lock_reservation`).
     """
     is_paid = result.state in {"action_required", *FUNDED_STATES}
     kind = Purchase.kinds[payment.purpose]
-    purchase = kind.lock(payment, is_paid=is_paid, room_id=room_id, now=now)
+    purchase = kind.lock(payment, is_paid=is_paid, room_id=room_id, now=act.now)
     payment = lock_payment(payment.pk)
-    if _store_answer(purchase, payment, result, now=now):
+    if _store_answer(purchase, payment, result, now=act.now):
         if payment.state in FUNDED_STATES:
-            purchase.conclude(payment, by=by, now=now)
+            purchase.conclude(payment, act)
         else:
-            purchase.abandon(payment, by=by, now=now)
+            purchase.abandon(payment, act)
     return purchase.reservation, payment
 
 
@@ -305,7 +330,7 @@ def _finish(payment: Payment, result: GatewayPayment, *, now: dt.datetime) -> Pa
     if result.state == "action_required" and payment.action_until is not None:
         # It still waits for its customer, and there is no need to lock the room.
         return payment
-    reservation, payment = conclude(payment, result, now=now)
+    reservation, payment = conclude(payment, result, Act(None, now))
     payment = lifecycle.record_reported_refunds(payment, result, now=now)
     settle(reservation, [payment], now=now)
     return payment

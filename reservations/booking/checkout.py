@@ -19,7 +19,8 @@ from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 
 from accounts import roles
-from accounts.limits import CARD_DECLINED, PARTNER_CODE, get_payer_key
+from accounts.act import Act
+from accounts.limits import CARD_DECLINED, PARTNER_CODE
 from accounts.models import User
 from payments import gateways, lifecycle, saved_cards
 from payments.cards import Card
@@ -28,7 +29,13 @@ from payments.manual_payments import record_manual_payment, require_credit
 from payments.models import Payment, PaymentPurpose, PaymentState, SavedCard
 from reservations import availability
 from reservations.booking import charging, drafts
-from reservations.booking.charging import Claim, PaymentMethod, Purchase, Source
+from reservations.booking.charging import (
+    SAVED_CARD_OF_ABSENT,
+    Claim,
+    PaymentMethod,
+    Purchase,
+    Source,
+)
 from reservations.booking.holds import release_holds_for
 from reservations.booking.locks import lock_drafts_of_customer, lock_reservation
 from reservations.models import Partner, Reservation, history
@@ -122,25 +129,16 @@ def check_out(
         return draft
     partner = get_partner(partner_code, user=user, now=now)
     source = payment_method.get_source(user, now=now) if draft.total_cost else None
-    may_wait = payment_method.may_wait(source)
-    if may_wait and source is not None:
-        payments = draft.payments.filter(is_by_link=payment_method.is_by_link)
-        declined = lifecycle.take_unreported_decline(payments, source)
-        if declined is not None:
-            raise CardDeclined(declined.message)
-    actor = by or user
-    require_current_price(draft, shown_total=shown_total, by=actor, now=now)
+    declined = payment_method.take_unreported_decline(draft.payments.all(), source)
+    if declined is not None:
+        raise CardDeclined(declined.message)
+    act = Act(by or user, now)
+    require_current_price(draft, act, shown_total=shown_total)
     claim = _claim(
-        draft,
-        source=source,
-        may_wait=may_wait,
-        partner=partner,
-        link_number=link_number,
-        by=actor,
-        now=now,
+        draft, act, payment_method, source=source, partner=partner, link_number=link_number
     )
     description = f"Reservation {reservation_id}"
-    claim = charging.charge(claim, description=description, by=actor, now=now)
+    claim = charging.charge(claim, payment_method, act, description=description)
     if claim.reservation.status not in SUBMITTED_STATUSES:
         raise ReservationNotOpen("The payment was called off. You were not charged.")
     is_charged = claim.payment is not None and claim.reservation.status in BOOKED_STATUSES
@@ -167,7 +165,7 @@ def dry_run(
         return draft
     get_partner(partner_code, user=user, now=now)
     source = payment_method.get_source(user, now=now) if draft.total_cost else None
-    require_current_price(draft, by=user, now=now)
+    require_current_price(draft, Act(user, now))
     _consume_and_roll_back(draft, now=now)
     if source is not None:
         with CARD_DECLINED.count_failure(user.pk, CardDeclined, now=now):
@@ -208,25 +206,25 @@ def get_partner(code: str, *, user: User, now: dt.datetime) -> Partner | None:
 
 
 def require_current_price(
-    draft: Reservation, *, shown_total: Decimal | None = None, by: User, now: dt.datetime
+    draft: Reservation, act: Act, *, shown_total: Decimal | None = None
 ) -> None:
     """Update an outdated price. Raise ReservationNotOpen if nobody has seen the total.
 
     So a Checkout whose answer was lost can be repeated: the new total is charged only after another
     response has shown it. `shown_total` is the total that another page has just shown.
     """
-    has_changed = drafts.has_outdated_price(draft, now=now) and _reprice(draft, by=by, now=now)
+    has_changed = drafts.has_outdated_price(draft, now=act.now) and _reprice(draft, act)
     is_unseen = draft.has_unseen_price if shown_total is None else draft.total_cost != shown_total
     if has_changed or is_unseen:
         raise ReservationNotOpen(PRICE_HAS_CHANGED)
 
 
 @in_transaction
-def _reprice(draft: Reservation, *, by: User, now: dt.datetime) -> bool:
+def _reprice(draft: Reservation, act: Act) -> bool:
     reservation = lock_reservation(draft.pk, room_id=draft.room_id)
-    if not reservation.is_new or reservation.start <= now:
+    if not reservation.is_new or reservation.start <= act.now:
         return False
-    return drafts.reprice_if_outdated(reservation, by=by, now=now)
+    return drafts.reprice_if_outdated(reservation, act)
 
 
 def _require_open_link(reservation: Reservation, number: int) -> None:
@@ -258,41 +256,34 @@ def _limit_waiting_payments(user: User) -> None:
 @in_transaction
 def _claim(
     draft: Reservation,
+    act: Act,
+    payment_method: PaymentMethod,
     *,
     source: Source | None,
-    may_wait: bool,
     partner: Partner | None,
     link_number: int | None,
-    by: User,
-    now: dt.datetime,
 ) -> Claim:
     """Claim everything that the booking needs, and create its payment if it costs something.
-
-    `may_wait` says whether the customer may have to confirm the payment at the bank.
 
     If another request has submitted the reservation meanwhile, it is returned unchanged. Raises
     ReservationNotOpen if another request has changed the total: the customer has not seen that; or
     if an earlier payment is still open.
     """
-    reservation = _lock_and_consume(draft, now=now)
+    reservation = _lock_and_consume(draft, now=act.now)
     if not reservation.is_new:
         return Claim(reservation)
-    is_by_link = link_number is not None
     if link_number is not None:
         _require_open_link(reservation, link_number)
     if not reservation.total_cost:
-        book(reservation, by=by, partner=partner, now=now)
+        book(reservation, act, partner=partner)
         return Claim(reservation)
-    # Count it only here, so that a double click is one attempt. `conclude` gives it back.
-    key = get_payer_key(draft.user_id, reservation.pk if is_by_link else None)
-    CARD_DECLINED.attempt(key, now=now)
-    if may_wait and not is_by_link:
+    payment_method.count_attempt(reservation, now=act.now)
+    if payment_method.may_wait(source) and not payment_method.is_by_link:
         # Only here, because the attempt's row makes other checkouts of the account wait.
         _limit_waiting_payments(draft.user)
     reservation.transition_to(
         Status.PROCESSING,
-        by=by,
-        now=now,
+        act,
         # Also if it is None: a declined attempt may have stored a partner.
         partner=partner,
         price_held_until=reservation.price_held_until or reservation.hold_until,
@@ -305,13 +296,13 @@ def _claim(
             amount=reservation.total_cost,
             currency=reservation.currency,
             gateway=gateways.get_current_gateway(),
-            now=now,
-            is_by_link=is_by_link,
+            now=act.now,
+            is_by_link=payment_method.is_by_link,
         )
     except IntegrityError as error:
         # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.
         raise ReservationNotOpen(EARLIER_PAYMENT) from error
-    return Claim(reservation, payment, source, may_wait)
+    return Claim(reservation, payment, source)
 
 
 def _lock_and_consume(draft: Reservation, *, now: dt.datetime) -> Reservation:
@@ -365,22 +356,22 @@ class Booking(Purchase):
             lock_drafts_of_customer(payment.reservation_id, now=now)
         return cls(lock_reservation(payment.reservation_id, room_id=room_id))
 
-    def conclude(self, payment: Payment, *, by: User | None, now: dt.datetime) -> None:
+    def conclude(self, payment: Payment, act: Act) -> None:
         """Book it. If the meeting began before the outcome was known, the payment is voided."""
         reservation = self.reservation
-        if reservation.status == Status.PROCESSING and reservation.start > now:
-            book(reservation, payment, by=by, now=now)
+        if reservation.status == Status.PROCESSING and reservation.start > act.now:
+            book(reservation, act, payment)
         else:
-            self.abandon(payment, by=by, now=now)
+            self.abandon(payment, act)
 
-    def abandon(self, payment: Payment, *, by: User | None, now: dt.datetime) -> None:
+    def abandon(self, payment: Payment, act: Act) -> None:
         """Make it a draft again, and return the promo use and the included hours.
 
         The hold is extended, so that the customer can try another card, unless a customer who has
         not confirmed the payment in time had the room for long enough. A hold by staff is never
         shortened.
         """
-        reservation = self.reservation
+        reservation, now = self.reservation, act.now
         if reservation.status != Status.PROCESSING:
             return
         bill.return_benefits(reservation, now=now)
@@ -391,10 +382,10 @@ class Booking(Purchase):
         if promised is not None and promised > now:
             hold_ends.append(promised)
         if not hold_ends:
-            reservation.transition_to(Status.NEW, by=by, now=now)
+            reservation.transition_to(Status.NEW, act)
             return
         hold_until = min(max(hold_ends), reservation.start)
-        reservation.transition_to(Status.NEW, by=by, now=now, hold_until=hold_until)
+        reservation.transition_to(Status.NEW, act, hold_until=hold_until)
         release_holds_for(reservation, now=now)
 
 
@@ -410,10 +401,8 @@ def _get_hold_by_staff(reservation: Reservation) -> dt.datetime | None:
 
 def book(
     reservation: Reservation,
+    act: Act,
     payment: Payment | None = None,
-    *,
-    by: User | None,
-    now: dt.datetime,
     **columns: Unpack[TransitionColumns],
 ) -> None:
     """Set the status to Confirmed, or to Pending if the center has to approve requests.
@@ -422,13 +411,13 @@ def book(
     """
     is_instant = reservation.room.is_live_inventory
     is_live_payment = (payment or gateways.get_current_gateway()).is_live
-    columns["booked_at"] = now
+    columns["booked_at"] = act.now
     columns["is_live"] = is_instant and is_live_payment
-    columns |= reservation.advance_calendar(now)
+    columns |= reservation.advance_calendar(act.now)
     status = Status.CONFIRMED if is_instant else Status.PENDING
-    reservation.transition_to(status, payment=payment, by=by, now=now, **columns)
+    reservation.transition_to(status, act, payment=payment, **columns)
     send = emails.send_booking_confirmed if is_instant else emails.send_request_received
-    send(reservation, now=now)
+    send(reservation, now=act.now)
 
 
 # --- Payments that staff take ---------------------------------------------------------------------
@@ -452,7 +441,7 @@ def take_manual_payment(
             nothing was recorded.
     """
     if draft.is_new:
-        require_current_price(draft, shown_total=shown_total, by=by, now=now)
+        require_current_price(draft, Act(by, now), shown_total=shown_total)
     return _take_and_book(draft, gateway=gateway, reference=reference, by=by, now=now)
 
 
@@ -483,7 +472,7 @@ def _take_and_book(
         except IntegrityError as error:
             # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.
             raise ReservationNotOpen(EARLIER_PAYMENT) from error
-    book(reservation, payment, by=by, now=now)
+    book(reservation, Act(by, now), payment)
     return reservation
 
 
@@ -511,7 +500,7 @@ def charge_saved_card(
     return check_out(
         draft.pk,
         user=draft.user,
-        payment_method=PaymentMethod(use_saved_card=True, is_customer_present=False),
+        payment_method=SAVED_CARD_OF_ABSENT,
         shown_total=shown_total,
         by=by,
         now=now,
@@ -524,12 +513,10 @@ def _record_consent_to_booking(draft: Reservation, *, by: User, now: dt.datetime
     if not reservation.is_new:
         raise ReservationNotOpen(ALREADY_BOOKED)
     card = saved_cards.get_usable_saved_card(draft.user, now=now)
-    record_consent(reservation, card, by=by, now=now)
+    record_consent(reservation, card, Act(by, now))
 
 
-def record_consent(
-    reservation: Reservation, card: SavedCard, *, by: User, now: dt.datetime
-) -> None:
+def record_consent(reservation: Reservation, card: SavedCard, act: Act) -> None:
     """Record that the customer has agreed that staff charge the saved card (B26.6)."""
     changes = {"saved_card_consent": (None, card.description)}
-    history.record_changes(reservation, changes, by=by, now=now)
+    history.record_changes(reservation, changes, act)

@@ -11,7 +11,6 @@ holds the new slot, until somebody who has the link begins these steps.
 
 import datetime as dt
 import functools
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Self
@@ -19,19 +18,18 @@ from typing import Self
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts.limits import CARD_DECLINED, get_payer_key
+from accounts.act import Act
 from accounts.models import User
 from centers.models import MeetingRoom
 from payments import gateways, lifecycle
 from payments.models import Payment, PaymentPurpose, PaymentState, SavedCard
 from reservations.booking import amendments, charging
-from reservations.booking.amendments import Amendment, ChangeRequest, ExtraCharge
+from reservations.booking.amendments import Amendment, ChangeRequest
 from reservations.booking.charging import Claim, PaymentMethod, Purchase, Source
 from reservations.booking.checkout import LINK_HAS_ENDED, record_consent
+from reservations.booking.commands import Left, command
 from reservations.booking.locks import lock_for_rescheduling
-from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.models import BookingChange, ChangeState, Reservation
-from reservations.models.reservation import get_own_reservation
 from reservations.models.status import Status
 from reservations.notifications.confirmation import describe_card
 from roombook.db.transactions import in_transaction
@@ -40,10 +38,6 @@ from roombook.money import ZERO
 
 CHANGED_MEANWHILE = "The reservation has changed meanwhile. Please look at it again."
 CHANGE_UNDER_WAY = "The payment of another change is under way. Please try again in a minute."
-LINK_PRICE_HAS_CHANGED = (
-    "The price has changed since the link was sent. You were not charged. Please ask the center for"
-    " a new link."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,87 +49,63 @@ class ChangeOutcome:
     refund: Decimal = ZERO
 
 
+@in_transaction
 def preview_change(
-    reservation_id: int, request: ChangeRequest, *, user: User, now: dt.datetime
+    act: Act, reservation_id: int, request: ChangeRequest, *, link: BookingChange | None = None
 ) -> Amendment:
-    """Amend the customer's booking, roll that back and return the result.
+    """Amend the booking, roll that back and return the result.
 
     Raises what `change_booking` raises before it charges.
     """
-    get_own_reservation(reservation_id, user)
-    return _preview(reservation_id, request, by=user, now=now)
-
-
-@in_transaction
-def _preview(
-    reservation_id: int,
-    request: ChangeRequest,
-    *,
-    by: User | None,
-    link: BookingChange | None = None,
-    now: dt.datetime,
-) -> Amendment:
-    amendment = _open(reservation_id, request, is_by_staff=link is not None, now=now)
+    amendment = _open(act, reservation_id, request)
     if link is not None:
-        _require_waiting(link, amendment.reservation, now=now)
+        _require_waiting(link, amendment.reservation, now=act.now)
     else:
         _find_unresolved_payment(amendment)
     if not amendment.is_same:
-        if link is None:
-            _require_customer_may_change(amendment, now=now)
-        amendments.evaluate(amendment, now=now).raise_if_unavailable()
-        amendment = amendments.apply(amendment, by=by, now=now)
+        _require_may_change(act, amendment)
+        amendments.evaluate(amendment, now=act.now).raise_if_unavailable()
+        amendment = amendments.apply(amendment, by=act.user, now=act.now)
     transaction.set_rollback(True)
     return amendment
 
 
 def change_booking(
+    act: Act,
     reservation_id: int,
     request: ChangeRequest,
-    *,
-    user: User,
     payment_method: PaymentMethod,
+    *,
     expected_total: Decimal,
-    now: dt.datetime,
+    link: BookingChange | None = None,
 ) -> ChangeOutcome:
-    """Change the customer's booking, and charge or refund the difference.
+    """Change a booking, and charge or refund the difference.
 
-    `expected_total` is the total that the customer has seen. Repeating the same change is safe: if
-    the booking is already as it should be, or the payment of the change is not resolved yet,
-    nothing is done. Another change is refused while that payment is not resolved.
+    `expected_total` is the total that the customer has seen. Staff charge the saved card of a
+    customer who has agreed to that, or the card of the payer who has the `link`.
+
+    Repeating the same change is safe: if the booking is already as it should be, or the payment of
+    the change is not resolved yet, nothing is done. Another change is refused while that payment is
+    not resolved.
 
     Raises:
         CardDeclined, SlotUnavailable, ReservationNotOpen, NoSavedCard, InvalidRequest, NotFound,
         PromoCodeInvalid, AllowanceExhausted, RateNotConfigured, TooManyRequests: nothing was
         changed or charged.
     """
-
-    get_own_reservation(reservation_id, user)
-    return _charge(
-        reservation_id,
-        request,
-        payment_method,
-        expected_total=expected_total,
-        by=user,
-        now=now,
+    charging.resolve_payments(reservation_id, user=act.customer, now=act.now)
+    claim, refund = _claim(
+        act, reservation_id, request, payment_method, expected_total=expected_total, link=link
     )
-
-
-def charge_change(
-    reservation_id: int,
-    request: ChangeRequest,
-    *,
-    expected_total: Decimal,
-    by: User,
-    now: dt.datetime,
-) -> ChangeOutcome:
-    """Change a booking for its customer, who has agreed to a charge of the saved card.
-
-    The customer is not present, so that the bank cannot ask for a confirmation: it declines.
-    Raises the errors of `change_booking`.
-    """
-    method = PaymentMethod(use_saved_card=True, is_customer_present=False)
-    return _charge(reservation_id, request, method, expected_total=expected_total, by=by, now=now)
+    description = f"Change of reservation {reservation_id}"
+    claim = charging.charge(claim, payment_method, act, description=description)
+    if claim.payment is None:
+        return ChangeOutcome(is_applied=True, refund=refund)
+    change = BookingChange.objects.get(payment=claim.payment.pk)
+    if change.state == ChangeState.ABANDONED:
+        raise ReservationNotOpen(f"{change.message} You were not charged.")
+    is_applied = change.state == ChangeState.APPLIED
+    return ChangeOutcome(is_applied=is_applied, charge=claim.payment.amount)
 
 
 # --- By a payment link ----------------------------------------------------------------------------
@@ -155,7 +125,8 @@ def hold_for_link(
     It replaces another one that waits. Raises what `amend` raises, and InvalidRequest if there is
     nothing to pay.
     """
-    amendment = _open(reservation_id, request, is_by_staff=True, now=now)
+    act = Act(by, now, is_staff=True)
+    amendment = _open(act, reservation_id, request)
     booking, new = amendment.former, amendment.new
     amendments.require_version(booking, request.expected_version)
     until = get_link_end(booking, new.start, now=now)
@@ -166,8 +137,9 @@ def hold_for_link(
     booking.end_waiting_change(message="Another link was sent.", now=now)
     # First, because what it releases must not be rolled back.
     amendments.evaluate(amendment, now=now).raise_if_unavailable()
-    amendment, is_done = _try(amendment, expected_total=expected_total, by=by, now=now)
-    if is_done:
+    refund = functools.partial(amendments.refund, now=now)
+    amendment = amendments.perform(amendment, refund, expected_total=expected_total, by=by, now=now)
+    if not amendment.is_unpaid:
         raise InvalidRequest({"way": "There is nothing to pay."})
     change = amendments.store(None, amendment, link_until=until, by=by, now=now)
     Reservation.slots.create(
@@ -196,32 +168,6 @@ def get_link_end(booking: Reservation, start: dt.datetime, *, now: dt.datetime) 
     return latest.replace(second=0, microsecond=0)
 
 
-def require_payable(change: BookingChange, *, now: dt.datetime) -> None:
-    """Raise DomainError unless the link of the change can pay for it. Changes nothing."""
-    request = amendments.read(change)
-    amendment = _preview(change.reservation_id, request, by=change.by, link=change, now=now)
-    if (amendment.old_total, amendment.new_total) != (change.old_total, change.new_total):
-        raise ReservationNotOpen(LINK_PRICE_HAS_CHANGED)
-
-
-def pay_by_link(
-    change: BookingChange, card: SavedCard, *, network_address: str = "", now: dt.datetime
-) -> ChangeOutcome:
-    """Pay the difference of a change that waits for its payment link, and apply it (B27.7).
-
-    `card` was entered by somebody who has the link. Raises the errors of `change_booking`.
-    """
-    return _charge(
-        change.reservation_id,
-        amendments.read(change),
-        PaymentMethod(one_time_card=card, network_address=network_address),
-        expected_total=change.new_total,
-        by=change.by,
-        link=change,
-        now=now,
-    )
-
-
 def _require_waiting(link: BookingChange, booking: Reservation, *, now: dt.datetime) -> None:
     """Raise ReservationNotOpen if the change no longer waits for its link to be paid."""
     waiting = booking.changes.filter(pk=link.pk, state=ChangeState.STARTED, link_until__gt=now)
@@ -233,108 +179,58 @@ def _require_waiting(link: BookingChange, booking: Reservation, *, now: dt.datet
 # --- The steps ------------------------------------------------------------------------------------
 
 
-def _charge(
-    reservation_id: int,
-    request: ChangeRequest,
-    method: PaymentMethod,
-    *,
-    expected_total: Decimal,
-    by: User | None,
-    link: BookingChange | None = None,
-    now: dt.datetime,
-) -> ChangeOutcome:
-    """Claim, and if there is something to charge, take the other steps."""
-    charging.resolve_payments(reservation_id, user=None, now=now)
-    claim, refund = _claim(
-        reservation_id,
-        request,
-        method,
-        expected_total=expected_total,
-        by=by,
-        link=link,
-        now=now,
-    )
-    description = f"Change of reservation {reservation_id}"
-    claim = charging.charge(claim, description=description, by=by, now=now)
-    if claim.payment is None:
-        return ChangeOutcome(is_applied=True, refund=refund)
-    change = BookingChange.objects.get(payment=claim.payment.pk)
-    if change.state == ChangeState.ABANDONED:
-        raise ReservationNotOpen(f"{change.message} You were not charged.")
-    is_applied = change.state == ChangeState.APPLIED
-    return ChangeOutcome(is_applied=is_applied, charge=claim.payment.amount)
-
-
-@fulfils_obligations
+@command
 def _claim(
+    act: Act,
     reservation_id: int,
     request: ChangeRequest,
-    method: PaymentMethod,
+    payment_method: PaymentMethod,
     *,
     expected_total: Decimal,
-    by: User | None,
     link: BookingChange | None,
-    now: dt.datetime,
-) -> tuple[tuple[Claim, Decimal], Iterable[Payment]]:
+) -> tuple[tuple[Claim, Decimal], Left]:
     """Apply a change that costs no more, or create the payment of its difference.
 
     Returns the claim and the refund. If the payment of the same change is not resolved, or was
     declined at the bank and no request has reported that yet, it is the payment of the claim.
     """
-    is_present = method.is_customer_present
-    is_by_staff = link is not None or not is_present
-    amendment = _open(reservation_id, request, is_by_staff=is_by_staff, now=now)
+    now, is_present = act.now, payment_method.is_customer_present
+    amendment = _open(act, reservation_id, request)
     booking = amendment.former
     if is_present and (unresolved := _find_unresolved_payment(amendment)):
-        return (Claim(booking, unresolved), ZERO), []
+        return (Claim(booking, unresolved), ZERO), ()
     if link is not None:
         _require_waiting(link, booking, now=now)
     if amendment.is_same:
-        return (Claim(booking), ZERO), []
+        return (Claim(booking), ZERO), ()
     amendments.require_version(booking, request.expected_version)
-    if not is_by_staff:
-        _require_customer_may_change(amendment, now=now)
-    amendment, is_done = _try(amendment, expected_total=expected_total, by=by, now=now)
-    if is_done:
-        return (Claim(booking), amendment.refund), amendment.payments
-    source = method.get_source(booking.user, now=now)
-    may_wait = method.may_wait(source)
-    if may_wait and (declined := _take_unreported_decline(amendment, source, method)):
-        return (Claim(booking, declined), ZERO), []
-    payment = _create_payment(amendment, is_by_link=method.is_by_link, by=by, now=now)
+    _require_may_change(act, amendment)
+    refund = functools.partial(amendments.refund, now=now)
+    amendment = amendments.perform(
+        amendment, refund, expected_total=expected_total, by=act.user, now=now
+    )
+    if not amendment.is_unpaid:
+        return (Claim(booking), amendment.refund), amendment.left
+    source = payment_method.get_source(booking.user, now=now)
+    if payment_method.may_wait(source):
+        declined = _take_unreported_decline(amendment, source, payment_method)
+        if declined is not None:
+            return (Claim(booking, declined), ZERO), ()
+    payment = _create_payment(act, amendment, is_by_link=payment_method.is_by_link)
     if is_present:
-        # Count it only here, so that a double click is one attempt. `conclude` gives it back.
-        key = get_payer_key(booking.user_id, booking.pk if method.is_by_link else None)
-        CARD_DECLINED.attempt(key, now=now)
-    elif isinstance(source, SavedCard) and by is not None:
-        record_consent(booking, source, by=by, now=now)
-    return (Claim(booking, payment, source, may_wait), ZERO), []
+        payment_method.count_attempt(booking, now=now)
+    elif isinstance(source, SavedCard):
+        record_consent(booking, source, act)
+    return (Claim(booking, payment, source), ZERO), ()
 
 
-def _open(
-    reservation_id: int, request: ChangeRequest, *, is_by_staff: bool, now: dt.datetime
-) -> Amendment:
+def _open(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
     """Lock the booking and both rooms, and return what has not changed yet."""
-    reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
+    owner, is_by_staff = act.customer, act.is_staff
+    reservation, room = lock_for_rescheduling(reservation_id, request.room_id, owner=owner)
     if reservation.status != Status.CONFIRMED:
         raise ReservationNotOpen("Only a confirmed booking can be changed.")
-    return amendments.begin(reservation, room, request, is_by_staff=is_by_staff, now=now)
-
-
-def _try(
-    amendment: Amendment, *, expected_total: Decimal, by: User | None, now: dt.datetime
-) -> tuple[Amendment, bool]:
-    """Amend what costs no more, and return True; else roll back, and return the new total."""
-    settle = functools.partial(amendments.refund, now=now)
-    try:
-        with transaction.atomic():
-            done = amendments.perform(
-                amendment, settle, expected_total=expected_total, by=by, now=now
-            )
-            return done, True
-    except ExtraCharge as error:
-        # The locks were taken before.
-        return replace(amendment, new_total=amendment.old_total + error.difference), False
+    return amendments.begin(reservation, room, request, is_by_staff=is_by_staff, now=act.now)
 
 
 def _find_unresolved_payment(amendment: Amendment) -> Payment | None:
@@ -364,18 +260,18 @@ def _take_unreported_decline(
         purpose=PaymentPurpose.CHANGE, is_by_link=method.is_by_link
     )
     payment = payments.order_by("pk").last()
-    if payment is None:
-        return None
     # The attendees of a change that is resolved are not stored.
     request = replace(_resolve_times(amendment), attendees=None)
-    if amendments.read(payment.change) != request:
+    if payment is None or amendments.read(payment.change) != request:
         return None
-    return lifecycle.take_unreported_decline(payments.filter(pk=payment.pk), source)
+    return method.take_unreported_decline(payments.filter(pk=payment.pk), source)
 
 
-def _require_customer_may_change(amendment: Amendment, *, now: dt.datetime) -> None:
+def _require_may_change(act: Act, amendment: Amendment) -> None:
     """Raise ReservationNotOpen if the center's rules leave the change to staff (B27.2)."""
-    if now > amendment.reservation.free_cancellation_until:
+    if act.is_staff:
+        return
+    if act.now > amendment.reservation.free_cancellation_until:
         raise ReservationNotOpen(
             "Cancelling would no longer be free, so only the center can change the booking. Please"
             " ask the center."
@@ -386,9 +282,7 @@ def _require_customer_may_change(amendment: Amendment, *, now: dt.datetime) -> N
         )
 
 
-def _create_payment(
-    amendment: Amendment, *, is_by_link: bool, by: User | None, now: dt.datetime
-) -> Payment:
+def _create_payment(act: Act, amendment: Amendment, *, is_by_link: bool) -> Payment:
     """Create the payment of the difference, and store what was requested."""
     booking = amendment.former
     try:
@@ -399,13 +293,13 @@ def _create_payment(
             amount=amendment.difference,
             currency=booking.currency,
             gateway=gateways.get_current_gateway(),
-            now=now,
+            now=act.now,
             purpose=PaymentPurpose.CHANGE,
             is_by_link=is_by_link,
         )
     except IntegrityError as error:
         raise ReservationNotOpen(CHANGE_UNDER_WAY) from error
-    amendments.store(payment, amendment, by=by, now=now)
+    amendments.store(payment, amendment, by=act.user, now=act.now)
     if is_by_link:
         # The payer may have to confirm the payment at the bank when the link has ended already.
         deadline = lifecycle.get_action_deadline(payment)
@@ -433,12 +327,12 @@ class Difference(Purchase):
     def is_attempt(self, payment: Payment) -> bool:
         return payment.is_by_link or not self.change.is_by_staff
 
-    def conclude(self, payment: Payment, *, by: User | None, now: dt.datetime) -> None:
+    def conclude(self, payment: Payment, act: Act) -> None:
         """Amend the booking if it is as it was, and that is possible at the same price.
 
         Otherwise the authorization is for nothing, and is voided (`pays_for_nothing`).
         """
-        change = self.change
+        change, now = self.change, act.now
         try:
             with transaction.atomic():
                 if not self._is_unchanged():
@@ -466,10 +360,10 @@ class Difference(Purchase):
             self.reservation.end_waiting_change(ChangeState.APPLIED, now=now)
         return replace(amendment, charge=payment.amount, way=describe_card(payment))
 
-    def abandon(self, payment: Payment, *, by: User | None, now: dt.datetime) -> None:
+    def abandon(self, payment: Payment, act: Act) -> None:
         not_paid = "The payment was called off." if self._is_unchanged() else CHANGED_MEANWHILE
         message = payment.message or not_paid
-        self.change.resolve(ChangeState.ABANDONED, message=message, now=now)
+        self.change.resolve(ChangeState.ABANDONED, message=message, now=act.now)
 
     def _is_unchanged(self) -> bool:
         reservation = self.reservation

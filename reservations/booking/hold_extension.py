@@ -4,6 +4,7 @@ import datetime as dt
 
 from django.conf import settings
 
+from accounts.act import Act
 from accounts.models import User
 from reservations import availability
 from reservations.booking.drafts import lock_draft, reprice_if_outdated
@@ -34,13 +35,13 @@ def extend_hold(
         availability.evaluate_reservation(
             reservation, now=now, for_user=user
         ).raise_if_unavailable()
-    reprice_if_outdated(reservation, by=by, now=now)
+    reprice_if_outdated(reservation, Act(by, now))
     reservation.holds_slot, reservation.hold_until = True, until
     reservation.price_held_until = None
     # The customer gets another reminder before the new hold expires.
     reservation.reminded_at = None
     reservation.save(update_fields=["holds_slot", "hold_until", "price_held_until", "reminded_at"])
-    history.record_changes(reservation, {"hold_until": (held_until, until)}, by=by, now=now)
+    history.record_changes(reservation, {"hold_until": (held_until, until)}, Act(by, now))
     return reservation
 
 

@@ -16,6 +16,7 @@ from django.core.signing import BadSignature, Signer
 from django.urls import reverse
 
 from accounts import emails
+from accounts.act import Act
 from accounts.models import OutboxMessage, User
 from accounts.models.outbox_message import PAYMENT_LINK_KIND
 from payments import one_time_cards
@@ -34,6 +35,10 @@ from roombook import money
 from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined, InvalidRequest, ReservationNotOpen
 
+LINK_PRICE_HAS_CHANGED = (
+    "The price has changed since the link was sent. You were not charged. Please ask the center for"
+    " a new link."
+)
 NO_LINK = "There is no payment link that could be paid."
 # For how long the page shows why the last card was declined.
 DECLINE_SHOWN_FOR = dt.timedelta(hours=1)
@@ -113,7 +118,7 @@ class DraftLink(PaymentLink):
 
     def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
         draft = self.reservation
-        checkout.require_current_price(draft, shown_total=shown_total, by=draft.user, now=now)
+        checkout.require_current_price(draft, Act(draft.user, now), shown_total=shown_total)
         answer = availability.evaluate_reservation(draft, now=now, for_user=draft.user)
         answer.raise_if_unavailable()
 
@@ -162,7 +167,11 @@ class ChangeLink(PaymentLink):
 
     def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
         # The difference was fixed when the link was sent.
-        differences.require_payable(self.change, now=now)
+        change, act = self.change, Act(self.change.by, now, is_staff=True)
+        request = amendments.read(change)
+        amendment = differences.preview_change(act, change.reservation_id, request, link=change)
+        if (amendment.old_total, amendment.new_total) != (change.old_total, change.new_total):
+            raise ReservationNotOpen(LINK_PRICE_HAS_CHANGED)
 
     def charge(
         self,
@@ -172,7 +181,15 @@ class ChangeLink(PaymentLink):
         network_address: str,
         now: dt.datetime,
     ) -> None:
-        differences.pay_by_link(self.change, card, network_address=network_address, now=now)
+        change = self.change
+        differences.change_booking(
+            Act(change.by, now, is_staff=True),
+            change.reservation_id,
+            amendments.read(change),
+            PaymentMethod(one_time_card=card, network_address=network_address),
+            expected_total=change.new_total,
+            link=change,
+        )
 
 
 @in_transaction
@@ -203,7 +220,7 @@ def send_link(draft: Reservation, *, base_url: str, by: User, now: dt.datetime) 
     )
     reservation.payment_link_until = until
     reservation.save(update_fields=["payment_link_until"])
-    history.record_changes(reservation, {"payment_link": (None, until)}, by=by, now=now)
+    history.record_changes(reservation, {"payment_link": (None, until)}, Act(by, now))
     return until
 
 
@@ -238,7 +255,7 @@ def send_change_link(
         base_url=base_url,
         now=now,
     )
-    history.record_changes(booking, {"payment_link": (None, until)}, by=by, now=now)
+    history.record_changes(booking, {"payment_link": (None, until)}, Act(by, now))
     return change
 
 
@@ -279,7 +296,7 @@ def cancel_change_link(reservation_id: int, *, by: User, now: dt.datetime) -> No
     if booking.is_paying_for_change:
         raise ReservationNotOpen(differences.CHANGE_UNDER_WAY)
     booking.end_waiting_change(message="Staff cancelled it.", now=now)
-    history.record_changes(booking, {"payment_link": (change.link_until, None)}, by=by, now=now)
+    history.record_changes(booking, {"payment_link": (change.link_until, None)}, Act(by, now))
 
 
 def describe_change(change: BookingChange) -> str:
@@ -336,7 +353,7 @@ def cancel_links(draft_id: int, *, by: User, now: dt.datetime) -> None:
     reservation.save(update_fields=["payment_link_until", "payment_link_number"])
     # An e-mail that was not sent yet is not sent.
     OutboxMessage.objects.about(reservation.link_subject).waiting().update(expires_at=now)
-    history.record_changes(reservation, {"payment_link": (until, None)}, by=by, now=now)
+    history.record_changes(reservation, {"payment_link": (until, None)}, Act(by, now))
 
 
 def get_end(draft: Reservation, *, now: dt.datetime) -> dt.datetime:

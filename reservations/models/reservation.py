@@ -38,6 +38,7 @@ from roombook.money import MoneyField
 from roombook.texts import LineField
 
 if TYPE_CHECKING:
+    from accounts.act import Act
     from accounts.models import User
     from reservations.models.codes import Partner
 
@@ -403,9 +404,8 @@ class Reservation(models.Model):
     def transition_to(
         self,
         status: Status,
+        act: "Act",
         *,
-        by: "User | None",
-        now: dt.datetime,
         hold_until: dt.datetime | None = None,
         changes: Mapping[str, tuple[object, object]] | None = None,
         payment: Payment | None = None,
@@ -413,10 +413,9 @@ class Reservation(models.Model):
     ) -> None:
         """Change the status and the hold that goes with it, save, and record the change.
 
-        No other code sets the status. `by` is the user who caused it, or None for an automatic
-        change or a command. `columns` are saved in the same UPDATE, and other `changes` are
-        recorded in the same entry of the history. `payment` is what pays for it from now on, which
-        saves a query. The caller holds the row's lock.
+        No other code sets the status. `columns` are saved in the same UPDATE, and other `changes`
+        are recorded in the same entry of the history. `payment` is what pays for it from now on,
+        which saves a query. The caller holds the row's lock.
 
         Raises InvalidStatusTransition, which is a defect in the calling code.
         """
@@ -438,7 +437,7 @@ class Reservation(models.Model):
             "refund_promised": (None, columns.get("refund_promised")),
             **(changes or {}),
         }
-        history.record_changes(self, recorded, by=by, now=now)
+        history.record_changes(self, recorded, act)
 
 
 def get_own_reservation(reservation_id: int, user: "User") -> Reservation:

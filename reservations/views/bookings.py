@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
+from accounts.act import Act
 from accounts.limits import count_declined_cards
 from accounts.models import User
 from payments.cards import CardFields
@@ -13,7 +14,6 @@ from reservations import records
 from reservations.booking import cancellation, charging, checkout, drafts
 from reservations.booking.drafts import AttendeeInput
 from reservations.listing import MAX_PAGE_SIZE, ReservationPage, list_page
-from reservations.models.reservation import get_own_reservation
 from reservations.models.status import Status
 from reservations.notifications import confirmation
 from reservations.pricing.services import ServiceInput
@@ -287,14 +287,13 @@ class CancelReservation(Operation):
     def perform(
         self, user: User, *, reservation_id: int, test_mode: bool = False
     ) -> dict[str, object]:
-        now = timezone.now()
+        act = Act(user, timezone.now())
         if test_mode:
-            reservation = get_own_reservation(reservation_id, user)
-            outcome = cancellation.preview(reservation, now=now)
+            outcome = cancellation.cancel.preview(act, reservation_id).result
         else:
-            outcome = cancellation.cancel(reservation_id, user=user, now=now)
+            outcome = cancellation.cancel(act, reservation_id)
         return {
-            "message": outcome.message,
+            "message": outcome.forecast if test_mode else outcome.message,
             "refund": outcome.refund,
             "reservation": records.get_record(reservation_id, user=user),
         }

@@ -6,6 +6,7 @@ from typing import TypedDict, Unpack
 
 from django.utils import timezone
 
+from accounts.act import Act
 from accounts.limits import count_declined_cards
 from accounts.models import User
 from payments.cards import CardFields
@@ -112,7 +113,7 @@ class PreviewChange(Operation):
         self, user: User, *, reservation_id: int, **fields: Unpack[ChangedFields]
     ) -> dict[str, object]:
         request = _build_request(reservation_id, user, **fields)
-        result = differences.preview_change(reservation_id, request, user=user, now=timezone.now())
+        result = differences.preview_change(Act(user, timezone.now()), reservation_id, request)
         return {
             "old_total": result.old_total,
             "new_total": result.new_total,
@@ -161,14 +162,13 @@ class ChangeReservation(Operation):
         network_address, now = get_client_address(self.request), timezone.now()
         with count_declined_cards(network_address, now=now):
             outcome = differences.change_booking(
+                Act(user, now),
                 reservation_id,
                 request,
-                user=user,
-                payment_method=PaymentMethod(
+                PaymentMethod(
                     use_saved_payment_info, payment_info, network_address=network_address
                 ),
                 expected_total=expected_total,
-                now=now,
             )
         reservation = get_own_reservation(reservation_id, user)
         message = confirmation.get_change_message(

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from decimal import Decimal
 
+from accounts.act import Act
 from centers.models import Center, MeetingRoom
 from payments import fees, manual_payments, refunds, setups
 from payments.gateway_events import record_dispute
@@ -22,6 +23,7 @@ from reservations.booking import (
     price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
+from reservations.booking.charging import SAVED_CARD_OF_ABSENT
 from reservations.booking.checkout import take_manual_payment
 from reservations.booking.refund_decisions import RefundDecision
 from reservations.models import Reservation
@@ -133,12 +135,12 @@ class Business:
             return
         [paid] = account.received
         if self.random.random() < 0.6:
-            approval.approve(account.pk, by=self.staff, now=self.now)
+            approval.approve(Act(self.staff, self.now, is_staff=True), account.pk)
             account.status = "booked"
             if paid.way == "sandbox":
                 paid.at = self.now
         else:
-            approval.decline(account.pk, by=self.staff, now=self.now)
+            approval.decline(Act(self.staff, self.now, is_staff=True), account.pk)
             account.status = "declined"
             self._take_back(account)
 
@@ -158,7 +160,7 @@ class Business:
             return
         less = Decimal(self.random.randint(1, 900)) / 100
         price_adjustments.adjust_price(
-            account.pk, amount=-less, reason="Noise", by=self.staff, now=self.now
+            Act(self.staff, self.now, is_staff=True), account.pk, amount=-less, reason="Noise"
         )
         old_price = account.price
         # A bill that is paid keeps its rate of tax, whatever the center's is now.
@@ -207,21 +209,20 @@ class Business:
         difference = net + tax - account.price
         end = start + hours * HOUR
         if way == "sandbox":
-            differences.charge_change(
+            differences.change_booking(
+                Act(self.staff, self.now, is_staff=True),
                 account.pk,
                 ChangeRequest(room_id, start, end),
+                SAVED_CARD_OF_ABSENT,
                 expected_total=net + tax,
-                by=self.staff,
-                now=self.now,
             )
         else:
             amendments.amend(
+                Act(self.staff, self.now, is_staff=True),
                 account.pk,
                 ChangeRequest(room_id, start, end),
                 taken=TakenPayment(way, "19"),
                 expected_total=net + tax,
-                by=self.staff,
-                now=self.now,
             )
         account.center, account.start = center, start
         account.hours, account.net, account.tax = hours, net, tax
@@ -238,7 +239,7 @@ class Business:
         if account is None or account.refused:
             return
         if account.status == "request":
-            cancellation.cancel(account.pk, by=self.staff, now=self.now)
+            cancellation.cancel(Act(self.staff, self.now, is_staff=True), account.pk)
             account.status = "cancelled"
             self._take_back(account)
             return
@@ -255,7 +256,7 @@ class Business:
         at_gateway = SandboxPayment.objects.filter(key__in=keys)
         if is_refused:  # The gateway refunds no voided payment.
             at_gateway.filter(state="captured").update(state="voided")
-        cancellation.cancel(account.pk, by=self.staff, decision=decision, now=self.now)
+        cancellation.cancel(Act(self.staff, self.now, is_staff=True), account.pk, decision=decision)
         if is_refused:
             at_gateway.filter(state="voided").update(state="captured")
         account.status, account.fee = "cancelled", account.left - refund

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from accounts.act import Act
 from reservations.admin.reports import discounts, outcomes, selection
 from reservations.admin.reports.discounts import DiscountSums
 from reservations.admin.reports.outcomes import OutcomeCounts
@@ -116,11 +117,10 @@ def test_discounts_match_the_bill():
     reservation = make_draft(user, room)
     update_promo_code(reservation.pk, "HALF", user=user, now=NOW)
     price_adjustments.adjust_price(
+        Act(AdministratorFactory(), NOW, is_staff=True),
         reservation.pk,
         amount=Decimal(-5),
         reason="Cold coffee",
-        by=AdministratorFactory(),
-        now=NOW,
     )
     show_price(reservation)
     checkout.check_out(reservation.pk, user=user, payment_method=make_payment_method(), now=NOW)
@@ -144,7 +144,7 @@ def test_discounts_cancelled_reservation_is_not_counted():
     checkout.check_out(reservation.pk, user=user, payment_method=charging.PaymentMethod(), now=NOW)
     assert given().breakdown.total.allowances == Decimal("75.00")
 
-    cancellation.cancel(reservation.pk, user=user, now=NOW)
+    cancellation.cancel(Act(user, NOW), reservation.pk)
 
     assert given().breakdown.total == discounts.DiscountSums()
     assert given().allowances == []

@@ -7,6 +7,7 @@ import pytest
 from django.core.management import call_command
 
 from accounts import limits
+from accounts.act import Act
 from accounts.limits import RateLimit
 from accounts.models import AttemptWindow, OutboxMessage, User
 from payments import one_time_cards
@@ -142,7 +143,7 @@ def test_room_is_still_held_after_a_payment_that_was_not_confirmed_in_time(
 
 def test_changed_price_is_shown_before_it_is_charged(client, draft, link, staff):
     back = enter_card(client, link)
-    adjust_price(draft.pk, amount=Decimal(-25), reason="Regular", by=staff, now=NOW)
+    adjust_price(Act(staff, NOW, is_staff=True), draft.pk, amount=Decimal(-25), reason="Regular")
 
     page = follow(client, back)
     assert "The price has changed" in page
@@ -166,7 +167,7 @@ def test_link_ends_with_its_draft_and_its_time(client, draft, link, clock, staff
     assert "cash" not in page
     back = enter_card(client, link)
 
-    cancel(draft.pk, by=staff, now=NOW)
+    cancel(Act(staff, NOW, is_staff=True), draft.pk)
     assert client.get(link).status_code == 410
     assert client.get(back, follow=True).status_code == 410
     clock.move_to(START + HOUR)

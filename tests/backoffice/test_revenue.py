@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from accounts.act import Act
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.admin.reports import revenue, selection
 from reservations.admin.reports.periods import ReportPeriod
@@ -275,9 +276,9 @@ def test_revenue_matches_real_payments():
     day = dt.timedelta(days=1)
     kept = make_booking(user, room)
     cancelled = make_booking(user, room, start=START + day)
-    cancellation.cancel(cancelled.pk, user=user, now=NOW)
+    cancellation.cancel(Act(user, NOW), cancelled.pk)
     late = make_booking(user, room, start=START + 2 * day)
-    cancellation.cancel(late.pk, user=user, now=START + 2 * day - dt.timedelta(hours=1))
+    cancellation.cancel(Act(user, START + 2 * day - dt.timedelta(hours=1)), late.pk)
     make_pending_booking(user)
     make_draft(user, room, start=START + 3 * day)
 

@@ -1,26 +1,20 @@
-"""Points in the code where tests let a worker crash, wait or raise, and a clock that tests can set.
+"""Points in the code where tests let a worker crash, wait or raise.
 
 Tests control them with files, so that they affect every worker, even those that start later.
 """
 
-import datetime as dt
 import functools
 import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from django.utils import timezone
-
 # Each point is right after a function returns: its module and its name.
 SANDBOX = "payments.gateways.sandbox"
 POINTS = {
-    "in create": ("reservations.pricing.bill", "save_lines"),
-    "after create": ("roombook.api.idempotency", "respond_once"),
     "after claim": ("reservations.booking.checkout", "_claim"),
     "in authorize": (SANDBOX, "evaluate_card"),
     "after authorize": (SANDBOX, "SandboxGateway.authorize"),
@@ -31,25 +25,17 @@ POINTS = {
     "after the gateway's void": (SANDBOX, "SandboxGateway.void"),
 }
 
-CRASH, PAUSE, EXPLODE, CLOCK = "crash", "pause", "explode", "clock"
+CRASH, PAUSE, EXPLODE = "crash", "pause", "explode"
 
 
 def install(folder: Path) -> None:
-    """Let every point, and the clock, look for its file in the folder."""
+    """Let every point look for its file in the folder."""
     for point, (module, path) in POINTS.items():
         owner: Any = import_module(module)
         *classes, name = path.split(".")
         for each in classes:
             owner = getattr(owner, each)
         setattr(owner, name, instrument(getattr(owner, name), point, folder))
-    real_now = timezone.now
-
-    def now() -> dt.datetime:
-        with suppress(OSError, ValueError):
-            return real_now() + dt.timedelta(seconds=float((folder / CLOCK).read_text()))
-        return real_now()
-
-    timezone.now = now
 
 
 def instrument(function: Callable[..., Any], point: str, folder: Path) -> Callable[..., Any]:

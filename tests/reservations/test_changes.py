@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 from django.core.management import call_command
 
+from accounts.act import Act
 from accounts.models import AttemptWindow, OutboxMessage
 from payments.gateways.base import GatewayUnavailable
 from payments.gateways.sandbox import SandboxGateway, confirm_payment, refuse_payment
@@ -47,6 +48,7 @@ from tests.factories_reservations import (
 from tests.reservations.rescheduling_helpers import (
     build_request,
     change,
+    charge,
     get_money,
     get_net_payment,
     get_stored_values,
@@ -80,7 +82,7 @@ def booking():
 
 def test_longer_booking_charges_the_difference_and_a_repetition_does_nothing(booking):
     preview = differences.preview_change(
-        booking.pk, build_request(booking, hours=5), user=booking.user, now=NOW
+        Act(booking.user, NOW), booking.pk, build_request(booking, hours=5)
     )
     before = get_values(booking)
     first = change(booking, hours=5, total=125)
@@ -104,7 +106,7 @@ def test_cheaper_change_after_a_longer_one_refunds_the_latest_payment_first(book
 
     assert (cheaper.refund, booking.reduced_by) == (75, 75)
     assert get_money() == [(75, 25), (50, 50)]
-    terms = cancellation.cancel(booking.pk, user=booking.user, now=NOW)
+    terms = cancellation.cancel(Act(booking.user, NOW), booking.pk)
     assert (terms.refund, get_money()) == (50, [(75, 75), (50, 50)])
     assert "$50.00 is refunded to Visa ending 4242." in terms.message
 
@@ -250,16 +252,16 @@ def test_change_confirmed_after_its_slot_is_gone_is_voided(waiting):
 
 
 OTHERS = {
-    "cancel": lambda booking, clerk: cancellation.cancel(booking.pk, by=clerk, now=NOW),
+    "cancel": lambda booking, clerk: cancellation.cancel(
+        Act(clerk, NOW, is_staff=True), booking.pk
+    ),
     "move": lambda booking, clerk: reschedule(booking, clerk, start=START + 24 * HOUR),
     "shorten": lambda booking, clerk: reschedule(booking, clerk, hours=2),
     "extend at the desk": lambda booking, clerk: reschedule(
         booking, clerk, hours=4, taken=amendments.TakenPayment("cash")
     ),
     "adjust": lambda booking, clerk: adjust(booking, clerk, -5),
-    "charge": lambda booking, clerk: differences.charge_change(
-        booking.pk, build_request(booking, hours=2), expected_total=Decimal(50), by=clerk, now=NOW
-    ),
+    "charge": lambda booking, clerk: charge(booking, clerk, total=50, hours=2),
 }
 
 
@@ -324,7 +326,7 @@ def test_change_begun_while_its_booking_is_cancelled_waits_only_without_the_call
         before=False,
     )
 
-    cancellation.cancel(booking.pk, user=booking.user, now=NOW)
+    cancellation.cancel(Act(booking.user, NOW), booking.pk)
 
     assert Payment.objects.waiting().exists() != is_called_off
     # A final status offers no action in any case.
@@ -379,12 +381,9 @@ def test_staff_take_the_difference_at_the_desk(booking, clerk, gateway):
 
 def test_staff_extend_a_running_meeting_and_charge_the_saved_card(booking, clerk):
     SavedCardFactory(user=booking.user)
-    request = build_request(booking, hours=3.5)
     running = START + 2 * HOUR
 
-    outcome = differences.charge_change(
-        booking.pk, request, expected_total=Decimal("87.50"), by=clerk, now=running
-    )
+    outcome = charge(booking, clerk, total="87.50", hours=3.5, now=running)
 
     booking.refresh_from_db()
     assert (outcome.charge, booking.total_cost) == (Decimal("12.50"), Decimal("87.50"))
@@ -407,13 +406,7 @@ def test_bank_is_not_queried_while_the_customer_is_away(booking, clerk):
     SavedCardFactory(user=booking.user, outcome="requires_action", saved_by_setup=True)
 
     with pytest.raises(CardDeclined):
-        differences.charge_change(
-            booking.pk,
-            build_request(booking, hours=5),
-            expected_total=Decimal(125),
-            by=clerk,
-            now=NOW,
-        )
+        charge(booking, clerk, total=125, hours=5)
 
 
 # --- Changes that are repeated, or followed by others, before their payment is resolved (B27.5) ---
@@ -458,7 +451,11 @@ DAY = dt.timedelta(days=1)
 
 def adjust(reservation, by, amount, now=NOW, **how):
     return price_adjustments.adjust_price(
-        reservation.pk, amount=Decimal(amount), reason="Projector broke", by=by, now=now, **how
+        Act(by, now, is_staff=True),
+        reservation.pk,
+        amount=Decimal(amount),
+        reason="Projector broke",
+        **how,
     )
 
 
@@ -471,16 +468,19 @@ def test_adjustment_that_lowers_the_price_refunds_the_difference(clerk):
     room.rate.hourly = 99  # the bill is not repriced
     room.rate.save()
 
-    would = price_adjustments.preview(
-        reservation.pk, amount=Decimal(-25), reason="Projector broke", by=clerk, now=NOW
-    )
+    would = price_adjustments.adjust_price.preview(
+        Act(clerk, NOW, is_staff=True),
+        reservation.pk,
+        amount=Decimal(-25),
+        reason="Projector broke",
+    ).result
     done = adjust(reservation, clerk, -25)
 
     assert (would.new_total, would.refund) == (done.new_total, done.refund) == (54, 27)
     reservation.refresh_from_db()
     assert (reservation.total_cost, reservation.reduced_by, get_net_payment()) == (54, 27, 54)
     assert [line.total for line in reservation.line_items.order_by("position")] == [75, -25, 4]
-    assert "Projector broke" in emails.get_last_email(reservation).text
+    assert "Projector broke" in emails.get_last_email(reservation.pk).text
 
 
 def test_adjustment_after_the_meeting_can_lower_the_price(clerk):
@@ -552,8 +552,8 @@ def test_adjustment_is_stored_as_applied_and_not_increased_by_reschedule(clerk):
         "-$50.01: Projector broke",
     ]
     would = preview_reschedule(reservation, clerk, room=make_room_at_rate(room, 40))
-    assert would.new_total == Decimal("76.16")  # 120 - 50.01 and tax
-    assert would.can_be_waived
+    assert would.result.new_total == Decimal("76.16")  # 120 - 50.01 and tax
+    assert would.result.is_unpaid
 
 
 def test_adjustment_of_free_draft_is_refused(clerk):

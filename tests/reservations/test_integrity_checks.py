@@ -9,13 +9,9 @@ from types import SimpleNamespace
 import pytest
 from django.db import connection
 
+from accounts.act import Act
 from payments.models import Payment, PaymentState, Refund, RefundState
-from reservations.booking import (
-    cancellation,
-    checkout,
-    integrity,
-    price_adjustments,
-)
+from reservations.booking import cancellation, checkout, integrity, price_adjustments
 from reservations.models import AllowanceEntry, BookingChange, PromoRedemption, Reservation
 from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE, TRIGGERS
 from reservations.models.status import Status
@@ -181,11 +177,11 @@ def rows(db):
     update_promo_code(discounted.pk, "TEN", user=ada, now=NOW)
     pay(discounted)
     plain, other, cancelled, draft = make_booking(), make_booking(), make_booking(), make_draft()
-    cancellation.cancel(cancelled.pk, now=NOW)
+    cancellation.cancel(Act(None, NOW), cancelled.pk)
     in_cash = checkout.take_manual_payment(
         make_draft(), gateway="cash", by=AdministratorFactory(), now=NOW
     )
-    cancellation.cancel(in_cash.pk, now=NOW)
+    cancellation.cancel(Act(None, NOW), in_cash.pk)
     by_hand = Refund.objects.get(payment__reservation=in_cash)
     change = _create_abandoned_change(plain)
     assert get_problems() == []
@@ -289,7 +285,7 @@ def set_payment_state(state):
 
 def make_cancelled():
     reservation = make_booking()
-    cancellation.cancel(reservation.pk, now=NOW)
+    cancellation.cancel(Act(None, NOW), reservation.pk)
     return reservation
 
 
@@ -387,7 +383,10 @@ def test_booking_paid_again_after_a_refund_is_not_reported():
 def test_booking_with_a_reduced_price_is_not_reported(amount):
     reservation = make_booking()
     price_adjustments.adjust_price(
-        reservation.pk, amount=Decimal(amount), reason="Sorry", by=UserFactory(), now=NOW
+        Act(UserFactory(), NOW, is_staff=True),
+        reservation.pk,
+        amount=Decimal(amount),
+        reason="Sorry",
     )
 
     assert Reservation.objects.get().total_cost == 75 + amount

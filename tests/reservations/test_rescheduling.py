@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 from icalendar import Calendar
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.models import Refund, RefundState
 from reservations.booking import amendments, approval, cancellation, charging, checkout
@@ -76,15 +77,12 @@ def test_reschedule_to_cheaper_room_refunds_the_difference_as_previewed(clerk):
     cheap = make_room_at_rate(reservation.room, 15)
     before = get_stored_values(reservation)
 
-    preview = preview_reschedule(reservation, clerk, room=cheap)
+    preview = preview_reschedule(reservation, clerk, room=cheap).result
     assert get_stored_values(reservation) == before
     assert not Refund.objects.exists()
     done = reschedule(reservation, clerk, room=cheap)
 
-    assert (preview.old_total, preview.new_total, preview.refund, preview.problems) == (
-        *(75, 45, 30),
-        (),
-    )
+    assert (preview.old_total, preview.new_total, preview.refund) == (75, 45, 30)
     assert [line.total for line in preview.old_lines] == [75]
     assert [line.total for line in preview.new_lines] == [45]
     reservation.refresh_from_db()
@@ -102,7 +100,7 @@ def test_reschedule_to_cheaper_room_twice_then_cancel_refunds_the_rest(clerk):
     reservation.refresh_from_db()
     assert (reservation.total_cost, reservation.reduced_by, get_net_payment()) == (30, 45, 30)
 
-    assert cancellation.cancel(reservation.pk, now=NOW).refund == 30
+    assert cancellation.cancel(Act(None, NOW), reservation.pk).refund == 30
     assert get_net_payment() == 0
 
 
@@ -124,8 +122,8 @@ def test_reschedule_to_more_expensive_room_is_refused(clerk):
     with pytest.raises(ReservationNotOpen, match=r"\$45.00 more"):
         reschedule(reservation, clerk, room=expensive)
 
-    assert preview.can_be_waived
-    assert "$45.00 more" in preview.problems[0]
+    assert preview.result.is_unpaid
+    assert "$45.00 more" in preview.problem
     assert get_stored_values(reservation) == before
     assert OutboxMessage.objects.filter(kind="moved").count() == 0
 
@@ -139,7 +137,7 @@ def test_reschedule_with_waiver_and_reason_waives_the_difference(manager):
         reservation, manager, room=expensive, waiver="Their room leaks", expected_total=Decimal(75)
     )
 
-    assert (preview.waived, preview.new_total, preview.problems) == (45, 75, ())
+    assert (preview.result.waived, preview.result.new_total, preview.problem) == (45, 75, "")
     assert (done.waived, done.new_total, done.refund) == (45, 75, 0)
     line = reservation.line_items.get(type=LineItemType.ADJUSTMENT)
     assert (line.total, line.description) == (-45, "Adjustment: Their room leaks")
@@ -285,7 +283,7 @@ def test_pending_request_can_be_rescheduled_at_the_same_price(clerk):
 
     reschedule(reservation, clerk, start=START + DAY)
 
-    assert approval.approve(reservation.pk, now=NOW).status == Status.CONFIRMED
+    assert approval.approve(Act(None, NOW), reservation.pk).status == Status.CONFIRMED
     assert get_net_payment() == 75
 
 
@@ -295,7 +293,7 @@ def test_cash_belongs_to_the_center_of_the_booking_at_the_capture(clerk):
     assert request.payments.get().cash_center == first.center
 
     reschedule(request, clerk, room=second)
-    approval.approve(request.pk, by=clerk, now=NOW)
+    approval.approve(Act(clerk, NOW, is_staff=True), request.pk)
     reschedule(request, clerk, room=third, start=START + DAY)
 
     assert request.payments.get().cash_center == second.center
@@ -308,7 +306,7 @@ def test_pending_request_to_cheaper_room_is_refused_until_approved(clerk):
     with pytest.raises(ReservationNotOpen, match="Approve it first"):
         reschedule(reservation, clerk, room=cheap)
 
-    approval.approve(reservation.pk, now=NOW)
+    approval.approve(Act(None, NOW), reservation.pk)
     reschedule(reservation, clerk, room=cheap)
     assert get_net_payment() == 45
 
@@ -318,7 +316,7 @@ def test_pending_request_to_more_expensive_room_can_be_waived(manager):
 
     reschedule(reservation, manager, room=make_room_at_rate(reservation.room, 40), waiver="Leak")
 
-    approval.approve(reservation.pk, now=NOW)
+    approval.approve(Act(None, NOW), reservation.pk)
     assert get_net_payment() == 75
 
 
@@ -378,15 +376,12 @@ def test_refused_reschedule_changes_nothing(clerk, make_room_for, options, probl
 def test_reschedule_to_taken_room_is_refused_with_every_reason(clerk):
     reservation, other_booking = make_booking(), make_booking(start=START + DAY)
 
-    preview = preview_reschedule(
-        reservation, clerk, room=other_booking.room, start=START + DAY + 10 * MINUTE
-    )
-    with pytest.raises(SlotUnavailable):
-        reschedule(reservation, clerk, room=other_booking.room, start=START + DAY)
-
-    assert len(preview.problems) == 2  # off the grid, and taken
-    assert f"Reservation {other_booking.pk}" in preview.problems[1]
-    assert not preview.can_be_waived
+    for attempt in (preview_reschedule, reschedule):
+        with pytest.raises(SlotUnavailable) as refused:
+            attempt(reservation, clerk, room=other_booking.room, start=START + DAY + 10 * MINUTE)
+        texts = refused.value.staff_texts
+        assert len(texts) == 2  # off the grid, and taken
+        assert f"Reservation {other_booking.pk}" in texts[1]
 
 
 def test_reschedule_ignores_own_slot_and_respects_turnaround(clerk):
@@ -489,7 +484,7 @@ def test_rescheduled_email_has_an_updated_calendar_file(clerk):
 
     reschedule(reservation, clerk, room=cheap, start=START + DAY)
 
-    first, second = OutboxMessage.objects.about(emails.get_subject_key(reservation))
+    first, second = OutboxMessage.objects.about(emails.get_subject_key(reservation.pk))
     assert second.kind == "moved"
     assert "March 3, 2027, 9:00" in second.text
     assert "March 4, 2027, 9:00" in second.text

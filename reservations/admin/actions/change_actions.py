@@ -30,6 +30,7 @@ from reservations.admin.actions.payment_form import (
 from reservations.admin.bill_comparison import compare_bills
 from reservations.booking import amendments, differences, payment_links
 from reservations.booking.amendments import Amendment, ChangeRequest, RoomSlot, describe_room
+from reservations.booking.charging import SAVED_CARD_OF_ABSENT
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates, money
@@ -46,35 +47,27 @@ class RescheduleAction(Action):
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         reservation = request.reservation
-        result = amendments.preview(
+        would = amendments.amend.preview(
+            request.act,
             reservation.pk,
             self.get_change(request),
             waiver=request.data.get("waiver", ""),
-            by=request.by,
-            now=request.now,
         )
-        way = request.data.get("way", "")
-        is_paid = way and result.can_be_waived and reservation.status == Status.CONFIRMED
-        if is_paid:
-            result = replace(result, problems=(), charge=result.difference)
+        result, way = would.result, request.data.get("way", "")
+        is_paid = way and result.is_unpaid and reservation.status == Status.CONFIRMED
         old, new = result.old, result.new
         preview = ActionPreview(
-            facts=list(_describe_change(reservation, result)),
-            problems=list(result.problems),
-            expected_amount=result.new_total,
+            facts=list(_describe_change(reservation, result)), expected_amount=result.new_total
         )
-        if result.can_be_waived and not is_paid:
-            refusal = amendments.get_waiver_refusal(request.by, old.room, new.room)
-            preview.notes += [refusal] if refusal else []
+        if is_paid:
+            result = replace(result, charge=result.difference)
+        elif would.problem:
+            preview.problems.append(would.problem)
+            if result.difference > 0:
+                refusal = amendments.get_waiver_refusal(request.by, old.room, new.room)
+                preview.notes += [refusal] if refusal else []
         if result.new_lines:
-            preview.bill = compare_bills(
-                result.old_lines,
-                result.new_lines,
-                old_total=result.old_total,
-                new_total=result.new_total,
-            )
-        elif result.problems:
-            return preview
+            preview.bill = compare_bills(result)
         if result.waived:
             preview.facts.append(("Waived", money.format_amount(result.waived)))
         moved = result.reservation
@@ -82,7 +75,7 @@ class RescheduleAction(Action):
             assert moved.hold_until is not None  # a draft that is moved holds its room
             held_until = formatting.format_datetime(moved, moved.hold_until)
             preview.facts.append(("Room held until", held_until))
-        elif not result.problems:
+        elif not preview.problems:
             free_until = formatting.format_datetime(moved, moved.free_cancellation_until)
             preview.facts += [
                 _describe_difference(reservation, result, way, now=request.now),
@@ -100,7 +93,7 @@ class RescheduleAction(Action):
             if is_paid:
                 preview.problems += find_missing(request.data).values()
         is_free = not result.difference and not result.waived
-        if old != new and is_free and not result.problems:
+        if old != new and is_free and not preview.problems:
             preview.undo = _build_undo(reservation, old, moved.version)
         return preview
 
@@ -128,13 +121,12 @@ class RescheduleAction(Action):
         if way in MANUAL_GATEWAYS:
             taken = amendments.TakenPayment(way, request.data["reference"])
         result = amendments.amend(
+            request.act,
             reservation.pk,
             change,
             waiver=waiver,
             taken=taken,
             expected_total=new_total,
-            by=request.by,
-            now=request.now,
         )
         text = "Changed."
         if result.old != result.new:
@@ -154,12 +146,12 @@ class RescheduleAction(Action):
         self, request: ActionRequest, change: ChangeRequest, total: Decimal
     ) -> str:
         with explains_absent_customer():
-            outcome = differences.charge_change(
+            outcome = differences.change_booking(
+                request.act,
                 request.reservation.pk,
                 change,
+                SAVED_CARD_OF_ABSENT,
                 expected_total=total,
-                by=request.by,
-                now=request.now,
             )
         amount = money.format_amount(outcome.charge)
         if not outcome.is_applied:

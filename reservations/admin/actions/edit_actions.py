@@ -32,18 +32,15 @@ class AdjustPriceAction(Action):
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         reservation = request.reservation
-        old_lines = list(reservation.line_items.order_by("position"))
-        result = price_adjustments.preview(
+        would = price_adjustments.adjust_price.preview(
+            request.act,
             reservation.pk,
             amount=request.data["amount"],
             reason=request.data["reason"],
-            by=request.by,
-            now=request.now,
         )
+        result = would.result
         preview = ActionPreview(
-            bill=compare_bills(
-                old_lines, result.lines, old_total=result.old_total, new_total=result.new_total
-            ),
+            bill=compare_bills(result),
             expected_amount=result.new_total,
             expected_version=reservation.version,
         )
@@ -54,13 +51,12 @@ class AdjustPriceAction(Action):
 
     def execute(self, request: ActionRequest) -> str:
         result = price_adjustments.adjust_price(
+            request.act,
             request.reservation.pk,
             amount=request.data["amount"],
             reason=request.data["reason"],
             expected_version=request.expected_version,
             expected_total=request.expected_amount,
-            by=request.by,
-            now=request.now,
         )
         total = money.format_amount(result.new_total)
         return f"The new price is {total}.{describe_due_refund(result.refund)}"
@@ -100,10 +96,10 @@ class ResendEmailAction(Action):
     title, confirm_label = "Resend the last e-mail", "Resend"
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
-        return emails.get_last_email(reservation) is not None
+        return emails.get_last_email(reservation.pk) is not None
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
-        message = emails.get_last_email(request.reservation)
+        message = emails.get_last_email(request.reservation.pk)
         if message is None:
             return ActionPreview(problems=["No e-mail about it has been written yet."])
         preview = ActionPreview(

@@ -160,10 +160,11 @@ def hold_longer_with_each_checkout(original, reservation, payment):
 
 
 @plant(charging, "conclude")
-def book_after_the_start_of_the_meeting(original, payment, result, *, now, **kwargs):
+def book_after_the_start_of_the_meeting(original, payment, result, act, **kwargs):
     if result.state == "authorized":
-        now = min(now, payment.reservation.start - dt.timedelta(seconds=1))
-    return original(payment, result, now=now, **kwargs)
+        now = min(act.now, payment.reservation.start - dt.timedelta(seconds=1))
+        act = dataclasses.replace(act, now=now)
+    return original(payment, result, act, **kwargs)
 
 
 @plant(gateway_events, "refresh")
@@ -188,17 +189,17 @@ def take_a_refused_confirmation_for_given(original, self, key):
 
 
 @plant(charging, "conclude")
-def book_without_waiting_for_the_customer(original, payment, result, **kwargs):
+def book_without_waiting_for_the_customer(original, payment, result, *args, **kwargs):
     if result.state == "action_required":
         result = dataclasses.replace(result, state="authorized")
-    return original(payment, result, **kwargs)
+    return original(payment, result, *args, **kwargs)
 
 
 @plant(charging, "conclude")
-def keep_the_room_after_a_decline(original, payment, result, **kwargs):
+def keep_the_room_after_a_decline(original, payment, result, act, **kwargs):
     if result.state != "declined":
-        return original(payment, result, **kwargs)
-    return payment.reservation, lifecycle.record_gateway_result(payment, result, now=kwargs["now"])
+        return original(payment, result, act, **kwargs)
+    return payment.reservation, lifecycle.record_gateway_result(payment, result, now=act.now)
 
 
 @plant(charging, "_finish")
@@ -261,13 +262,13 @@ def charge_no_cancellation_fee(original, reservation, payment, *, now):
 # --- Bookings that their customers know of --------------------------------------------------------
 
 
-@plant(cancellation, "_cancel")
-def cancel_although_it_is_refused(original, reservation_id, **kwargs):
+@plant(cancellation, "cancel")
+def cancel_although_it_is_refused(original, act, reservation_id, **kwargs):
     try:
-        return original(reservation_id, **kwargs)
+        return original(act, reservation_id, **kwargs)
     except ReservationNotOpen:
         booked = Reservation.objects.filter(pk=reservation_id, status=Status.CONFIRMED)
-        booked.update(status=Status.CANCELLED, cancelled_at=kwargs["now"], refund_promised=0)
+        booked.update(status=Status.CANCELLED, cancelled_at=act.now, refund_promised=0)
         raise
 
 

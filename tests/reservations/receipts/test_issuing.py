@@ -10,6 +10,7 @@ from django.db import DatabaseError, transaction
 from pypdf import PdfReader
 from pypdf.generic import IndirectObject
 
+from accounts.act import Act
 from centers.models import Center
 from payments.models import PaymentPurpose, Refund, RefundState
 from reservations.booking import differences, integrity
@@ -201,7 +202,7 @@ def test_nothing_paid_has_no_receipt_and_a_late_cancellation_has_one_for_its_fee
     for each in (make_draft(start=START + 24 * HOUR), pending):
         with pytest.raises(ReceiptNotAvailable, match="Nothing was paid"):
             issue(each)
-    cancel(booking.pk, now=START - MINUTE)
+    cancel(Act(None, START - MINUTE), booking.pk)
 
     [receipt] = issue(booking, now=START)
 
@@ -239,15 +240,14 @@ def test_each_seller_credits_only_its_own_receipts(booking):
     make_seller(center=room.center, legal_name="Annex Ltd.")
     issue(booking)
     differences.change_booking(
+        Act(booking.user, NOW),
         booking.pk,
         ChangeRequest(room.pk, booking.start, booking.end),
-        user=booking.user,
-        payment_method=make_payment_method(),
+        make_payment_method(),
         expected_total=Decimal(180),
-        now=NOW,
     )
     issue(booking)
-    cancel(booking.pk, now=NOW)
+    cancel(Act(None, NOW), booking.pk)
 
     assert issue_credit_notes(now=NOW) == (2, [])
 
@@ -264,7 +264,7 @@ def test_each_seller_credits_only_its_own_receipts(booking):
 
 def test_reconcile_payments_issues_credit_notes(booking, capsys):
     issue(booking)
-    cancel(booking.pk, now=NOW)
+    cancel(Act(None, NOW), booking.pk)
     with time_machine.travel(NOW):
         call_command("reconcile_payments")
 
