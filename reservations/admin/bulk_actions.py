@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts import roles
+from accounts.act import Act
 from accounts.models import User
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest
@@ -62,7 +63,7 @@ def build_bulk_context(
     submitted: Iterable[tuple[str, str]],
     back_url: str,
 ) -> dict[str, object]:
-    """The context of bulk_action.html, apart from its title. The first preview may have an e-mail.
+    """The context of bulk_action.html, apart from its title, with the e-mail of one preview.
 
     ``submitted`` is sent again with the confirmation.
     """
@@ -70,7 +71,7 @@ def build_bulk_context(
         "action": action,
         "previews": previews,
         "possible": sum(not each.preview.problems for each in previews),
-        "email": next((each.preview.email for each in previews), None),
+        "email": next((email for each in previews if (email := each.preview.email)), None),
         "submitted": submitted,
         "checkbox_name": ACTION_CHECKBOX_NAME,
         "back_url": back_url,
@@ -103,11 +104,9 @@ class BulkActionsMixin(ModelAdminBase):
                     execute_one(request, action, reservation, staff, data)
                 return None
             messages.warning(request, "Nothing was changed yet: this preview is new.")
-        previews: list[BulkPreview] = []
-        for each in reservations:
-            has_email = form is not None and not any(row.preview.email for row in previews)
-            preview = preview_one(action, each, staff, data, has_email=has_email)
-            previews.append(BulkPreview(each, preview))
+        previews = [
+            BulkPreview(each, preview_one(action, each, staff, data)) for each in reservations
+        ]
         title = action.title if len(previews) == 1 else action.title.replace("this", "each")
         context = {
             **self.admin_site.each_context(request),
@@ -154,18 +153,9 @@ def execute_one(
     if refusal := _get_refusal(action, reservation, staff):
         messages.error(request, f"{reservation}: {refusal} Nothing was changed.")
         return
-    expected_amount = parse_expected_amount(request, f"expected_amount_{reservation.pk}")
-    execute(
-        request,
-        action,
-        ActionRequest(
-            reservation,
-            by=staff,
-            now=timezone.now(),
-            data=data,
-            expected_amount=expected_amount,
-        ),
-    )
+    act = Act(staff, timezone.now(), is_staff=True)
+    amount = parse_expected_amount(request, f"expected_amount_{reservation.pk}")
+    execute(request, action, ActionRequest(reservation, act, data, expected_amount=amount))
 
 
 def preview_one(
@@ -173,15 +163,11 @@ def preview_one(
     reservation: Reservation,
     staff: User,
     data: Mapping[str, object],
-    *,
-    has_email: bool,
 ) -> ActionPreview:
     if refusal := _get_refusal(action, reservation, staff):
         return ActionPreview(problems=[refusal])
-    request = ActionRequest(
-        reservation, by=staff, now=timezone.now(), data=data, has_email=has_email
-    )
-    return action.preview(request)
+    act = Act(staff, timezone.now(), is_staff=True)
+    return action.preview(ActionRequest(reservation, act, data))
 
 
 def _get_refusal(action: Action, reservation: Reservation, staff: User) -> str:

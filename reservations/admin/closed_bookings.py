@@ -153,7 +153,10 @@ class ClosedBookingPages:
         if is_move:
             previews = _preview_moves(bookings, form, staff, now)
         else:
-            previews = _preview_others(action, bookings, form, staff)
+            previews = [
+                BulkPreview(row, preview_one(action, row, staff, form.action_data))
+                for row in bookings
+            ]
         title = TITLES[action.name]
         submitted = [(name, request.POST.get(name, "")) for name in ("do", *form.fields)]
         context = build_bulk_context(
@@ -210,18 +213,6 @@ def _describe_settings(row: Reservation) -> Iterator[str]:
 
 
 # --- The actions ---------------------------------------------------------------------------------
-
-
-def _preview_others(
-    action: Action, bookings: Sequence[Reservation], form: ClosedBookingsForm, staff: User
-) -> list[BulkPreview]:
-    """Preview each; the first one has its e-mail."""
-    data, is_cancel = form.action_data, action.name == "cancel"
-    first = bookings[0] if is_cancel else None
-    return [
-        BulkPreview(row, preview_one(action, row, staff, data, has_email=row is first))
-        for row in bookings
-    ]
 
 
 def _preview_moves(

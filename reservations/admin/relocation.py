@@ -6,6 +6,7 @@ from copy import copy
 from itertools import islice
 from typing import NamedTuple, Self
 
+from accounts.act import Act
 from accounts.models import User
 from centers.models import MeetingRoom
 from centers.span import Span
@@ -88,7 +89,7 @@ def propose(
             continue
         room = MeetingRoom.objects.get(pk=alternative.room_id)
         target = RelocationTarget(room, span, reservation.version)
-        request = ActionRequest(reservation, by=by, now=now, data=target.data, has_email=False)
+        request = ActionRequest(reservation, Act(by, now, is_staff=True), target.data)
         preview = ACTIONS["move"].preview(request)
         total = preview.expected_amount
         if not preview.problems and total is not None and total <= reservation.total_cost:

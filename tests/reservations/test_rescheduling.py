@@ -235,7 +235,7 @@ def test_rescheduled_draft_is_repriced_and_keeps_its_hold(clerk):
 
 def test_rescheduled_draft_is_not_held_beyond_its_new_start(clerk):
     held, expired = make_draft(start=START + DAY), make_draft(start=START + DAY)
-    extend_hold(held.pk, until=NOW + 20 * HOUR, by=clerk, now=NOW)
+    extend_hold(Act(clerk, NOW, is_staff=True), held.pk, until=NOW + 20 * HOUR)
 
     for reservation in (held, expired):
         soon = NOW + 2 * HOUR

@@ -11,6 +11,7 @@ from accounts.act import Act
 from accounts.models import OutboxMessage, User
 from reservations.admin.actions.forms import ActionForm
 from reservations.admin.bill_comparison import BillComparison
+from reservations.booking.commands import Command, Preview
 from reservations.models import Reservation
 from roombook import money
 from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
@@ -21,23 +22,24 @@ class ActionRequest:
     """What a member of staff asks for.
 
     ``data`` is the cleaned data of the action's form. ``expected_amount`` (the new total or the
-    refund) and ``expected_version`` are those of the preview, if it had any. A preview
-    has the e-mail unless ``has_email`` is false: to write it takes a transaction.
+    refund) and ``expected_version`` come with a confirmation: they are those of its preview.
     """
 
     reservation: Reservation
-    by: User
-    now: dt.datetime
+    act: Act
     data: Mapping[str, Any] = field(default_factory=dict)
     expected_amount: Decimal | None = None
     expected_version: int | None = None
-    has_email: bool = True
     # The URL of this service, without a slash at the end.
     base_url: str = ""
 
     @property
-    def act(self) -> Act:
-        return Act(self.by, self.now, is_staff=True)
+    def by(self) -> User:
+        return self.act.staff
+
+    @property
+    def now(self) -> dt.datetime:
+        return self.act.now
 
     def require_shown_amount(self) -> Decimal:
         """Return the expected amount. Raises InvalidRequest if no preview has shown one."""
@@ -67,14 +69,20 @@ class ActionPreview:
 
 
 class Action:
-    """Something that staff can do with a reservation."""
+    """Something that staff can do with a reservation: a command with its page.
 
+    The preview shows what the same command would do with the same arguments.
+    """
+
+    command: ClassVar[Command[..., Any]]
     name: ClassVar[str]
     label: ClassVar[str]
     icon: ClassVar[str]
     # The heading of the page, and the label of its button.
     title: ClassVar[str]
     confirm_label: ClassVar[str]
+    # The message once it is done.
+    done: ClassVar[str] = ""
     is_primary: ClassVar[bool] = False
     is_dangerous: ClassVar[bool] = False
     # No money moves and another action always undoes it, so it is done without a preview.
@@ -101,11 +109,26 @@ class Action:
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         """What the action would do. Raises DomainError if it is not possible."""
-        raise NotImplementedError
+        options = self.get_options(request)
+        would = self.command.preview(request.act, request.reservation.pk, **options)
+        return self.describe(request, would)
 
     def execute(self, request: ActionRequest) -> str:
         """Do it, and return a message that says what was done. Raises DomainError."""
+        options = self.get_options(request)
+        return self.report(self.command(request.act, request.reservation.pk, **options))
+
+    def get_options(self, request: ActionRequest) -> dict[str, Any]:
+        """The arguments of the command."""
+        return {}
+
+    def describe(self, request: ActionRequest, would: Preview[Any]) -> ActionPreview:
+        """Describe what the command would do."""
         raise NotImplementedError
+
+    def report(self, result: Any) -> str:
+        """Say what the command has done."""
+        return self.done
 
 
 def list_problems(error: DomainError) -> list[str]:

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from payments.gateways.manual import MANUAL_GATEWAYS
 from reservations.admin import formatting
@@ -31,6 +31,7 @@ from reservations.admin.bill_comparison import compare_bills
 from reservations.booking import amendments, differences, payment_links
 from reservations.booking.amendments import Amendment, ChangeRequest, RoomSlot, describe_room
 from reservations.booking.charging import SAVED_CARD_OF_ABSENT
+from reservations.booking.commands import Preview
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates, money
@@ -40,19 +41,17 @@ from roombook.errors import InvalidRequest
 class RescheduleAction(Action):
     name, label, icon = "move", "Reschedule", "open_with"
     title, confirm_label = "Reschedule to another time or room", "Reschedule"
+    command = amendments.amend
     form_class: ClassVar[type[ActionForm]] = RescheduleForm
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         return amendments.can_reschedule(reservation, now=now)
 
-    def build_preview(self, request: ActionRequest) -> ActionPreview:
+    def get_options(self, request: ActionRequest) -> dict[str, Any]:
+        return {"request": self.get_change(request), "waiver": request.data.get("waiver", "")}
+
+    def describe(self, request: ActionRequest, would: Preview[Amendment]) -> ActionPreview:
         reservation = request.reservation
-        would = amendments.amend.preview(
-            request.act,
-            reservation.pk,
-            self.get_change(request),
-            waiver=request.data.get("waiver", ""),
-        )
         result, way = would.result, request.data.get("way", "")
         is_paid = way and result.is_unpaid and reservation.status == Status.CONFIRMED
         old, new = result.old, result.new
@@ -99,12 +98,12 @@ class RescheduleAction(Action):
 
     def execute(self, request: ActionRequest) -> str:
         change, way = self.get_change(request), request.data.get("way", "")
-        reservation, waiver = request.reservation, request.data.get("waiver", "")
+        reservation, options = request.reservation, self.get_options(request)
         new_total = request.require_shown_amount()
         if new_total > reservation.total_cost:
             if missing := find_missing(request.data):
                 raise InvalidRequest(missing)
-            is_charged = reservation.status == Status.CONFIRMED and not waiver
+            is_charged = reservation.status == Status.CONFIRMED and not options["waiver"]
             if is_charged and way == SAVED_CARD:
                 return self._charge_saved_card(request, change, new_total)
             if is_charged and way == LINK:
@@ -123,10 +122,9 @@ class RescheduleAction(Action):
         result = amendments.amend(
             request.act,
             reservation.pk,
-            change,
-            waiver=waiver,
             taken=taken,
             expected_total=new_total,
+            **options,
         )
         text = "Changed."
         if result.old != result.new:

@@ -132,7 +132,7 @@ def test_declined_card_does_not_extend_the_promise_of_a_price(
 
     # Staff promise the new price.
     now = NOW + 25 * HOUR
-    extend_hold(drafted.pk, until=now + MINUTE, by=StaffFactory(), now=now)
+    extend_hold(Act(StaffFactory(), now, is_staff=True), drafted.pk, until=now + MINUTE)
     Rate.objects.update(hourly=35)
     ask("/api/account/reservation", Id=drafted.pk)
     time_machine.move_to(now + 22 * HOUR, tick=False)
