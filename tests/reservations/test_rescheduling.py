@@ -1,5 +1,6 @@
 """Rescheduling of bookings: another room or time, and the effect on money."""
 
+from contextlib import nullcontext
 from decimal import Decimal
 
 import pytest
@@ -43,6 +44,7 @@ from tests.factories_reservations import (
 )
 from tests.reservations.rescheduling_helpers import (
     DAY,
+    build_request,
     get_net_payment,
     get_stored_values,
     make_room_at_rate,
@@ -371,6 +373,16 @@ def test_refused_reschedule_changes_nothing(clerk, make_room_for, options, probl
     fields = getattr(refused.value, "fields", {})
     assert message in " ".join([refused.value.message, *fields.values()])
     assert get_stored_values(reservation) == before
+
+
+def test_reschedule_from_an_outdated_page_is_refused(clerk):
+    reservation = make_booking()
+    for start, is_current in ((START + DAY, True), (START + 2 * DAY, False)):
+        request = build_request(reservation, start=start, expected_version=0)
+        with nullcontext() if is_current else pytest.raises(ReservationNotOpen, match="meanwhile"):
+            amendments.amend(Act(clerk, NOW, is_staff=True), reservation.pk, request)
+    reservation.refresh_from_db()
+    assert (reservation.start, reservation.version) == (START + DAY, 1)
 
 
 def test_reschedule_to_taken_room_is_refused_with_every_reason(clerk):
