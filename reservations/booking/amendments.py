@@ -44,11 +44,11 @@ from reservations import availability
 from reservations.availability import Availability
 from reservations.booking import booking_values
 from reservations.booking.booking_values import NO_CHANGES, ChangedValues
+from reservations.booking.charging import lock_booked_payments
+from reservations.booking.checkout import require_account_payment
 from reservations.booking.commands import Left, Refused, Unsettled, add_payments, command
 from reservations.booking.holds import release_conflicting_holds, release_holds_for
 from reservations.booking.locks import lock_drafts_of_customer, lock_for_rescheduling
-from reservations.booking.payment_recovery import lock_booked_payments
-from reservations.booking.taking_payment import require_account_payment
 from reservations.models import (
     BookingChange,
     ChangeState,

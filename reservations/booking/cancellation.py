@@ -16,11 +16,11 @@ from accounts.models import User
 from centers.models import Center
 from payments import refunds
 from payments.models import Payment, PaymentState
-from reservations.booking import payment_recovery
+from reservations.booking import charging
 from reservations.booking.amendments import call_off_changes, require_expected
+from reservations.booking.charging import get_booked_payments, lock_booked_payments
 from reservations.booking.commands import PAYMENT_UNDER_WAY, Left, Unsettled, command_after
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import get_booked_payments, lock_booked_payments
 from reservations.models import RefundOverride, Reservation
 from reservations.models.changes import get_paying
 from reservations.models.status import Status, can_transition
@@ -92,9 +92,7 @@ class Cancellation:
 
 
 def _call_payment_off(act: Act, reservation_id: int) -> None:
-    payment_recovery.resolve_payments(
-        reservation_id, user=act.customer, calls_off=True, now=act.now
-    )
+    charging.resolve_payments(reservation_id, user=act.customer, calls_off=True, now=act.now)
 
 
 @command_after(_call_payment_off, without_capture={"can_be_captured": False})
