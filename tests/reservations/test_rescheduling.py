@@ -1,5 +1,6 @@
 """Rescheduling of bookings: another room or time, and the effect on money."""
 
+from contextlib import nullcontext
 from decimal import Decimal
 
 import pytest
@@ -8,12 +9,7 @@ from icalendar import Calendar
 from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.models import Refund, RefundState
-from reservations.booking import (
-    amendments,
-    approval,
-    cancellation,
-    checkout,
-)
+from reservations.booking import amendments, approval, cancellation, charging, checkout
 from reservations.booking.drafts import has_outdated_price
 from reservations.booking.hold_extension import extend_hold
 from reservations.models import LineItemType, Reservation
@@ -48,6 +44,7 @@ from tests.factories_reservations import (
 )
 from tests.reservations.rescheduling_helpers import (
     DAY,
+    build_request,
     get_net_payment,
     get_stored_values,
     make_room_at_rate,
@@ -378,6 +375,16 @@ def test_refused_reschedule_changes_nothing(clerk, make_room_for, options, probl
     assert get_stored_values(reservation) == before
 
 
+def test_reschedule_from_an_outdated_page_is_refused(clerk):
+    reservation = make_booking()
+    for start, is_current in ((START + DAY, True), (START + 2 * DAY, False)):
+        request = build_request(reservation, start=start, expected_version=0)
+        with nullcontext() if is_current else pytest.raises(ReservationNotOpen, match="meanwhile"):
+            amendments.amend(Act(clerk, NOW, is_staff=True), reservation.pk, request)
+    reservation.refresh_from_db()
+    assert (reservation.start, reservation.version) == (START + DAY, 1)
+
+
 def test_reschedule_to_taken_room_is_refused_with_every_reason(clerk):
     reservation, other_booking = make_booking(), make_booking(start=START + DAY)
 
@@ -454,7 +461,7 @@ def test_promo_use_is_counted_when_reschedule_makes_it_effective(clerk):
     promo = PromoCodeFactory(percent=Decimal(100), max_uses=1)
     reservation = make_draft(ada)
     update_promo_code(reservation.pk, promo.code, user=ada, now=NOW)
-    checkout.check_out(reservation.pk, user=ada, payment_method=checkout.PaymentMethod(), now=NOW)
+    checkout.check_out(reservation.pk, user=ada, payment_method=charging.PaymentMethod(), now=NOW)
     promo.refresh_from_db()
     assert promo.uses == 0
 
