@@ -23,8 +23,9 @@ from reservations.booking import (
     price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
+from reservations.booking.charging import SAVED_CARD_OF_ABSENT
+from reservations.booking.checkout import take_manual_payment
 from reservations.booking.refund_decisions import RefundDecision
-from reservations.booking.taking_payment import take_manual_payment
 from reservations.models import Reservation
 from tests.backoffice.books import ZONES, Account, Money, find_disagreements, round_cents
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -159,7 +160,7 @@ class Business:
             return
         less = Decimal(self.random.randint(1, 900)) / 100
         price_adjustments.adjust_price(
-            account.pk, amount=-less, reason="Noise", by=self.staff, now=self.now
+            Act(self.staff, self.now, is_staff=True), account.pk, amount=-less, reason="Noise"
         )
         old_price = account.price
         # A bill that is paid keeps its rate of tax, whatever the center's is now.
@@ -208,21 +209,20 @@ class Business:
         difference = net + tax - account.price
         end = start + hours * HOUR
         if way == "sandbox":
-            differences.charge_change(
+            differences.change_booking(
+                Act(self.staff, self.now, is_staff=True),
                 account.pk,
                 ChangeRequest(room_id, start, end),
+                SAVED_CARD_OF_ABSENT,
                 expected_total=net + tax,
-                by=self.staff,
-                now=self.now,
             )
         else:
             amendments.amend(
+                Act(self.staff, self.now, is_staff=True),
                 account.pk,
                 ChangeRequest(room_id, start, end),
                 taken=TakenPayment(way, "19"),
                 expected_total=net + tax,
-                by=self.staff,
-                now=self.now,
             )
         account.center, account.start = center, start
         account.hours, account.net, account.tax = hours, net, tax

@@ -3,10 +3,12 @@
 import datetime as dt
 from decimal import Decimal
 
+from accounts.act import Act
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations.booking import amendments, differences
 from reservations.booking.amendments import ChangeRequest
+from reservations.booking.charging import SAVED_CARD_OF_ABSENT
 from reservations.models import Reservation
 from tests.factories_centers import MeetingRoomFactory, RateFactory
 from tests.factories_reservations import HOUR, NOW, START, make_payment_method
@@ -27,20 +29,18 @@ def make_room_at_rate(room, hourly):
 
 def reschedule(reservation, by, *, room=None, start=START, hours=3, now=NOW, **how):
     return amendments.amend(
+        Act(by, now, is_staff=True),
         reservation.pk,
         build_request(reservation, room=room, start=start, hours=hours),
-        by=by,
-        now=now,
         **how,
     )
 
 
 def preview_reschedule(reservation, by, *, room=None, start=START, hours=3, **how):
-    return amendments.preview(
+    return amendments.amend.preview(
+        Act(by, NOW, is_staff=True),
         reservation.pk,
         build_request(reservation, room=room, start=start, hours=hours),
-        by=by,
-        now=NOW,
         **how,
     )
 
@@ -63,12 +63,22 @@ def build_request(booking, *, room=None, start=START, hours=3, **values):
 
 def change(booking, *, total, method=None, user=None, now=NOW, **request):
     return differences.change_booking(
+        Act(user or booking.user, now),
         booking.pk,
         build_request(booking, **request),
-        user=user or booking.user,
-        payment_method=method or make_payment_method(),
+        method or make_payment_method(),
         expected_total=Decimal(total),
-        now=now,
+    )
+
+
+def charge(booking, clerk, *, total, now=NOW, **request):
+    """Staff charge the saved card of a customer who is not there."""
+    return differences.change_booking(
+        Act(clerk, now, is_staff=True),
+        booking.pk,
+        build_request(booking, **request),
+        SAVED_CARD_OF_ABSENT,
+        expected_total=Decimal(total),
     )
 
 

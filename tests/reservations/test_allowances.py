@@ -549,7 +549,7 @@ def test_adjustment_by_staff_survives_repricing(drafted):
     staff = UserFactory(is_staff=True)
     PromoCodeFactory(code="TEN")
     price_adjustments.adjust_price(
-        drafted.pk, amount=Decimal(-5), reason="late key", by=staff, now=NOW
+        Act(staff, NOW, is_staff=True), drafted.pk, amount=Decimal(-5), reason="late key"
     )
     assert apply(drafted, "TEN").total_cost == Decimal("62.50")
 
@@ -579,7 +579,7 @@ def test_customer_keeps_an_expired_code_only_for_its_rooms_and_days(drafted, ada
         ChangeRequest(room.pk, START + DAY, START + DAY + HOUR),
     ):
         with pytest.raises(PromoCodeInvalid):
-            differences.preview_change(drafted.pk, request, user=ada, now=later)
+            differences.preview_change(Act(ada, later), drafted.pk, request)
         with pytest.raises(PromoCodeInvalid):
             change(drafted, request, total="22.50", now=later)
     assert change(drafted, ChangeRequest(room.pk, START, START + HOUR), total="22.50", now=later)
@@ -589,11 +589,10 @@ def test_customer_keeps_an_expired_code_only_for_its_rooms_and_days(drafted, ada
 
 def change(reservation, request, *, total, now):
     outcome = differences.change_booking(
+        Act(reservation.user, now),
         reservation.pk,
         request,
-        user=reservation.user,
-        payment_method=make_payment_method(),
+        make_payment_method(),
         expected_total=Decimal(total),
-        now=now,
     )
     return outcome.is_applied

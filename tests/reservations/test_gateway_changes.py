@@ -17,17 +17,8 @@ from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
-from reservations.booking import (
-    alerts,
-    approval,
-    cancellation,
-    checkout,
-    integrity,
-    payment_recovery,
-    price_adjustments,
-)
+from reservations.booking import alerts, approval, cancellation, charging, checkout, integrity
 from reservations.booking.cancellation import cancel
-from reservations.booking.payment_recovery import CaptureRefused
 from reservations.booking.price_adjustments import adjust_price
 from reservations.models import PromoCode, Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
@@ -122,10 +113,8 @@ def test_booking_with_refused_capture_can_be_cancelled(
 
 
 def adjust(reservation, amount, **options):
-    options = {"by": reservation.user, "now": NOW, **options}
-    return price_adjustments.adjust_price(
-        reservation.pk, amount=Decimal(amount), reason="Noise", **options
-    )
+    act = Act(reservation.user, NOW, is_staff=True)
+    return adjust_price(act, reservation.pk, amount=Decimal(amount), reason="Noise", **options)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +153,7 @@ def test_price_reduction_with_refused_capture_changes_nothing(uncaptured, monkey
         lambda: adjust(uncaptured, -5),
         lambda: reschedule(uncaptured, StaffFactory(), room=cheap),
     ):
-        with pytest.raises(CaptureRefused, match="Nothing was changed"):
+        with pytest.raises(ReservationNotOpen, match="Nothing was changed"):
             attempt()
 
     assert get_stored_values(uncaptured) == before
@@ -236,7 +225,7 @@ def captured_meanwhile(monkeypatch):
 
     def refuse(self, key):
         monkeypatch.undo()
-        payment_recovery.fulfil_obligations(Payment.objects.get(), now=NOW)
+        charging.settle_payment(Payment.objects.get(), now=NOW)
         raise GatewayRefused("This payment has a capture in progress.")
 
     assert Payment.objects.get().state == PaymentState.AUTHORIZED
@@ -283,7 +272,7 @@ def test_capture_found_by_the_void_is_refunded_if_the_worker_dies_before(monkeyp
     reservation = make_pending_booking()
     SandboxGateway().capture(Payment.objects.get().key)
     with monkeypatch.context() as patched:
-        patched.setattr(payment_recovery, "_create_full_refund", Mock(side_effect=RuntimeError))
+        patched.setattr(charging, "_create_full_refund", Mock(side_effect=RuntimeError))
         cancellation.cancel(Act(None, NOW), reservation.pk)
     assert Payment.objects.get().state == PaymentState.CAPTURED
 
@@ -304,7 +293,7 @@ def test_fee_that_another_process_captured_during_the_cancellation_is_kept():
     fail_once("capture")
     reservation = make_booking()
     late = START - HOUR
-    payment_recovery.fulfil_obligations(Payment.objects.get(), now=late + MINUTE)
+    charging.settle_payment(Payment.objects.get(), now=late + MINUTE)
 
     cancellation.cancel(Act(None, late), reservation.pk)
     reconcile(at=START)
@@ -334,7 +323,9 @@ def refund_in_dashboard(amount):
 
 
 def reduce_price(booking, amount):
-    adjust_price(booking.pk, amount=-Decimal(amount), reason="Noise", by=booking.user, now=NOW)
+    adjust_price(
+        Act(booking.user, NOW, is_staff=True), booking.pk, amount=-Decimal(amount), reason="Noise"
+    )
 
 
 def get_amounts():
@@ -410,7 +401,7 @@ def returned(monkeypatch):
     first = Payment.objects.get()
     SandboxGateway().capture(first.key)
     SandboxGateway().refund(key=first.key, refund_key=uuid4(), amount=first.amount)
-    payment_recovery.resolve_payment(first, now=NOW + MINUTE)
+    charging.resolve_payment(first, now=NOW + MINUTE)
     checkout.check_out(draft.pk, **options, now=NOW + MINUTE)
     states = list(Payment.objects.order_by("pk").values_list("state", flat=True))
     assert states == [PaymentState.REFUNDED, PaymentState.CAPTURED]
@@ -480,7 +471,7 @@ def test_reconcile_captures_an_authorization_after_the_meeting(status):
         status=status, holds_slot=status in HOLDING_STATUSES
     )
 
-    payment = payment_recovery.fulfil_obligations(Payment.objects.get(), now=NOW)
+    payment = charging.settle_payment(Payment.objects.get(), now=NOW)
 
     assert payment.state == "captured"
     assert SandboxPayment.objects.get().captures == 1

@@ -8,10 +8,10 @@ from django.core.management import call_command
 from accounts.act import Act
 from payments import manual_payments, refunds
 from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund, RefundState
-from reservations.booking import alerts, approval, claims, integrity
+from reservations.booking import alerts, approval, checkout, integrity
 from reservations.booking.cancellation import cancel
+from reservations.booking.checkout import ALREADY_BOOKED, NOT_PERMITTED, take_manual_payment
 from reservations.booking.price_adjustments import adjust_price
-from reservations.booking.taking_payment import ALREADY_BOOKED, NOT_PERMITTED, take_manual_payment
 from reservations.models.status import Status
 from reservations.notifications import confirmation
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
@@ -90,7 +90,7 @@ def test_payment_at_the_desk_books_the_draft_with_its_benefits(staff, customer, 
 def test_payment_is_refused_without_its_slot_or_price(staff, customer):
     room = make_room()
     draft = make_draft(customer, room)
-    with pytest.raises(ReservationNotOpen, match=claims.PRICE_HAS_CHANGED):
+    with pytest.raises(ReservationNotOpen, match=checkout.PRICE_HAS_CHANGED):
         take_manual_payment(draft, gateway="cash", shown_total=Decimal(1), by=staff, now=NOW)
     make_booking(room=room, now=NOW + 30 * HOUR)
     with pytest.raises(SlotUnavailable):
@@ -109,7 +109,7 @@ def test_payment_is_refused_without_its_slot_or_price(staff, customer):
 
 def test_free_draft_is_booked_without_a_payment(staff):
     draft = make_draft()
-    adjust_price(draft.pk, amount=-draft.total_cost, reason="Guest", by=staff, now=NOW)
+    adjust_price(Act(staff, NOW, is_staff=True), draft.pk, amount=-draft.total_cost, reason="Guest")
     draft.refresh_from_db()
 
     assert take(draft, staff, "cash").status == Status.CONFIRMED
@@ -119,7 +119,7 @@ def test_free_draft_is_booked_without_a_payment(staff):
 
 def test_refund_by_hand_is_due_until_staff_confirm_it(staff, customer):
     booked = take(make_draft(customer), staff, "cash")
-    adjust_price(booked.pk, amount=Decimal(-5), reason="Noise", by=staff, now=NOW)
+    adjust_price(Act(staff, NOW, is_staff=True), booked.pk, amount=Decimal(-5), reason="Noise")
     result = cancel(Act(staff, NOW, is_staff=True), booked.pk)
     call_command("reconcile_payments")
 

@@ -18,9 +18,10 @@ import pytest
 from django.core.management import CommandError
 from django.db import connection
 
+from accounts.act import Act
 from payments import setups
-from payments.models import PaymentPurpose, PaymentSetup, SavedCard
-from reservations.booking import amendments, differences, payment_recovery
+from payments.models import PaymentSetup, SavedCard
+from reservations.booking import amendments, charging, differences
 from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation
 from roombook.db.transactions import in_transaction
@@ -64,8 +65,10 @@ class CrashMachine(CheckoutMachine):
         if self.wanted is None:
             booking = Reservation.objects.get(pk=pk)
             request = ChangeRequest(booking.room_id, booking.start, booking.start + hours * HOUR)
-            result = amendments.preview(pk, request, by=AdministratorFactory(), now=self.now)
-            self.wanted = request, result.new_total
+            would = amendments.amend.preview(
+                Act(AdministratorFactory(), self.now, is_staff=True), pk, request
+            )
+            self.wanted = request, would.result.new_total
         return self.wanted
 
     def do_extend(self, pk: int, number: int, hours: int = 4) -> None:
@@ -87,12 +90,11 @@ class CrashMachine(CheckoutMachine):
     def do_extend_for_cash(self, pk: int, number: int) -> None:
         request, total = self.get_request(pk, 4)
         amendments.amend(
+            Act(AdministratorFactory(), self.now, is_staff=True),
             pk,
             request,
             taken=amendments.TakenPayment("cash"),
             expected_total=total,
-            by=AdministratorFactory(),
-            now=self.now,
         )
 
     def do_enter_other_card(self, pk: int, number: int) -> None:
@@ -227,12 +229,9 @@ def test_request_whose_worker_dies_is_done_once_or_not_at_all(name):
 @contextmanager
 def apply_changes_in_two_transactions() -> Iterator[None]:
     """A booking is changed in one transaction, and the change marked as applied in another one."""
-    conclude = inspect.unwrap(differences.conclude)
     with (
-        patch.multiple(
-            differences, conclude=conclude, transaction=SimpleNamespace(atomic=nullcontext)
-        ),
-        patch.dict(payment_recovery.CONCLUDE, {PaymentPurpose.CHANGE: conclude}),
+        patch.object(charging, "conclude", inspect.unwrap(charging.conclude)),
+        patch.object(differences, "transaction", SimpleNamespace(atomic=nullcontext)),
     ):
         yield
 
