@@ -27,7 +27,7 @@ from reservations.booking import amendments, charging
 from reservations.booking.amendments import Amendment, ChangeRequest
 from reservations.booking.charging import Claim, PaymentMethod, Purchase, Source
 from reservations.booking.checkout import LINK_HAS_ENDED, record_consent
-from reservations.booking.commands import Left, command
+from reservations.booking.commands import Obstacle, command
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.models import BookingChange, ChangeState, Reservation
 from reservations.models.status import Status
@@ -97,8 +97,7 @@ def change_booking(
     claim, refund = _claim(
         act, reservation_id, request, payment_method, expected_total=expected_total, link=link
     )
-    description = f"Change of reservation {reservation_id}"
-    claim = charging.charge(claim, payment_method, act, description=description)
+    claim = charging.charge(claim, payment_method, act)
     if claim.payment is None:
         return ChangeOutcome(is_applied=True, refund=refund)
     change = BookingChange.objects.get(payment=claim.payment.pk)
@@ -188,7 +187,7 @@ def _claim(
     *,
     expected_total: Decimal,
     link: BookingChange | None,
-) -> tuple[tuple[Claim, Decimal], Left]:
+) -> tuple[tuple[Claim, Decimal], Obstacle]:
     """Apply a change that costs no more, or create the payment of its difference.
 
     Returns the claim and the refund. If the payment of the same change is not resolved, or was
@@ -198,11 +197,11 @@ def _claim(
     amendment = _open(act, reservation_id, request)
     booking = amendment.former
     if is_present and (unresolved := _find_unresolved_payment(amendment)):
-        return (Claim(booking, unresolved), ZERO), ()
+        return (Claim(booking, unresolved), ZERO), None
     if link is not None:
         _require_waiting(link, booking, now=now)
     if amendment.is_same:
-        return (Claim(booking), ZERO), ()
+        return (Claim(booking), ZERO), None
     amendments.require_version(booking, request.expected_version)
     _require_may_change(act, amendment)
     refund = functools.partial(amendments.refund, now=now)
@@ -210,18 +209,18 @@ def _claim(
         amendment, refund, expected_total=expected_total, by=act.user, now=now
     )
     if not amendment.is_unpaid:
-        return (Claim(booking), amendment.refund), amendment.left
+        return (Claim(booking), amendment.refund), amendment.obstacle
     source = payment_method.get_source(booking.user, now=now)
     if payment_method.may_wait(source):
         declined = _take_unreported_decline(amendment, source, payment_method)
         if declined is not None:
-            return (Claim(booking, declined), ZERO), ()
+            return (Claim(booking, declined), ZERO), None
     payment = _create_payment(act, amendment, is_by_link=payment_method.is_by_link)
     if is_present:
         payment_method.count_attempt(booking, now=now)
     elif isinstance(source, SavedCard):
         record_consent(booking, source, act)
-    return (Claim(booking, payment, source), ZERO), ()
+    return (Claim(booking, payment, source), ZERO), None
 
 
 def _open(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
@@ -316,6 +315,7 @@ class Difference(Purchase):
     change: BookingChange
 
     purpose = PaymentPurpose.CHANGE
+    description = "Change of reservation"
 
     @classmethod
     def lock(
