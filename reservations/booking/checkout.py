@@ -165,7 +165,7 @@ def dry_run(
     get_partner(partner_code, user=user, now=now)
     source = payment_method.get_source(user, now=now) if draft.total_cost else None
     require_current_price(draft, Act(user, now))
-    _consume_and_roll_back(draft, now=now)
+    require_claimable(draft, now=now)
     if source is not None:
         with CARD_DECLINED.count_failure(user.pk, CardDeclined, now=now):
             lifecycle.check_card(source)
@@ -337,8 +337,8 @@ def _consume(reservation: Reservation, *, now: dt.datetime) -> None:
 
 
 @in_transaction
-def _consume_and_roll_back(draft: Reservation, *, now: dt.datetime) -> None:
-    """Run every check of `_claim` without changing a row."""
+def require_claimable(draft: Reservation, *, now: dt.datetime) -> None:
+    """Run every check of a claim without changing a row. Raises the errors of `_consume`."""
     _consume(lock_reservation(draft.pk, room_id=draft.room_id), now=now)
     transaction.set_rollback(True)
 

@@ -172,7 +172,7 @@ def send_payment_link(meeting: Meeting, *, now: dt.datetime) -> None:
     if draft.payment_link_until is None:
         # The address at which `make run` serves.
         base_url = settings.PUBLIC_URL or f"http://127.0.0.1:{os.environ.get('PORT') or 8000}"
-        payment_links.send_link(draft, base_url=base_url, by=meeting.staff, now=now)
+        payment_links.send_link(Act(meeting.staff, now, is_staff=True), draft.pk, base_url=base_url)
 
 
 def close_room(meeting: Meeting, reason: str, *, now: dt.datetime) -> None:

@@ -109,12 +109,11 @@ class RescheduleAction(Action):
                 return self._charge_saved_card(request, change, new_total)
             if is_charged and way == LINK:
                 waiting = payment_links.send_change_link(
+                    request.act,
                     reservation.pk,
                     change,
                     expected_total=new_total,
                     base_url=request.base_url,
-                    by=request.by,
-                    now=request.now,
                 )
                 return describe_sent_link(waiting)
         taken = None

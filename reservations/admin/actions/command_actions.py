@@ -26,7 +26,7 @@ from reservations.booking import (
     cancellation,
     charging,
     check_in,
-    hold_extension,
+    drafts,
     price_adjustments,
     reminders,
 )
@@ -265,11 +265,11 @@ class AdjustPriceAction(Action):
 class ExtendHoldAction(Action):
     name, label, icon = "hold", "Extend hold", "lock_clock"
     title, confirm_label = "Extend the hold of the room", "Extend the hold"
-    command = hold_extension.extend_hold
+    command = drafts.extend_hold
     form_class = HoldExtensionForm
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
-        return hold_extension.can_extend_hold(reservation, now=now)
+        return drafts.can_extend_hold(reservation, now=now)
 
     def get_options(self, request: ActionRequest) -> dict[str, Any]:
         return {"until": request.data["until"]}
