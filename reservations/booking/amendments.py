@@ -22,9 +22,10 @@ If the customer amends it, the code must be for the new room and day; if staff d
 import copy
 import datetime as dt
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import cast
 
 from django.conf import settings
 from django.db import transaction
@@ -41,15 +42,14 @@ from payments.manual_payments import record_manual_payment
 from payments.models import Payment, PaymentPurpose, PaymentState
 from reservations import availability
 from reservations.availability import Availability
-from reservations.booking import drafts
+from reservations.booking import booking_values
+from reservations.booking.booking_values import NO_CHANGES, ChangedValues
 from reservations.booking.charging import lock_booked_payments
 from reservations.booking.checkout import require_account_payment
 from reservations.booking.commands import Left, Refused, Unsettled, add_payments, command
-from reservations.booking.drafts import AttendeeInput
 from reservations.booking.holds import release_conflicting_holds, release_holds_for
 from reservations.booking.locks import lock_drafts_of_customer, lock_for_rescheduling
 from reservations.models import (
-    Attendee,
     BookingChange,
     ChangeState,
     LineItem,
@@ -58,11 +58,11 @@ from reservations.models import (
     Reservation,
     history,
 )
+from reservations.models.booking_fields import COLUMN_FIELDS, BookingValues, split_values
 from reservations.models.status import Status
 from reservations.notifications import emails
-from reservations.pricing import bill, promo_codes, services
-from reservations.pricing.quote import Quote, QuoteLine, ServiceSelection
-from reservations.pricing.services import ServiceInput
+from reservations.pricing import bill, promo_codes
+from reservations.pricing.quote import Quote, QuoteLine
 from roombook import dates, money
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
@@ -87,16 +87,14 @@ class RoomSlot:
 class ChangeRequest:
     """What a reservation should be. Times without an offset are local to the center of the room.
 
-    Services, number and attendees are None if they stay as they are. `expected_version` is that of
-    the reservation that the user saw; None if it need not be the same.
+    `expected_version` is that of the reservation that the user saw; None if it need not be the
+    same.
     """
 
     room_id: int
     start: dt.datetime
     end: dt.datetime
-    services: Sequence[ServiceInput] | None = None
-    number_of_attendees: int | None = None
-    attendees: Sequence[AttendeeInput] | None = None
+    values: BookingValues = field(default_factory=BookingValues)
     expected_version: int | None = field(default=None, compare=False)
 
 
@@ -117,8 +115,7 @@ class Amendment:
     old_lines: tuple[LineItem, ...]
     new_total: Decimal
     new_lines: tuple[QuoteLine, ...] = ()
-    # The services that are selected; None if they stay as they are.
-    selections: tuple[ServiceSelection, ...] | None = None
+    changed: ChangedValues = NO_CHANGES
     waived: Decimal = money.ZERO
     refund: Decimal = money.ZERO
     charge: Decimal = money.ZERO
@@ -139,16 +136,8 @@ class Amendment:
 
     @property
     def is_same(self) -> bool:
-        """Whether the reservation is already as it should be; nothing was applied yet."""
-        request, row = self.request, self.former
-        if self.old != self.new or self.selections is not None:
-            return False
-        if request.number_of_attendees not in {None, row.number_of_attendees}:
-            return False
-        if request.attendees is None:
-            return True
-        wanted = drafts.add_creator(row.user, request.attendees)
-        return _describe_guests(wanted) == _describe_guests(row.attendees.all())
+        """Whether the reservation is already as it should be."""
+        return self.old == self.new and self.changed == NO_CHANGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +167,6 @@ def get_waiver_refusal(user: User, *rooms: MeetingRoom) -> str:
         if not roles.has_permission(user, ADJUST_PRICE, room.center_id):
             return f"Only who may adjust prices at {room.center.name} can waive the difference."
     return ""
-
-
-def _describe_guests(guests: Iterable[Attendee]) -> list[tuple[str, str, str]]:
-    return sorted((each.name, each.email_address, each.company_name) for each in guests)
 
 
 def require_version(reservation: Reservation, expected: int | None) -> None:
@@ -290,23 +275,13 @@ def begin(
     is_extension = is_by_staff and is_longer and can_extend(reservation, now=now)
     if old.start <= now and not is_extension:
         raise ReservationNotOpen("Its time has come; it can no longer be moved.")
-    selections = None
-    if request.services is not None:
-        booked = bill.get_selected_services(reservation)
-        selected = services.select_services(room.center, request.services, span, booked=booked)
-        selections = None if selected == booked else tuple(selected)
-    else:
+    if "services" not in request.values:
         missing = reservation.chosen_services.exclude(service__center=room.center_id)
         if names := ", ".join(missing.values_list("service__name", flat=True)):
             raise InvalidRequest(
                 {"meeting_room_id": f"That center does not offer what was booked: {names}."}
             )
-    attendees = reservation.number_of_attendees
-    is_same_number = request.attendees is None and request.number_of_attendees is None
-    if is_same_number and attendees > room.capacity:
-        problem = f"The room holds {room.capacity} people, and {attendees} are expected."
-        raise InvalidRequest({"meeting_room_id": problem})
-    return Amendment(
+    amendment = Amendment(
         reservation,
         copy.copy(reservation),
         request,
@@ -315,8 +290,14 @@ def begin(
         is_by_staff=is_by_staff,
         old_lines=tuple(reservation.line_items.order_by("position")),
         new_total=reservation.total_cost,
-        selections=selections,
+        changed=booking_values.find_changes(reservation, room, span, request.values),
     )
+    attendees = reservation.number_of_attendees
+    is_same_number = "number_of_attendees" not in amendment.changed.columns
+    if not amendment.is_same and is_same_number and attendees > room.capacity:
+        problem = f"The room holds {room.capacity} people, and {attendees} are expected."
+        raise InvalidRequest({"meeting_room_id": problem})
+    return amendment
 
 
 def perform(
@@ -379,10 +360,10 @@ def apply(
     waived_by = by if is_booked and waiver else None
     if waived_by and (refusal := get_waiver_refusal(waived_by, amendment.old.room, new.room)):
         raise InvalidRequest({"waiver": refusal})
-    is_repriced = amendment.old != new or amendment.selections is not None
+    is_repriced = amendment.old != new or amendment.changed.services is not None
     keeps_promo = is_booked and is_repriced and _return_benefits(reservation, now=now)
     _save_slot(amendment, now=now)
-    _save_details(amendment)
+    booking_values.save_changes(reservation, amendment.changed)
     if not is_repriced:
         return amendment
     reservation.price_adjustments.filter(is_waiver=True).delete()
@@ -456,28 +437,6 @@ def _save_slot(amendment: Amendment, *, now: dt.datetime) -> None:
     )
 
 
-def _save_details(amendment: Amendment) -> None:
-    """Store the services and the attendees if they change."""
-    reservation, request = amendment.reservation, amendment.request
-    if amendment.selections is not None:
-        reservation.chosen_services.all().delete()
-        drafts.save_services(reservation, amendment.selections)
-    if request.attendees is None and request.number_of_attendees is None:
-        return
-    guests: Sequence[Attendee] = list(reservation.attendees.all())
-    if request.attendees is not None:
-        guests = drafts.add_creator(reservation.user, request.attendees)
-    count = request.number_of_attendees
-    if count is None:
-        count = max(reservation.number_of_attendees, len(guests))
-    room = amendment.new.room
-    reservation.number_of_attendees = drafts.resolve_attendee_count(room, count, guests)
-    reservation.save(update_fields=["number_of_attendees"])
-    if request.attendees is not None:
-        reservation.attendees.all().delete()
-        drafts.save_attendees(reservation, guests)
-
-
 def calculate_waiver(quote: Quote, tax_rate: Decimal, max_total: Decimal) -> Decimal:
     """Return the reduction before tax with which a bill, including tax, adds up to `max_total`.
 
@@ -506,16 +465,21 @@ def _record(amendment: Amendment, *, waiver: str, by: User | None, now: dt.datet
         old_room += f" (center {old.room.center_id})"
         new_room += f" (center {new.room.center_id})"
     selected = None
-    if amendment.selections is not None:
-        selected = ", ".join(each.service.name for each in amendment.selections) or "none"
+    if (services := amendment.changed.services) is not None:
+        selected = ", ".join(each.service.name for each in services) or "none"
     waived = f"{money.format_amount(amendment.waived)}: {waiver}" if amendment.waived else None
     charge = None
     if amendment.charge:
         charge = f"{money.format_amount(amendment.charge)} ({amendment.way})"
-    kept = ("start", "end", "hold_until", "hours_override_reason", "number_of_attendees")
+    columns = (
+        "start",
+        "end",
+        "hold_until",
+        *(each.name for each in COLUMN_FIELDS if each.is_in_history),
+    )
     changes = {
         "room": (old_room, new_room),
-        **{name: (getattr(former, name), getattr(reservation, name)) for name in kept},
+        **{name: (getattr(former, name), getattr(reservation, name)) for name in columns},
         "services": (None, selected),
         "total_cost": (amendment.old_total, amendment.new_total),
         "refund": (None, amendment.refund or None),
@@ -623,7 +587,7 @@ def store(
     now: dt.datetime,
 ) -> BookingChange:
     """Store what was requested, until its payment is resolved."""
-    request = amendment.request
+    values, personal_values = split_values(amendment.request.values)
     return BookingChange.objects.create(
         reservation=amendment.reservation,
         payment=payment,
@@ -633,9 +597,8 @@ def store(
         room=amendment.new.room,
         start=amendment.new.start,
         end=amendment.new.end,
-        number_of_attendees=request.number_of_attendees,
-        services=None if request.services is None else list(request.services),
-        attendees=None if request.attendees is None else list(request.attendees),
+        values=values,
+        personal_values=personal_values,
         old_total=amendment.old_total,
         new_total=amendment.new_total,
         version=amendment.former.version,
@@ -644,23 +607,17 @@ def store(
 
 
 def read(change: BookingChange) -> ChangeRequest:
-    """Return what was requested, from its row."""
-    selected = change.services
-    if selected is not None:
-        selected = [
+    """Return what was requested, from its row. Once it is resolved, without personal values."""
+    values = cast("BookingValues", change.values | (change.personal_values or {}))
+    if "services" in values:
+        # JSON has no decimal numbers.
+        values["services"] = [
             each | {"duration_hours": Decimal(hours)}
-            if (hours := each.get("duration_hours")) is not None
+            if (hours := each.get("duration_hours"))
             else each
-            for each in selected
+            for each in values["services"]
         ]
-    return ChangeRequest(
-        change.room_id,
-        change.start,
-        change.end,
-        selected,
-        change.number_of_attendees,
-        change.attendees,
-    )
+    return ChangeRequest(change.room_id, change.start, change.end, values)
 
 
 def call_off_changes(reservation: Reservation, *, now: dt.datetime) -> list[Payment]:

@@ -30,6 +30,7 @@ from reservations.booking.checkout import LINK_HAS_ENDED, record_consent
 from reservations.booking.commands import Left, command
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.models import BookingChange, ChangeState, Reservation
+from reservations.models.booking_fields import split_values
 from reservations.models.status import Status
 from reservations.notifications.confirmation import describe_card
 from roombook.db.transactions import in_transaction
@@ -260,8 +261,9 @@ def _take_unreported_decline(
         purpose=PaymentPurpose.CHANGE, is_by_link=method.is_by_link
     )
     payment = payments.order_by("pk").last()
-    # The attendees of a change that is resolved are not stored.
-    request = replace(_resolve_times(amendment), attendees=None)
+    # The personal values of a change that is resolved are not stored.
+    values, _ = split_values(amendment.request.values)
+    request = replace(_resolve_times(amendment), values=values)
     if payment is None or amendments.read(payment.change) != request:
         return None
     return method.take_unreported_decline(payments.filter(pk=payment.pk), source)
