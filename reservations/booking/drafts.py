@@ -40,14 +40,13 @@ OVERRIDE_OPENING_HOURS = "reservations.override_opening_hours"
 
 @in_transaction
 def create_draft(
+    act: Act,
     user: User,
     *,
     room_id: int,
     start: dt.datetime,
     end: dt.datetime,
-    created_by: User | None = None,
     hours_override_reason: str = "",
-    now: dt.datetime,
     **values: Unpack[BookingValues],
 ) -> Reservation:
     """Create a New reservation that holds its room for 15 minutes, or 24 hours if made by staff.
@@ -58,7 +57,8 @@ def create_draft(
     Raises SlotUnavailable, InvalidRequest, NotFound, RateNotConfigured or TooManyRequests, or
     NotSignedIn if the account is disabled; then nothing is created.
     """
-    if created_by is None:
+    now = act.now
+    if not act.is_staff:
         # The count is undone if nothing is created.
         lock_drafts(user.pk, is_creating=True, now=now)
     if not lock_active_account(user.pk):
@@ -66,16 +66,19 @@ def create_draft(
     room = lock_room(room_id)
     span = resolve_span(room.center, start, end)
     columns, attendees = booking_values.resolve_new(user, room, values)
-    override = _resolve_hours_override(room, span, hours_override_reason, by=created_by)
+    override = _resolve_hours_override(room, span, hours_override_reason, act)
     selections = services.select_services(room.center, values.get("services", ()), span)
     other_drafts = release_conflicting_holds(room, span, user=user, now=now)
     availability.evaluate(
         room, span, now=now, for_user=user, ignore_opening_hours=bool(override)
     ).raise_if_unavailable()
-    if created_by is None:
+    if not act.is_staff:
         # One more must not exceed the maximum, so that a customer cannot block rooms for free.
         release_holds(other_drafts[settings.HELD_DRAFTS_MAX - 1 :], now=now)
     quote = bill.quote_draft(user, room, span, selections)
+    hold = dt.timedelta(minutes=settings.HOLD_MINUTES_CUSTOMER)
+    if act.is_staff:
+        hold = dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
     reservation = Reservation(
         user=user,
         room=room,
@@ -84,12 +87,12 @@ def create_draft(
         turnaround_minutes=room.turnaround_minutes,
         status=Status.NEW,
         holds_slot=True,
-        hold_until=min(now + _get_hold_duration(created_by), span.start),
+        hold_until=min(now + hold, span.start),
         currency=settings.CURRENCY,
         cancellation_notice_hours=settings.CANCELLATION_NOTICE_HOURS,
         cancellation_grace_minutes=settings.CANCELLATION_GRACE_MINUTES,
         created_at=now,
-        created_by=created_by,
+        created_by=act.user if act.is_staff else None,
         hours_override_reason=override,
         total_cost=quote.total,
         billable_hours=quote.room.billable_hours,
@@ -100,26 +103,23 @@ def create_draft(
     booking_values.save_attendees(reservation, attendees)
     bill.save_lines(reservation, quote)
     changes = {"hours_override_reason": ("", override)}
-    history.record_changes(reservation, changes, Act(created_by, now))
+    history.record_changes(reservation, changes, act)
     return reservation
 
 
-def _resolve_hours_override(room: MeetingRoom, span: Span, reason: str, *, by: User | None) -> str:
-    """Return the reason to store, empty if the center is open. Raises if `by` may not override."""
+def _resolve_hours_override(room: MeetingRoom, span: Span, reason: str, act: Act) -> str:
+    """Return the reason to store, empty if the center is open. Raises if nobody may override."""
     reason = reason.strip()
     if not reason or not availability.is_outside_opening_hours(room, span):
         return ""
-    if by is None or not roles.has_permission(by, OVERRIDE_OPENING_HOURS, room.center_id):
+    may_override = act.is_staff and roles.has_permission(
+        act.staff, OVERRIDE_OPENING_HOURS, room.center_id
+    )
+    if not may_override:
         raise InvalidRequest(
             {"hours_override_reason": "Only its manager may book outside a center's hours."}
         )
     return reason
-
-
-def _get_hold_duration(created_by: User | None) -> dt.timedelta:
-    if created_by is not None:
-        return dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
-    return dt.timedelta(minutes=settings.HOLD_MINUTES_CUSTOMER)
 
 
 # --- Discounts -----------------------------------------------------------------------------------

@@ -143,13 +143,13 @@ def _create_draft(booking: DemoBooking, user: User, created_at: dt.datetime) -> 
     )
     start, end = _find_available_day(booking, room, created_at)
     reservation = drafts.create_draft(
+        Act(user, created_at),
         user,
         room_id=room.pk,
         start=start,
         end=end,
         services=[_get_option(room, each) for each in booking.get("services", ())],
         attendees=booking.get("guests", []),
-        now=created_at,
     )
     if description := booking.get("allowance"):
         allowance = Allowance.objects.get(user=user, description=description)

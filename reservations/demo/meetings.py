@@ -90,17 +90,18 @@ def book(meeting: Meeting, *, now: dt.datetime) -> None:
 
 
 def _create_draft(meeting: Meeting, *, now: dt.datetime) -> Reservation | None:
-    coffee = meeting.coffee
+    coffee, act = meeting.coffee, Act(meeting.customer, now)
+    if meeting.way != "card":
+        act = Act(meeting.staff, now, is_staff=True)
     try:
         return drafts.create_draft(
+            act,
             meeting.customer,
             room_id=meeting.room.pk,
             start=meeting.span.start,
             end=meeting.span.end,
             services=[{"service_id": coffee.pk, "quantity": meeting.people}] if coffee else [],
             number_of_attendees=meeting.people,
-            created_by=None if meeting.way == "card" else meeting.staff,
-            now=now,
         )
     except SlotUnavailable:
         return None
