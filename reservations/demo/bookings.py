@@ -108,7 +108,9 @@ def _create(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
     records.get_record(reservation.pk, user=user)
     if way := booking.get("paid_to_staff"):
         staff = User.objects.get(email=accounts.STAFF)
-        checkout.take_manual_payment(reservation, gateway=way, by=staff, now=created_at)
+        checkout.take_manual_payment(
+            Act(staff, created_at, is_staff=True), reservation, gateway=way
+        )
         return reservation
     if user.saved_payment_info is None:
         payment_method = PaymentMethod(card=accounts.get_card(user, created_at))

@@ -80,12 +80,11 @@ def book(meeting: Meeting, *, now: dt.datetime) -> None:
         check_out(draft.pk, user=meeting.customer, payment_method=card, shown_total=total, now=now)
     else:
         checkout.take_manual_payment(
+            Act(meeting.staff, now, is_staff=True),
             draft,
             gateway=meeting.way,
             reference=f"No. {draft.pk}",
             shown_total=total,
-            by=meeting.staff,
-            now=now,
         )
 
 

@@ -95,12 +95,11 @@ class Business:
         else:
             draft = make_draft(self.customer, room, **options)
             reservation = take_manual_payment(
+                Act(self.staff, self.now, is_staff=True),
                 draft,
                 gateway=way,
                 reference="17",
                 shown_total=draft.total_cost,
-                by=self.staff,
-                now=self.now,
             )
         net = Decimal(PRICES[hours])
         tax = round_cents(net * TAX_RATE / 100)

@@ -163,7 +163,7 @@ def test_link_ends_with_its_draft_and_its_time(client, draft, link, clock, staff
     assert client.get("/pay/x").status_code == 404
     other = make_draft()
     other_link = payment_links._get_signer().sign_object([other.uid.hex, START.timestamp(), 0])
-    take_manual_payment(other, gateway="cash", by=staff, now=NOW)
+    take_manual_payment(Act(staff, NOW, is_staff=True), other, gateway="cash")
     page = follow(client, f"/pay/{other_link}")
     assert "You have booked" in page
     assert "cash" not in page

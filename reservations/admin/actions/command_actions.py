@@ -192,7 +192,7 @@ class MarkNoShowAction(AttendanceAction):
 
     def describe(self, request: ActionRequest, would: Preview[Reservation]) -> ActionPreview:
         preview = super().describe(request, would)
-        if request.reservation.end > request.now:
+        if request.reservation.end > request.act.now:
             preview.facts.append(("Room", "Released at once, so that others can book it"))
         return preview
 
@@ -277,7 +277,7 @@ class ExtendHoldAction(Action):
     def describe(self, request: ActionRequest, would: Preview[Reservation]) -> ActionPreview:
         reservation = request.reservation
         held_until = "Not held, the hold has expired"
-        if reservation.is_held_at(request.now):
+        if reservation.is_held_at(request.act.now):
             held_until = _format_hold(reservation)
         facts = [("Held until", held_until), ("Then held until", _format_hold(would.result))]
         return ActionPreview(facts=facts)

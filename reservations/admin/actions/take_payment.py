@@ -48,7 +48,7 @@ class CancelLinkAction(Action):
         reservation, until = request.reservation, request.reservation.payment_link_until
         if change := payment_links.find_waiting_change(reservation):
             until = change.link_until
-        ends = formatting.format_datetime(reservation, until or request.now)
+        ends = formatting.format_datetime(reservation, until or request.act.now)
         return ActionPreview(facts=[("Would end", ends), ("E-mail to", "Nobody")])
 
     def report(self, result: Reservation) -> str:
@@ -108,7 +108,7 @@ class TakePaymentAction(Action):
                 ("Held until", _format_end(reservation, link.result.payment_link_until))
             )
             return preview
-        checkout.require_claimable(reservation, now=request.now)
+        checkout.require_claimable(reservation, now=request.act.now)
         is_instant = reservation.room.is_live_inventory
         status = Status.CONFIRMED if is_instant else Status.PENDING
         preview.facts.insert(0, ("New status", str(status.label)))
@@ -129,18 +129,17 @@ class TakePaymentAction(Action):
         if way == SAVED_CARD:
             with explains_absent_customer():
                 reservation = checkout.charge_saved_card(
-                    draft, shown_total=shown_total, by=request.by, now=request.now
+                    request.act, draft, shown_total=shown_total
                 )
         else:
             reservation = checkout.take_manual_payment(
+                request.act,
                 draft,
                 gateway=way,
                 reference=request.data.get("reference", ""),
                 shown_total=shown_total,
-                by=request.by,
-                now=request.now,
             )
-        status = formatting.format_status(reservation, now=request.now)
+        status = formatting.format_status(reservation, now=request.act.now)
         return f"{status}. {confirmation.describe_payments(reservation)}"
 
 
