@@ -17,18 +17,16 @@ from reservations.admin.actions.command_actions import (
     AdjustPriceAction,
     ApproveAction,
     CancelAction,
+    CancelLinkAction,
     CheckInAction,
     DeclineAction,
     ExtendHoldAction,
     MarkNoShowAction,
     ResendEmailAction,
-    UndoCheckInAction,
-    UndoNoShowAction,
-)
-from reservations.admin.actions.take_payment import (
-    CancelLinkAction,
     SendLinkAgainAction,
     TakePaymentAction,
+    UndoCheckInAction,
+    UndoNoShowAction,
 )
 from reservations.models import Reservation
 

@@ -1,9 +1,10 @@
-"""The actions that one command takes: approve, cancel, check in, adjust the price, and so on."""
+"""The actions on a reservation that do not change what is booked: status, price, payment, hold."""
 
 import datetime as dt
 from typing import Any
 
 from accounts.models import OutboxMessage
+from payments.gateways.manual import TERMINAL
 from payments.models import Payment
 from reservations.admin import formatting
 from reservations.admin.actions.base import (
@@ -21,12 +22,22 @@ from reservations.admin.actions.forms import (
     MessageForm,
     PriceAdjustmentForm,
 )
+from reservations.admin.actions.payment_form import (
+    LINK,
+    SAVED_CARD,
+    PaymentForm,
+    describe_sent_link,
+    describe_way,
+    explains_absent_customer,
+)
 from reservations.booking import (
     approval,
     cancellation,
     charging,
     check_in,
+    checkout,
     drafts,
+    payment_links,
     price_adjustments,
     reminders,
 )
@@ -34,9 +45,9 @@ from reservations.booking.amendments import ADJUST_PRICE
 from reservations.booking.cancellation import Cancellation
 from reservations.booking.commands import Preview
 from reservations.booking.price_adjustments import Adjustment
-from reservations.models import Reservation
+from reservations.models import BookingChange, Reservation
 from reservations.models.status import Status, can_transition
-from reservations.notifications import emails
+from reservations.notifications import confirmation, emails
 from reservations.notifications.confirmation import describe_card, describe_refund_target
 from roombook import money
 from roombook.deliveries import DeliveryState
@@ -278,12 +289,15 @@ class ExtendHoldAction(Action):
         reservation = request.reservation
         held_until = "Not held, the hold has expired"
         if reservation.is_held_at(request.act.now):
-            held_until = _format_hold(reservation)
-        facts = [("Held until", held_until), ("Then held until", _format_hold(would.result))]
+            held_until = _format_end(reservation, reservation.hold_until)
+        facts = [
+            ("Held until", held_until),
+            ("Then held until", _format_end(reservation, would.result.hold_until)),
+        ]
         return ActionPreview(facts=facts)
 
     def report(self, result: Reservation) -> str:
-        return f"Held until {_format_hold(result)}."
+        return f"Held until {_format_end(result, result.hold_until)}."
 
 
 class ResendEmailAction(Action):
@@ -318,9 +332,131 @@ class ResendEmailAction(Action):
         return f"“{result.subject}” will be sent within a minute."
 
 
-def _format_hold(reservation: Reservation) -> str:
-    assert reservation.hold_until is not None  # because it is held
-    return formatting.format_datetime(reservation, reservation.hold_until)
+class TakePaymentForm(PaymentForm):
+    """How the customer pays. A draft that costs nothing needs no data."""
+
+    def prepare(self) -> None:
+        if not self.reservation.total_cost:
+            self.fields.clear()
+            return
+        self.prepare_ways()
+        self.initial = {"way": TERMINAL.name, **self.initial}
+
+
+class CancelLinkAction(Action):
+    name, label, icon = "cancel-link", "Cancel payment link", "link_off"
+    title, confirm_label = "Cancel the payment link", "Cancel payment link"
+    is_immediate = True
+    command = payment_links.cancel_link
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        if payment_links.find_waiting_change(reservation) is not None:
+            return True
+        return payment_links.can_cancel_links(reservation, now=now)
+
+    def describe(self, request: ActionRequest, would: Preview[Reservation]) -> ActionPreview:
+        reservation, until = request.reservation, request.reservation.payment_link_until
+        if change := payment_links.find_waiting_change(reservation):
+            until = change.link_until
+        ends = formatting.format_datetime(reservation, until or request.act.now)
+        return ActionPreview(facts=[("Would end", ends), ("E-mail to", "Nobody")])
+
+    def report(self, result: Reservation) -> str:
+        left = "The room is still held." if result.is_new else "The booking is as it was."
+        return f"The payment link is cancelled. {left}"
+
+
+class SendLinkAgainAction(Action):
+    name, label, icon = "send-link-again", "Send payment link again", "forward_to_inbox"
+    title, confirm_label = "Send the payment link again", "Send payment link"
+    command = payment_links.send_change_link_again
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        return payment_links.find_waiting_change(reservation) is not None
+
+    def get_options(self, request: ActionRequest) -> dict[str, Any]:
+        return {"base_url": request.base_url}
+
+    def describe(self, request: ActionRequest, would: Preview[BookingChange]) -> ActionPreview:
+        booking, change = request.reservation, would.result
+        return ActionPreview(
+            facts=[
+                ("To", payment_links.describe_change(change)),
+                ("To pay", money.format_amount(change.difference)),
+                ("Held until", _format_end(booking, change.link_until)),
+                describe_email(booking, "with the link"),
+            ]
+        )
+
+    def report(self, result: BookingChange) -> str:
+        return describe_sent_link(result)
+
+
+class TakePaymentAction(Action):
+    name, label, icon = "take-payment", "Take payment", "point_of_sale"
+    title, confirm_label = "Take payment", "Take payment"
+    is_primary = True
+    form_class = TakePaymentForm
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        return reservation.is_new and reservation.start > now
+
+    def build_preview(self, request: ActionRequest) -> ActionPreview:
+        reservation, way = request.reservation, request.data.get("way")
+        preview = ActionPreview(
+            facts=[
+                ("Price", money.format_amount(reservation.total_cost)),
+                describe_email(reservation, "with the link" if way == LINK else "with the bill"),
+            ],
+            expected_amount=reservation.total_cost,
+        )
+        if way == LINK:
+            link = payment_links.send_link.preview(
+                request.act, reservation.pk, base_url=request.base_url
+            )
+            preview.facts.append(
+                ("Held until", _format_end(reservation, link.result.payment_link_until))
+            )
+            return preview
+        checkout.require_claimable(reservation, now=request.act.now)
+        is_instant = reservation.room.is_live_inventory
+        status = Status.CONFIRMED if is_instant else Status.PENDING
+        preview.facts.insert(0, ("New status", str(status.label)))
+        if way:
+            describe_way(preview, reservation.user, way, reservation.total_cost)
+        return preview
+
+    def execute(self, request: ActionRequest) -> str:
+        draft, way = request.reservation, request.data.get("way", "")
+        shown_total = request.require_shown_amount()
+        if way == LINK:
+            held = payment_links.send_link(request.act, draft.pk, base_url=request.base_url)
+            until = _format_end(draft, held.payment_link_until)
+            return (
+                f"The link is sent within a minute. The room is held for"
+                f" {draft.user.get_full_name()} until {until}."
+            )
+        if way == SAVED_CARD:
+            with explains_absent_customer():
+                reservation = checkout.charge_saved_card(
+                    request.act, draft, shown_total=shown_total
+                )
+        else:
+            reservation = checkout.take_manual_payment(
+                request.act,
+                draft,
+                gateway=way,
+                reference=request.data.get("reference", ""),
+                shown_total=shown_total,
+            )
+        status = formatting.format_status(reservation, now=request.act.now)
+        return f"{status}. {confirmation.describe_payments(reservation)}"
+
+
+def _format_end(reservation: Reservation, until: dt.datetime | None) -> str:
+    """Until when a hold or a payment link lasts."""
+    assert until is not None  # because the room is held
+    return formatting.format_datetime(reservation, until)
 
 
 def _get_authorized_payment(reservation: Reservation) -> Payment | None:
