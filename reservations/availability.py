@@ -70,13 +70,6 @@ class Availability:
 # --- The calendar of a room ----------------------------------------------------------------------
 
 
-class ClosedTime(NamedTuple):
-    """The time of a closure of the room or its center."""
-
-    span: Span
-    reason: str
-
-
 class HeldTime(NamedTuple):
     """The time for which a reservation holds the room, with the larger turnaround around it."""
 
@@ -94,7 +87,7 @@ class RoomCalendar:
 
     room: MeetingRoom
     opening_hours: Sequence[hours.OpeningInterval]
-    closures: Sequence[ClosedTime] = ()
+    closures: Sequence[Closure] = ()
     held: Sequence[HeldTime] = ()
 
     def find_reasons(
@@ -116,7 +109,7 @@ class RoomCalendar:
             yield Reason("closed", "The center is closed at that time.", f"It opens {week}.")
         for closure in self.closures:
             if closure.span.overlaps(span):
-                time = dates.format_span(closure.span.start, closure.span.end, zone)
+                time = dates.format_span(closure.starts_at, closure.ends_at, zone)
                 detail = f"{closure.reason or 'Closed'}: {time}"
                 yield Reason("closure", "The room is closed at that time.", detail)
         for held in self.held:
@@ -254,16 +247,14 @@ def load_calendars(
     }
 
 
-def _load_closures(
-    rooms: Collection[MeetingRoom], within: Span
-) -> Mapping[int, Sequence[ClosedTime]]:
-    found: dict[int, list[ClosedTime]] = defaultdict(list)
+def _load_closures(rooms: Collection[MeetingRoom], within: Span) -> Mapping[int, Sequence[Closure]]:
+    found: dict[int, list[Closure]] = defaultdict(list)
     closures = Closure.objects.filter(center__in={room.center_id for room in rooms})
     closures = closures.overlapping(within.start, within.end).order_by("starts_at", "pk")
     for closure in closures:
         for room in rooms:
             if room.center_id == closure.center_id and closure.room_id in {None, room.pk}:
-                found[room.pk].append(ClosedTime(closure.span, closure.reason))
+                found[room.pk].append(closure)
     return found
 
 
@@ -327,7 +318,7 @@ def evaluate(
     )
     *_, has_closure, has_conflict = rows[0] if rows else (False, False)
     week = [hours.OpeningHoursRow._make(row[:3]) for row in rows]
-    closures: Sequence[ClosedTime] = ()
+    closures: Sequence[Closure] = ()
     held: Sequence[HeldTime] = ()
     if has_closure:
         closures = _load_closures([room], span)[room.pk]
