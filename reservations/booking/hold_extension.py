@@ -7,9 +7,9 @@ from django.conf import settings
 from accounts.act import Act
 from reservations import availability
 from reservations.booking.commands import Obstacle, command
-from reservations.booking.drafts import lock_draft, reprice_if_outdated
+from reservations.booking.drafts import reprice_if_outdated
 from reservations.booking.holds import release_holds_for
-from reservations.booking.locks import lock_drafts_of_customer
+from reservations.booking.locks import lock_draft, lock_drafts_of_customer
 from reservations.models import Reservation, history
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
