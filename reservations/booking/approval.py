@@ -13,7 +13,7 @@ from payments import lifecycle
 from payments.models import Payment
 from reservations import availability
 from reservations.booking.charging import lock_booked_payments
-from reservations.booking.commands import Left, command
+from reservations.booking.commands import Obstacle, command
 from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_reservation
 from reservations.models import Reservation
@@ -49,9 +49,7 @@ def approve(act: Act, reservation_id: int) -> Reservation:
 
 
 @command
-def decline(
-    act: Act, reservation_id: int, *, message: str = ""
-) -> tuple[Reservation, list[Payment]]:
+def decline(act: Act, reservation_id: int, *, message: str = "") -> tuple[Reservation, Obstacle]:
     """Decline a request, return its promo use and hours, and void its authorization.
 
     The `message` of staff is added to the e-mail.
@@ -59,7 +57,7 @@ def decline(
     reservation = _lock_request(reservation_id)
     _end_request(reservation, Status.DECLINED, act)
     emails.send_request_declined(reservation, message=message, now=act.now)
-    return reservation, lock_booked_payments(reservation)
+    return reservation, None
 
 
 def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
@@ -75,30 +73,30 @@ def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
 
 
 @command
-def confirm_or_expire(act: Act, reservation_id: int) -> tuple[Reservation, list[Payment]]:
+def confirm_or_expire(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     """Confirm a request, or let it expire if its authorization has."""
     now = act.now
     reservation = _lock_request(reservation_id)
-    payments = lock_booked_payments(reservation)
+    is_paid = bool(lock_booked_payments(reservation))
     calendar_columns = reservation.advance_calendar(now)
-    if reservation.total_cost and not payments:
+    if reservation.total_cost and not is_paid:
         # The authorization has expired, so the booking could no longer be charged.
         reservation.transition_to(Status.EXPIRED, act, **calendar_columns)
         bill.return_benefits(reservation, now=now)
         emails.send_authorization_expired(reservation, now=now)
-        return reservation, payments
+        return reservation, None
     availability.evaluate_reservation(reservation, now=now).raise_if_unavailable()
     reservation.transition_to(Status.CONFIRMED, act, **calendar_columns)
     emails.send_request_approved(reservation, now=now)
-    return reservation, payments
+    return reservation, None
 
 
 @command
-def _expire(act: Act, reservation_id: int) -> tuple[Reservation, list[Payment]]:
+def _expire(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     reservation = _lock_request(reservation_id)
     _end_request(reservation, Status.EXPIRED, act)
     emails.send_request_expired(reservation, now=act.now)
-    return reservation, lock_booked_payments(reservation)
+    return reservation, None
 
 
 def _end_request(reservation: Reservation, status: Status, act: Act) -> None:
@@ -117,7 +115,7 @@ def _lock_request(reservation_id: int) -> Reservation:
 
 
 @command
-def mark_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
+def mark_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     """Record that nobody came. This is possible once the meeting has begun."""
     reservation = lock_reservation(reservation_id)
     is_open = reservation.status in {Status.CONFIRMED, Status.COMPLETED}
@@ -127,11 +125,11 @@ def mark_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
         raise ReservationNotOpen("The customer is checked in. Undo the check-in first.")
     reservation.transition_to(Status.NO_SHOW, act)
     reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=act.now)
-    return reservation, ()
+    return reservation, None
 
 
 @command
-def undo_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
+def undo_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     """Record that the customer came, although the meeting was marked as a no-show (B15.1).
 
     Before its end, the meeting holds its room again. Raises ReservationNotOpen, or SlotUnavailable
@@ -152,7 +150,7 @@ def undo_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
             turnaround_minutes=reservation.turnaround_minutes,
         )
     reservation.transition_to(status, act)
-    return reservation, ()
+    return reservation, None
 
 
 def _require_free_room(reservation: Reservation, *, now: dt.datetime) -> None:

@@ -19,7 +19,7 @@ from payments.models import Payment, PaymentState
 from reservations.booking import charging
 from reservations.booking.amendments import call_off_changes, require_expected
 from reservations.booking.charging import get_booked_payments, lock_booked_payments
-from reservations.booking.commands import PAYMENT_UNDER_WAY, Left, Unsettled, command_after
+from reservations.booking.commands import PAYMENT_UNDER_WAY, Obstacle, Unsettled, command_after
 from reservations.booking.locks import lock_reservation
 from reservations.models import RefundOverride, Reservation
 from reservations.models.changes import get_paying
@@ -104,7 +104,7 @@ def cancel(
     message: str = "",
     expected_refund: Decimal | None = None,
     can_be_captured: bool = True,
-) -> tuple[Cancellation, Left]:
+) -> tuple[Cancellation, Obstacle]:
     """Cancel a reservation and refund it by its policy. A second call returns the same result.
 
     With a `decision`, staff refund another amount than the policy's, and their `message` is added
@@ -123,7 +123,7 @@ def cancel(
     now = act.now
     reservation = lock_reservation(reservation_id, owner=act.customer)
     if reservation.status == Status.CANCELLED:
-        return _describe_cancelled(reservation), ()
+        return _describe_cancelled(reservation), None
     if reservation.waiting_payment is not None:
         terms = _get_terms(reservation, (), now=now)
         return Cancellation(reservation, terms), Unsettled([reservation.waiting_payment])
@@ -148,7 +148,8 @@ def cancel(
     if due and can_be_captured:
         return result, Unsettled(due)
     refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
-    return result, [*payments, *call_off_changes(reservation, now=now)]
+    call_off_changes(reservation, now=now)
+    return result, None
 
 
 def _end(

@@ -18,8 +18,8 @@ from reservations.booking import booking_values
 from reservations.booking.holds import release_conflicting_holds, release_holds
 from reservations.booking.locks import (
     lock_active_account,
+    lock_draft,
     lock_drafts,
-    lock_reservation,
     lock_room,
 )
 from reservations.models import Reservation, history
@@ -27,7 +27,7 @@ from reservations.models.booking_fields import BookingValues
 from reservations.models.status import Status
 from reservations.pricing import allowances, bill, promo_codes, services
 from roombook.db.transactions import in_transaction
-from roombook.errors import InvalidRequest, NotSignedIn, PromoCodeInvalid, ReservationNotOpen
+from roombook.errors import InvalidRequest, NotSignedIn, PromoCodeInvalid
 
 # The permission to book a room while its center is closed.
 OVERRIDE_OPENING_HOURS = "reservations.override_opening_hours"
@@ -216,11 +216,3 @@ def reprice_if_outdated(draft: Reservation, act: Act) -> bool:
     changes = {"total_cost": (old_total, draft.total_cost)}
     history.record_changes(draft, changes, act)
     return draft.total_cost != old_total
-
-
-def lock_draft(reservation_id: int, *, user: User | None = None) -> Reservation:
-    """Lock a reservation that is still a draft, or raise ReservationNotOpen."""
-    reservation = lock_reservation(reservation_id, owner=user)
-    if not reservation.is_new:
-        raise ReservationNotOpen
-    return reservation

@@ -6,16 +6,18 @@ from django.conf import settings
 
 from accounts.act import Act
 from reservations import availability
-from reservations.booking.commands import Left, command
-from reservations.booking.drafts import lock_draft, reprice_if_outdated
+from reservations.booking.commands import Obstacle, command
+from reservations.booking.drafts import reprice_if_outdated
 from reservations.booking.holds import release_holds_for
-from reservations.booking.locks import lock_drafts_of_customer
+from reservations.booking.locks import lock_draft, lock_drafts_of_customer
 from reservations.models import Reservation, history
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
 
 @command
-def extend_hold(act: Act, reservation_id: int, *, until: dt.datetime) -> tuple[Reservation, Left]:
+def extend_hold(
+    act: Act, reservation_id: int, *, until: dt.datetime
+) -> tuple[Reservation, Obstacle]:
     """Extend a draft's hold (by staff). An expired hold starts again if the room is available.
 
     Raises InvalidRequest as `_validate_hold_end` does, or SlotUnavailable.
@@ -40,7 +42,7 @@ def extend_hold(act: Act, reservation_id: int, *, until: dt.datetime) -> tuple[R
     reservation.reminded_at = None
     reservation.save(update_fields=["holds_slot", "hold_until", "price_held_until", "reminded_at"])
     history.record_changes(reservation, {"hold_until": (held_until, until)}, act)
-    return reservation, ()
+    return reservation, None
 
 
 def can_extend_hold(reservation: Reservation, *, now: dt.datetime) -> bool:
