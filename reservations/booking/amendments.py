@@ -111,7 +111,7 @@ class Amendment:
     request: ChangeRequest
     old: RoomSlot
     new: RoomSlot
-    is_by_staff: bool
+    act: Act
     old_lines: tuple[LineItem, ...]
     new_total: Decimal
     new_lines: tuple[QuoteLine, ...] = ()
@@ -217,7 +217,7 @@ def amend(
         ServiceUnavailable: the payment is not resolved yet; nothing was changed.
     """
     lock_drafts_of_customer(reservation_id, now=act.now)
-    settle = functools.partial(refund, now=act.now)
+    settle = refund
     if taken is not None:
         if taken.gateway == ACCOUNT.name:
             # First of all, because it locks the customer's account.
@@ -225,22 +225,20 @@ def amend(
                 raise InvalidRequest({"gateway": "The new price is needed."})
             row = Reservation.objects.select_related("room", "user").get(pk=reservation_id)
             require_account_payment(row, expected_total - row.total_cost, by=act.staff)
-        settle = functools.partial(_take, taken=taken, act=act)
+        settle = functools.partial(_take, taken=taken)
     amendment = perform(
-        _open_for_staff(reservation_id, request, now=act.now),
+        _open_for_staff(act, reservation_id, request),
         settle,
         waiver=waiver,
         expected_total=expected_total,
-        by=act.user,
-        now=act.now,
     )
     return amendment, amendment.left
 
 
-def _open_for_staff(reservation_id: int, request: ChangeRequest, *, now: dt.datetime) -> Amendment:
+def _open_for_staff(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
     reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
     require_version(reservation, request.expected_version)
-    amendment = begin(reservation, room, request, is_by_staff=True, now=now)
+    amendment = begin(act, reservation, room, request)
     if amendment.is_same:
         raise InvalidRequest({"start_date": "It is like that already. Nothing would change."})
     return amendment
@@ -250,12 +248,7 @@ def _open_for_staff(reservation_id: int, request: ChangeRequest, *, now: dt.date
 
 
 def begin(
-    reservation: Reservation,
-    room: MeetingRoom,
-    request: ChangeRequest,
-    *,
-    is_by_staff: bool,
-    now: dt.datetime,
+    act: Act, reservation: Reservation, room: MeetingRoom, request: ChangeRequest
 ) -> Amendment:
     """Validate the request; nothing has changed yet.
 
@@ -272,8 +265,8 @@ def begin(
     old = RoomSlot(reservation.room, reservation.start, reservation.end)
     new = RoomSlot(room, span.start, span.end)
     is_longer = old.room.pk == room.pk and new.start == old.start and new.end > old.end
-    is_extension = is_by_staff and is_longer and can_extend(reservation, now=now)
-    if old.start <= now and not is_extension:
+    is_extension = act.is_staff and is_longer and can_extend(reservation, now=act.now)
+    if old.start <= act.now and not is_extension:
         raise ReservationNotOpen("Its time has come; it can no longer be moved.")
     if "services" not in request.values:
         missing = reservation.chosen_services.exclude(service__center=room.center_id)
@@ -287,7 +280,7 @@ def begin(
         request,
         old,
         new,
-        is_by_staff=is_by_staff,
+        act,
         old_lines=tuple(reservation.line_items.order_by("position")),
         new_total=reservation.total_cost,
         changed=booking_values.find_changes(reservation, room, span, request.values),
@@ -300,38 +293,36 @@ def begin(
     return amendment
 
 
+@transaction.atomic
 def perform(
     amendment: Amendment,
     settle: Callable[[Amendment], Amendment],
     *,
     waiver: str = "",
     expected_total: Decimal | None = None,
-    by: User | None,
-    now: dt.datetime,
 ) -> Amendment:
     """Amend the locked reservation, settle the difference, and record it all, or raise.
 
     If the difference is left unpaid, it is refused, and nothing has changed. What waits for a
     payment is called off: the booking is not as it was.
     """
-    with transaction.atomic():
-        evaluate(amendment, now=now).raise_if_unavailable()
-        amendment = apply(amendment, waiver=waiver, by=by, now=now)
-        require_expected("price", amendment.new_total, expected=expected_total)
-        amendment = settle(amendment)
-        if amendment.is_unpaid:
-            transaction.set_rollback(True)
-            return amendment
-        if not amendment.reservation.is_new:
-            called_off = call_off_changes(amendment.reservation, now=now)
-            amendment = replace(amendment, left=add_payments(amendment.left, called_off))
-        _record(amendment, waiver=waiver, by=by, now=now)
+    evaluate(amendment).raise_if_unavailable()
+    amendment = _apply(amendment, waiver)
+    require_expected("price", amendment.new_total, expected=expected_total)
+    amendment = settle(amendment)
+    if amendment.is_unpaid:
+        transaction.set_rollback(True)
+        return amendment
+    if not amendment.reservation.is_new:
+        called_off = call_off_changes(amendment.reservation, now=amendment.act.now)
+        amendment = replace(amendment, left=add_payments(amendment.left, called_off))
+    _record(amendment, waiver)
     return amendment
 
 
-def evaluate(amendment: Amendment, *, now: dt.datetime) -> Availability:
+def evaluate(amendment: Amendment) -> Availability:
     """Evaluate the new slot. Releases the customer's own drafts and expired holds that conflict."""
-    reservation, new = amendment.reservation, amendment.new
+    reservation, new, now = amendment.reservation, amendment.new, amendment.act.now
     user = reservation.user
     release_conflicting_holds(new.room, new.span, user=user, now=now, excluding=reservation)
     return availability.evaluate(
@@ -351,18 +342,16 @@ def _keeps_its_time(amendment: Amendment) -> bool:
     return old.room.center_id == new.room.center_id and old.span == new.span
 
 
-def apply(
-    amendment: Amendment, *, waiver: str = "", by: User | None, now: dt.datetime
-) -> Amendment:
+def _apply(amendment: Amendment, waiver: str) -> Amendment:
     """Change and reprice the reservation. Raises PromoCodeInvalid or AllowanceExhausted."""
-    reservation, new = amendment.reservation, amendment.new
+    reservation, new, act = amendment.reservation, amendment.new, amendment.act
     is_booked = not reservation.is_new
-    waived_by = by if is_booked and waiver else None
+    waived_by = act.user if is_booked and waiver else None
     if waived_by and (refusal := get_waiver_refusal(waived_by, amendment.old.room, new.room)):
         raise InvalidRequest({"waiver": refusal})
     is_repriced = amendment.old != new or amendment.changed.services is not None
-    keeps_promo = is_booked and is_repriced and _return_benefits(reservation, now=now)
-    _save_slot(amendment, now=now)
+    keeps_promo = is_booked and is_repriced and _return_benefits(reservation, now=act.now)
+    _save_slot(amendment)
     booking_values.save_changes(reservation, amendment.changed)
     if not is_repriced:
         return amendment
@@ -376,16 +365,16 @@ def apply(
             amount=-waived,
             reason=waiver,
             by=waived_by,
-            at=now,
+            at=act.now,
             is_waiver=True,
         )
         quote = bill.reprice(reservation)
     if is_booked:
         bill.consume_benefits(
-            reservation, keeps_promo=keeps_promo, is_by_staff=amendment.is_by_staff, now=now
+            reservation, keeps_promo=keeps_promo, is_by_staff=act.is_staff, now=act.now
         )
     elif reservation.promo_code is not None:
-        promo_codes.require_usable(reservation.promo_code, reservation, now=now)
+        promo_codes.require_usable(reservation.promo_code, reservation, now=act.now)
     return replace(
         amendment, new_lines=quote.lines, new_total=reservation.total_cost, waived=waived
     )
@@ -401,8 +390,9 @@ def _return_benefits(reservation: Reservation, *, now: dt.datetime) -> bool:
     return had_promo
 
 
-def _save_slot(amendment: Amendment, *, now: dt.datetime) -> None:
+def _save_slot(amendment: Amendment) -> None:
     reservation, old, new = amendment.reservation, amendment.old, amendment.new
+    now = amendment.act.now
     if not _keeps_its_time(amendment):
         reservation.hours_override_reason = ""
     if old.room.center_id != new.room.center_id:
@@ -455,9 +445,9 @@ def describe_room(room: MeetingRoom) -> str:
     return f"{room.name} at {room.center.name}"
 
 
-def _record(amendment: Amendment, *, waiver: str, by: User | None, now: dt.datetime) -> None:
+def _record(amendment: Amendment, waiver: str) -> None:
     """Record it in the history, and write to the customer of a booking."""
-    reservation, former = amendment.reservation, amendment.former
+    reservation, former, act = amendment.reservation, amendment.former, amendment.act
     old, new = amendment.old, amendment.new
     has_moved = old.room.center_id != new.room.center_id
     old_room, new_room = describe_room(old.room), describe_room(new.room)
@@ -487,7 +477,7 @@ def _record(amendment: Amendment, *, waiver: str, by: User | None, now: dt.datet
         "waived": (None, waived),
     }
     former_center = old.room.center_id if has_moved else None
-    history.record_changes(reservation, changes, Act(by, now), former_center_id=former_center)
+    history.record_changes(reservation, changes, act, former_center_id=former_center)
     if not reservation.is_new:
         emails.send_rescheduled(
             reservation,
@@ -496,14 +486,14 @@ def _record(amendment: Amendment, *, waiver: str, by: User | None, now: dt.datet
             old_end=old.end,
             refund=amendment.refund,
             charge=amendment.charge,
-            now=now,
+            now=act.now,
         )
 
 
 # --- Settling the difference ----------------------------------------------------------------------
 
 
-def refund(amendment: Amendment, *, now: dt.datetime) -> Amendment:
+def refund(amendment: Amendment) -> Amendment:
     """Refund what a booking costs less, or refuse a higher price. A draft has nothing to settle."""
     reservation, old_total = amendment.reservation, amendment.old_total
     if reservation.is_new:
@@ -511,15 +501,17 @@ def refund(amendment: Amendment, *, now: dt.datetime) -> Amendment:
     if refusal := get_price_refusal(reservation, old_total=old_total):
         return replace(amendment, left=Refused(refusal))
     reason = "Changed to something cheaper"
-    given, left = refund_reduction(reservation, old_total=old_total, reason=reason, now=now)
+    given, left = refund_reduction(
+        reservation, old_total=old_total, reason=reason, now=amendment.act.now
+    )
     return replace(amendment, refund=given, left=left)
 
 
-def _take(amendment: Amendment, taken: TakenPayment, act: Act) -> Amendment:
+def _take(amendment: Amendment, taken: TakenPayment) -> Amendment:
     """Record the payment of a higher price. No gateway is called, so nothing can be in doubt."""
-    reservation = amendment.reservation
+    reservation, act = amendment.reservation, amendment.act
     if amendment.difference <= 0 or reservation.status != Status.CONFIRMED:
-        return refund(amendment, now=act.now)
+        return refund(amendment)
     payment = record_manual_payment(
         reservation_id=reservation.pk,
         reservation_uid=reservation.uid,
@@ -532,7 +524,7 @@ def _take(amendment: Amendment, taken: TakenPayment, act: Act) -> Amendment:
         purpose=PaymentPurpose.CHANGE,
         now=act.now,
     )
-    change = store(payment, amendment, by=act.user, now=act.now)
+    change = store(payment, amendment)
     change.resolve(ChangeState.APPLIED, now=act.now)
     way = MANUAL_GATEWAYS[taken.gateway].label
     return replace(amendment, charge=amendment.difference, way=way)
@@ -583,17 +575,16 @@ def store(
     amendment: Amendment,
     *,
     link_until: dt.datetime | None = None,
-    by: User | None,
-    now: dt.datetime,
 ) -> BookingChange:
     """Store what was requested, until its payment is resolved."""
     values, personal_values = split_values(amendment.request.values)
+    act = amendment.act
     return BookingChange.objects.create(
         reservation=amendment.reservation,
         payment=payment,
         link_until=link_until,
-        by=by,
-        is_by_staff=amendment.is_by_staff,
+        by=act.user,
+        is_by_staff=act.is_staff,
         room=amendment.new.room,
         start=amendment.new.start,
         end=amendment.new.end,
@@ -602,7 +593,7 @@ def store(
         old_total=amendment.old_total,
         new_total=amendment.new_total,
         version=amendment.former.version,
-        created_at=now,
+        created_at=act.now,
     )
 
 

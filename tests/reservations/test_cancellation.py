@@ -21,8 +21,7 @@ from reservations.booking import (
     integrity,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
-from reservations.booking.cancellation import cancel
-from reservations.booking.refund_decisions import RefundDecision
+from reservations.booking.cancellation import RefundDecision, cancel
 from reservations.models import RefundOverride, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import confirmation
