@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
@@ -10,18 +12,87 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from accounts import roles
 from accounts.act import Act
 from accounts.models import User
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest
-from reservations.admin.bulk_forms import BulkCancellationForm, BulkMessageForm
 from reservations.admin.formatting import format_place_and_time, get_reservation_url
 from reservations.admin.reservation_page import execute, parse_expected_amount
-from reservations.models import Reservation
+from reservations.booking.cancellation import OVERRIDE_REFUND, RefundDecision
+from reservations.models import RefundOverride, Reservation
 from reservations.models.status import Status
+from reservations.notifications.emails import MAX_MESSAGE_LENGTH
 from roombook.backoffice.typing_bases import ModelAdminBase
+from roombook.backoffice.widgets import StaffTextField
+
+
+class BulkMessageForm(forms.Form):
+    """A message to the customers, which is added to their e-mails."""
+
+    message = StaffTextField(
+        label="Message to the customers",
+        max_length=MAX_MESSAGE_LENGTH,
+        required=False,
+        widget=UnfoldAdminTextareaWidget({"rows": 3}),
+        help_text="Plain text, for the e-mail.",
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user = user
+
+    @property
+    def action_data(self) -> dict[str, Any]:
+        """The data that the action takes."""
+        return {"message": self.cleaned_data["message"]}
+
+    @property
+    def values_text(self) -> str:
+        """The values as one text, by which a confirmation names what was previewed."""
+        return "\n".join(str(self[name].value() or "") for name in self.fields)
+
+
+class BulkCancellationForm(BulkMessageForm):
+    """The refund of cancellations, for those who may override the policy's, and a message."""
+
+    refund = forms.ChoiceField(
+        choices=[("policy", "By the policy"), ("full", "Everything")],
+        initial="policy",
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+    )
+    reason = StaffTextField(
+        label="Reason for the refund",
+        max_length=RefundOverride._meta.get_field("reason").max_length,
+        required=False,
+        help_text="For the history and the reports. Needed to refund everything.",
+    )
+    field_order = ("refund", "reason", "message")
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, user=user, **kwargs)
+        if not roles.has_permission(user, OVERRIDE_REFUND):
+            del self.fields["refund"], self.fields["reason"]
+
+    @property
+    def action_data(self) -> dict[str, Any]:
+        decision = None
+        if self.cleaned_data.get("refund") == "full":
+            decision = RefundDecision(None, self.cleaned_data["reason"])
+        return {**super().action_data, "decision": decision}
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if data.get("refund") == "full" and not data.get("reason") and self.needs_reason():
+            self.add_error("reason", "A refund of everything needs a reason.")
+        return data
+
+    def needs_reason(self) -> bool:
+        return True
+
 
 FORMS: dict[str, type[BulkMessageForm]] = {
     "decline": BulkMessageForm,

@@ -12,10 +12,10 @@ from accounts.act import Act
 from payments import lifecycle
 from payments.models import Payment
 from reservations import availability
+from reservations.booking.charging import lock_booked_payments
 from reservations.booking.commands import Left, command
 from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import lock_booked_payments
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails

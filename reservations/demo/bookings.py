@@ -15,13 +15,14 @@ from centers.requested_span import resolve_span
 from payments import fees
 from payments.models import Payment
 from reservations import availability, records
-from reservations.booking import approval, cancellation, drafts, taking_payment
-from reservations.booking.checkout import PaymentMethod, check_out
+from reservations.booking import approval, cancellation, checkout, drafts
+from reservations.booking.charging import PaymentMethod
+from reservations.booking.checkout import check_out
 from reservations.demo import accounts
 from reservations.demo.data_files import read_json
 from reservations.models import Allowance, Reservation
+from reservations.models.booking_fields import AttendeeInput, ServiceInput
 from reservations.models.status import Status
-from reservations.pricing.services import ServiceInput
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen
 
@@ -49,7 +50,7 @@ class DemoBooking(TypedDict):
     partner_code: NotRequired[str]
     allowance: NotRequired[str]
     services: NotRequired[list[DemoService]]
-    guests: NotRequired[list[drafts.AttendeeInput]]
+    guests: NotRequired[list[AttendeeInput]]
 
 
 # The latest day that is tried after one on which the room is closed or taken.
@@ -107,7 +108,7 @@ def _create(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
     records.get_record(reservation.pk, user=user)
     if way := booking.get("paid_to_staff"):
         staff = User.objects.get(email=accounts.STAFF)
-        taking_payment.take_manual_payment(reservation, gateway=way, by=staff, now=created_at)
+        checkout.take_manual_payment(reservation, gateway=way, by=staff, now=created_at)
         return reservation
     if user.saved_payment_info is None:
         payment_method = PaymentMethod(card=accounts.get_card(user, created_at))
@@ -146,7 +147,7 @@ def _create_draft(booking: DemoBooking, user: User, created_at: dt.datetime) -> 
         room_id=room.pk,
         start=start,
         end=end,
-        service_options=[_get_option(room, each) for each in booking.get("services", ())],
+        services=[_get_option(room, each) for each in booking.get("services", ())],
         attendees=booking.get("guests", []),
         now=created_at,
     )

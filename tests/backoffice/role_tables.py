@@ -70,11 +70,13 @@ OPEN = {
     *("app_list", "search", "view_on_site", "autocomplete"),
     # Of the user's own account.
     *("accounts_second_factor", "accounts_second_factor_set_up", "accounts_second_factor_off"),
-    "accounts_recovery_codes",
+    *("accounts_recovery_codes", "admin_password_reset", "accounts_new_password"),
     # Needs the secret of an e-mail.
     "accounts_invitation",
     # Of one reservation: test_receipts.py calls them in every role.
     *("reservations_reservation_receipts", "reservations_receipt_file"),
+    # Leads on to the dashboard: test_first_steps.py tries who may add them.
+    "centers_resourcetype_samples",
     # Only leads on to the first of them.
     "reservations_reports",
 }

@@ -4,6 +4,8 @@ import datetime as dt
 import random
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from centers.geo import miles_from_squared_chord
 from centers.models import Center, MeetingRoom
@@ -15,6 +17,7 @@ from tests.factories_centers import (
     CenterFactory,
     ClosureFactory,
     MeetingRoomFactory,
+    PriceListFactory,
     RateFactory,
     ServiceFactory,
     open_every_day,
@@ -361,3 +364,12 @@ def test_alternatives_are_those_of_a_brute_force_search(call, room, found, seed)
         (each["RoomId"], dt.datetime.fromisoformat(each["Start"]), each["Total"], each["Reason"])
         for each in answered
     ] == list_by_brute_force(call, room, span, limit)
+
+
+def test_special_prices_of_alternatives_are_read_by_one_query_for_each_kind(get, room):
+    other = MeetingRoomFactory(center=room.center, capacity=room.capacity, rate=room.rate)
+    PriceListFactory(rate=other.rate, starts=dt.time(9), hourly=77)
+    with CaptureQueriesContext(connection) as queries:
+        [found, *_] = get(ALTERNATIVES, RoomId=room.pk, **NINE_TO_TWELVE)["Alternatives"]
+    assert found["Total"] == pytest.approx(3 * 77 * (1 + float(room.center.tax_rate) / 100), 0.01)
+    assert sum("centers_pricelist" in query["sql"] for query in queries) <= 2

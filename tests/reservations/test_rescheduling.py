@@ -1,6 +1,7 @@
 """Rescheduling of bookings: another room or time, and the effect on money."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -9,12 +10,7 @@ from icalendar import Calendar
 from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.models import Refund, RefundState
-from reservations.booking import (
-    amendments,
-    approval,
-    cancellation,
-    checkout,
-)
+from reservations.booking import amendments, approval, cancellation, charging, checkout
 from reservations.booking.drafts import has_outdated_price
 from reservations.booking.hold_extension import extend_hold
 from reservations.models import LineItemType, Reservation
@@ -368,7 +364,7 @@ def test_refused_reschedule_changes_nothing(clerk, make_room_for, options, probl
     room = make_room()
     coffee = ServiceFactory(center=room.center, name="Coffee", rate__flat_rate=0)
     reservation = make_booking(
-        room=room, number_of_attendees=5, service_options=[{"service_id": coffee.pk}]
+        room=room, number_of_attendees=5, services=[{"service_id": coffee.pk}]
     )
     before = get_stored_values(reservation)
 
@@ -383,7 +379,7 @@ def test_refused_reschedule_changes_nothing(clerk, make_room_for, options, probl
 def test_reschedule_from_an_outdated_page_is_refused(clerk):
     reservation = make_booking()
     for start, is_current in ((START + DAY, True), (START + 2 * DAY, False)):
-        request = build_request(reservation, start=start, expected_version=0)
+        request = replace(build_request(reservation, start=start), expected_version=0)
         with nullcontext() if is_current else pytest.raises(ReservationNotOpen, match="meanwhile"):
             amendments.amend(Act(clerk, NOW, is_staff=True), reservation.pk, request)
     reservation.refresh_from_db()
@@ -466,7 +462,7 @@ def test_promo_use_is_counted_when_reschedule_makes_it_effective(clerk):
     promo = PromoCodeFactory(percent=Decimal(100), max_uses=1)
     reservation = make_draft(ada)
     update_promo_code(reservation.pk, promo.code, user=ada, now=NOW)
-    checkout.check_out(reservation.pk, user=ada, payment_method=checkout.PaymentMethod(), now=NOW)
+    checkout.check_out(reservation.pk, user=ada, payment_method=charging.PaymentMethod(), now=NOW)
     promo.refresh_from_db()
     assert promo.uses == 0
 

@@ -10,6 +10,7 @@ from reservations.admin.actions.base import (
     Action,
     ActionPreview,
     ActionRequest,
+    compare_bills,
     describe_due_refund,
     describe_email,
     format_refund,
@@ -20,13 +21,12 @@ from reservations.admin.actions.forms import (
     MessageForm,
     PriceAdjustmentForm,
 )
-from reservations.admin.bill_comparison import compare_bills
 from reservations.booking import (
     approval,
     cancellation,
+    charging,
     check_in,
     hold_extension,
-    payment_recovery,
     price_adjustments,
     reminders,
 )
@@ -324,7 +324,7 @@ def _format_hold(reservation: Reservation) -> str:
 
 
 def _get_authorized_payment(reservation: Reservation) -> Payment | None:
-    return next(iter(payment_recovery.get_booked_payments(reservation)), None)
+    return next(iter(charging.get_booked_payments(reservation)), None)
 
 
 def _describe_returned_benefits(reservation: Reservation) -> list[tuple[str, str]]:

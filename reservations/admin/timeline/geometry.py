@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from centers.hours import round_down_to_slot, round_up_to_slot
 from centers.rooms import BookingRules
@@ -148,10 +149,18 @@ def assign_lanes(spans: Sequence[Span]) -> list[int]:
     return lane_by_index
 
 
+class TimelineSlot(NamedTuple):
+    """A piece of free time to click on, an hour at most, and the booking that it proposes."""
+
+    piece: Span
+    proposed: Span
+    is_closed: bool
+
+
 def find_slots(
-    axis: TimelineAxis, free: Iterable[Span], rules: BookingRules
-) -> Iterator[tuple[Span, Span]]:
-    """Each piece of the free time to click on, an hour at most, and the booking that it proposes.
+    axis: TimelineAxis, free: Iterable[Span], rules: BookingRules, *, is_closed: bool = False
+) -> Iterator[TimelineSlot]:
+    """Each hour of the free time in which a booking can start.
 
     No proposed time is in the second occurrence of a repeated hour: a local time without an offset
     means the first one.
@@ -164,7 +173,7 @@ def find_slots(
             end = round_down_to_slot(end, axis.zone, rules.slot_minutes)
             is_repeated = any(at.astimezone(axis.zone).fold for at in (start, end))
             if start < piece.end and end - start >= minimum and not is_repeated:
-                yield piece, Span(start, end)
+                yield TimelineSlot(piece, Span(start, end), is_closed)
 
 
 # --- Formatting ----------------------------------------------------------------------------------

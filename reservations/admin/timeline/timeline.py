@@ -283,14 +283,19 @@ class Timeline:
     def _build_track(self, axis: TimelineAxis, room: MeetingRoom) -> TimelineTrack:
         calendar, now = self.calendars[room.pk], self.options.now
         bookings = [each for each in self.bookings[room.pk] if each.span.overlaps(axis.span)]
-        lanes = geometry.assign_lanes([booking.span for booking in bookings])
-        items: list[TimelineBooking | TimelineFreeSlot] = [
-            self._build_booking(axis, booking, lane, room)
-            for booking, lane in zip(bookings, lanes, strict=True)
-        ]
         new_url = self._get_new_url(axis, room)
-        if new_url and not self.has_columns:
-            items += self._find_free_slots(axis, calendar, new_url)
+        slots = list(self._find_slots(axis, calendar)) if new_url and not self.has_columns else []
+        # The rest of a no-show's time is free: its links are in a lane below the bar.
+        spans = [*(booking.span for booking in bookings), *(slot.piece for slot in slots)]
+        lanes = geometry.assign_lanes(spans)
+        styles = (
+            f"{axis.format_style(span)};--lane:{lane}"
+            for span, lane in zip(spans, lanes, strict=True)
+        )
+        items: list[TimelineBooking | TimelineFreeSlot] = [
+            *(self._build_booking(axis, booking, next(styles), room) for booking in bookings),
+            *(_build_free_slot(axis, slot, next(styles), room, new_url) for slot in slots),
+        ]
         items.sort(key=lambda item: item.start)
         is_now_on_axis = axis.span.start <= now < axis.span.end
         has_own_hours = self.rows_are_days and (
@@ -312,7 +317,7 @@ class Timeline:
         )
 
     def _build_booking(
-        self, axis: TimelineAxis, booking: Reservation, lane: int, room: MeetingRoom
+        self, axis: TimelineAxis, booking: Reservation, style: str, room: MeetingRoom
     ) -> TimelineBooking:
         status = Status(booking.status)
         label = status_label = "Checked in" if booking.is_checked_in else status.label
@@ -333,7 +338,7 @@ class Timeline:
         move_page, args = "reservations_reservation_action", (booking.pk, RescheduleAction.name)
         return TimelineBooking(
             href=get_reservation_url(reservation_id),
-            style=f"{axis.format_style(booking.span)};--lane:{lane}",
+            style=style,
             status=status.value,
             status_label=status_label,
             sign=STATUS_SIGNS[status],
@@ -359,26 +364,31 @@ class Timeline:
             return ""
         return f"{reverse('admin:reservations_reservation_add')}?room={room.pk}"
 
-    def _find_free_slots(
-        self, axis: TimelineAxis, calendar: RoomCalendar, page: str
-    ) -> Iterator[TimelineFreeSlot]:
-        """The free slots of a room; outside opening hours only if the user can override them."""
-        rules, name = get_booking_rules(calendar.room), calendar.room.name
+    def _find_slots(
+        self, axis: TimelineAxis, calendar: RoomCalendar
+    ) -> Iterator[geometry.TimelineSlot]:
+        """The free time of a room; outside opening hours only if the user can override them."""
         for is_closed in (False, True) if self.options.can_override_hours else (False,):
             free = calendar.find_free_times(
                 axis.span, now=self.options.now, outside_opening_hours=is_closed
             )
-            for piece, proposed in geometry.find_slots(axis, free, rules):
-                start, end = proposed.to_local(axis.zone)
-                time = geometry.format_span(proposed, axis)
-                label = f"New draft: {name}, {dates.format_day(axis.day)}, {time}"
-                yield TimelineFreeSlot(
-                    href=f"{page}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
-                    style=axis.format_style(piece),
-                    label=f"{label} (outside opening hours)" if is_closed else label,
-                    is_closed=is_closed,
-                    start=piece.start,
-                )
+            rules = get_booking_rules(calendar.room)
+            yield from geometry.find_slots(axis, free, rules, is_closed=is_closed)
+
+
+def _build_free_slot(
+    axis: TimelineAxis, slot: geometry.TimelineSlot, style: str, room: MeetingRoom, page: str
+) -> TimelineFreeSlot:
+    start, end = slot.proposed.to_local(axis.zone)
+    time = geometry.format_span(slot.proposed, axis)
+    label = f"New draft: {room.name}, {dates.format_day(axis.day)}, {time}"
+    return TimelineFreeSlot(
+        href=f"{page}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
+        style=style,
+        label=f"{label} (outside opening hours)" if slot.is_closed else label,
+        is_closed=slot.is_closed,
+        start=slot.piece.start,
+    )
 
 
 def _find_marks(axis: TimelineAxis, calendar: RoomCalendar) -> Iterator[TimelineMark]:
