@@ -68,7 +68,12 @@ def create_draft(
     selections = services.select_services(room.center, values.get("services", ()), span)
     other_drafts = release_conflicting_holds(room, span, user=user, now=now)
     availability.evaluate(
-        room, span, now=now, for_user=user, ignore_opening_hours=bool(override)
+        room,
+        span,
+        now=now,
+        for_user=user,
+        ignore_opening_hours=bool(override),
+        by_staff=created_by is not None,
     ).raise_if_unavailable()
     if created_by is None:
         # One more must not exceed the maximum, so that a customer cannot block rooms for free.
@@ -82,7 +87,6 @@ def create_draft(
         turnaround_minutes=room.turnaround_minutes,
         status=Status.NEW,
         holds_slot=True,
-        hold_until=min(now + _get_hold_duration(created_by), span.start),
         currency=settings.CURRENCY,
         cancellation_notice_hours=settings.CANCELLATION_NOTICE_HOURS,
         cancellation_grace_minutes=settings.CANCELLATION_GRACE_MINUTES,
@@ -93,6 +97,8 @@ def create_draft(
         billable_hours=quote.room.billable_hours,
         **columns,
     )
+    hold = _get_hold_duration(created_by)
+    reservation.hold_until = min(now + hold, reservation.payable_until)
     reservation.save(force_insert=True)
     booking_values.save_services(reservation, selections)
     booking_values.save_attendees(reservation, attendees)

@@ -25,7 +25,7 @@ def extend_hold(
     now = act.now
     lock_drafts_of_customer(reservation_id, now=now)
     reservation = lock_draft(reservation_id)
-    if reservation.start <= now:
+    if reservation.payable_until <= now:
         raise ReservationNotOpen("This reservation's time has passed.")
     _validate_hold_end(reservation, until, now=now)
     held_until = reservation.hold_until if reservation.is_held_at(now) else None
@@ -65,7 +65,7 @@ def _validate_hold_end(reservation: Reservation, until: dt.datetime, *, now: dt.
     if until > get_latest_hold_end(reservation, now=now):
         problem = (
             f"A room can be held for at most {settings.HOLD_HOURS_STAFF} hours without payment,"
-            " and not beyond the start of the meeting."
+            " and not beyond the time until which it can be paid."
         )
     elif until <= now:
         problem = "That time has passed."
@@ -77,5 +77,5 @@ def _validate_hold_end(reservation: Reservation, until: dt.datetime, *, now: dt.
 
 def get_latest_hold_end(reservation: Reservation, *, now: dt.datetime) -> dt.datetime:
     """Return the latest full minute until which a draft can hold its room."""
-    latest = min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.start)
+    latest = min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.payable_until)
     return latest.replace(second=0, microsecond=0)

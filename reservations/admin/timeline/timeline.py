@@ -366,7 +366,10 @@ class Timeline:
         """The free time of a room; outside opening hours only if the user can override them."""
         for is_closed in (False, True) if self.options.can_override_hours else (False,):
             free = calendar.find_free_times(
-                axis.span, now=self.options.now, outside_opening_hours=is_closed
+                axis.span,
+                now=self.options.now,
+                outside_opening_hours=is_closed,
+                by_staff=True,
             )
             rules = get_booking_rules(calendar.room)
             yield from geometry.find_slots(axis, free, rules, is_closed=is_closed)
