@@ -65,15 +65,6 @@ class ReservationDetail:
     link_title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReservationHistoryEntry:
-    """Changes that were made together, as (label, old value, new value)."""
-
-    at: dt.datetime
-    author: str
-    changes: list[tuple[str, str, str]]
-
-
 def build_summary_context(
     reservation: Reservation, user: "User", *, now: dt.datetime
 ) -> dict[str, object]:
@@ -288,18 +279,9 @@ def _describe_discounts(reservation: Reservation) -> Iterator[ReservationDetail]
 
 LABELS = {
     **{each.name: each.label for each in BOOKING_FIELDS if each.is_in_history},
-    "status": "Status",
-    "refund_promised": "Refund promised",
-    "room": "Room",
-    "start": "Start",
-    "end": "End",
     "hold_until": "Held until",
     "total_cost": "Total",
-    "refund": "Refund",
     "refund_override": "Refund instead of the policy's",
-    "waived": "Waived",
-    "charge": "Charge",
-    "adjustment": "Adjustment",
     "mail": "E-mail",
     "payment_link": "Payment link until",
     "saved_card_consent": "The customer agreed to charge",
@@ -309,16 +291,22 @@ AMOUNTS = frozenset({"refund_promised", "total_cost", "refund"})
 DATETIMES = frozenset({"start", "end", "hold_until", "checked_in_at", "payment_link"})
 
 
-def _describe_history(reservation: Reservation) -> Iterator[ReservationHistoryEntry]:
-    """The changes, the latest first; the last entry is the creation."""
+def _describe_history(reservation: Reservation) -> Iterator[dict[str, object]]:
+    """The changes (label, old and new value), the latest first; the last is the creation."""
     for entry in history.get_changes(reservation)[:MAX_ROWS]:
         changes = [
-            (LABELS.get(name, name), *(_format_value(reservation, name, value) for value in values))
+            (_get_label(name), *(_format_value(reservation, name, value) for value in values))
             for name, values in entry.changes.items()
         ]
-        yield ReservationHistoryEntry(entry.timestamp, _get_author(entry, reservation), changes)
+        author = _get_author(entry, reservation)
+        yield {"at": entry.timestamp, "author": author, "changes": changes}
     created = [("Status", "", Status.NEW.label)]
-    yield ReservationHistoryEntry(reservation.created_at, _get_creator(reservation), created)
+    author = _get_creator(reservation)
+    yield {"at": reservation.created_at, "author": author, "changes": created}
+
+
+def _get_label(name: str) -> str:
+    return LABELS.get(name) or name.replace("_", " ").capitalize()
 
 
 def _get_author(entry: AuditEntry, reservation: Reservation) -> str:

@@ -337,6 +337,7 @@ def evaluate(amendment: Amendment) -> Availability:
         excluding=reservation,
         ignore_opening_hours=reservation.is_outside_hours and _keeps_its_time(amendment),
         has_begun=reservation.start <= now,
+        by_staff=amendment.act.is_staff,
     )
 
 
@@ -414,7 +415,7 @@ def _save_slot(amendment: Amendment) -> None:
             reservation.price_held_until = None
             release_holds_for(reservation, now=now)
         assert reservation.hold_until is not None  # because it is held
-        reservation.hold_until = min(reservation.hold_until, new.start)
+        reservation.hold_until = min(reservation.hold_until, reservation.payable_until)
         reservation.holds_slot = True
     else:
         payment = reservation.payments.order_by("pk").last()

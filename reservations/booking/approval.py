@@ -17,6 +17,7 @@ from reservations.booking.commands import Obstacle, command
 from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_reservation
 from reservations.models import Reservation
+from reservations.models.querysets import ReservationQuerySet
 from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.pricing import bill
@@ -177,19 +178,21 @@ class ExpiryIncomplete(Exception):
 def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
     """Expire or complete all reservations that are overdue, and yield each changed one.
 
-    Drafts whose start has passed, and requests that nobody answered in time or before their start,
-    become Expired, and an authorization is voided. Confirmed meetings that are over become
-    Completed. If one fails, the others are still processed, and ExpiryIncomplete is raised at the
-    end.
+    Drafts that can no longer be paid become Expired, and so do requests that nobody answered in
+    time or before their start; their authorization is voided. Confirmed meetings that are over
+    become Completed. If one fails, the others are still processed, and ExpiryIncomplete is raised
+    at the end.
     """
+    pending = Reservation.objects.filter(status=Status.PENDING)
+    confirmed = Reservation.objects.filter(status=Status.CONFIRMED)
     has_begun = Q(start__lte=now)
     is_unanswered = Q(booked_at__lte=now - dt.timedelta(hours=settings.PENDING_HOURS))
     expire_draft = functools.partial(_close, old=Status.NEW, new=Status.EXPIRED)
     complete = functools.partial(_close, old=Status.CONFIRMED, new=Status.COMPLETED)
     steps: list[tuple[Callable[[int, dt.datetime], Reservation | None], list[int]]] = [
-        (expire_draft, _find(has_begun, status=Status.NEW)),
-        (_expire_request, _find(has_begun | is_unanswered, status=Status.PENDING)),
-        (complete, _find(Q(end__lte=now), status=Status.CONFIRMED)),
+        (expire_draft, _find(Reservation.objects.overdue_drafts(now))),
+        (_expire_request, _find(pending.filter(has_begun | is_unanswered))),
+        (complete, _find(confirmed.filter(end__lte=now))),
     ]
     failed = []
     for step, ids in steps:
@@ -206,10 +209,9 @@ def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
         raise ExpiryIncomplete(failed)
 
 
-def _find(condition: Q, status: Status) -> list[int]:
+def _find(rows: ReservationQuerySet) -> list[int]:
     """Return the ids of candidates. Each is checked again under its lock, as it can change."""
-    rows = Reservation.objects.filter(condition, status=status).order_by("start", "pk")
-    return list(rows.values_list("pk", flat=True))
+    return list(rows.order_by("start", "pk").values_list("pk", flat=True))
 
 
 @in_transaction

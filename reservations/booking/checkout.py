@@ -221,7 +221,7 @@ def require_current_price(
 @in_transaction
 def _reprice(draft: Reservation, act: Act) -> bool:
     reservation = lock_reservation(draft.pk, room_id=draft.room_id)
-    if not reservation.is_new or reservation.start <= act.now:
+    if not reservation.is_new or reservation.payable_until <= act.now:
         return False
     return drafts.reprice_if_outdated(reservation, act)
 
@@ -328,7 +328,7 @@ def _consume(reservation: Reservation, *, now: dt.datetime) -> None:
     """
     if not reservation.is_new:
         raise ReservationNotOpen
-    if reservation.start <= now:
+    if reservation.payable_until <= now:
         raise ReservationNotOpen("This reservation's time has passed.")
     user = reservation.user
     release_holds_for(reservation, now=now)
@@ -359,9 +359,9 @@ class Booking(Purchase):
         return cls(lock_reservation(payment.reservation_id, room_id=room_id))
 
     def conclude(self, payment: Payment, act: Act) -> None:
-        """Book it. If the meeting began before the outcome was known, the payment is voided."""
+        """Book it, or void the payment if the outcome came too late (`payable_until`)."""
         reservation = self.reservation
-        if reservation.status == Status.PROCESSING and reservation.start > act.now:
+        if reservation.status == Status.PROCESSING and reservation.payable_until > act.now:
             book(reservation, act, payment)
         else:
             self.abandon(payment, act)
@@ -386,7 +386,7 @@ class Booking(Purchase):
         if not hold_ends:
             reservation.transition_to(Status.NEW, act)
             return
-        hold_until = min(max(hold_ends), reservation.start)
+        hold_until = min(max(hold_ends), reservation.payable_until)
         reservation.transition_to(Status.NEW, act, hold_until=hold_until)
         release_holds_for(reservation, now=now)
 

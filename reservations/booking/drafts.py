@@ -19,9 +19,9 @@ from reservations.booking.commands import Obstacle, command
 from reservations.booking.holds import release_conflicting_holds, release_holds, release_holds_for
 from reservations.booking.locks import (
     lock_active_account,
+    lock_draft,
     lock_drafts,
     lock_drafts_of_customer,
-    lock_reservation,
     lock_room,
 )
 from reservations.models import Reservation, history
@@ -70,7 +70,12 @@ def create_draft(
     selections = services.select_services(room.center, values.get("services", ()), span)
     other_drafts = release_conflicting_holds(room, span, user=user, now=now)
     availability.evaluate(
-        room, span, now=now, for_user=user, ignore_opening_hours=bool(override)
+        room,
+        span,
+        now=now,
+        for_user=user,
+        ignore_opening_hours=bool(override),
+        by_staff=act.is_staff,
     ).raise_if_unavailable()
     if not act.is_staff:
         # One more must not exceed the maximum, so that a customer cannot block rooms for free.
@@ -87,7 +92,6 @@ def create_draft(
         turnaround_minutes=room.turnaround_minutes,
         status=Status.NEW,
         holds_slot=True,
-        hold_until=min(now + hold, span.start),
         currency=settings.CURRENCY,
         cancellation_notice_hours=settings.CANCELLATION_NOTICE_HOURS,
         cancellation_grace_minutes=settings.CANCELLATION_GRACE_MINUTES,
@@ -98,6 +102,7 @@ def create_draft(
         billable_hours=quote.room.billable_hours,
         **columns,
     )
+    reservation.hold_until = min(now + hold, reservation.payable_until)
     reservation.save(force_insert=True)
     booking_values.save_services(reservation, selections)
     booking_values.save_attendees(reservation, attendees)
@@ -220,14 +225,6 @@ def reprice_if_outdated(draft: Reservation, act: Act) -> bool:
     return draft.total_cost != old_total
 
 
-def lock_draft(reservation_id: int, *, user: User | None = None) -> Reservation:
-    """Lock a reservation that is still a draft, or raise ReservationNotOpen."""
-    reservation = lock_reservation(reservation_id, owner=user)
-    if not reservation.is_new:
-        raise ReservationNotOpen
-    return reservation
-
-
 # --- Longer holds, by staff -----------------------------------------------------------------------
 
 
@@ -242,7 +239,7 @@ def extend_hold(
     now = act.now
     lock_drafts_of_customer(reservation_id, now=now)
     reservation = lock_draft(reservation_id)
-    if reservation.start <= now:
+    if reservation.payable_until <= now:
         raise ReservationNotOpen("This reservation's time has passed.")
     _validate_hold_end(reservation, until, now=now)
     held_until = reservation.hold_until if reservation.is_held_at(now) else None
@@ -282,7 +279,7 @@ def _validate_hold_end(reservation: Reservation, until: dt.datetime, *, now: dt.
     if until > get_latest_hold_end(reservation, now=now):
         problem = (
             f"A room can be held for at most {settings.HOLD_HOURS_STAFF} hours without payment,"
-            " and not beyond the start of the meeting."
+            " and not beyond the time until which it can be paid."
         )
     elif until <= now:
         problem = "That time has passed."
@@ -294,5 +291,5 @@ def _validate_hold_end(reservation: Reservation, until: dt.datetime, *, now: dt.
 
 def get_latest_hold_end(reservation: Reservation, *, now: dt.datetime) -> dt.datetime:
     """Return the latest full minute until which a draft can hold its room."""
-    latest = min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.start)
+    latest = min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.payable_until)
     return latest.replace(second=0, microsecond=0)

@@ -78,7 +78,12 @@ def preview_draft(
     if span is None:
         return DraftPreview(problems)
     result = availability.evaluate(
-        room, span, now=now, for_user=user, ignore_opening_hours=ignore_opening_hours
+        room,
+        span,
+        now=now,
+        for_user=user,
+        ignore_opening_hours=ignore_opening_hours,
+        by_staff=True,
     )
     quote, price_problem = None, ""
     try:

@@ -10,7 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts import limits
 from accounts.act import Act
+from accounts.limits import RateLimit
 from accounts.models import OutboxMessage
 from centers.span import Span
 from payments.gateways.sandbox import SandboxGateway, confirm_payment
@@ -135,6 +137,20 @@ def test_declined_card_leaves_the_booking_and_another_card_pays(client, booking,
     assert not is_free(booking.room, first=4)
     assert "You have booked" in follow(client, enter_card(client, link))
     assert get_money() == [(75, 0), (0, 0), (50, 0)]
+
+
+def test_network_with_too_many_declined_cards_pays_with_no_card_that_it_has_entered(
+    client, booking, clerk, monkeypatch
+):
+    limit = RateLimit("card-declined-network", 1, HOUR)
+    monkeypatch.setattr(limits, "CARD_DECLINED_BY_NETWORK", limit)
+    link = send(booking, clerk)
+    good, bad = enter_card(client, link), enter_card(client, link, number="4000000000000002")
+
+    assert "was declined" in follow(client, bad)
+    assert "Too many" in follow(client, good)
+
+    assert get_money() == [(75, 0)]
 
 
 def test_bank_that_asks_is_answered_and_the_change_is_applied(client, booking, clerk):
