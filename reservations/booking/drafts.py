@@ -29,7 +29,7 @@ from reservations.models.booking_fields import BookingValues
 from reservations.models.status import Status
 from reservations.pricing import allowances, bill, promo_codes, services
 from roombook.db.transactions import in_transaction
-from roombook.errors import InvalidRequest, NotSignedIn, PromoCodeInvalid
+from roombook.errors import InvalidRequest, NotSignedIn, PromoCodeInvalid, ReservationNotOpen
 
 # The permission to book a room while its center is closed.
 OVERRIDE_OPENING_HOURS = "reservations.override_opening_hours"
