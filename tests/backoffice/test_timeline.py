@@ -236,7 +236,8 @@ def test_free_slots_exclude_past_and_unbookable_rooms(office, room, clock):
     clock.move_to(NOW + 20 * MINUTE)
     today = office.get(DAY, day_of(room, "2027-03-01"))
     first = next(each for each in free_slots_of(today) if not each.is_closed)
-    assert first.label.endswith("09:30 - 10:30")
+    # The running slot, and the quarter of an hour before it (B26.10).
+    assert first.label.endswith("09:00 - 10:00")
     for change in ({"is_blocked": True}, {"is_blocked": False, "rate": None}):
         type(room).objects.filter(pk=room.pk).update(**change)
         assert free_slots_of(office.get(DAY, day_of(room))) == []
@@ -244,7 +245,7 @@ def test_free_slots_exclude_past_and_unbookable_rooms(office, room, clock):
 
 @pytest.mark.parametrize(
     ("status", "first", "turnarounds"),
-    [(Status.CONFIRMED, "11:30 - 12:30", 2), (Status.NO_SHOW, "09:00 - 10:00", 0)],
+    [(Status.CONFIRMED, "11:30 - 12:30", 2), (Status.NO_SHOW, "08:45 - 09:45", 0)],
 )
 def test_rest_of_a_no_show_can_be_booked_again(office, room, status, first, turnarounds):
     ends = {"start": NOW - HOUR, "end": NOW + 2 * HOUR}

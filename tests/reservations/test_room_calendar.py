@@ -149,7 +149,7 @@ class BruteForce:
         self.opening_hours = list(self.room.center.opening_hours.all())
         self.closures = [each.span for each in self.room.center.closures.all()]
         self.reservations = list(self.room.reservations.all())
-        at, self.grid = world.middle - 4 * DAY, []
+        at, self.grid = world.middle - 5 * DAY, []
         while at < world.middle + 4 * DAY:
             at = hours.round_up_to_slot(at + MINUTE, world.zone, self.rules.slot_minutes)
             self.grid.append(at)
@@ -178,10 +178,13 @@ class BruteForce:
         starts = (span.start + minute * MINUTE for minute in minutes)
         return not any(self.is_in_hours(Span(start, start + MINUTE)) for start in starts)
 
-    def is_available(self, span, user, *, is_closed=False):
+    def is_available(self, span, user, *, is_closed=False, by_staff=False):
+        earliest = self.world.now
+        if by_staff:  # from the running slot, and the quarter of an hour before it (B26.10)
+            earliest = max(at for at in self.grid if at <= earliest) - 15 * MINUTE
         return (
             not self.room.is_blocked
-            and self.world.now <= span.start < self.window_end
+            and earliest <= span.start < self.window_end
             and self.shortest <= span.duration <= self.rules.maximum_minutes * MINUTE
             and not any(closure.overlaps(span) for closure in self.closures)
             and not self.is_held(span, user)
@@ -264,14 +267,14 @@ def compare_links(brute, axis, slots, is_closed):
         proposed = Span(*(hours.localize(each, zone) for each in ends))
         if slot.is_closed is is_closed:
             linked.add(bisect_right(full_hours, proposed.start))
-            if not brute.is_available(proposed, None, is_closed=is_closed):
+            if not brute.is_available(proposed, None, is_closed=is_closed, by_staff=True):
                 yield "link", proposed
     # What begins or ends in an hour that the clock repeats has no link.
     if axis.span.duration == DAY:
         expected = {
             bisect_right(full_hours, each.start)
             for each in brute.list_shortest_bookings(axis.span)
-            if brute.is_available(each, None, is_closed=is_closed)
+            if brute.is_available(each, None, is_closed=is_closed, by_staff=True)
         }
         yield from (("hour", axis.day, hour) for hour in linked ^ expected)
 
