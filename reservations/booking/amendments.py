@@ -46,7 +46,13 @@ from reservations.booking import booking_values
 from reservations.booking.booking_values import NO_CHANGES, ChangedValues
 from reservations.booking.charging import lock_booked_payments
 from reservations.booking.checkout import require_account_payment
-from reservations.booking.commands import Left, Refused, Unsettled, add_payments, command
+from reservations.booking.commands import (
+    PAYMENT_UNDER_WAY,
+    Obstacle,
+    Refused,
+    Unsettled,
+    command,
+)
 from reservations.booking.holds import release_conflicting_holds, release_holds_for
 from reservations.booking.locks import lock_drafts_of_customer, lock_for_rescheduling
 from reservations.models import (
@@ -102,8 +108,8 @@ class ChangeRequest:
 class Amendment:
     """A reservation before (`former`) and after, on its way or as a preview.
 
-    `charge` is what was charged for a higher price, and `way` says how. `left` is what is left to
-    do for a command: it is refused if a higher price is neither paid nor waived.
+    `charge` is what was charged for a higher price, and `way` says how. `obstacle` keeps
+    it from being committed: it is refused if a higher price is neither paid nor waived.
     """
 
     reservation: Reservation
@@ -120,7 +126,7 @@ class Amendment:
     refund: Decimal = money.ZERO
     charge: Decimal = money.ZERO
     way: str = ""
-    left: Left = ()
+    obstacle: Obstacle = None
 
     @property
     def old_total(self) -> Decimal:
@@ -132,7 +138,7 @@ class Amendment:
 
     @property
     def is_unpaid(self) -> bool:
-        return isinstance(self.left, Refused)
+        return isinstance(self.obstacle, Refused)
 
     @property
     def is_same(self) -> bool:
@@ -204,7 +210,7 @@ def amend(
     waiver: str = "",
     taken: TakenPayment | None = None,
     expected_total: Decimal | None = None,
-) -> tuple[Amendment, Left]:
+) -> tuple[Amendment, Obstacle]:
     """Amend a reservation for staff.
 
     `waiver` is the reason for waiving the difference to a higher price; `taken` is how the customer
@@ -224,7 +230,7 @@ def amend(
             if expected_total is None:
                 raise InvalidRequest({"gateway": "The new price is needed."})
             row = Reservation.objects.select_related("room", "user").get(pk=reservation_id)
-            require_account_payment(row, expected_total - row.total_cost, by=act.staff)
+            require_account_payment(act, row, expected_total - row.total_cost)
         settle = functools.partial(_take, taken=taken)
     amendment = perform(
         _open_for_staff(act, reservation_id, request),
@@ -232,7 +238,7 @@ def amend(
         waiver=waiver,
         expected_total=expected_total,
     )
-    return amendment, amendment.left
+    return amendment, amendment.obstacle
 
 
 def _open_for_staff(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
@@ -258,7 +264,7 @@ def begin(
     Raises ReservationNotOpen or InvalidRequest.
     """
     if reservation.status == Status.PROCESSING:
-        raise ReservationNotOpen("A payment is under way. Please try again in a minute.")
+        raise ReservationNotOpen(PAYMENT_UNDER_WAY)
     if reservation.status not in AMENDABLE_STATUSES:
         raise ReservationNotOpen(f"It is {reservation.status} and can no longer be moved.")
     span = resolve_span(room.center, request.start, request.end)
@@ -313,9 +319,7 @@ def perform(
     if amendment.is_unpaid:
         transaction.set_rollback(True)
         return amendment
-    if not amendment.reservation.is_new:
-        called_off = call_off_changes(amendment.reservation, now=amendment.act.now)
-        amendment = replace(amendment, left=add_payments(amendment.left, called_off))
+    call_off_changes(amendment.reservation, now=amendment.act.now)
     _record(amendment, waiver)
     return amendment
 
@@ -333,6 +337,7 @@ def evaluate(amendment: Amendment) -> Availability:
         excluding=reservation,
         ignore_opening_hours=reservation.is_outside_hours and _keeps_its_time(amendment),
         has_begun=reservation.start <= now,
+        by_staff=amendment.act.is_staff,
     )
 
 
@@ -410,7 +415,7 @@ def _save_slot(amendment: Amendment) -> None:
             reservation.price_held_until = None
             release_holds_for(reservation, now=now)
         assert reservation.hold_until is not None  # because it is held
-        reservation.hold_until = min(reservation.hold_until, new.start)
+        reservation.hold_until = min(reservation.hold_until, reservation.payable_until)
         reservation.holds_slot = True
     else:
         payment = reservation.payments.order_by("pk").last()
@@ -499,12 +504,12 @@ def refund(amendment: Amendment) -> Amendment:
     if reservation.is_new:
         return amendment
     if refusal := get_price_refusal(reservation, old_total=old_total):
-        return replace(amendment, left=Refused(refusal))
+        return replace(amendment, obstacle=Refused(refusal))
     reason = "Changed to something cheaper"
-    given, left = refund_reduction(
+    given, obstacle = refund_reduction(
         reservation, old_total=old_total, reason=reason, now=amendment.act.now
     )
-    return replace(amendment, refund=given, left=left)
+    return replace(amendment, refund=given, obstacle=obstacle)
 
 
 def _take(amendment: Amendment, taken: TakenPayment) -> Amendment:
@@ -549,22 +554,22 @@ def get_price_refusal(reservation: Reservation, *, old_total: Decimal) -> str:
 
 def refund_reduction(
     reservation: Reservation, *, old_total: Decimal, reason: str, now: dt.datetime
-) -> tuple[Decimal, Left]:
+) -> tuple[Decimal, Obstacle]:
     """Record by how much the price of a booking was reduced, and create the refunds.
 
-    Returns the refunded amount, and what is left to do for a command. The caller holds the lock of
-    the reservation, and has called `get_price_refusal` and made all other checks.
+    Returns the refunded amount, and what keeps it from being committed. The caller holds the lock
+    of the reservation, and has called `get_price_refusal` and made all other checks.
     """
     reduction = old_total - reservation.total_cost
     if not reduction:
-        return money.ZERO, ()
+        return money.ZERO, None
     reservation.reduced_by += reduction
     reservation.save(update_fields=["reduced_by"])
     payments = lock_booked_payments(reservation)
     if due := [each for each in payments if each.state != PaymentState.CAPTURED]:
         return reduction, Unsettled(due)
     # Less than the reduction if the gateway's dashboard has refunded something already.
-    return refunds.create_refunds(payments, amount=reduction, reason=reason, now=now), payments
+    return refunds.create_refunds(payments, amount=reduction, reason=reason, now=now), None
 
 
 # --- What waits for its payment -------------------------------------------------------------------
@@ -611,17 +616,16 @@ def read(change: BookingChange) -> ChangeRequest:
     return ChangeRequest(change.room_id, change.start, change.end, values)
 
 
-def call_off_changes(reservation: Reservation, *, now: dt.datetime) -> list[Payment]:
+def call_off_changes(reservation: Reservation, *, now: dt.datetime) -> None:
     """Call off changes that are not paid yet: the booking has changed or ended (B27.4).
 
     The caller holds the lock of the reservation: if they were resolved before, another one could
-    begin, or begin to wait, in between. Returns those that wait for the customer, to be voided
-    after the transaction. The requests that are at work on the others void these.
+    begin, or begin to wait, in between. Those that wait for the customer are voided after the
+    transaction (`charging.settle`). The requests that are at work on the others void these.
     """
-    if not reservation.changes.filter(state=ChangeState.STARTED).exists():
-        return []
+    was_booked = reservation.booked_at is not None
+    if not was_booked or not reservation.changes.filter(state=ChangeState.STARTED).exists():
+        return
     reservation.end_waiting_change(message="The booking has changed or ended.", now=now)
     started = reservation.payments.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED)
-    if not started.update(is_called_off=True):
-        return []
-    return list(started.filter(action_until__isnull=False))
+    started.update(is_called_off=True)

@@ -19,7 +19,7 @@ from payments.models import Payment, PaymentState
 from reservations.booking import charging
 from reservations.booking.amendments import call_off_changes, require_expected
 from reservations.booking.charging import get_booked_payments, lock_booked_payments
-from reservations.booking.commands import PAYMENT_UNDER_WAY, Left, Unsettled, command_after
+from reservations.booking.commands import PAYMENT_UNDER_WAY, Obstacle, Unsettled, command_after
 from reservations.booking.locks import lock_reservation
 from reservations.models import RefundOverride, Reservation
 from reservations.models.changes import get_paying
@@ -104,7 +104,7 @@ def cancel(
     message: str = "",
     expected_refund: Decimal | None = None,
     can_be_captured: bool = True,
-) -> tuple[Cancellation, Left]:
+) -> tuple[Cancellation, Obstacle]:
     """Cancel a reservation and refund it by its policy. A second call returns the same result.
 
     With a `decision`, staff refund another amount than the policy's, and their `message` is added
@@ -123,7 +123,7 @@ def cancel(
     now = act.now
     reservation = lock_reservation(reservation_id, owner=act.customer)
     if reservation.status == Status.CANCELLED:
-        return _describe_cancelled(reservation), ()
+        return _describe_cancelled(reservation), None
     if reservation.waiting_payment is not None:
         terms = _get_terms(reservation, (), now=now)
         return Cancellation(reservation, terms), Unsettled([reservation.waiting_payment])
@@ -137,9 +137,9 @@ def cancel(
         left = _get_terms(reservation, captured, now=now).left
         if decision is not None and decision.amount is not None:
             decision = replace(decision, amount=min(decision.amount, left))
-        terms = _decide_terms(reservation, captured, decision, by=act.user, now=now)
+        terms = _decide_terms(act, reservation, captured, decision)
     else:
-        terms = _decide_terms(reservation, payments, decision, by=act.user, now=now)
+        terms = _decide_terms(act, reservation, payments, decision)
         require_expected("refund", terms.refund, expected=expected_refund)
     # Another process can have captured the fee since `now`. What is captured later is no fee.
     captured_times = [each.captured_at for each in captured if each.captured_at is not None]
@@ -148,7 +148,8 @@ def cancel(
     if due and can_be_captured:
         return result, Unsettled(due)
     refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
-    return result, [*payments, *call_off_changes(reservation, now=now)]
+    call_off_changes(reservation, now=now)
+    return result, None
 
 
 def _end(
@@ -218,22 +219,21 @@ def _get_terms(
 
 
 def _decide_terms(
+    act: Act,
     reservation: Reservation,
     payments: Sequence[Payment],
     decision: RefundDecision | None,
-    *,
-    by: User | None,
-    now: dt.datetime,
 ) -> CancellationTerms:
     """Return the terms of the policy, or those that staff have decided. Raises InvalidRequest."""
-    terms = _get_terms(reservation, payments, now=now)
+    terms = _get_terms(reservation, payments, now=act.now)
     if decision is None:
         return terms
     refund = terms.left if decision.amount is None else decision.amount
     if refund == terms.refund:
         return terms
-    center, reason = reservation.room.center, decision.reason
-    _validate_refund(refund, left=terms.left, reason=reason, center=center, by=by)
+    if refusal := get_override_refusal(act.user, reservation.room.center):
+        raise InvalidRequest({"refund": refusal})
+    _validate_refund(refund, left=terms.left, reason=decision.reason)
     sentence = NOTHING_REFUNDED
     if refund:
         parts = refunds.split_refund(payments, refund)
@@ -279,12 +279,8 @@ def get_override_refusal(user: User | None, center: Center) -> str:
     return f"Only who may override refunds at {center.name} can refund another amount."
 
 
-def _validate_refund(
-    refund: Decimal, *, left: Decimal, reason: str, center: Center, by: User | None
-) -> None:
-    """Raise InvalidRequest unless the user may refund this amount of what is left to refund."""
-    if refusal := get_override_refusal(by, center):
-        raise InvalidRequest({"refund": refusal})
+def _validate_refund(refund: Decimal, *, left: Decimal, reason: str) -> None:
+    """Raise InvalidRequest unless this amount of what is left can be refunded."""
     if not 0 <= refund <= left:
         raise InvalidRequest(
             {"refund": f"Between 0 and {money.format_amount(left)} can be refunded."}

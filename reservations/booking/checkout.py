@@ -137,8 +137,7 @@ def check_out(
     claim = _claim(
         draft, act, payment_method, source=source, partner=partner, link_number=link_number
     )
-    description = f"Reservation {reservation_id}"
-    claim = charging.charge(claim, payment_method, act, description=description)
+    claim = charging.charge(claim, payment_method, act)
     if claim.reservation.status not in SUBMITTED_STATUSES:
         raise ReservationNotOpen("The payment was called off. You were not charged.")
     is_charged = claim.payment is not None and claim.reservation.status in BOOKED_STATUSES
@@ -166,7 +165,7 @@ def dry_run(
     get_partner(partner_code, user=user, now=now)
     source = payment_method.get_source(user, now=now) if draft.total_cost else None
     require_current_price(draft, Act(user, now))
-    _consume_and_roll_back(draft, now=now)
+    require_claimable(draft, now=now)
     if source is not None:
         with CARD_DECLINED.count_failure(user.pk, CardDeclined, now=now):
             lifecycle.check_card(source)
@@ -222,7 +221,7 @@ def require_current_price(
 @in_transaction
 def _reprice(draft: Reservation, act: Act) -> bool:
     reservation = lock_reservation(draft.pk, room_id=draft.room_id)
-    if not reservation.is_new or reservation.start <= act.now:
+    if not reservation.is_new or reservation.payable_until <= act.now:
         return False
     return drafts.reprice_if_outdated(reservation, act)
 
@@ -278,6 +277,8 @@ def _claim(
         book(reservation, act, partner=partner)
         return Claim(reservation)
     payment_method.count_attempt(reservation, now=act.now)
+    if isinstance(source, SavedCard) and not payment_method.is_customer_present:
+        record_consent(reservation, source, act)
     if payment_method.may_wait(source) and not payment_method.is_by_link:
         # Only here, because the attempt's row makes other checkouts of the account wait.
         _limit_waiting_payments(draft.user)
@@ -327,7 +328,7 @@ def _consume(reservation: Reservation, *, now: dt.datetime) -> None:
     """
     if not reservation.is_new:
         raise ReservationNotOpen
-    if reservation.start <= now:
+    if reservation.payable_until <= now:
         raise ReservationNotOpen("This reservation's time has passed.")
     user = reservation.user
     release_holds_for(reservation, now=now)
@@ -336,8 +337,8 @@ def _consume(reservation: Reservation, *, now: dt.datetime) -> None:
 
 
 @in_transaction
-def _consume_and_roll_back(draft: Reservation, *, now: dt.datetime) -> None:
-    """Run every check of `_claim` without changing a row."""
+def require_claimable(draft: Reservation, *, now: dt.datetime) -> None:
+    """Run every check of a claim without changing a row. Raises the errors of `_consume`."""
     _consume(lock_reservation(draft.pk, room_id=draft.room_id), now=now)
     transaction.set_rollback(True)
 
@@ -346,6 +347,7 @@ class Booking(Purchase):
     """A draft that is being booked: its status is Processing."""
 
     purpose = PaymentPurpose.BOOKING
+    description = "Reservation"
 
     @classmethod
     def lock(
@@ -357,9 +359,9 @@ class Booking(Purchase):
         return cls(lock_reservation(payment.reservation_id, room_id=room_id))
 
     def conclude(self, payment: Payment, act: Act) -> None:
-        """Book it. If the meeting began before the outcome was known, the payment is voided."""
+        """Book it, or void the payment if the outcome came too late (`payable_until`)."""
         reservation = self.reservation
-        if reservation.status == Status.PROCESSING and reservation.start > act.now:
+        if reservation.status == Status.PROCESSING and reservation.payable_until > act.now:
             book(reservation, act, payment)
         else:
             self.abandon(payment, act)
@@ -384,7 +386,7 @@ class Booking(Purchase):
         if not hold_ends:
             reservation.transition_to(Status.NEW, act)
             return
-        hold_until = min(max(hold_ends), reservation.start)
+        hold_until = min(max(hold_ends), reservation.payable_until)
         reservation.transition_to(Status.NEW, act, hold_until=hold_until)
         release_holds_for(reservation, now=now)
 
@@ -424,13 +426,12 @@ def book(
 
 
 def take_manual_payment(
+    act: Act,
     draft: Reservation,
     *,
     gateway: str,
     reference: str = "",
     shown_total: Decimal | None = None,
-    by: User,
-    now: dt.datetime,
 ) -> Reservation:
     """Record that the customer of a draft has paid `shown_total` to staff, and book it (B26).
 
@@ -441,17 +442,15 @@ def take_manual_payment(
             nothing was recorded.
     """
     if draft.is_new:
-        require_current_price(draft, Act(by, now), shown_total=shown_total)
-    return _take_and_book(draft, gateway=gateway, reference=reference, by=by, now=now)
+        require_current_price(draft, act, shown_total=shown_total)
+    return _take_and_book(act, draft, gateway=gateway, reference=reference)
 
 
 @in_transaction
-def _take_and_book(
-    draft: Reservation, *, gateway: str, reference: str, by: User, now: dt.datetime
-) -> Reservation:
+def _take_and_book(act: Act, draft: Reservation, *, gateway: str, reference: str) -> Reservation:
     if gateway == ACCOUNT.name:
-        require_account_payment(draft, draft.total_cost, by=by)
-    reservation = _lock_and_consume(draft, now=now)
+        require_account_payment(act, draft, draft.total_cost)
+    reservation = _lock_and_consume(draft, now=act.now)
     if not reservation.is_new:
         raise ReservationNotOpen(ALREADY_BOOKED)
     payment = None
@@ -465,55 +464,45 @@ def _take_and_book(
                 amount=reservation.total_cost,
                 currency=reservation.currency,
                 reference=reference,
-                by=by,
+                by=act.staff,
                 purpose=PaymentPurpose.BOOKING,
-                now=now,
+                now=act.now,
             )
         except IntegrityError as error:
             # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.
             raise ReservationNotOpen(EARLIER_PAYMENT) from error
-    book(reservation, Act(by, now), payment)
+    book(reservation, act, payment)
     return reservation
 
 
-def require_account_payment(reservation: Reservation, amount: Decimal, *, by: User) -> None:
+def require_account_payment(act: Act, reservation: Reservation, amount: Decimal) -> None:
     """Raise InvalidRequest unless staff may charge the amount to the customer's account (B26.4).
 
     Call it first in the transaction: it locks the customer's account.
     """
-    if not roles.has_permission(by, roles.TAKE_ON_ACCOUNT, reservation.room.center_id):
+    if not roles.has_permission(act.staff, roles.TAKE_ON_ACCOUNT, reservation.room.center_id):
         raise InvalidRequest({"gateway": NOT_PERMITTED})
     require_credit(reservation.user, amount)
 
 
-def charge_saved_card(
-    draft: Reservation, *, shown_total: Decimal | None, by: User, now: dt.datetime
-) -> Reservation:
+def charge_saved_card(act: Act, draft: Reservation, *, shown_total: Decimal | None) -> Reservation:
     """Charge the customer's saved card, to which they have agreed, and book the draft (B26.6).
 
-    The consent is recorded first. The customer is not there to confirm the payment at the bank, so
-    the card is declined if the bank asks for that.
+    The customer is not there to confirm the payment at the bank, so the card is declined if the
+    bank asks for that.
 
     Raises the errors of `check_out`.
     """
-    _record_consent_to_booking(draft, by=by, now=now)
+    if not draft.is_new:
+        raise ReservationNotOpen(ALREADY_BOOKED)
     return check_out(
         draft.pk,
         user=draft.user,
         payment_method=SAVED_CARD_OF_ABSENT,
         shown_total=shown_total,
-        by=by,
-        now=now,
+        by=act.user,
+        now=act.now,
     )
-
-
-@in_transaction
-def _record_consent_to_booking(draft: Reservation, *, by: User, now: dt.datetime) -> None:
-    reservation = lock_reservation(draft.pk, room_id=draft.room_id)
-    if not reservation.is_new:
-        raise ReservationNotOpen(ALREADY_BOOKED)
-    card = saved_cards.get_usable_saved_card(draft.user, now=now)
-    record_consent(reservation, card, Act(by, now))
 
 
 def record_consent(reservation: Reservation, card: SavedCard, act: Act) -> None:

@@ -27,13 +27,12 @@ from reservations.booking import amendments, charging
 from reservations.booking.amendments import Amendment, ChangeRequest
 from reservations.booking.charging import Claim, PaymentMethod, Purchase, Source
 from reservations.booking.checkout import LINK_HAS_ENDED, record_consent
-from reservations.booking.commands import Left, command
+from reservations.booking.commands import Obstacle, command
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.models import BookingChange, ChangeState, Reservation
 from reservations.models.booking_fields import split_values
 from reservations.models.status import Status
 from reservations.notifications.confirmation import describe_card
-from roombook.db.transactions import in_transaction
 from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen
 from roombook.money import ZERO
 
@@ -84,8 +83,7 @@ def change_booking(
     claimed = _claim(
         act, reservation_id, request, payment_method, expected_total=expected_total, link=link
     )
-    description = f"Change of reservation {reservation_id}"
-    claim = charging.charge(claimed.claim, payment_method, act, description=description)
+    claim = charging.charge(claimed.claim, payment_method, act)
     if claim.payment is None:
         return ChangeOutcome(is_applied=True, refund=claimed.amendment.refund)
     change = BookingChange.objects.get(payment=claim.payment.pk)
@@ -98,22 +96,15 @@ def change_booking(
 # --- By a payment link ----------------------------------------------------------------------------
 
 
-@in_transaction
 def hold_for_link(
-    reservation_id: int,
-    request: ChangeRequest,
-    *,
-    expected_total: Decimal,
-    by: User,
-    now: dt.datetime,
+    act: Act, reservation_id: int, request: ChangeRequest, *, expected_total: Decimal
 ) -> BookingChange:
     """Store a change that costs more until a link has paid for it, and hold its slot until then.
 
-    It replaces another one that waits. Raises what `amend` raises, and InvalidRequest if there is
-    nothing to pay.
+    It replaces another one that waits. The caller is in a transaction. Raises what `amend` raises,
+    and InvalidRequest if there is nothing to pay.
     """
-    act = Act(by, now, is_staff=True)
-    amendment = _open(act, reservation_id, request)
+    amendment, now = _open(act, reservation_id, request), act.now
     booking, new = amendment.former, amendment.new
     amendments.require_version(booking, request.expected_version)
     until = get_link_end(booking, new.start, now=now)
@@ -131,7 +122,7 @@ def hold_for_link(
     Reservation.slots.create(
         holds_for=booking,
         user=booking.user,
-        created_by=by,
+        created_by=act.user,
         created_at=now,
         room=new.room,
         start=new.start,
@@ -182,7 +173,7 @@ def _claim(
     *,
     expected_total: Decimal | None = None,
     link: BookingChange | None,
-) -> tuple[_Claimed, Left]:
+) -> tuple[_Claimed, Obstacle]:
     """Apply a change that costs no more, or create the payment of its difference.
 
     If the payment of the same change is not resolved, or was declined at the bank and no request
@@ -194,27 +185,27 @@ def _claim(
     is_absent = payment_method is not None and not payment_method.is_customer_present
     unresolved = None if is_absent else _find_unresolved_payment(amendment)
     if unresolved is not None and payment_method is not None:
-        return _Claimed(Claim(booking, unresolved), amendment), ()
+        return _Claimed(Claim(booking, unresolved), amendment), None
     if link is not None:
         _require_waiting(link, booking, now=act.now)
     if amendment.is_same:
-        return _Claimed(Claim(booking), amendment), ()
+        return _Claimed(Claim(booking), amendment), None
     amendments.require_version(booking, request.expected_version)
     _require_may_change(amendment)
     amendment = amendments.perform(amendment, amendments.refund, expected_total=expected_total)
     if payment_method is None or not amendment.is_unpaid:
-        return _Claimed(Claim(booking), amendment), amendment.left
+        return _Claimed(Claim(booking), amendment), amendment.obstacle
     source = payment_method.get_source(booking.user, now=act.now)
     if payment_method.may_wait(source):
         declined = _take_unreported_decline(amendment, source, payment_method)
         if declined is not None:
-            return _Claimed(Claim(booking, declined), amendment), ()
+            return _Claimed(Claim(booking, declined), amendment), None
     payment = _create_payment(amendment, is_by_link=payment_method.is_by_link)
     if not is_absent:
         payment_method.count_attempt(booking, now=act.now)
     elif isinstance(source, SavedCard):
         record_consent(booking, source, act)
-    return _Claimed(Claim(booking, payment, source), amendment), ()
+    return _Claimed(Claim(booking, payment, source), amendment), None
 
 
 def _open(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
@@ -310,6 +301,7 @@ class Difference(Purchase):
     change: BookingChange
 
     purpose = PaymentPurpose.CHANGE
+    description = "Change of reservation"
 
     @classmethod
     def lock(

@@ -28,11 +28,6 @@ ADD = reverse("admin:reservations_reservation_add")
 WEDNESDAY = "2027-03-03"
 
 
-@pytest.fixture
-def room():
-    return make_room()
-
-
 def day_of(room, date=WEDNESDAY, **query):
     return {"center": room.center_id, "date": date, **query}
 

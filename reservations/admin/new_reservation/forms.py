@@ -183,21 +183,33 @@ class NewReservationForm(BookingFieldsMixin):
             end = _parse_local_datetime(query.get("end")) or start + dt.timedelta(hours=1)
             self.initial["start"], self.initial["end"] = start, end
         elif not self.is_bound and center.is_active:
-            self._propose_time(list(room.queryset.on_offer()), selected, now)
+            rooms = list(room.queryset.on_offer())
+            self._propose_time(rooms, selected, now, is_walk_in="walk_in" in query)
 
     def _propose_time(
-        self, rooms: Sequence[MeetingRoom], customer: User | None, now: dt.datetime
+        self,
+        rooms: Sequence[MeetingRoom],
+        customer: User | None,
+        now: dt.datetime,
+        *,
+        is_walk_in: bool,
     ) -> None:
-        """Propose the next time of the selected room, or else of any that is large enough."""
+        """Propose the next time of the selected room, or else of any that is large enough.
+
+        For somebody who walks in, also propose the first room that is free now.
+        """
         selected, people = self.initial["room"], self.initial["number_of_attendees"] or 0
         suitable = []
-        for room, span in find_next_bookings(rooms, user=customer, now=now):
+        found = find_next_bookings(rooms, user=customer, now=now, is_walk_in=is_walk_in)
+        for room, span in found:
             times = span.to_local(room.center.zone)
             self.next_times[room.pk] = [at.isoformat(timespec="minutes") for at in times]
             if room.pk == selected or (selected is None and room.capacity >= people):
-                suitable.append(times)
+                suitable.append((*times, room.pk))
         if suitable:
-            self.initial["start"], self.initial["end"] = min(suitable)
+            self.initial["start"], self.initial["end"], first = min(suitable)
+            if is_walk_in:
+                self.initial["room"] = first
 
     def clean(self) -> dict[str, object]:
         super().clean()
