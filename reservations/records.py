@@ -48,7 +48,8 @@ class AllowanceUsageRecord:
     number_of_hours: int
     discount_applied: Decimal
     in_use: bool
-    hours_left: int
+    # Only of one that is not in use.
+    hours_left: int = 0
 
 
 class ServiceOptionRecord(NamedTuple):
@@ -161,15 +162,9 @@ class ReservationRecord:
     def all_allowances(self) -> list[AllowanceUsageRecord]:
         """Return the allowances in use, then the other valid ones in the order of their use."""
         in_use = {use.allowance_id: use for use in self.allowance_uses if use.hours}
-        hours_left = {each.allowance.pk: each.hours_left for each in self.available_allowances}
         used = [
             AllowanceUsageRecord(
-                reservation=self,
-                allowance=AllowanceRecord(pk, use.description),
-                number_of_hours=use.hours,
-                discount_applied=use.discount,
-                in_use=True,
-                hours_left=hours_left.get(pk, 0),
+                self, AllowanceRecord(pk, use.description), use.hours, use.discount, in_use=True
             )
             for pk, use in in_use.items()
         ]
@@ -181,16 +176,10 @@ class ReservationRecord:
 
     def _build_possible_usage(self, available: AvailableAllowance) -> AllowanceUsageRecord:
         hours = min(available.hours_left, int(self.billable_hours)) if self.room_cost else 0
-        return AllowanceUsageRecord(
-            reservation=self,
-            allowance=AllowanceRecord(available.allowance.pk, available.allowance.description),
-            number_of_hours=hours,
-            discount_applied=quote.get_allowance_discount(
-                self.room_cost, hours, self.billable_hours
-            ),
-            in_use=False,
-            hours_left=available.hours_left,
-        )
+        allowance, left = available.allowance, available.hours_left
+        discount = quote.get_allowance_discount(self.room_cost, hours, self.billable_hours)
+        record = AllowanceRecord(allowance.pk, allowance.description)
+        return AllowanceUsageRecord(self, record, hours, discount, in_use=False, hours_left=left)
 
 
 # --- Loading --------------------------------------------------------------------------------------

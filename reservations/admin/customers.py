@@ -4,7 +4,6 @@ From it, staff erase the account, or export what is stored about it (B22.12).
 """
 
 import datetime as dt
-from dataclasses import dataclass
 from functools import partial
 from urllib.parse import urlencode
 
@@ -35,35 +34,6 @@ from roombook.errors import AccountInUse
 
 # The latest bookings, which the page lists.
 MAX_BOOKINGS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class CustomerBooking:
-    reservation: Reservation
-    status: str
-    when: str
-    total: str
-
-
-@dataclass(frozen=True, slots=True)
-class CustomerBookings:
-    """The bookings of a customer at the centers that the user may see.
-
-    `owed` is "" if nothing is owed, and None if the user may not see payments. `all` and `new` are
-    URLs; `new` is "" if the user may not book for the customer.
-    """
-
-    last: list[CustomerBooking]
-    upcoming: int
-    next: Reservation | None
-    next_when: str
-    billed: str
-    count: int
-    missed: int
-    owed: str | None
-    is_partial: bool
-    all: str
-    new: str
 
 
 @admin.register(User)
@@ -164,7 +134,12 @@ class CustomerAdmin(UserAdmin):
         )
 
 
-def _build_bookings(user: User, staff: User, now: dt.datetime) -> CustomerBookings:
+def _build_bookings(user: User, staff: User, now: dt.datetime) -> dict[str, object]:
+    """The bookings of a customer at the centers that the user may see.
+
+    `owed` is "" if nothing is owed, and None if the user may not see payments. `all` and `new` are
+    URLs; `new` is "" if the user may not book for the customer.
+    """
     rows = Reservation.objects.for_user(user).filter(
         roles.get_center_filter(staff, roles.VIEW_RESERVATION)
     )
@@ -177,27 +152,27 @@ def _build_bookings(user: User, staff: User, now: dt.datetime) -> CustomerBookin
     list_url = reverse("admin:reservations_reservation_changelist")
     add_url = reverse("admin:reservations_reservation_add")
     can_book = user.is_active and roles.has_permission(staff, roles.ADD_RESERVATION)
-    return CustomerBookings(
-        last=[
-            CustomerBooking(
-                reservation=row,
-                status=render_status_badge(row, now=now),
-                when=format_time_span(row),
-                total=money.format_amount(row.total_cost),
-            )
+    return {
+        "last": [
+            {
+                "reservation": row,
+                "status": render_status_badge(row, now=now),
+                "when": format_time_span(row),
+                "total": money.format_amount(row.total_cost),
+            }
             for row in loaded.order_by("-start", "-pk")[:MAX_BOOKINGS]
         ],
-        upcoming=upcoming.count(),
-        next=following,
-        next_when=format_time_span(following) if following else "",
-        billed=money.format_amount(sums["billed"] or 0),
-        count=sums["count"],
-        missed=rows.filter(status=Status.NO_SHOW).count(),
-        owed=_format_owed_amount(rows, staff),
-        is_partial=roles.get_permitted_centers(staff, roles.VIEW_RESERVATION) is not None,
-        all=f"{list_url}?{urlencode({'q': user.email})}",
-        new=f"{add_url}?{urlencode({'user': user.pk})}" if can_book else "",
-    )
+        "upcoming": upcoming.count(),
+        "next": following,
+        "next_when": format_time_span(following) if following else "",
+        "billed": money.format_amount(sums["billed"] or 0),
+        "count": sums["count"],
+        "missed": rows.filter(status=Status.NO_SHOW).count(),
+        "owed": _format_owed_amount(rows, staff),
+        "is_partial": roles.get_permitted_centers(staff, roles.VIEW_RESERVATION) is not None,
+        "all": f"{list_url}?{urlencode({'q': user.email})}",
+        "new": f"{add_url}?{urlencode({'user': user.pk})}" if can_book else "",
+    }
 
 
 def _format_owed_amount(rows: QuerySet[Reservation], staff: User) -> str | None:

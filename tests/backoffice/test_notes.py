@@ -212,6 +212,6 @@ def test_customers_page_shows_what_is_booked_missed_and_owed(desk, booking, cloc
 
     bookings = desk.get(customer_url(booking.user)).context["bookings"]
 
-    assert (bookings.upcoming, bookings.next, bookings.missed) == (1, booking, 2)
-    assert (bookings.count, bookings.owed) == (3, "$20.00")
+    assert (bookings["upcoming"], bookings["next"], bookings["missed"]) == (1, booking, 2)
+    assert (bookings["count"], bookings["owed"]) == (3, "$20.00")
     assert "2 no-shows" in words(desk.get(customer_url(booking.user)))

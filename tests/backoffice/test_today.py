@@ -38,9 +38,9 @@ def desk(client, staff, room):
 def listed(page):
     """The reservations by the heading of their group, of all centers in turn."""
     return [
-        (group.heading, [each.reservation.pk for each in group.arrivals])
+        (urgency.label, [each.reservation.pk for each in arrivals])
         for center in page.context["meetings"].centers
-        for group in center.groups
+        for urgency, arrivals in center.groups
     ]
 
 
@@ -48,8 +48,8 @@ def arrivals(page):
     return [
         each
         for center in page.context["meetings"].centers
-        for group in center.groups
-        for each in group.arrivals
+        for _, group in center.groups
+        for each in group
     ]
 
 

@@ -75,8 +75,8 @@ def test_integrity_checks_find_nothing(now):
 def test_today_has_each_special_case(now):
     found = defaultdict(list)
     for center in load_day(User.objects.get(email=STAFF), None, None, now=now).centers:
-        for group in center.groups:
-            found[group.heading] += group.arrivals
+        for urgency, arrivals in center.groups:
+            found[urgency.label] += arrivals
 
     (late,) = found["Has begun, not checked in"]
     assert now - HOUR < late.reservation.start < now

@@ -248,6 +248,10 @@ class NewReservationForm(BookingFieldsMixin):
         self.new_customer = {"email": email, **names}
         return ""
 
+    @property
+    def override_reason(self) -> str:
+        return str(self.cleaned_data.get("hours_override_reason", "")).strip()
+
     def add_errors(self, errors: Mapping[str, str]) -> None:
         """Add the domain's errors, by field path, to the fields that have none yet."""
         selected = [service for service, _ in self.selected]

@@ -76,7 +76,6 @@ class NewReservationPages:
         context = {
             "title": f"New reservation at {center.name}",
             "zone_name": format_time_zone(center, now),
-            "form": form,
             "next_times": json.dumps(form.next_times),
             "hold_hours": settings.HOLD_HOURS_STAFF,
             "media": form.media,
@@ -163,7 +162,7 @@ def _build_preview(form: NewReservationForm, now: dt.datetime) -> DraftPreview |
         room,
         start=start,
         end=end,
-        ignore_opening_hours=bool(data.get("hours_override_reason", "").strip()),
+        ignore_opening_hours=bool(form.override_reason),
         now=now,
         **form.get_values(),
     )
@@ -203,7 +202,7 @@ def _create_draft(form: NewReservationForm, act: Act) -> Reservation | None:
         "room_id": data["room"].pk,
         "start": data["start"],
         "end": data["end"],
-        "hours_override_reason": data.get("hours_override_reason", ""),
+        "hours_override_reason": form.override_reason,
         **form.get_values(),
     }
     try:
@@ -224,20 +223,15 @@ def _create_draft(form: NewReservationForm, act: Act) -> Reservation | None:
 def _get_preview_context(
     form: NewReservationForm, preview: DraftPreview | None, center: Center
 ) -> dict[str, object]:
+    context: dict[str, object] = {"form": form, "preview": preview, "center": center}
     if preview is None:
-        return {"preview": None, "center": center}
+        return context
     form.add_errors(preview.problems)
-    reason = form.cleaned_data.get("hours_override_reason", "").strip()
     return {
-        "preview": preview,
-        "center": center,
+        **context,
         "problems": [*(reason.staff_text for reason in preview.reasons), *form.problems],
         "is_possible": preview.span is not None and not form.problems,
         "is_closed": any(reason.code == "closed" for reason in preview.reasons),
-        "is_overridden": preview.is_outside_hours and bool(reason),
-        "can_override": form.can_override_hours,
-        "lines": preview.quote.lines if preview.quote else (),
+        "is_overridden": preview.is_outside_hours and form.override_reason,
         "total": money.format_amount(preview.quote.total) if preview.quote else "",
-        "customer": form.customer,
-        "new_customer": form.new_customer,
     }

@@ -7,9 +7,9 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from itertools import groupby
 
+from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
@@ -33,23 +33,14 @@ MAX_ARRIVALS = 200
 ROW_ACTIONS = ("check-in", "undo-check-in", "no-show", "undo-no-show")
 
 
-class Urgency(IntEnum):
+class Urgency(models.IntegerChoices):
     """How soon staff have to do something about a meeting."""
 
-    LATE = 0
-    EXPECTED = 1
-    UNKNOWN = 2
-    HERE = 3
-    DONE = 4
-
-
-HEADINGS = {
-    Urgency.LATE: "Has begun, not checked in",
-    Urgency.EXPECTED: "Expected",
-    Urgency.UNKNOWN: "Over, not checked in",
-    Urgency.HERE: "Here",
-    Urgency.DONE: "Done",
-}
+    LATE = 0, "Has begun, not checked in"
+    EXPECTED = 1, "Expected"
+    UNKNOWN = 2, "Over, not checked in"
+    HERE = 3, "Here"
+    DONE = 4, "Done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +65,17 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class ArrivalGroup:
-    """The meetings of one urgency, in the order of their start."""
-
-    heading: str
-    arrivals: list[Arrival]
-
-
-@dataclass(frozen=True, slots=True)
 class CenterDay:
-    """A day at a center. `preparations` are the meetings with services that are not over."""
+    """A day at a center.
+
+    `groups` are the meetings by their urgency, in the order of their start, and `preparations`
+    those with services that are not over.
+    """
 
     center: Center
     day: str
     zone_name: str
-    groups: list[ArrivalGroup]
+    groups: list[tuple[Urgency, list[Arrival]]]
     preparations: list[Arrival]
 
 
@@ -155,7 +142,7 @@ def _describe_center(arrivals: list[Arrival], now: dt.datetime) -> CenterDay:
         day=dates.format_day(start.astimezone(center.zone)),
         zone_name=format_time_zone(center, start),
         groups=[
-            ArrivalGroup(HEADINGS[urgency], list(group))
+            (urgency, list(group))
             for urgency, group in groupby(arrivals, lambda each: each.urgency)
         ],
         preparations=[
