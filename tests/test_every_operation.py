@@ -107,10 +107,10 @@ TABLE = {
     "Get allowances": Row(14, ids=OWN),
     # One for the network, which is limited with SIGN_UP=open.
     "Checkout": Row(49, ids=OWN),
+    "List prices": Row(3, ids={"RoomId": Id(NOT_FOUND)}),
     "List free times": Row(
         5, ids={"CenterId": Id(NOT_FOUND, more={"RoomIds": None}), "RoomIds.0": Id(NOT_FOUND)}
     ),
-    "List prices": Row(3, ids={"RoomId": Id(NOT_FOUND)}),
     "Find alternatives": Row(12, ids={"RoomId": Id(NOT_FOUND), **SERVICE}),
     "Get payment action": Row(5, ids=OWN),
     # Including one that locks the account.
