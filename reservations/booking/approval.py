@@ -11,6 +11,8 @@ from django.db.models import Q
 
 from accounts.models import OutboxMessage, User
 from payments import lifecycle
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.models import Payment
 from reservations import availability
 from reservations.booking.holds import release_conflicting_holds
@@ -101,11 +103,13 @@ def _approve(
         # The authorization has expired, so the booking could no longer be charged.
         reservation.transition_to(Status.EXPIRED, by=by, now=now, **calendar_columns)
         bill.return_benefits(reservation, now=now)
+        _post_end(reservation, by=by, now=now)
         emails.send_authorization_expired(reservation, now=now)
         return reservation, payments
     availability.evaluate_reservation(reservation, now=now).raise_if_unavailable()
     reservation.transition_to(Status.CONFIRMED, by=by, now=now, **calendar_columns)
     emails.send_request_approved(reservation, now=now)
+    post(reservation.pk, EventKind.BOOKED, by=by, now=now)
     return reservation, payments
 
 
@@ -122,6 +126,13 @@ def _end_request(
 ) -> None:
     reservation.transition_to(status, by=by, now=now, **reservation.advance_calendar(now))
     bill.return_benefits(reservation, now=now)
+    _post_end(reservation, by=by, now=now)
+
+
+def _post_end(reservation: Reservation, *, by: User | None, now: dt.datetime) -> None:
+    """Post that payments for the request pay for nothing any more."""
+    reservation.payments.filter(counts=True).update(counts=False)
+    post(reservation.pk, EventKind.ENDED, by=by, now=now)
 
 
 def _lock_request(reservation_id: int) -> Reservation:

@@ -13,6 +13,7 @@ from accounts.models import User
 from payments import lifecycle
 from payments.gateway_results import apply_gateway_result, lock_payment
 from payments.gateways.base import GatewayPayment
+from payments.ledger.posting import post_booking
 from payments.models import Payment, PaymentState
 from reservations.booking.holds import release_holds_for
 from reservations.booking.locks import lock_drafts_of_customer, lock_reservation
@@ -48,11 +49,12 @@ def apply_authorization(
         lock_drafts_of_customer(payment.reservation_id, now=now)
     reservation = lock_reservation(payment.reservation_id, room_id=room_id)
     payment = lock_payment(payment.pk)
-    is_resolved = record_answer(reservation, payment, result, now=now)
+    # If the meeting began before the outcome was known, the payment is voided and not captured.
+    is_bookable = reservation.status == Status.PROCESSING and reservation.start > now
+    is_resolved = record_answer(reservation, payment, result, counts=is_bookable, now=now)
     if not is_resolved or reservation.status != Status.PROCESSING:
         return reservation, payment
-    # If the meeting began before the outcome was known, the payment is voided and not captured.
-    if payment.state in FUNDED_STATES and reservation.start > now:
+    if payment.counts:
         book(reservation, payment=payment, is_live_payment=payment.is_live, by=by, now=now)
     else:
         _return_to_draft(reservation, extends_hold=not _is_abandoned(payment, now), by=by, now=now)
@@ -64,14 +66,16 @@ def record_answer(
     payment: Payment,
     result: GatewayPayment,
     *,
+    counts: bool | None = None,
     is_attempt: bool = True,
     now: dt.datetime,
 ) -> bool:
     """Record the gateway's answer to a payment; return whether that has resolved the payment.
 
     It has not if the customer still has to act at the bank, or if another call has resolved it
-    before. `is_attempt` says whether the payment counts as an attempt to charge a card (B16.6). The
-    caller holds the locks of the reservation and the payment.
+    before. `counts` says whether the payment pays for something if it is authorized, and
+    `is_attempt` whether it is an attempt to charge a card (B16.6). The caller holds the locks of
+    the reservation and the payment.
     """
     is_waiting, was_waiting = result.state == "action_required", payment.action_until is not None
     was_unresolved = payment.state == PaymentState.STARTED
@@ -82,7 +86,8 @@ def record_answer(
     if was_unresolved and is_waiting:
         _wait_for_customer(reservation, payment)
     else:
-        apply_gateway_result(payment, result, now=now)
+        counts = counts if was_unresolved else None
+        apply_gateway_result(payment, result, counts=counts, now=now)
         has_failed = payment.state == PaymentState.DECLINED or _is_abandoned(payment, now)
     if was_unresolved and is_attempt and not (is_waiting and was_waiting):
         # It ends here even if the worker that began it has died, and once it only waits: otherwise
@@ -166,3 +171,5 @@ def book(
     reservation.transition_to(status, by=by, now=now, **columns)
     send = emails.send_booking_confirmed if is_instant else emails.send_request_received
     send(reservation, now=now)
+    if status == Status.CONFIRMED:
+        post_booking(reservation.pk, is_test=not is_live_payment, by=by, now=now)

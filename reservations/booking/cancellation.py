@@ -11,6 +11,8 @@ from django.db import transaction
 
 from accounts.models import OutboxMessage, User
 from payments import refunds
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.models import Payment, PaymentState
 from reservations.booking import payment_recovery
 from reservations.booking.locks import lock_reservation
@@ -166,6 +168,7 @@ def _cancel(
     reservation = lock_reservation(reservation_id, owner=user)
     if reservation.status == Status.CANCELLED:
         return _describe_cancelled(reservation), []
+    was_confirmed = reservation.status == Status.CONFIRMED
     _require_cancellable(reservation, now)
     payments = lock_booked_payments(reservation)
     captured = [each for each in payments if each.state == PaymentState.CAPTURED]
@@ -186,6 +189,10 @@ def _cancel(
     captured_times = [each.captured_at for each in captured if each.captured_at is not None]
     _end(reservation, terms, message=message, by=by, at=max([now, *captured_times]), now=now)
     refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
+    # The others are voided, and whatever comes in for them is returned.
+    counting = {each.pk for each in captured} if was_confirmed else set()
+    reservation.payments.filter(counts=True).exclude(pk__in=counting).update(counts=False)
+    post(reservation.pk, EventKind.CANCELLED, by=by, now=now)
     result = Cancellation(reservation, terms.refund, CANCELLED + terms.sentence)
     return result, [*payments, *call_off_changes(reservation)]
 

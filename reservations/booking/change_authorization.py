@@ -79,6 +79,8 @@ def _apply(
     if (result.old_total, result.new_total) != (change.old_total, change.new_total):
         raise ReservationNotOpen(CHANGED_MEANWHILE)
     resolve_change(change, ChangeState.APPLIED, now=now)
+    payment.counts = True
+    payment.save(update_fields=["counts"])
     result = replace(result, charge=payment.amount)
     way = describe_card(payment)
     change_steps.record(result, way=way, by=change.by, now=now)

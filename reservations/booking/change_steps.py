@@ -20,6 +20,8 @@ from accounts.models import User
 from centers.models import MeetingRoom
 from centers.requested_span import resolve_span
 from centers.span import Span
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from reservations import availability
 from reservations.availability import Availability
 from reservations.booking import drafts
@@ -348,6 +350,7 @@ def record(
             charge=result.charge,
             now=now,
         )
+        post(reservation.pk, EventKind.CHANGED, by=by, now=now)
 
 
 def _describe_services(result: ChangeResult) -> str | None:

@@ -19,6 +19,8 @@ from payments import lifecycle, refunds
 from payments.gateway_events import customer_acted
 from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.models import (
     InvalidPaymentTransition,
     Payment,
@@ -281,6 +283,7 @@ def _create_full_refund(payment: Payment, *, now: dt.datetime) -> None:
     amount = refunds.get_refundable_amount(payment)
     if amount:
         refunds.create_refund(payment, amount=amount, reason="Taken for no booking", now=now)
+        post(payment.reservation_id, EventKind.PROMISED, cause=f"payment {payment.pk}", now=now)
 
 
 def get_booked_payments(reservation: Reservation) -> list[Payment]:

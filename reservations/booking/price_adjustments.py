@@ -16,6 +16,8 @@ from decimal import Decimal
 from django.db import transaction
 
 from accounts.models import User
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.models import Payment
 from reservations.booking import price_changes
 from reservations.booking.locks import lock_reservation
@@ -99,6 +101,7 @@ def adjust_price(
         if reservation.status == Status.CONFIRMED:
             reservation.save(update_fields=reservation.advance_calendar(now))
         emails.send_price_reduced(reservation, refund=refund, reason=reason, now=now)
+        post(reservation.pk, EventKind.ADJUSTED, by=by, now=now)
     return _build_result(reservation, old_total, refund), payments
 
 

@@ -220,6 +220,7 @@ def _take_difference(
         reservation_id=reservation.pk,
         reservation_uid=reservation.uid,
         center_id=result.new.room.center_id,
+        time_zone_id=result.new.room.center.time_zone_id,
         gateway=taken.gateway,
         amount=result.difference,
         currency=reservation.currency,

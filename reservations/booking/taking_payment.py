@@ -104,6 +104,7 @@ def _book(
             reservation_id=reservation.pk,
             reservation_uid=reservation.uid,
             center_id=reservation.room.center_id,
+            time_zone_id=reservation.room.center.time_zone_id,
             gateway=gateway,
             amount=reservation.total_cost,
             currency=reservation.currency,

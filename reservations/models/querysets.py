@@ -1,20 +1,25 @@
 """The queryset of reservations."""
 
 import datetime as dt
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Self, TypedDict
 
 from django.db import models
-from django.db.models import Exists, F, OuterRef, Q, Value
+from django.db.models import Exists, F, OuterRef, Q, Subquery, Sum, Value
 from django.db.models.functions import Coalesce, Least
 
 from centers.hours import is_open
 from centers.models import Center, Closure, OpeningHours
 from centers.span import Span
+from payments.ledger.accounts import Account
+from payments.ledger.facts import Bill
+from reservations.models.bill import LineItemType, PriceAdjustment
 from reservations.models.status import FINISHED_STATUSES, HOLDING_STATUSES, REVENUE_STATUSES, Status
 from roombook import places
+from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
+from roombook.money import to_hundredths
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -57,10 +62,49 @@ def overlaps(
     return with_our_turnaround | with_their_turnaround
 
 
+# What the lines of a bill add to the ledger.
+ACCOUNTS = {
+    LineItemType.ROOM: Account.ROOM,
+    LineItemType.SETUP_FEE: Account.SETUP,
+    LineItemType.SERVICE: Account.SERVICES,
+    LineItemType.ALLOWANCE: Account.INCLUDED_HOURS,
+    LineItemType.PROMOTION: Account.PROMOTIONS,
+    LineItemType.ADJUSTMENT: Account.ADJUSTMENTS,
+    LineItemType.TAX: Account.TAX_PAYABLE,
+}
+
+
 class ReservationQuerySet(models.QuerySet["Reservation"]):
     def for_user(self, user: "User") -> Self:
         """Return the customer's own reservations."""
         return self.filter(user=user)
+
+    @staticmethod
+    def read_bill(pk: int) -> Bill:
+        """Return the bill of a reservation as the ledger needs it, in one statement."""
+        rows = bill_by_reservation(reservation=pk)
+        (center, zone, currency, start, status, booked_at, total, reduced, promised, waived) = rows[
+            0
+        ][:10]
+        lines = Counter[Account]()
+        for *_, line_type, amount in rows:
+            if line_type is not None:
+                lines[ACCOUNTS[line_type]] -= to_hundredths(amount)
+        # A waiver is an adjustment of its own kind.
+        lines[Account.WAIVED] -= to_hundredths(waived)
+        lines[Account.ADJUSTMENTS] += to_hundredths(waived)
+        return Bill(
+            center=center,
+            zone=zone,
+            currency=currency,
+            meeting_day=start.astimezone(places.get_time_zone(zone)).date(),
+            is_booked=status in REVENUE_STATUSES,
+            is_kept=status == Status.CANCELLED and booked_at is not None,
+            total=to_hundredths(total),
+            lines=lines,
+            reduced=to_hundredths(reduced),
+            promised=to_hundredths(promised),
+        )
 
     def active_holds(self, now: dt.datetime) -> Self:
         """Return the reservations that hold their room; a New one only until its hold expires."""
@@ -191,3 +235,17 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
         if last is not None:
             rows = rows.filter(start__lt=last)
         return rows
+
+
+@compiled_query(keep_plan=True)
+def bill_by_reservation() -> RowQuerySet:
+    from reservations.models.reservation import Reservation
+
+    waivers = PriceAdjustment.objects.filter(reservation=OuterRef("pk"), is_waiver=True)
+    waived = waivers.order_by().values("reservation").annotate(sum=Sum("amount")).values("sum")
+    rows = Reservation.objects.filter(pk=int_param("reservation")).order_by()
+    return rows.annotate(waived=Subquery(waived)).values_list(
+        *("room__center", "room__center__time_zone_id", "currency", "start", "status", "booked_at"),
+        *("total_cost", "reduced_by", "refund_promised", "waived", "line_items__type"),
+        Sum("line_items__total"),
+    )

@@ -1,0 +1,142 @@
+"""Posts to the ledger the difference between what its accounts hold and what they must hold.
+
+So an event is posted once, whatever is repeated; and what a crash or a restore has left out is
+posted by the next event of that reservation, as a correction.
+"""
+
+import datetime as dt
+import logging
+from collections import Counter, defaultdict
+
+from django.db.models import Sum
+
+from accounts.models import User
+from payments.ledger.accounts import BILL, CHANGES, MONEY_BY_WAY, Account, EventKind
+from payments.ledger.balances import Balances, build_lines, calculate_balances
+from payments.ledger.facts import Bill, lock_movements, read_bill
+from payments.ledger.models import LedgerLine
+from payments.models import Payment
+from roombook import places
+from roombook.money import to_hundredths
+
+logger = logging.getLogger(__name__)
+
+
+def post(
+    reservation_id: int,
+    kind: EventKind,
+    *,
+    by: User | None = None,
+    cause: str = "",
+    now: dt.datetime,
+) -> None:
+    """Post what has changed for the reservation. Call it last in the transaction that changes it.
+
+    Does nothing if nothing has changed.
+    """
+    bill, lines = find_unposted(reservation_id)
+    zones = {bill.center: bill.zone}
+    if others := {center for center, _, _ in lines} - zones.keys():
+        centers = LedgerLine._meta.get_field("center").related_model.objects
+        zones |= dict(centers.filter(pk__in=others).values_list("pk", "time_zone_id"))
+    touched = {account for line in lines.values() for account in line}
+    if not touched <= CHANGES[kind]:
+        names = ", ".join(sorted(touched - CHANGES[kind]))
+        logger.error(
+            "Reservation %s: '%s' has found an unposted difference: %s", reservation_id, kind, names
+        )
+        kind = EventKind.CORRECTED
+    _write(reservation_id, bill.currency, lines, zones, kind, by=by, cause=cause, now=now)
+
+
+def post_booking(
+    reservation_id: int, *, is_test: bool, by: User | None = None, now: dt.datetime
+) -> None:
+    """Post the bill of a reservation whose bill was never posted, without reading the ledger.
+
+    Its payment is posted by `post_payment`.
+    """
+    bill = read_bill(reservation_id)
+    lines = build_lines(calculate_balances(bill, [], is_test=is_test), {})
+    zones = {bill.center: bill.zone}
+    _write(reservation_id, bill.currency, lines, zones, EventKind.BOOKED, by=by, cause="", now=now)
+
+
+def post_payment(
+    payment: Payment,
+    *,
+    center_id: int,
+    time_zone_id: str,
+    by: User | None = None,
+    now: dt.datetime,
+) -> None:
+    """Post a payment that has just been captured, without reading the ledger.
+
+    Nothing of it can be posted or refunded before. The center is the one at which the booking is.
+    The caller holds the lock of the payment.
+    """
+    if payment.is_receivable:
+        return  # Nothing has come in.
+    cause = f"payment {payment.pk}"
+    if center_id != payment.cash_center_id:
+        post(payment.reservation_id, EventKind.PAID, by=by, cause=cause, now=now)
+        return
+    amount = to_hundredths(payment.amount)
+    account = MONEY_BY_WAY.get(payment.gateway, Account.GATEWAY)
+    other = Account.RECEIVABLES if payment.counts else Account.REFUNDS_PAYABLE
+    _write(
+        payment.reservation_id,
+        payment.currency,
+        {(center_id, not payment.is_live, None): Counter({account: amount, other: -amount})},
+        {center_id: time_zone_id},
+        EventKind.PAID,
+        by=by,
+        cause=cause,
+        now=now,
+    )
+
+
+def find_unposted(reservation_id: int) -> tuple[Bill, Balances]:
+    """The bill, and what is to be posted: nothing unless something has changed."""
+    # First, because it locks.
+    payments = lock_movements(reservation_id)
+    bill = read_bill(reservation_id)
+    posted: Balances = defaultdict(Counter)
+    rows = LedgerLine.objects.filter(reservation=reservation_id).order_by()
+    sums = {f"sum_{account}": Sum(account) for account in Account}
+    keys = ("center", "is_test", "meeting_day")
+    is_test = False
+    for center, is_test, meeting_day, *amounts in rows.values_list(*keys).annotate(**sums):
+        for account, amount in zip(Account, amounts, strict=True):
+            day = meeting_day if account in BILL else None
+            posted[center, is_test, day][account] += int(amount or 0)
+    return bill, build_lines(calculate_balances(bill, payments, is_test=is_test), posted)
+
+
+def _write(
+    reservation_id: int,
+    currency: str,
+    lines: Balances,
+    zones: dict[int, str],
+    kind: EventKind,
+    *,
+    by: User | None,
+    cause: str,
+    now: dt.datetime,
+) -> None:
+    LedgerLine.objects.bulk_create(
+        LedgerLine(
+            at=now,
+            kind=kind,
+            by=by,
+            cause=cause,
+            reservation_id=reservation_id,
+            center_id=center,
+            currency=currency,
+            is_test=is_test,
+            day=now.astimezone(places.get_time_zone(zones[center])).date(),
+            meeting_day=meeting_day,
+            **line,
+        )
+        for (center, is_test, meeting_day), line in lines.items()
+    )
