@@ -34,7 +34,7 @@ REDUCTIONS = frozenset({A.PROMOTIONS, A.INCLUDED_HOURS, A.ADJUSTMENTS, A.WAIVED,
 INCOME = REDUCTIONS | {A.ROOM, A.SERVICES, A.SETUP, A.CANCELLATION}
 # What is on a bill: its lines have the day of the meeting.
 BILL = INCOME | {A.TAX_PAYABLE}
-MONEY = frozenset({A.GATEWAY, A.CASH, A.TERMINAL, A.BANK})
+MONEY_ACCOUNTS = frozenset({A.GATEWAY, A.CASH, A.TERMINAL, A.BANK})
 # What customers and centers owe, and are owed.
 OWED = frozenset({A.RECEIVABLES, A.REFUNDS_PAYABLE, A.BETWEEN_CENTERS})
 # The account of the money of a payment without a gateway.
@@ -67,10 +67,10 @@ CHANGES: dict[EventKind, frozenset[Account]] = {
     EventKind.ADJUSTED: (BILL - {A.CANCELLATION}) | OWED,
     EventKind.CANCELLED: BILL | OWED,
     EventKind.ENDED: OWED,
-    EventKind.PAID: MONEY | OWED,
+    EventKind.PAID: MONEY_ACCOUNTS | OWED,
     EventKind.RECEIVED: frozenset({A.BANK, A.RECEIVABLES, A.BETWEEN_CENTERS}),
     EventKind.PROMISED: OWED | {A.GOODWILL, A.CANCELLATION, A.TAX_PAYABLE},
-    EventKind.RETURNED: MONEY | OWED | {A.GOODWILL, A.CANCELLATION, A.TAX_PAYABLE},
+    EventKind.RETURNED: MONEY_ACCOUNTS | OWED | {A.GOODWILL, A.CANCELLATION, A.TAX_PAYABLE},
     EventKind.FEES: frozenset({A.GATEWAY, A.GATEWAY_FEES}),
     EventKind.DISPUTE: frozenset({A.GATEWAY, A.GATEWAY_FEES, A.DISPUTES_LOST}),
     EventKind.CORRECTED: frozenset(A),

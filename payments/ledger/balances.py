@@ -9,8 +9,10 @@ from payments.ledger.facts import Bill, Movements
 
 # The center, whether the payment is a test, and the day of the meeting for what is on a bill.
 Key = tuple[int, bool, dt.date | None]
-# In hundredths; debits are positive. At each center the accounts add up to zero.
-Balances = dict[Key, Counter[Account]]
+# By account, in hundredths; debits are positive. At each center the accounts add up to zero.
+# BOOKINGS is no account: it counts the bookings of a day.
+Balances = dict[Key, Counter[str]]
+BOOKINGS = "bookings"
 
 
 def calculate_balances(bill: Bill, payments: Sequence[Movements], *, is_test: bool) -> Balances:
@@ -36,7 +38,7 @@ def calculate_balances(bill: Bill, payments: Sequence[Movements], *, is_test: bo
     balances[bill.center, is_test, bill.meeting_day].update(_get_bill(bill, counting, given))
     # What is left is what the customer owes, and what the centers owe to each other for that.
     for (center, is_test, _), line in [*balances.items()]:
-        at_home, amount = balances[bill.center, is_test, None], line.total()
+        at_home, amount = balances[bill.center, is_test, None], _add_up(line)
         at_home[Account.RECEIVABLES] -= amount
         if center != bill.center:
             line[Account.BETWEEN_CENTERS] -= amount
@@ -60,19 +62,19 @@ def _get_given(bill: Bill, counting: Sequence[Movements]) -> int:
     return given
 
 
-def _get_bill(bill: Bill, counting: Sequence[Movements], given: int) -> Counter[Account]:
+def _get_bill(bill: Bill, counting: Sequence[Movements], given: int) -> Counter[str]:
     """What income, its reductions and tax hold; credits are negative."""
     if bill.is_booked:
         goodwill = given - bill.reduced
         tax = _share(bill.tax, min(bill.total, goodwill), bill.total)
-        accounts = Counter(bill.lines)
-        accounts.update({Account.GOODWILL: goodwill - tax, Account.TAX_PAYABLE: tax})
+        accounts = Counter[str](bill.lines)
+        accounts.update({BOOKINGS: 1, Account.GOODWILL: goodwill - tax, Account.TAX_PAYABLE: tax})
         return accounts
     fee = sum(each.captured for each in counting) - given if bill.is_kept else 0
     if fee < 0:  # More was returned than had come in.
-        return Counter({Account.GOODWILL: -fee})
+        return Counter[str]({Account.GOODWILL: -fee})
     tax = _share(bill.tax, fee, bill.total)
-    return Counter({Account.CANCELLATION: tax - fee, Account.TAX_PAYABLE: -tax})
+    return Counter[str]({Account.CANCELLATION: tax - fee, Account.TAX_PAYABLE: -tax})
 
 
 def _share(amount: int, part: int, whole: int) -> int:
@@ -91,15 +93,17 @@ def build_lines(balances: Balances, posted: Balances) -> Balances:
         for key in balances.keys() | posted.keys()
     }
     for center, is_test in {key[:2] for key in differences}:
-        rest = differences.get((center, is_test, None), Counter())
+        rest = differences.get((center, is_test, None), Counter[str]())
         changed = [
             key[2] for key in differences if key[:2] == (center, is_test) and differences[key]
         ]
-        *others, last = sorted(day for day in changed if day) or [None]
-        for day in others:
+        days = sorted(day for day in changed if day)
+        last = days.pop() if days else None
+        for day in days:
             line = lines[center, is_test, day] = differences[center, is_test, day]
-            rest[Account.RECEIVABLES] += line.total()
-            line[Account.RECEIVABLES] -= line.total()
+            amount = _add_up(line)
+            rest[Account.RECEIVABLES] += amount
+            line[Account.RECEIVABLES] -= amount
         if last is not None:
             rest.update(differences[center, is_test, last])
         if amounts := _subtract(rest, {}):
@@ -107,8 +111,12 @@ def build_lines(balances: Balances, posted: Balances) -> Balances:
     return lines
 
 
-def _subtract(line: Mapping[Account, int], posted: Mapping[Account, int]) -> Counter[Account]:
+def _add_up(line: Counter[str]) -> int:
+    return line.total() - line[BOOKINGS]
+
+
+def _subtract(line: Mapping[str, int], posted: Mapping[str, int]) -> Counter[str]:
     """The differences that are not zero."""
-    difference = Counter(line)
+    difference = Counter[str](line)
     difference.subtract(posted)
     return Counter({account: amount for account, amount in difference.items() if amount})

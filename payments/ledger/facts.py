@@ -6,6 +6,7 @@ Amounts are in hundredths.
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import prefetch_related_objects
 
@@ -43,8 +44,8 @@ class Bill:
 
 def read_bill(reservation_id: int) -> Bill:
     # This app does not import the one of reservations.
-    reservations = Payment._meta.get_field("reservation").related_model.objects
-    bill: Bill = reservations.read_bill(reservation_id)
+    reservations: Any = Payment._meta.get_field("reservation").related_model
+    bill: Bill = reservations.objects.read_bill(reservation_id)
     return bill
 
 

@@ -6,7 +6,7 @@ from functools import reduce
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q, Value
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import Exact
 
 from payments.ledger.accounts import BILL, Account, EventKind
@@ -38,6 +38,15 @@ class LedgerLine(models.Model):
     day = models.DateField()
     # The local day of the meeting; only of lines that change a bill.
     meeting_day = models.DateField(null=True)
+    # When income and tax count: on the day of the meeting, or on that of the line if that is later.
+    # Nothing of a month that is over changes.
+    recognized_on = models.GeneratedField(
+        expression=Greatest("day", "meeting_day"),
+        output_field=models.DateField(null=True),
+        db_persist=True,
+    )
+    # How many bookings it adds (or takes away, if negative) to that day.
+    bookings = models.SmallIntegerField(default=0)
 
     receivables = models.BigIntegerField(null=True)
     between_centers = models.BigIntegerField(null=True)
@@ -80,9 +89,9 @@ class LedgerLine(models.Model):
         indexes = [
             models.Index(fields=["center", "day"], name="ledger_line_by_day"),
             models.Index(
-                fields=["meeting_day", "center"],
+                fields=["recognized_on", "center"],
                 condition=Q(meeting_day__isnull=False),
-                name="ledger_line_by_meeting",
+                name="ledger_line_by_recognition",
             ),
             # `verify_integrity` names them.
             models.Index(

@@ -7,12 +7,13 @@ posted by the next event of that reservation, as a correction.
 import datetime as dt
 import logging
 from collections import Counter, defaultdict
+from typing import Any
 
 from django.db.models import Sum
 
 from accounts.models import User
 from payments.ledger.accounts import BILL, CHANGES, MONEY_BY_WAY, Account, EventKind
-from payments.ledger.balances import Balances, build_lines, calculate_balances
+from payments.ledger.balances import BOOKINGS, Balances, build_lines, calculate_balances
 from payments.ledger.facts import Bill, lock_movements, read_bill
 from payments.ledger.models import LedgerLine
 from payments.models import Payment
@@ -37,13 +38,15 @@ def post(
     bill, lines = find_unposted(reservation_id)
     zones = {bill.center: bill.zone}
     if others := {center for center, _, _ in lines} - zones.keys():
-        centers = LedgerLine._meta.get_field("center").related_model.objects
-        zones |= dict(centers.filter(pk__in=others).values_list("pk", "time_zone_id"))
+        centers: Any = LedgerLine._meta.get_field("center").related_model
+        zones |= dict(centers.objects.filter(pk__in=others).values_list("pk", "time_zone_id"))
     touched = {account for line in lines.values() for account in line}
-    if not touched <= CHANGES[kind]:
-        names = ", ".join(sorted(touched - CHANGES[kind]))
+    if unexpected := touched - CHANGES[kind] - {BOOKINGS}:
         logger.error(
-            "Reservation %s: '%s' has found an unposted difference: %s", reservation_id, kind, names
+            "Reservation %s: the event '%s' has found differences that no event has posted: %s",
+            reservation_id,
+            kind,
+            ", ".join(sorted(unexpected)),
         )
         kind = EventKind.CORRECTED
     _write(reservation_id, bill.currency, lines, zones, kind, by=by, cause=cause, now=now)
@@ -87,7 +90,7 @@ def post_payment(
     _write(
         payment.reservation_id,
         payment.currency,
-        {(center_id, not payment.is_live, None): Counter({account: amount, other: -amount})},
+        {(center_id, not payment.is_live, None): Counter[str]({account: amount, other: -amount})},
         {center_id: time_zone_id},
         EventKind.PAID,
         by=by,
@@ -103,13 +106,13 @@ def find_unposted(reservation_id: int) -> tuple[Bill, Balances]:
     bill = read_bill(reservation_id)
     posted: Balances = defaultdict(Counter)
     rows = LedgerLine.objects.filter(reservation=reservation_id).order_by()
-    sums = {f"sum_{account}": Sum(account) for account in Account}
+    sums = {f"sum_{column}": Sum(column) for column in (*Account, BOOKINGS)}
     keys = ("center", "is_test", "meeting_day")
     is_test = False
     for center, is_test, meeting_day, *amounts in rows.values_list(*keys).annotate(**sums):
-        for account, amount in zip(Account, amounts, strict=True):
-            day = meeting_day if account in BILL else None
-            posted[center, is_test, day][account] += int(amount or 0)
+        for column, amount in zip((*Account, BOOKINGS), amounts, strict=True):
+            day = meeting_day if column in BILL or column == BOOKINGS else None
+            posted[center, is_test, day][column] += int(amount or 0)
     return bill, build_lines(calculate_balances(bill, payments, is_test=is_test), posted)
 
 
