@@ -4,7 +4,7 @@ Amounts are in hundredths.
 """
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,11 +42,10 @@ class Bill:
         return -self.lines.get(Account.TAX_PAYABLE, 0)
 
 
-def read_bill(reservation_id: int) -> Bill:
-    # This app does not import the one of reservations.
+def get_bill_reader() -> Any:
+    """The manager of reservations, which reads bills. This app does not import that one."""
     reservations: Any = Payment._meta.get_field("reservation").related_model
-    bill: Bill = reservations.objects.read_bill(reservation_id)
-    return bill
+    return reservations.objects
 
 
 class Movements:
@@ -100,12 +99,17 @@ def _was_owed(payment: Payment, at: dt.datetime | None) -> bool:
     )
 
 
-def lock_movements(reservation_id: int) -> Sequence[Movements]:
-    """Lock the payments of a reservation, and read what they have moved; the latest first.
+def read_movements(reservations: Collection[int], *, locks: bool) -> dict[int, list[Movements]]:
+    """Read what the payments of each reservation have moved; the latest payment first.
 
-    Whoever posts holds these locks, so that the facts and the ledger agree.
+    Whoever posts locks them first, so that the facts and the ledger agree.
     """
-    locked = Payment.objects.select_for_update(of=("self",)).filter(reservation=reservation_id)
-    payments = [each for each in locked.order_by("pk") if each.captured_at or each.counts]
+    rows = Payment.objects.filter(reservation__in=reservations).order_by("pk")
+    if locks:
+        rows = rows.select_for_update(of=("self",))
+    payments = [each for each in rows if each.captured_at or each.counts]
     prefetch_related_objects(payments, "refunds", "disputes")
-    return [Movements(each) for each in reversed(payments)]
+    found: dict[int, list[Movements]] = {pk: [] for pk in reservations}
+    for payment in reversed(payments):
+        found[payment.reservation_id].append(Movements(payment))
+    return found

@@ -10,7 +10,8 @@ from decimal import Decimal
 
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account
 from payments.models import LedgerLine
-from roombook.money import from_hundredths
+from roombook.backoffice.spreadsheets import CellValue
+from roombook.money import ZERO, from_hundredths
 
 DEFERRED = "Liabilities:Deferred"
 # The first accounts are opened before every transaction.
@@ -21,7 +22,7 @@ COLUMNS = (
 )
 
 
-def build_row(line: LedgerLine) -> tuple[object, ...]:
+def build_row(line: LedgerLine) -> tuple[CellValue, ...]:
     """A line as a row of a spreadsheet, in the order of COLUMNS."""
     return (
         *(line.pk, line.at.isoformat(), line.day, line.recognized_on, line.get_kind_display()),
@@ -57,14 +58,14 @@ def _split(line: LedgerLine) -> Iterator[tuple[dt.date, dict[str, Decimal]]]:
     for account, hundredths in line.amounts:
         amount = from_hundredths(hundredths)
         if account in BILL and line.recognized_on > line.day:
-            now[DEFERRED] = now.get(DEFERRED, Decimal(0)) + amount
+            now[DEFERRED] = now.get(DEFERRED, ZERO) + amount
             later[get_name(account)] = amount
         else:
             now[get_name(account)] = amount
     if now:
         yield line.day, now
     if later:
-        later[DEFERRED] = -sum(later.values())
+        later[DEFERRED] = -sum(later.values(), ZERO)
         yield line.recognized_on, later
 
 

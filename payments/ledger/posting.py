@@ -7,6 +7,7 @@ posted by the next event of that reservation, as a correction.
 import datetime as dt
 import logging
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from django.db.models import Sum
@@ -14,7 +15,7 @@ from django.db.models import Sum
 from accounts.models import User
 from payments.ledger.accounts import BILL, CHANGES, MONEY_BY_WAY, Account, EventKind
 from payments.ledger.balances import BOOKINGS, Balances, build_lines, calculate_balances
-from payments.ledger.facts import Bill, lock_movements, read_bill
+from payments.ledger.facts import Bill, get_bill_reader, read_movements
 from payments.ledger.models import LedgerLine
 from payments.models import Payment
 from roombook import places
@@ -35,7 +36,7 @@ def post(
 
     Does nothing if nothing has changed.
     """
-    bill, lines = find_unposted(reservation_id)
+    [(_, bill, lines)] = find_unposted([reservation_id], locks=True)
     zones = {bill.center: bill.zone}
     if others := {center for center, _, _ in lines} - zones.keys():
         centers: Any = LedgerLine._meta.get_field("center").related_model
@@ -59,7 +60,7 @@ def post_booking(
 
     Its payment is posted by `post_payment`.
     """
-    bill = read_bill(reservation_id)
+    bill: Bill = get_bill_reader().read_bill(reservation_id)
     lines = build_lines(calculate_balances(bill, [], is_test=is_test), {})
     zones = {bill.center: bill.zone}
     _write(reservation_id, bill.currency, lines, zones, EventKind.BOOKED, by=by, cause="", now=now)
@@ -99,21 +100,26 @@ def post_payment(
     )
 
 
-def find_unposted(reservation_id: int) -> tuple[Bill, Balances]:
-    """The bill, and what is to be posted: nothing unless something has changed."""
-    # First, because it locks.
-    payments = lock_movements(reservation_id)
-    bill = read_bill(reservation_id)
-    posted: Balances = defaultdict(Counter)
-    rows = LedgerLine.objects.filter(reservation=reservation_id).order_by()
-    sums = {f"sum_{column}": Sum(column) for column in (*Account, BOOKINGS)}
-    keys = ("center", "is_test", "meeting_day")
-    is_test = False
-    for center, is_test, meeting_day, *amounts in rows.values_list(*keys).annotate(**sums):
-        for column, amount in zip((*Account, BOOKINGS), amounts, strict=True):
+def find_unposted(
+    reservations: Collection[int], *, locks: bool = False
+) -> Iterator[tuple[int, Bill, Balances]]:
+    """Yield the bill of each reservation, and what is to be posted: nothing if all is posted."""
+    # First, because it may lock.
+    payments = read_movements(reservations, locks=locks)
+    bills = get_bill_reader().read_bills(reservations)
+    posted: dict[int, Balances] = {pk: defaultdict(Counter) for pk in reservations}
+    is_test = dict.fromkeys(reservations, False)
+    columns = (*Account, BOOKINGS)
+    rows = LedgerLine.objects.filter(reservation__in=reservations).order_by()
+    keys = ("reservation", "center", "is_test", "meeting_day")
+    sums = {f"sum_{column}": Sum(column) for column in columns}
+    for pk, center, is_test[pk], meeting_day, *amounts in rows.values_list(*keys).annotate(**sums):
+        for column, amount in zip(columns, amounts, strict=True):
             day = meeting_day if column in BILL or column == BOOKINGS else None
-            posted[center, is_test, day][column] += int(amount or 0)
-    return bill, build_lines(calculate_balances(bill, payments, is_test=is_test), posted)
+            posted[pk][center, is_test[pk], day][column] += int(amount or 0)
+    for pk, bill in bills.items():
+        balances = calculate_balances(bill, payments[pk], is_test=is_test[pk])
+        yield pk, bill, build_lines(balances, posted[pk])
 
 
 def _write(

@@ -2,9 +2,9 @@
 
 import datetime as dt
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q, Subquery, Sum, Value
@@ -81,30 +81,15 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
 
     @staticmethod
     def read_bill(pk: int) -> Bill:
-        """Return the bill of a reservation as the ledger needs it, in one statement."""
-        rows = bill_by_reservation(reservation=pk)
-        (center, zone, currency, start, status, booked_at, total, reduced, promised, waived) = rows[
-            0
-        ][:10]
-        lines = Counter[Account]()
-        for *_, line_type, amount in rows:
-            if line_type is not None:
-                lines[ACCOUNTS[line_type]] -= to_hundredths(amount)
-        # A waiver is an adjustment of its own kind.
-        lines[Account.WAIVED] -= to_hundredths(waived)
-        lines[Account.ADJUSTMENTS] += to_hundredths(waived)
-        return Bill(
-            center=center,
-            zone=zone,
-            currency=currency,
-            meeting_day=start.astimezone(places.get_time_zone(zone)).date(),
-            is_booked=status in REVENUE_STATUSES,
-            is_kept=status == Status.CANCELLED and booked_at is not None,
-            total=to_hundredths(total),
-            lines=lines,
-            reduced=to_hundredths(reduced),
-            promised=to_hundredths(promised),
-        )
+        """Return the bill of a reservation as the ledger needs it."""
+        return _build_bill([row for _, *row in bill_by_reservation(reservation=pk)])
+
+    def read_bills(self, reservations: Collection[int]) -> dict[int, Bill]:
+        """Return the bills of reservations, in one statement."""
+        found = defaultdict[int, list[Sequence[Any]]](list)
+        for pk, *row in _select_bills(self.filter(pk__in=reservations)):
+            found[pk].append(row)
+        return {pk: _build_bill(rows) for pk, rows in found.items()}
 
     def active_holds(self, now: dt.datetime) -> Self:
         """Return the reservations that hold their room; a New one only until its hold expires."""
@@ -237,15 +222,49 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
         return rows
 
 
+def _build_bill(rows: Sequence[Sequence[Any]]) -> Bill:
+    """Return the bill of rows of `_select_bills`: one for each type of its lines."""
+    (center, zone, currency, start, status, booked_at, total, reduced, promised, waived) = rows[0][
+        :10
+    ]
+    lines = Counter[Account]()
+    for *_, line_type, amount in rows:
+        if line_type is not None:
+            lines[ACCOUNTS[line_type]] -= to_hundredths(amount)
+    # A waiver is an adjustment of its own kind.
+    lines[Account.WAIVED] -= to_hundredths(waived)
+    lines[Account.ADJUSTMENTS] += to_hundredths(waived)
+    return Bill(
+        center=center,
+        zone=zone,
+        currency=currency,
+        meeting_day=start.astimezone(places.get_time_zone(zone)).date(),
+        is_booked=status in REVENUE_STATUSES,
+        is_kept=status == Status.CANCELLED and booked_at is not None,
+        total=to_hundredths(total),
+        lines=lines,
+        reduced=to_hundredths(reduced),
+        promised=to_hundredths(promised),
+    )
+
+
+def _select_bills(rows: "ReservationQuerySet") -> RowQuerySet:
+    waivers = PriceAdjustment.objects.filter(reservation=OuterRef("pk"), is_waiver=True)
+    waived = waivers.order_by().values("reservation").annotate(sum=Sum("amount")).values("sum")
+    return (
+        rows.order_by()
+        .annotate(waived=Subquery(waived))
+        .values_list(
+            *("pk", "room__center", "room__center__time_zone_id", "currency", "start", "status"),
+            *("booked_at", "total_cost", "reduced_by", "refund_promised", "waived"),
+            "line_items__type",
+            Sum("line_items__total"),
+        )
+    )
+
+
 @compiled_query(keep_plan=True)
 def bill_by_reservation() -> RowQuerySet:
     from reservations.models.reservation import Reservation
 
-    waivers = PriceAdjustment.objects.filter(reservation=OuterRef("pk"), is_waiver=True)
-    waived = waivers.order_by().values("reservation").annotate(sum=Sum("amount")).values("sum")
-    rows = Reservation.objects.filter(pk=int_param("reservation")).order_by()
-    return rows.annotate(waived=Subquery(waived)).values_list(
-        *("room__center", "room__center__time_zone_id", "currency", "start", "status", "booked_at"),
-        *("total_cost", "reduced_by", "refund_promised", "waived", "line_items__type"),
-        Sum("line_items__total"),
-    )
+    return _select_bills(Reservation.objects.filter(pk=int_param("reservation")))
