@@ -120,9 +120,8 @@ OPENAPI := $(TOOLS) $(PY) manage.py spectacular --validate --fail-on-warn --form
 contract-docs: .venv/.stamp-dev  ## Update docs/contract.md and docs/openapi*.json from the code
 	@WRITE_EXAMPLES=true TEST_DB=sqlite $(PY) -m pytest -q tests/contract/test_openapi.py -k examples_succeed
 	@$(TOOLS) $(PY) manage.py shell --no-imports -c "from tests.contract import docs_page; docs_page.update_page()"
-	@$(OPENAPI) --file docs/openapi.json
-	@$(OPENAPI) --file docs/openapi-3.0.json \
-		--custom-settings roombook.api.library_settings.OPENAPI_3_0
+	@$(OPENAPI) --file docs/openapi.json --custom-settings tests.contract.openapi.OPENAPI_3_1
+	@$(OPENAPI) --file docs/openapi-3.0.json --custom-settings tests.contract.openapi.OPENAPI_3_0
 
 lint: .venv/.stamp-dev  ## Check style, formatting and the direction of imports
 	@$(PY) -m ruff check .

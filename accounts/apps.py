@@ -7,7 +7,6 @@ class AccountsConfig(AppConfig):
     def ready(self) -> None:
         from django.contrib.auth.models import Group
 
-        from accounts import personal_data  # noqa: F401 (registers)
         from accounts.models import CenterRole, User
         from roombook.backoffice import audit_log
 

@@ -7,52 +7,40 @@ not counted, so they do not extend the window. There are three ways to use a lim
 * Call `check` before, and `attempt` after a failure or `check` after a success, if only failures
   count, such as at sign-in. Both raise TooManyRequests if concurrent requests have filled the
   window meanwhile: so parallel guesses get no more answers than others.
-* Use a `FailureLimit` if only failures count and concurrent attempts must not fail more often
-  either, such as sending a card to the gateway.
+* Use a `FailureLimit` if only failures count and concurrent attempts must not even be made more
+  often, such as sending a card to the gateway.
 """
 
 import ipaddress
 import math
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils.crypto import salted_hmac
 
 from accounts.models import AttemptWindow, KnownNetwork, User, canonicalize_email
 from roombook.db.compiled_queries import compiled_query, text_param
 from roombook.errors import CardDeclined, TooManyRequests
 
-ResultT = TypeVar("ResultT")
-
 # One statement, so that concurrent requests never exceed the limit. It locks the row of the window
 # until the transaction ends.
 COUNTED = "CASE WHEN stored.since <= %(over)s THEN 0 ELSE stored.count END"
-IN_FLIGHT = "CASE WHEN stored.in_flight_until > %(now)s THEN stored.in_flight ELSE 0 END"
 ADD_TO_WINDOW = f"""
-    INSERT INTO accounts_attemptwindow AS stored
-        (scope, key, count, in_flight, in_flight_until, since)
-    VALUES (%(scope)s, %(key)s, %(count)s, %(in_flight)s, %(in_flight_until)s, %(now)s)
+    INSERT INTO accounts_attemptwindow AS stored (scope, key, count, since)
+    VALUES (%(scope)s, %(key)s, %(count)s, %(now)s)
     ON CONFLICT (scope, key) DO UPDATE SET
         count = excluded.count + {COUNTED},
-        in_flight = excluded.in_flight + {IN_FLIGHT},
-        in_flight_until = CASE WHEN stored.in_flight_until > excluded.in_flight_until
-            THEN stored.in_flight_until ELSE excluded.in_flight_until END,
         since = CASE WHEN stored.since <= %(over)s THEN excluded.since ELSE stored.since END
-    WHERE {COUNTED} + {IN_FLIGHT} < %(maximum)s
+    WHERE {COUNTED} < %(maximum)s
     RETURNING id
 """
-END_ATTEMPT = """
-    UPDATE accounts_attemptwindow
-    SET in_flight = in_flight - %(in_flight)s, count = count + %(count)s
-    WHERE scope = %(scope)s AND key = %(key)s AND in_flight >= %(in_flight)s
-"""
+# More than any window counts.
+UNLIMITED = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +58,11 @@ class RateLimit:
 
     def lock(self, key: object, *, now: datetime) -> None:
         """Count nothing, but let other attempts wait until the transaction ends."""
-        self._add(key, now=now)
+        self._add(key, count=0, now=now)
 
-    def _add(self, key: object, *, count: int = 0, in_flight: int = 0, now: datetime) -> bool:
+    def _add(self, key: object, *, count: int, maximum: int | None = None, now: datetime) -> bool:
         """Add to the window, or to a new one if it is over. False if it is full."""
         since = AttemptWindow._meta.get_field("since")
-        in_flight_until = now + get_longest_flight() if in_flight else now
         with connection.cursor() as cursor:
             cursor.execute(
                 ADD_TO_WINDOW,
@@ -83,11 +70,9 @@ class RateLimit:
                     "scope": self.scope,
                     "key": str(key),
                     "count": count,
-                    "in_flight": in_flight,
-                    "in_flight_until": since.get_db_prep_value(in_flight_until, connection),
                     "now": since.get_db_prep_value(now, connection),
                     "over": since.get_db_prep_value(now - self.period, connection),
-                    "maximum": self.maximum,
+                    "maximum": self.maximum if maximum is None else maximum,
                 },
             )
             return cursor.fetchone() is not None
@@ -113,43 +98,21 @@ class RateLimit:
         return TooManyRequests(retry_after=min(max(seconds, 1), longest))
 
 
-class AttemptsInFlight(TooManyRequests):
-    """Too many attempts are in flight. Their end decides whether another one is allowed."""
-
-    def __init__(self) -> None:
-        super().__init__(retry_after=5)
-
-
-# Seconds between the attempts to begin while others are in flight: about ten in total.
-WAITS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.25, *[0.5] * 18)
-
-
-def wait_for_others(begin: Callable[[], ResultT]) -> ResultT:
-    """Call a function that begins an attempt, again and again while others are in flight."""
-    for seconds in WAITS:
-        try:
-            return begin()
-        except AttemptsInFlight:
-            time.sleep(seconds)
-    return begin()
-
-
 @dataclass(frozen=True, slots=True)
 class FailureLimit(RateLimit):
     """Allows at most `maximum` failures per key within `period`.
 
-    Attempts in flight are no failures, but together with the failures they never exceed the
-    maximum. Otherwise parallel attempts could fail more often. An attempt that exceeds it waits for
-    the others. If a worker dies, its attempt stays in flight until no attempt has begun for
-    `get_longest_flight()`.
+    An attempt counts from its beginning, and is given back if it has not failed. Otherwise more
+    parallel attempts than the maximum could fail. So attempts beyond it are refused as long as the
+    others are in progress, even if these will succeed.
     """
 
     @contextmanager
     def count_failure(
         self, key: object, error: type[Exception], *, now: datetime
     ) -> Iterator[None]:
-        """Count the block as an attempt, which fails if it raises this error. Can wait before."""
-        wait_for_others(lambda: self.begin(key, now=now))
+        """Count the block as an attempt, which fails if it raises this error."""
+        self.attempt(key, now=now)
         has_failed = False
         try:
             yield
@@ -157,41 +120,21 @@ class FailureLimit(RateLimit):
             has_failed = True
             raise
         finally:
-            self.finish(key, has_failed=has_failed, begun_at=now, now=now)
+            if not has_failed:
+                self.give_back(key)
 
-    def begin(self, key: object, *, now: datetime) -> None:
-        """Begin an attempt, or raise TooManyRequests or AttemptsInFlight (`wait_for_others`)."""
-        if not self._add(key, in_flight=1, now=now):
-            self.check(key, now=now)
-            raise AttemptsInFlight
+    def give_back(self, key: object) -> None:
+        """Do not count an attempt any more.
 
-    def finish(
-        self, key: object, *, has_failed: bool, begun_at: datetime | None, now: datetime
-    ) -> None:
-        """End an attempt, and count it if it has failed. `begun_at` is None if it ended before."""
-        # Another attempt may have replaced one that was in flight for too long.
-        in_flight = int(begun_at is not None and begun_at + get_longest_flight() > now)
-        if not in_flight and not has_failed:
-            return
-        with connection.cursor() as cursor:
-            cursor.execute(
-                END_ATTEMPT,
-                {
-                    "scope": self.scope,
-                    "key": str(key),
-                    "count": int(has_failed),
-                    "in_flight": in_flight,
-                },
-            )
-            is_stored = cursor.rowcount > 0
-        # Otherwise the window was over, and has been deleted or begun again.
-        if has_failed and not is_stored:
-            self._add(key, count=1, now=now)
+        If its window is over, it is taken from the next one. Times are not compared, because the
+        clocks of two machines differ: an attempt that is not given back would lock a customer out.
+        """
+        window = AttemptWindow.objects.filter(scope=self.scope, key=str(key), count__gt=0)
+        window.update(count=F("count") - 1)
 
-
-def get_longest_flight() -> timedelta:
-    """Return the time after which an attempt is no longer in flight: its worker has died."""
-    return timedelta(seconds=settings.PAYMENT_LEASE_SECONDS)
+    def add_failure(self, key: object, *, now: datetime) -> None:
+        """Count the failure of an attempt that was given back before, also beyond the maximum."""
+        self._add(key, count=1, maximum=UNLIMITED, now=now)
 
 
 @compiled_query(keep_plan=True)

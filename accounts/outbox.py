@@ -16,11 +16,9 @@ from django.db import OperationalError, transaction
 from accounts.models.outbox_message import (
     MAX_ERROR_LENGTH,
     OutboxMessage,
-    OutboxState,
     collapse_whitespace,
     require_transaction,
 )
-from roombook import deliveries
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +70,7 @@ def send_due_messages(
             return
         now = clock()
         waiting = OutboxMessage.objects.waiting().exclude(expires_at__lte=now)
-        if not deliveries.lease(message, waiting, period=SENDING_LEASE, now=now):
+        if not message.lease(waiting, period=SENDING_LEASE, now=now):
             # Another process was faster, or the message has expired since the start of the run.
             OutboxMessage.objects.expired(now).delete()
             continue
@@ -103,16 +101,7 @@ def _send(message: OutboxMessage, clock: Callable[[], datetime]) -> bool:
     except Exception as error:
         _record_failure(message, _describe_error(error, message), clock())
     else:
-        # It is sent, whatever another process recorded in the meantime.
-        deliveries.record(
-            message,
-            OutboxMessage.objects.exclude(state=OutboxState.SENT),
-            state=OutboxState.SENT,
-            sent_at=clock(),
-            next_attempt_at=None,
-            last_error="",
-            **_get_cleared_text(message),
-        )
+        message.record_success(now=clock(), last_error="", **_get_cleared_text(message))
     finally:
         # An error while closing does not undo the sending.
         with suppress(Exception):
@@ -121,20 +110,12 @@ def _send(message: OutboxMessage, clock: Callable[[], datetime]) -> bool:
 
 
 def _record_failure(message: OutboxMessage, error: str, now: datetime) -> None:
-    claimed = OutboxMessage.objects.waiting().filter(attempts=message.attempts)
     if message.attempts < MAX_ATTEMPTS:
-        next_attempt_at = now + RETRY_DELAYS[message.attempts - 1]
-        deliveries.record(message, claimed, next_attempt_at=next_attempt_at, last_error=error)
+        retry_at = now + RETRY_DELAYS[message.attempts - 1]
+        message.record_failure(retry_at=retry_at, last_error=error)
         logger.warning("%s could not be sent: %s", message, error)
     else:
-        deliveries.record(
-            message,
-            claimed,
-            state=OutboxState.FAILED,
-            next_attempt_at=None,
-            last_error=error,
-            **_get_cleared_text(message),
-        )
+        message.record_failure(retry_at=None, last_error=error, **_get_cleared_text(message))
         logger.error("%s failed after %s attempts: %s", message, message.attempts, error)
 
 

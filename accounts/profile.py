@@ -19,7 +19,7 @@ EMAIL_TAKEN = "An account with this e-mail address already exists."
 def create_customer(*, email: str, first_name: str, last_name: str, company_name: str = "") -> User:
     """Create an account for a customer on behalf of staff.
 
-    It has no password: the customer sets one with a code by e-mail (accounts/password_reset.py).
+    It has no password: the customer sets one with a code by e-mail (accounts/email_codes.py).
     No e-mail is sent: the first one is about the first booking.
 
     Raises:

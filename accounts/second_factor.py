@@ -7,7 +7,7 @@ more than a customer. A recovery code, which works once, is accepted in place of
 from base64 import b32encode
 from datetime import datetime
 from hashlib import sha256
-from secrets import token_bytes, token_hex
+from secrets import token_bytes
 
 import segno
 from django.db import transaction
@@ -24,16 +24,6 @@ from roombook.db.transactions import in_transaction
 RECOVERY_CODES = 10
 # 16 characters of Base32 are 80 bits: their hash needs no salt. The table has room for 16.
 RECOVERY_CODE_LENGTH = 16
-
-
-def create_key() -> str:
-    """Return a new random secret, in hexadecimal digits."""
-    return token_hex(20)
-
-
-def build_device(user: User, key: str) -> TOTPDevice:
-    """Return the device that the user is setting up. Only `turn_on` saves it."""
-    return TOTPDevice(user=user, key=key)
 
 
 def render_qr_code(device: TOTPDevice) -> str:
@@ -84,33 +74,23 @@ def verify_code(
     return True
 
 
+@in_transaction
 def _verify_saved_code(user: User, code: str, *, is_throttled: bool) -> bool:
-    if code.isdecimal():
-        device = TOTPDevice.objects.filter(user=user, confirmed=True).first()
-        return _verify_with_device(user, device, code, is_throttled=is_throttled)
-    return _use_recovery_code(user, code, is_throttled=is_throttled)
-
-
-def _verify_with_device(
-    user: User, device: TOTPDevice | StaticDevice | None, code: str, *, is_throttled: bool
-) -> bool:
     """Let the library verify a code. After wrong ones it refuses all for ever longer times."""
+    is_recovery_code = not code.isdecimal()
+    devices = (StaticDevice if is_recovery_code else TOTPDevice).objects.filter(user=user)
+    device = devices.filter(confirmed=True).first()
     if device is None:
         return False
     if not is_throttled:
         # Not `throttle_reset`, which saves all columns: a code used meanwhile would be valid again.
-        rows = type(device).objects.filter(pk=device.pk)
-        rows.update(throttling_failure_count=0, throttling_failure_timestamp=None)
-    return verify_token(user, device.persistent_id, code) is not None
-
-
-@in_transaction
-def _use_recovery_code(user: User, code: str, *, is_throttled: bool) -> bool:
-    device = StaticDevice.objects.filter(user=user).first()
-    if not _verify_with_device(user, device, _hash_recovery_code(code), is_throttled=is_throttled):
+        devices.update(throttling_failure_count=0, throttling_failure_timestamp=None)
+    token = _hash_recovery_code(code) if is_recovery_code else code
+    if verify_token(user, device.persistent_id, token) is None:
         return False
-    note = f"A recovery code was used. Unused codes: {count_recovery_codes(user)}."
-    audit_log.record_change(user, {}, by=user, note=note)
+    if is_recovery_code:
+        note = f"A recovery code was used. Unused codes: {count_recovery_codes(user)}."
+        audit_log.record_change(user, {}, by=user, note=note)
     return True
 
 

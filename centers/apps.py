@@ -5,7 +5,7 @@ class CentersConfig(AppConfig):
     name = "centers"
 
     def ready(self) -> None:
-        from centers import models, personal_data  # noqa: F401 (registers)
+        from centers import models
         from centers.models import CenterImage, MeetingRoom
         from centers.resources.centers import CenterResource
         from centers.resources.closures import ClosureResource

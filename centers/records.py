@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -27,13 +27,7 @@ from centers.models import (
 )
 from roombook import images, places
 from roombook.address import AddressProperties
-from roombook.db.compiled_queries import (
-    Row,
-    RowQuerySet,
-    compiled_query,
-    int_list_param,
-    int_param,
-)
+from roombook.db.compiled_queries import query_related
 from roombook.errors import NotFound
 
 
@@ -203,9 +197,22 @@ ROOM_COLUMNS = (*RoomRecord._fields[:7], "picture", "picture_thumbnail", *RATE_C
 SERVICE_COLUMNS = (*ServiceRecord._fields[:-1], *RATE_COLUMNS)
 
 
+query_services = query_related(Service.objects.filter(is_active=True), "center", SERVICE_COLUMNS)
+query_rooms = query_related(
+    MeetingRoom.objects.on_offer().order_by("name", "pk"), "center", ROOM_COLUMNS
+)
+query_opening_hours = query_related(
+    OpeningHours.objects.all(), "center", ("weekday", "opens", "closes")
+)
+query_images = query_related(CenterImage.objects.all(), "center", ImageRecord._fields)
+query_landmarks = query_related(Landmark.objects.all(), "center", LandmarkRecord._fields)
+
+
 def get_center(center_id: int, user: User) -> CenterRecord:
     """Return an active center as this account sees it, or raise NotFound."""
-    row = query_center.first(center=center_id, user=user.pk)
+    centers = Center.objects.active().filter(pk=center_id)
+    centers = centers.annotate(is_favorite=Favorite.objects.exists_for(user.pk))
+    row = centers.values_list(*CENTER_COLUMNS).first()
     if row is None:
         raise NotFound
     center = CenterRecord(*row)
@@ -217,22 +224,22 @@ def load_related(centers: Sequence[CenterRecord]) -> None:
     """Fill the lists of these centers, in five queries."""
     by_id = {center.id: center for center in centers}
     ids = list(by_id)
-    for row in query_services(centers=ids):
-        by_id[row[1]].services_on_offer.append(build_service_record(row))
-    for row in query_rooms(centers=ids):
-        center = by_id[row[1]]
+    for center_id, *row in query_services(ids=ids):
+        by_id[center_id].services_on_offer.append(build_service_record(row))
+    for center_id, *row in query_rooms(ids=ids):
+        center = by_id[center_id]
         center.rooms_on_offer.append(build_room_record(row, center.services_on_offer))
-    for center_id, *interval in query_opening_hours(centers=ids):
+    for center_id, *interval in query_opening_hours(ids=ids):
         by_id[center_id].opening_hours.append(tuple(interval))
-    for center_id, *files in query_images(centers=ids):
+    for center_id, *files in query_images(ids=ids):
         by_id[center_id].images.append(ImageRecord(*map(images.get_url, files)))
-    for center_id, *columns in query_landmarks(centers=ids):
+    for center_id, *columns in query_landmarks(ids=ids):
         by_id[center_id].landmarks.append(LandmarkRecord(*columns))
     for center in centers:
         center.meeting_rooms = center.rooms_on_offer
 
 
-def build_rate_record(row: Row) -> RateRecord | None:
+def build_rate_record(row: Sequence[Any]) -> RateRecord | None:
     """Return the record of a row of RATE_COLUMNS."""
     if row[0] is None:
         return None
@@ -241,57 +248,17 @@ def build_rate_record(row: Row) -> RateRecord | None:
 
 # The texts of a record depend on the currency and the locale, which tests change.
 @lru_cache(maxsize=4096)
-def _get_shared_rate_record(columns: Row, currency: str, locale: str) -> RateRecord:
+def _get_shared_rate_record(columns: tuple[Any, ...], currency: str, locale: str) -> RateRecord:
     return RateRecord(*columns)
 
 
-def build_room_record(row: Row, services: list[ServiceRecord]) -> RoomRecord:
+def build_room_record(row: Sequence[Any], services: list[ServiceRecord]) -> RoomRecord:
     """Return the record of a row of ROOM_COLUMNS."""
     picture = ImageRecord(*map(images.get_url, row[7:9]))
     return RoomRecord._make((*row[:7], picture, build_rate_record(row[9:]), services))
 
 
-def build_service_record(row: Row) -> ServiceRecord:
+def build_service_record(row: Sequence[Any]) -> ServiceRecord:
     """Return the record of a row of SERVICE_COLUMNS."""
     own = len(ServiceRecord._fields) - 1
     return ServiceRecord._make((*row[:own], build_rate_record(row[own:])))
-
-
-# --- Queries, each for any number of centers ------------------------------------------------------
-
-
-@compiled_query(keep_plan=True)
-def query_center() -> RowQuerySet:
-    is_favorite = Favorite.objects.exists_for(int_param("user"))
-    center = Center.objects.active().filter(pk=int_param("center"))
-    return center.annotate(is_favorite=is_favorite).values_list(*CENTER_COLUMNS)
-
-
-@compiled_query(keep_plan=True)
-def query_rooms() -> RowQuerySet:
-    rooms = MeetingRoom.objects.on_offer().filter(center__any_of=int_list_param("centers"))
-    return rooms.order_by("name", "pk").values_list(*ROOM_COLUMNS)
-
-
-@compiled_query(keep_plan=True)
-def query_services() -> RowQuerySet:
-    services = Service.objects.filter(is_active=True, center__any_of=int_list_param("centers"))
-    return services.values_list(*SERVICE_COLUMNS)
-
-
-@compiled_query(keep_plan=True)
-def query_opening_hours() -> RowQuerySet:
-    found = OpeningHours.objects.filter(center__any_of=int_list_param("centers"))
-    return found.values_list("center_id", "weekday", "opens", "closes")
-
-
-@compiled_query(keep_plan=True)
-def query_images() -> RowQuerySet:
-    found = CenterImage.objects.filter(center__any_of=int_list_param("centers"))
-    return found.values_list("center_id", *ImageRecord._fields)
-
-
-@compiled_query(keep_plan=True)
-def query_landmarks() -> RowQuerySet:
-    found = Landmark.objects.filter(center__any_of=int_list_param("centers"))
-    return found.values_list("center_id", *LandmarkRecord._fields)

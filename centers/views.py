@@ -7,7 +7,7 @@ from centers import records
 from centers.geo import Coordinates
 from centers.models import Center, Favorite
 from centers.search import locations
-from centers.search.queries import AreaType
+from centers.search.locations import AreaType
 from centers.serializers import CenterInfo, CenterSearchResult, SearchFilterCriteria, build_filters
 from roombook.api.fields import (
     BooleanField,

@@ -75,7 +75,7 @@ if os.environ.get("METRICS_BIND"):
 accesslog = None
 errorlog = "-"
 logger_class = "roombook.gunicorn_logger.MaskingLogger"
-loglevel = os.environ.get("GUNICORN_LOG_LEVEL") or "info"
+loglevel = "info"
 
 # Signals are enough to stop, and to start a new master.
 control_socket_disable = True

@@ -5,4 +5,7 @@ class PaymentsConfig(AppConfig):
     name = "payments"
 
     def ready(self) -> None:
-        from payments import personal_data  # noqa: F401 (registers)
+        from accounts import erasure
+        from payments import saved_cards
+
+        erasure.external_deletions.append(saved_cards.delete_cards_of_erased_account)

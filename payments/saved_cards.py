@@ -113,7 +113,7 @@ def _delete_saved_card(user: User, *, only_if_active: bool = False) -> SavedCard
     if previous:
         SavedCard.objects.filter(pk=previous.pk).delete()
     # Django caches the card of a one-to-one relation on the user.
-    user._state.fields_cache.pop("saved_card", None)
+    user.refresh_from_db(fields=["saved_card"])
     return previous
 
 

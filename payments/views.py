@@ -17,8 +17,7 @@ from payments.serializers import (
 )
 from roombook.api.fields import TextField
 from roombook.api.operations import Operation, TwoStepOperation
-from roombook.api.rendering import RenderContext
-from roombook.api.serializers import ContractSerializer
+from roombook.api.serializers import ContractSerializer, RenderContext
 from roombook.errors import CardDeclined, NotFound, PaymentSetupNotComplete, TooManyRequests
 from roombook.middleware import get_client_address
 

@@ -62,7 +62,7 @@ class AlternativeSearch(NamedTuple):
 
 
 def find_alternatives(search: AlternativeSearch, *, limit: int) -> list[Alternative]:
-    """Return at most `limit` alternatives, the best first; by at most nine queries.
+    """Return at most `limit` alternatives, the best first; by at most twelve queries.
 
     Other rooms of the center that are as large; the room itself at other times; as large rooms of
     other centers nearby, unless a service is selected, because services belong to a center.

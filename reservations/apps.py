@@ -9,8 +9,8 @@ class ReservationsConfig(AppConfig):
     name = "reservations"
 
     def ready(self) -> None:
-        from reservations import personal_data, resources  # noqa: F401 (registers)
-        from reservations.booking import setting_changes  # noqa: F401 (connects its receiver)
+        from reservations import resources
+        from reservations.booking import differences, setting_changes  # noqa: F401 (register)
         from reservations.models import (
             Allowance,
             Note,
@@ -40,7 +40,7 @@ class ReservationsConfig(AppConfig):
             excluded_fields=("last_success_at", "created_at"),
             hidden_fields=("secret", "old_secret", "access_key_hash"),
         )
-        # reservations/booking/history.py records these.
+        # reservations/models/history.py records these.
         audit_log.register(Reservation, by_signals=False)
 
 

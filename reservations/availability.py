@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
-from django.db.models import Exists, QuerySet
+from django.db.models import Exists, Q, QuerySet
 
 from accounts.models import User
 from centers import hours
@@ -100,12 +100,7 @@ def evaluate(
     }
     rows = [OpeningHoursRow._make(row) for row in opening_hours_and_conflicts(**params)]
     is_outside_opening_hours = _is_outside_opening_hours(room.center, span, rows)
-    rules = get_booking_rules(room)
-    reasons = [
-        *check_state(room),
-        *([] if has_begun else _check_window(room, rules, span, now)),
-        *_check_shape(room, rules, span),
-    ]
+    reasons = _check_rules(room, span, now=now, has_begun=has_begun)
     if is_outside_opening_hours and not ignore_opening_hours:
         reasons.append(_describe_opening_hours(rows))
     if rows and rows[0].has_closure:
@@ -139,12 +134,9 @@ def is_available(
     now: dt.datetime,
 ) -> bool:
     """Return whether `evaluate` finds no reason, by a calendar that was loaded for the span."""
-    rules = get_booking_rules(room)
     return not (
         any(span.overlaps(taken) for taken in calendar.taken)
-        or check_state(room)
-        or _check_window(room, rules, span, now)
-        or _check_shape(room, rules, span)
+        or _check_rules(room, span, now=now)
         or _is_outside_opening_hours(room.center, span, calendar.opening_hours)
     )
 
@@ -211,10 +203,11 @@ def _select_closures(params: ConflictParams) -> "QuerySet[Closure]":
 
 
 def _select_conflicts(params: ConflictParams) -> "QuerySet[Reservation]":
-    conflicts = Reservation.objects.filter(room=params["room"]).conflicting(
+    conflicts = Reservation.slots.filter(room=params["room"]).conflicting(
         params, now=params["now"], user=params["user"]
     )
-    return conflicts.exclude(pk=params["excluded"])
+    # The slot that is held for a change of a booking prevents no other change of it.
+    return conflicts.exclude(Q(pk=params["excluded"]) | Q(holds_for=params["excluded"]))
 
 
 def _is_outside_opening_hours(
@@ -256,6 +249,14 @@ def _describe_conflicts(room: MeetingRoom, params: ConflictParams) -> list[Reaso
 
 
 # --- Rules that need no query --------------------------------------------------------------------
+
+
+def _check_rules(
+    room: MeetingRoom, span: Span, *, now: dt.datetime, has_begun: bool = False
+) -> list[Reason]:
+    rules = get_booking_rules(room)
+    window = [] if has_begun else _check_window(room, rules, span, now)
+    return [*check_state(room), *window, *_check_shape(room, rules, span)]
 
 
 def check_state(room: MeetingRoom) -> list[Reason]:

@@ -11,12 +11,9 @@ from centers.rooms import get_booking_rules
 from centers.span import Span, find_gaps, get_local_midnight
 from reservations import availability
 from reservations.room_calendars import OpenInterval, RoomCalendar, load_calendars
-from roombook.db.compiled_queries import compiled_query, int_list_param, int_param
 from roombook.errors import InvalidRequest, NotFound
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
-
     from accounts.models import User
 
 MAX_ROOMS = 50
@@ -47,8 +44,12 @@ def load_rooms(*, room_ids: Sequence[int] | None, center_id: int | None) -> list
     """
     if (room_ids is None) == (center_id is None):
         raise InvalidRequest({"center_id": "Either CenterId or RoomIds is required."})
+    active = MeetingRoom.objects.select_related("center").filter(
+        is_active=True, center__is_active=True
+    )
     if center_id is not None:
-        rooms = _active_rooms_of_center(center=center_id)
+        # One more than can be answered for a day.
+        rooms = list(active.filter(center=center_id).order_by("name", "pk")[: MAX_ROOM_DAYS + 1])
         if not rooms and not Center.objects.active().filter(pk=center_id).exists():
             raise NotFound
         return rooms
@@ -56,7 +57,7 @@ def load_rooms(*, room_ids: Sequence[int] | None, center_id: int | None) -> list
         raise InvalidRequest({"room_ids": "At least one room is required."})
     if len(set(room_ids)) < len(room_ids):
         raise InvalidRequest({"room_ids": "Each room can be listed once."})
-    found = {room.pk: room for room in _active_rooms(rooms=room_ids)}
+    found = active.in_bulk(room_ids)
     if len(found) < len(room_ids):
         raise NotFound
     return [found[pk] for pk in room_ids]
@@ -185,21 +186,3 @@ def _get_open_spans(
     if center.is_after_hours_support_enabled:
         return iter([within])
     return hours.get_open_spans_within(within, opening_hours, center.zone)
-
-
-@compiled_query(keep_plan=True)
-def _active_rooms() -> "QuerySet[MeetingRoom]":
-    return _select_active_rooms().filter(pk__any_of=int_list_param("rooms"))
-
-
-@compiled_query(keep_plan=True)
-def _active_rooms_of_center() -> "QuerySet[MeetingRoom]":
-    rooms = _select_active_rooms().filter(center=int_param("center"))
-    # One more than can be answered for a day.
-    return rooms.order_by("name", "pk")[: MAX_ROOM_DAYS + 1]
-
-
-def _select_active_rooms() -> "QuerySet[MeetingRoom]":
-    return MeetingRoom.objects.select_related("center").filter(
-        is_active=True, center__is_active=True
-    )

@@ -16,12 +16,12 @@ from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from accounts.models import OutboxMessage, OutboxState
+from accounts.models import OutboxMessage
 from payments.models import Payment, Refund
 from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
 from reservations.models import WebhookDelivery, WebhookEndpoint
 from reservations.models.history import get_unpublished
-from reservations.models.webhooks import DeliveryState
+from roombook.deliveries import DeliveryState
 from roombook.jobs import JOB_INTERVALS
 from roombook.metrics.server import serve_metrics
 from roombook.models import JobRun
@@ -129,7 +129,7 @@ def _read_payments(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
 def _read_emails(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
     waiting = OutboxMessage.objects.waiting().aggregate(count=Count("pk"), since=Min("created_at"))
     failed = OutboxMessage.objects.filter(
-        state=OutboxState.FAILED, created_at__gt=now - FAILED_EMAILS_PERIOD
+        state=DeliveryState.FAILED, created_at__gt=now - FAILED_EMAILS_PERIOD
     )
     yield GaugeMetricFamily(
         "roombook_outbox_waiting", "E-mails that are not sent yet.", value=waiting["count"]

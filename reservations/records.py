@@ -14,7 +14,6 @@ from centers.records import (
     ROOM_COLUMNS,
     CenterRecord,
     RoomRecord,
-    Row,
     ServiceRecord,
     build_room_record,
     load_related,
@@ -32,7 +31,7 @@ from reservations.models.querysets import ReservationQuerySet
 from reservations.models.status import Status
 from reservations.pricing import quote
 from reservations.pricing.allowances import AllowanceBalances, AvailableAllowance
-from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_list_param, int_param
+from roombook.db.compiled_queries import Row, RowQuerySet, compiled_query, int_param, query_related
 from roombook.errors import NotFound
 
 
@@ -235,6 +234,27 @@ RECORD_COLUMNS = (
 )
 
 
+query_line_items = query_related(
+    LineItem.objects.order_by("position"), "reservation", LineItemRecord._fields
+)
+query_attendees = query_related(
+    Attendee.objects.order_by("pk"), "reservation", AttendeeRecord._fields
+)
+query_chosen_services = query_related(
+    ChosenService.objects.all(),
+    "reservation",
+    (
+        *ChosenServiceRow._fields[:3],
+        *(f"service__{name}" for name in ChosenServiceRow._fields[3:]),
+    ),
+)
+query_allowance_uses = query_related(
+    AllowanceUse.objects.order_by("pk"),
+    "reservation",
+    (*AllowanceUseRow._fields[:3], "allowance__description"),
+)
+
+
 def get_record(reservation_id: int, *, user: User, shows_price: bool = True) -> ReservationRecord:
     """Return one of the account's own reservations, or raise NotFound.
 
@@ -246,6 +266,12 @@ def get_record(reservation_id: int, *, user: User, shows_price: bool = True) -> 
     if shows_price:
         mark_prices_as_shown(records)
     return records[0]
+
+
+@compiled_query(keep_plan=True)
+def query_own_reservation() -> RowQuerySet:
+    own = Reservation.objects.filter(pk=int_param("reservation"), user=int_param("user"))
+    return select_columns(own, int_param("user"))
 
 
 def list_records(reservations: ReservationQuerySet, *, user: User) -> list[ReservationRecord]:
@@ -288,13 +314,13 @@ def _load_records(rows: Sequence[Row], user: User) -> list[ReservationRecord]:
         return []
     load_related(list(centers.values()))
     ids = list(records)
-    for pk, *columns in query_line_items(reservations=ids):
+    for pk, *columns in query_line_items(ids=ids):
         records[pk].line_items.append(LineItemRecord(*columns))
-    for pk, *columns in query_attendees(reservations=ids):
+    for pk, *columns in query_attendees(ids=ids):
         records[pk].attendees.append(AttendeeRecord(*columns))
-    for pk, *columns in query_chosen_services(reservations=ids):
+    for pk, *columns in query_chosen_services(ids=ids):
         records[pk].chosen_services.append(ChosenServiceRow(*columns))
-    for pk, *columns in query_allowance_uses(reservations=ids):
+    for pk, *columns in query_allowance_uses(ids=ids):
         records[pk].allowance_uses.append(AllowanceUseRow(*columns))
     balances = AllowanceBalances(user)
     for record in records.values():
@@ -302,38 +328,3 @@ def _load_records(rows: Sequence[Row], user: User) -> list[ReservationRecord]:
             record.meeting_room, record.span, zone=record.center.zone
         )
     return list(records.values())
-
-
-# --- Queries for any number of reservations -------------------------------------------------------
-
-
-@compiled_query(keep_plan=True)
-def query_own_reservation() -> RowQuerySet:
-    own = Reservation.objects.filter(pk=int_param("reservation"), user=int_param("user"))
-    return select_columns(own, int_param("user"))
-
-
-@compiled_query(keep_plan=True)
-def query_line_items() -> RowQuerySet:
-    rows = LineItem.objects.filter(reservation__any_of=int_list_param("reservations"))
-    return rows.order_by("position").values_list("reservation_id", *LineItemRecord._fields)
-
-
-@compiled_query(keep_plan=True)
-def query_attendees() -> RowQuerySet:
-    rows = Attendee.objects.filter(reservation__any_of=int_list_param("reservations"))
-    return rows.order_by("pk").values_list("reservation_id", *AttendeeRecord._fields)
-
-
-@compiled_query(keep_plan=True)
-def query_chosen_services() -> RowQuerySet:
-    rows = ChosenService.objects.filter(reservation__any_of=int_list_param("reservations"))
-    service_columns = (f"service__{name}" for name in ChosenServiceRow._fields[3:])
-    return rows.values_list("reservation_id", *ChosenServiceRow._fields[:3], *service_columns)
-
-
-@compiled_query(keep_plan=True)
-def query_allowance_uses() -> RowQuerySet:
-    rows = AllowanceUse.objects.filter(reservation__any_of=int_list_param("reservations"))
-    own = AllowanceUseRow._fields[:3]
-    return rows.order_by("pk").values_list("reservation_id", *own, "allowance__description")

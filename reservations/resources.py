@@ -2,16 +2,12 @@
 
 import contextlib
 import csv
-import datetime as dt
 import io
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
-from django.core.exceptions import ValidationError
-from django.db.models import Q, QuerySet, Sum
-from django.utils.functional import cached_property
+from django.db.models import Q, QuerySet
 from import_export.fields import Field
 
 from accounts.customer_access import get_account_filter
@@ -19,18 +15,16 @@ from accounts.models import User, canonicalize_email
 from accounts.resources import CenterScopedResource
 from centers.models import Center, ResourceType
 from centers.resources.common import get_types_by_name
-from reservations.models import Allowance, AllowanceEntry, PromoCode
+from reservations.models import Allowance, PromoCode
 from reservations.models.codes import normalize_code
 from roombook.backoffice import audit_log
 from roombook.ids import is_id
-from roombook.imports.batches import Cells, iterate_rows_where
-from roombook.imports.checking import REQUIRED_MESSAGE
 from roombook.imports.files import normalize_cell
+from roombook.imports.resources import Cells
 from roombook.imports.results import ImportRowResult
-from roombook.imports.widgets import PercentWidget, ReferenceWidget, TextWidget
+from roombook.imports.widgets import PercentWidget, ReferenceWidget, RelatedField, TextWidget
 from roombook.texts import fold_name
 
-IdSet = frozenset[int]
 BenefitT = TypeVar("BenefitT", bound=PromoCode | Allowance)
 
 
@@ -50,39 +44,38 @@ def split_list(cell: str) -> list[str]:
     return [part for part in parts if part]
 
 
-class CenterIdsWidget(TextWidget):
-    """Converts the ids of the centers to which a row is restricted."""
+class CentersWidget(TextWidget):
+    """The centers to which a row is restricted, by their ids."""
 
     help_text = "ids of centers, separated by semicolons; empty: every center"
 
-    def clean(self, value: str, *, resource: Any = None, **kwargs: object) -> IdSet:
-        pks = set()
-        for text in split_list(value):
-            if not is_id(text) or int(text) not in resource.center_ids:
-                raise ValueError(f"There is no center {text[:20]}. Separate ids by semicolons.")
-            pks.add(int(text))
-        return frozenset(pks)
+    def parse(self, text: str, *, resource: Any = None, **kwargs: object) -> list[Center]:
+        centers = set()
+        for pk in split_list(text):
+            if pk not in resource.centers:
+                raise ValueError(f"There is no center {pk[:20]}. Separate ids by semicolons.")
+            centers.add(resource.centers[pk])
+        return sorted(centers, key=attrgetter("pk"))
 
     def render(self, value: Any, **kwargs: object) -> str:
-        return "; ".join(str(pk) for pk in sorted(value or ()))
+        return "; ".join(str(pk) for pk in sorted(each.pk for each in value or ()))
 
 
-class ResourceTypesWidget(TextWidget):
-    """Converts the names of the room types to which a row is restricted."""
+class RoomTypesWidget(TextWidget):
+    """The room types to which a row is restricted, by their names."""
 
     help_text = "names of room types, separated by semicolons; empty: every type"
 
-    def clean(self, value: str, *, resource: Any = None, **kwargs: object) -> IdSet:
-        pks = set()
-        for name in split_list(value):
+    def parse(self, text: str, *, resource: Any = None, **kwargs: object) -> list[ResourceType]:
+        types = set()
+        for name in split_list(text):
             if fold_name(name) not in resource.types:
                 raise ValueError(f'There is no room type "{name[:50]}".')
-            pks.add(resource.types[fold_name(name)].pk)
-        return frozenset(pks)
+            types.add(resource.types[fold_name(name)])
+        return sorted(types, key=attrgetter("pk"))
 
-    def render(self, value: Any, *, resource: Any = None, **kwargs: object) -> str:
-        names = (resource.type_names[pk] for pk in value or ())
-        return join_list(sorted(normalize_cell(name) for name in names))
+    def render(self, value: Any, **kwargs: object) -> str:
+        return join_list(sorted(normalize_cell(each.name) for each in value or ()))
 
 
 def find_account(address: str, resource: "AllowanceResource", record: object) -> User:
@@ -93,73 +86,52 @@ def find_account(address: str, resource: "AllowanceResource", record: object) ->
 
 
 class AllowanceKindWidget(TextWidget):
-    """Converts the kind of an allowance."""
+    """The kind of an allowance."""
 
     help_text = " or ".join(Allowance.Kind.values)
 
-    def clean(self, value: str, **kwargs: object) -> str:
-        if value.lower() not in Allowance.Kind.values:
+    def parse(self, text: str, **kwargs: object) -> str:
+        if text.lower() not in Allowance.Kind.values:
             raise ValueError(f"Write one of: {', '.join(Allowance.Kind.values)}.")
-        return value.lower()
+        return text.lower()
 
 
 class RestrictedBenefitResource(CenterScopedResource[BenefitT]):
     """Rows that may be restricted to some centers and types of rooms."""
 
     center_path = None
-    extra_attributes: ClassVar[tuple[str, ...]] = ("restricted_center_ids", "restricted_type_ids")
-    # Maps each extra attribute to the model's relation and the column of the table between them.
+    # The relations of the model: column -> the table between them, and its column.
     RELATIONS: ClassVar = {
-        "restricted_center_ids": ("centers", "center_id"),
-        "restricted_type_ids": ("room_types", "resourcetype_id"),
+        "center_ids": ("centers", "center"),
+        "room_types": ("room_types", "resourcetype"),
     }
 
-    center_ids = Field("restricted_center_ids", widget=CenterIdsWidget())
-    room_types = Field("restricted_type_ids", widget=ResourceTypesWidget())
+    center_ids = RelatedField("centers_of_row", lambda row: row.centers.all(), CentersWidget())
+    room_types = RelatedField("types_of_row", lambda row: row.room_types.all(), RoomTypesWidget())
 
-    @cached_property
-    def type_names(self) -> dict[int, str]:
-        return dict(ResourceType.objects.values_list("pk", "name"))
+    def _get_rows_at(self, centers: Any) -> QuerySet[BenefitT]:
+        return super()._get_rows_at(centers).prefetch_related("centers", "room_types")
 
-    def load_references(self, rows: Sequence[Cells], instances: Iterable[BenefitT]) -> None:
+    def load_references(self, rows: Sequence[Cells], stored: QuerySet[BenefitT]) -> None:
         self.types = get_types_by_name(is_service=False)
         ids: set[int] = set()
         for row in rows:
             # The check of the row reports the error.
             with contextlib.suppress(ValueError):
                 ids |= {int(text) for text in split_list(row.get("center_ids", "")) if is_id(text)}
-        centers = Center.objects.values_list("pk", flat=True)
-        self.center_ids = set(iterate_rows_where(centers, "pk", ids))
+        self.centers = {str(each.pk): each for each in Center.objects.only("pk").filter(pk__in=ids)}
 
-    def load_extra_attributes(self, instances: Sequence[BenefitT]) -> None:
-        for attribute, (relation, column) in self.RELATIONS.items():
-            ids: dict[int, set[int]] = defaultdict(set)
-            through, own_column = self._get_through(relation)
-            rows = through.filter(**{f"{own_column}__in": [each.pk for each in instances]})
-            for pk, other in rows.values_list(own_column, column):
-                ids[pk].add(other)
-            for each in instances:
-                setattr(each, attribute, frozenset(ids[each.pk]))
-
-    def _get_through(self, relation: str) -> tuple[Any, str]:
-        model = self._meta.model
-        return getattr(model, relation).through._base_manager, f"{model._meta.model_name}_id"
-
-    def save_extra_attributes(self, rows: Sequence[ImportRowResult]) -> None:
-        for attribute, (relation, column) in self.RELATIONS.items():
-            through, own_column = self._get_through(relation)
-            changed, created = [], []
-            for row in rows:
-                after = getattr(row.instance, attribute) or frozenset()
-                before = row.before.get(attribute) or frozenset()
-                if after != before:
-                    changed.append(row.instance.pk)
-                    created += [
-                        through.model(**{own_column: row.instance.pk, column: pk})
-                        for pk in sorted(after)
-                    ]
-            through.filter(**{f"{own_column}__in": changed}).delete()
-            through.bulk_create(created)
+    def save_related(self, rows: Sequence[ImportRowResult], *, answer: str) -> None:
+        own = self._meta.model._meta.model_name
+        for column, (relation, other) in self.RELATIONS.items():
+            changed = [row.instance for row in rows if column in row.changes]
+            through = getattr(self._meta.model, relation).through
+            through._base_manager.filter(**{f"{own}__in": changed}).delete()
+            through._base_manager.bulk_create(
+                through(**{own: row, other: each})
+                for row in changed
+                for each in self.fields[column].get_value(row)
+            )
 
 
 class PromoCodeResource(RestrictedBenefitResource[PromoCode]):
@@ -169,9 +141,8 @@ class PromoCodeResource(RestrictedBenefitResource[PromoCode]):
     singular: ClassVar = "promo code"
     key: ClassVar = ("code",)
     required_columns: ClassVar = (("code",),)
-    volatile_fields: ClassVar = ("uses", "spent")
 
-    percent = Field("percent", widget=PercentWidget(2))
+    percent = Field("percent", widget=PercentWidget(PromoCode._meta.get_field("percent")))
 
     class Meta:
         model = PromoCode
@@ -181,14 +152,16 @@ class PromoCodeResource(RestrictedBenefitResource[PromoCode]):
             *("minimum_spend", "center_ids", "room_types"),
         )
 
-    def get_row_key(self, row: Cells) -> Hashable:
-        return normalize_code(row.get("code", ""))
+    def get_candidates(self, rows: Sequence[Cells]) -> Q:
+        return Q(code__in={normalize_code(row.get("code", "")) for row in rows})
 
-    def get_instance_key(self, instance: PromoCode) -> Hashable:
-        return instance.code
+    def get_key(self, instance: PromoCode) -> Hashable:
+        return normalize_code(instance.code)
 
-    def find_stored(self, keys: Iterable[str]) -> Iterator[PromoCode]:
-        return iterate_rows_where(PromoCode.objects.all(), "code", keys)
+    def import_instance(self, instance: PromoCode, row: Cells, **kwargs: object) -> None:
+        super().import_instance(instance, row, **kwargs)
+        # So that it is compared with what will be stored.
+        instance.code = normalize_code(instance.code)
 
 
 class AllowanceResource(RestrictedBenefitResource[Allowance]):
@@ -198,9 +171,6 @@ class AllowanceResource(RestrictedBenefitResource[Allowance]):
     singular: ClassVar = "allowance"
     related: ClassVar = ("user",)
     key: ClassVar = ("account", "description", "kind", "valid_from")
-    has_unique_key: ClassVar = False
-    # An import is refused if bookings have used hours since the check.
-    extra_attributes: ClassVar = (*RestrictedBenefitResource.extra_attributes, "used_most")
     required_columns: ClassVar = (("account",), ("description",))
 
     account = Field(
@@ -216,57 +186,32 @@ class AllowanceResource(RestrictedBenefitResource[Allowance]):
             *("center_ids", "room_types", "is_automatic", "is_active"),
         )
 
-    def get_queryset(self) -> QuerySet[Allowance]:
-        return super().get_queryset().filter(self._get_account_filter("user"))
+    def _get_rows_at(self, centers: Any) -> QuerySet[Allowance]:
+        return super()._get_rows_at(centers).filter(self._get_account_filter("user"))
 
     def _get_account_filter(self, path: str = "") -> Q:
         return Q() if self.user is None else get_account_filter(self.user, path)
 
-    def load_references(self, rows: Sequence[Cells], instances: Iterable[Allowance]) -> None:
-        super().load_references(rows, instances)
-        addresses = {canonicalize_email(row.get("account", "")) for row in rows} - {""}
-        users = iterate_rows_where(
-            User.objects.filter(self._get_account_filter()), "email", addresses
-        )
-        self.accounts: dict[str, User] = {user.email: user for user in users}
+    def load_references(self, rows: Sequence[Cells], stored: QuerySet[Allowance]) -> None:
+        super().load_references(rows, stored)
+        addresses = {canonicalize_email(row.get("account", "")) for row in rows}
+        users = User.objects.filter(self._get_account_filter(), email__in=addresses)
+        self.accounts = {user.email: user for user in users}
 
-    def load_extra_attributes(self, instances: Sequence[Allowance]) -> None:
-        super().load_extra_attributes(instances)
-        entries = AllowanceEntry.objects.filter(allowance__in=[each.pk for each in instances])
-        sums = entries.values("allowance", "period").annotate(entered=Sum("hours")).order_by()
-        used_most: dict[int, int] = {}
-        for allowance, entered in sums.values_list("allowance", "entered"):
-            used_most[allowance] = max(used_most.get(allowance, 0), -entered)
-        for each in instances:
-            # A column of no table.
-            each.used_most = used_most.get(each.pk, 0)  # type: ignore[attr-defined]
+    def get_candidates(self, rows: Sequence[Cells]) -> Q:
+        return Q(user__in=[*self.accounts.values()])
 
-    def log_export(self, instances: Sequence[Allowance]) -> None:
-        audit_log.record_views(
-            {each.user_id: each.user for each in instances}.values(),
-            by=self.user,
-            note="Exported with their allowances.",
-        )
-
-    def get_row_key(self, row: Cells) -> Hashable:
-        account = self.clean_cell("account", row)
-        if account is None:
-            raise ValidationError({"user": REQUIRED_MESSAGE})
-        valid_from = self.clean_cell("valid_from", row)
-        kind = row.get("kind", "").lower() or Allowance.Kind.ONE_OFF.value
-        return account.pk, fold_name(row.get("description", "")), kind, valid_from
-
-    def get_instance_key(self, instance: Allowance) -> Hashable:
+    def get_key(self, instance: Allowance) -> Hashable:
         description = fold_name(instance.description)
         return instance.user_id, description, str(instance.kind), instance.valid_from
 
-    def find_stored(
-        self, keys: Iterable[tuple[int, str, str, dt.date | None]]
-    ) -> Iterator[Allowance]:
-        accounts = {account for account, *_ in keys}
-        return iterate_rows_where(Allowance.objects.all(), "user", accounts)
-
-    def get_errors(self, instance: Allowance) -> dict[str, str]:
-        if self.before and self.before["user_id"] != instance.user_id:
+    def get_errors(self, instance: Allowance, original: Allowance | None) -> dict[str, str]:
+        if original and original.user_id != instance.user_id:
             return {"user": "Hours stay with their account: deactivate these and add others."}
         return {}
+
+    def after_export(self, queryset: Any, dataset: Any, **kwargs: object) -> None:
+        """Record whose personal data is exported."""
+        if self.user is not None:
+            users = User.objects.filter(email__in={*dataset["account"]})
+            audit_log.record_views(users, by=self.user, note="Exported with their allowances.")

@@ -1,4 +1,4 @@
-"""The errors of the domain, each with a stable code. api/exceptions.py maps them to HTTP."""
+"""The errors of the domain, each with a stable code. api/errors.py maps them to HTTP."""
 
 from collections.abc import Mapping
 

@@ -8,14 +8,11 @@ import time
 from collections.abc import Callable
 from functools import wraps
 from string import ascii_lowercase
-from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
-from django.urls import get_resolver, resolve
 from django.utils.cache import patch_vary_headers
 from django.utils.encoding import escape_uri_path
 
@@ -96,24 +93,6 @@ def get_loggable_path(path: str) -> str:
     part of a card number that the mask does not recognize.
     """
     return escape_uri_path(mask_cards(mask_path(path)))[:MAX_LOGGED_PATH_LENGTH]
-
-
-class KnownHostMiddleware:
-    """Answers requests for unknown hosts with the API's error envelope.
-
-    Django refuses them too, but with DEBUG on it answers with an HTML page.
-    """
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        try:
-            request.get_host()
-        except DisallowedHost as error:
-            handler400: Any = get_resolver().resolve_error_handler(400)
-            return handler400(request, error)
-        return self.get_response(request)
 
 
 class ContentSecurityPolicyMiddleware:
@@ -225,24 +204,6 @@ def is_api(request: HttpRequest) -> bool:
 
 def is_back_office(request: HttpRequest) -> bool:
     return request.path_info.startswith("/admin/")
-
-
-class ApiMiddleware:
-    """Calls the views of the API itself, so that its requests skip the middleware after this one.
-
-    That is for pages: the API has no cookies, no forms and no redirects to another slash. Its
-    views render their responses, and Django answers what they raise as it does everywhere.
-    """
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not is_api(request):
-            return self.get_response(request)
-        request.resolver_match = match = resolve(request.path_info)
-        response: HttpResponse = match.func(request, *match.args, **match.kwargs)
-        return response
 
 
 def get_client_address(request: HttpRequest) -> str:

@@ -28,8 +28,7 @@ from payments.views import (
     RemovePaymentInfo,
     UpdatePaymentInfo,
 )
-from reservations.views.account import DeleteAccount, ExportAccount
-from reservations.views.account_export import download_export
+from reservations.views.account import DeleteAccount, ExportAccount, download_export
 from reservations.views.bookings import (
     CancelReservation,
     Checkout,
@@ -52,7 +51,7 @@ from reservations.views.rooms import (
     ListFreeTimes,
     ReservationCost,
 )
-from roombook.api.exceptions import handle_unknown_path
+from roombook.api.errors import handle_unknown_path
 from roombook.api.operations import Operation
 from roombook.api.views import serve_openapi, show_docs
 from roombook.guide import show_page
@@ -139,7 +138,7 @@ urlpatterns = [
     *static(settings.MEDIA_URL, document_root=settings.MEDIA_ROOT),  # only with DEBUG on
 ]
 
-handler400 = "roombook.api.exceptions.handler400"
-handler403 = "roombook.api.exceptions.handler403"
-handler404 = "roombook.api.exceptions.handler404"
-handler500 = "roombook.api.exceptions.handler500"
+handler400 = "roombook.api.errors.handler400"
+handler403 = "roombook.api.errors.handler403"
+handler404 = "roombook.api.errors.handler404"
+handler500 = "roombook.api.errors.handler500"

@@ -4,7 +4,7 @@ import django
 from django.urls import reverse
 
 from roombook import startup
-from roombook.handler import RoombookWSGIHandler, limit_codec_names
+from roombook.handler import RoombookWSGIHandler
 
 startup.load_settings()
 django.setup(set_prefix=False)
@@ -14,7 +14,5 @@ startup.require_usable_database()
 
 # Load the URL patterns now, once before gunicorn forks its workers, and not at the first request.
 reverse("admin:index")
-
-limit_codec_names()
 
 application = RoombookWSGIHandler()

@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+import shutil
 from copy import deepcopy
 from io import BytesIO
 from pathlib import Path
@@ -11,6 +12,7 @@ from uuid import uuid4
 import pytest
 import time_machine
 from django.apps import apps
+from django.core.management.commands import flush
 from django.db import connection, transaction
 from django.db.models.signals import post_migrate
 from django.dispatch import receiver
@@ -34,9 +36,12 @@ ROLES: dict[str, list[tuple[str, str]]] = {}
 
 @receiver(post_migrate)
 def _restore_roles(sender, **_):
-    """Create the roles again. A migration creates them, and transactional tests delete all rows."""
-    if sender.name != "django.contrib.auth":  # the last app with permissions of a role
-        return
+    if sender.name == "django.contrib.auth":  # the last app with permissions of a role
+        restore_roles()
+
+
+def restore_roles(*_, **__):
+    """Create the roles again. A migration creates them, and transactional tests delete them."""
     groups, permissions = (apps.get_model("auth", name) for name in ("Group", "Permission"))
     of_groups = groups.permissions.through.objects
     if groups.objects.exists():
@@ -139,25 +144,56 @@ def world_copy(module_world, client, db):
         yield world
 
 
+# No test changes them, and to create them again takes longer than most tests.
+KEPT_TABLES = {"django_content_type", "auth_permission"}
+
+
+def delete_rows(style, tables, **_):
+    """The statements with which `flush` empties the tables after each transactional test.
+
+    Django would truncate all of them, which takes PostgreSQL half a second.
+    """
+    names = [connection.ops.quote_name(table) for table in tables if table not in KEPT_TABLES]
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(f'EXISTS (SELECT 1 FROM {name})' for name in names)}")
+        has_rows = cursor.fetchone()
+    full = [f"DELETE FROM {name}" for name, found in zip(names, has_rows, strict=True) if found]
+    if connection.vendor == "postgresql":
+        # Neither the order of the tables nor the trigger that keeps receipts matters.
+        return ["SET LOCAL session_replication_role = replica", *full]
+    return full
+
+
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(request, tmp_path_factory, django_db_blocker):
-    """Use SQLite with a file, as in production: in memory, threads and write locks differ.
+    """Copy a database that is migrated once for all processes.
 
-    On PostgreSQL, copy a database that is migrated once for all processes.
+    That of SQLite is a file, as in production: in memory, threads and write locks differ.
     """
     from tests.faults.database import DatabaseStore  # It reads the settings.
 
+    database, store = connection.settings_dict, DatabaseStore(tmp_path_factory.getbasetemp())
     if connection.vendor == "sqlite":
-        database = connection.settings_dict
         database["TEST"]["NAME"] = str(tmp_path_factory.getbasetemp() / "test.sqlite3")
         # Test data need not survive a power failure.
         options = database["OPTIONS"]
         options["init_command"] = options["init_command"].replace("FULL", "OFF")
-    else:
-        with django_db_blocker.unblock():
-            template = DatabaseStore(tmp_path_factory.getbasetemp()).get_template()
-        connection.settings_dict["TEST"]["TEMPLATE"] = template.settings["NAME"]
     request.getfixturevalue("django_db_modify_db_settings_parallel_suffix")
+    with django_db_blocker.unblock():
+        template = store.get_template().settings["NAME"]
+    if connection.vendor == "sqlite":
+        shutil.copy(template, database["TEST"]["NAME"])
+    else:
+        database["TEST"]["TEMPLATE"] = template
+    # Of the class, because tests with a browser have a connection of their own.
+    type(connection.ops).sql_flush = staticmethod(delete_rows)
+    flush.emit_post_migrate_signal = restore_roles
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb():
+    """The copy of SQLite's file is the test database; pytest deletes its folder."""
+    return connection.vendor == "sqlite"
 
 
 @pytest.fixture(scope="session")
@@ -173,16 +209,21 @@ def pytest_collection_finish():
 
 
 TESTS = Path(__file__).parent
-# Folders whose files take minutes. They begin first, so that no process waits for them at the end.
+# Files and folders that take minutes. They begin first, so that no process waits for them.
+SLOW = re.compile(
+    "browser/test_accessibility|faults/test_(upgrade|canary|contention|jobs)|test_wrong_values"
+    "|commands/test_working_days|test_card_canary|test_every_operation|payments/machine/test_crashes"
+)
 SLOW_FOLDERS = ["bench", "browser", "faults", "backoffice"]
 
 
 def get_order(item):
-    """The slow folders, then the files of this folder, then the other folders, each file whole."""
+    """The slow files and folders, then this folder, then the other folders, each file whole."""
     *folders, file = item.path.relative_to(TESTS).parts
     top = folders[0] if folders else ""
     rank = SLOW_FOLDERS.index(top) if top in SLOW_FOLDERS else len(SLOW_FOLDERS)
-    return rank, folders, file
+    is_fast = SLOW.match(item.path.relative_to(TESTS).as_posix()) is None
+    return is_fast, rank, folders, file
 
 
 # Their tests run on both databases, because what they test can differ, as can what transactional
@@ -192,8 +233,15 @@ CAN_DIFFER = re.compile(
     "^(db|faults|payments/machine)/|availability|books|concurren|constraint|free_times|integrity"
     "|locks|migration|month_end|reports|revenue|search|utilization"
 )
-# These take minutes, and what they test depends little on the database.
-ON_POSTGRES = re.compile("^browser/|faults/test_(clock|gateway|races|schemathesis|upgrade)")
+# These take minutes, and run on one database in `make test`: what they test needs real parallel
+# transactions, or depends little on the database, and SQLite is faster.
+ON_POSTGRES = re.compile(
+    "faults/test_(account_limits|contention|crashes|idempotency|jobs|races|schemathesis|storms)"
+)
+ON_SQLITE = re.compile(
+    "^browser/|faults/test_(clock|gateway|upgrade)|commands/test_working_days|test_card_canary"
+    "|payments/machine/"
+)
 TRANSACTIONAL = {"transactional_db", "live_server", "store"}
 IS_SHORT = "PYTEST_XDIST_WORKER" in os.environ and not LONG and find_programs() is not None
 
@@ -215,11 +263,14 @@ def find_reason_to_skip(item):
     needs_postgres = item.get_closest_marker("postgres") is not None
     if connection.vendor == "postgresql":
         # Some start a PostgreSQL of their own, without a fixture of the database.
-        is_here = needs_postgres or uses_database(item)
-        return None if is_here else f"{item.path.name} on SQLite: no database"
+        if not (needs_postgres or uses_database(item)):
+            return f"{item.path.name} on SQLite: no database"
+        if IS_SHORT and not needs_postgres and ON_SQLITE.search(path):
+            return f"{item.path.name} on SQLite"
+        return None
     if needs_postgres:
         return f"{item.name} needs PostgreSQL"
-    can_differ = uses_transactions(item) or CAN_DIFFER.search(path)
+    can_differ = uses_transactions(item) or CAN_DIFFER.search(path) or ON_SQLITE.search(path)
     if IS_SHORT and uses_database(item) and (ON_POSTGRES.search(path) or not can_differ):
         return f"{item.path.name} on PostgreSQL"
     return None

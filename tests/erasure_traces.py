@@ -23,7 +23,6 @@ from accounts.models import (
     CenterRole,
     EmailCode,
     OutboxMessage,
-    OutboxState,
     User,
 )
 from accounts.models.email_code import CodePurpose
@@ -32,7 +31,8 @@ from payments.models import Payment, PaymentSetup, PaymentState
 from reservations.models import Attendee, Note, Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
 from roombook.backoffice.models import AuditAction, AuditEntry
-from roombook.imports.models import RunningCheck, Upload
+from roombook.deliveries import DeliveryState
+from roombook.imports.models import Upload
 from roombook.models import SavedResponse
 from tests.factories_people import SavedCardFactory
 from tests.pg_plugin import find_programs
@@ -73,7 +73,7 @@ def make_leaving_account(world: World) -> User:
     Attendee.objects.filter(reservation__user=user).update(
         name="Guest Ygritte", email_address="ygritte@guest.example", company_name="Guestcorp"
     )
-    for state in OutboxState.values:
+    for state in DeliveryState.values:
         OutboxMessage.objects.create(
             user=user,
             to=EMAIL,
@@ -82,8 +82,8 @@ def make_leaving_account(world: World) -> User:
             text="Dear Qwertine Zyxwell",
             state=state,
             created_at=now,
-            next_attempt_at=now if state == OutboxState.WAITING else None,
-            sent_at=now if state == OutboxState.SENT else None,
+            next_attempt_at=now if state == DeliveryState.WAITING else None,
+            sent_at=now if state == DeliveryState.SENT else None,
         )
     SignInAttempts(EMAIL, "198.51.100.77").record_success(user, now)
     SIGN_IN_BY_EMAIL.attempt(f"{hash_email(EMAIL)} net", now=now)
@@ -105,7 +105,7 @@ def make_leaving_account(world: World) -> User:
         purpose=CodePurpose.SIGN_UP, email=EMAIL, expires_at=now, new_account={"name": "Qwertine"}
     )
     OutboxMessage.objects.create(
-        to=EMAIL, kind="sign-up code", state=OutboxState.FAILED, created_at=now
+        to=EMAIL, kind="sign-up code", state=DeliveryState.FAILED, created_at=now
     )
     CalendarAddress.get_secret(user)
     PaymentSetup.objects.create(user=user, gateway="sandbox", created_at=now, expires_at=now)
@@ -120,12 +120,11 @@ def make_leaving_account(world: World) -> User:
 
 
 def make_former_member_of_staff(user: User, world: World) -> None:
-    now, group = timezone.now(), Group.objects.all()[0]
+    group = Group.objects.all()[0]
     users = ContentType.objects.get_for_model(User)
     user.groups.add(group)
     user.user_permissions.add(group.permissions.first())
     CenterRole.objects.create(user=user, center=world.center, group=group)
-    RunningCheck.objects.create(user=user, started_at=now)
     TOTPDevice.objects.create(user=user, name="Qwertine's phone")
     StaticDevice.objects.create(user=user, name="codes").token_set.create(token="recovery")
     LogEntry.objects.create(

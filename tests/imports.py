@@ -10,6 +10,7 @@ from django.core.exceptions import NON_FIELD_ERRORS
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from centers.models import ResourceType
+from roombook.backoffice.spreadsheets import Sheet, iterate_csv, write_workbook
 from roombook.imports.resources import RESOURCES
 from tests.factories_centers import ResourceTypeFactory
 
@@ -66,7 +67,8 @@ def build_workbook(*rows, sheet="Sheet1", more=(), merged=()):
 def check(name, content, user=None):
     """The resource, and what the file would do."""
     resource = RESOURCES[name](user)
-    return resource, resource.check(resource.read_file(content))
+    resource.table = resource.read_file(content)
+    return resource, resource.import_data(resource.table, dry_run=True)
 
 
 def get_errors(name, content, user=None):
@@ -81,14 +83,28 @@ def get_errors(name, content, user=None):
 
 
 def save(resource, result):
-    resource.save(result, file_name="rows.csv", now=NOON)
+    """Confirm what was checked."""
+    again = type(resource)(resource.user)
+    return again.import_data(resource.table, digest=result.digest, file_name="rows.csv", now=NOON)
 
 
 def load(name, content, user=None):
-    """Check and write; the counts."""
-    resource, result = check(name, content, user)
-    save(resource, result)
-    return get_counts(result)
+    """Write a file; the counts."""
+    resource = RESOURCES[name](user)
+    table = resource.read_file(content)
+    return get_counts(resource.import_data(table, file_name="rows.csv", now=NOON))
+
+
+def export_csv(name):
+    table = RESOURCES[name]().export()
+    return "".join(iterate_csv(table.headers, table))
+
+
+def export_workbook(name):
+    resource = RESOURCES[name]()
+    sheet = Sheet(name, resource.get_sheet_columns(), resource.export())
+    with write_workbook([sheet]) as book:
+        return book.read()
 
 
 def count_rows(name, content):

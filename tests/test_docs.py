@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from django.core.management import get_commands
 
-from roombook.api.exceptions import HTTP_STATUSES
+from roombook.api.errors import HTTP_STATUSES
 from roombook.secret_paths import SECRET_PATHS
-from tests.contract import ALL_OPERATIONS
+from tests.contract.schema import ALL_OPERATIONS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

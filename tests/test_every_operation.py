@@ -20,7 +20,8 @@ from payments.models import PaymentSetup
 from reservations.models import Allowance, Attendee, LineItem, Reservation
 from roombook import urls
 from roombook.api import csv_table
-from tests.contract import EXTENSIONS, OPERATIONS, iterate_paths
+from tests.contract.schema import EXTENSIONS, iterate_paths
+from tests.contract.tables import OPERATIONS
 from tests.csv_responses import parse_response
 from tests.factories_people import AdministratorFactory, UserFactory, issue_token
 from tests.http import jsonp, post
@@ -107,9 +108,9 @@ TABLE = {
     # One for the network, which is limited with SIGN_UP=open.
     "Checkout": Row(49, ids=OWN),
     "List free times": Row(
-        4, ids={"CenterId": Id(NOT_FOUND, more={"RoomIds": None}), "RoomIds.0": Id(NOT_FOUND)}
+        5, ids={"CenterId": Id(NOT_FOUND, more={"RoomIds": None}), "RoomIds.0": Id(NOT_FOUND)}
     ),
-    "Find alternatives": Row(9, ids={"RoomId": Id(NOT_FOUND), **SERVICE}),
+    "Find alternatives": Row(12, ids={"RoomId": Id(NOT_FOUND), **SERVICE}),
     "Get payment action": Row(5, ids=OWN),
     # Including one that locks the account.
     "Create reservation": Row(
@@ -135,7 +136,7 @@ TABLE = {
     ),
     "List reservations": Row(14),
     "Get calendar": Row(2),
-    "Export account": Row(36),
+    "Export account": Row(37),
     "Delete account": Row(60, "401 NotSignedIn"),
     "Update favorite": Row(9, ids={"CenterId": Id(NOT_FOUND)}),
     "Remove payment info": Row(7),

@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 import pytest
 
 from roombook import guide
-from tests.contract import ALL_OPERATIONS
+from tests.contract.schema import ALL_OPERATIONS
 from tests.examples import read_examples
 
 ROOT = Path(__file__).parent.parent

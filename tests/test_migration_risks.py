@@ -13,7 +13,7 @@ from django_migration_linter.sql_analyser import PostgresqlAnalyser, analyse_sql
 FIRST = {
     *(("accounts", name) for name in ("0001_initial", "0002_initial")),
     ("backoffice", "0001_initial"),
-    ("centers", "0001_initial"),
+    *(("centers", name) for name in ("0001_initial", "0002_room_names")),
     ("imports", "0001_initial"),
     *(("payments", name) for name in ("0001_initial", "0002_initial")),
     *(

@@ -8,7 +8,7 @@ from django.test import RequestFactory
 from django.urls import URLPattern, get_resolver
 
 from roombook.middleware import RetryAfterMiddleware
-from tests.contract import ALL_OPERATIONS
+from tests.contract.schema import ALL_OPERATIONS
 from tests.factories_people import AdministratorFactory
 from tests.http import post
 

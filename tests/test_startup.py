@@ -44,11 +44,6 @@ def run(*command, **variables):
         ),
         (
             ("manage.py", "serve"),
-            *("HOLD_HOURS_STAFF", "-1"),
-            "HOLD_HOURS_STAFF: '-1' is not a whole number of at least 0.",
-        ),
-        (
-            ("manage.py", "serve"),
             *("WEB_CONCURRENCY", "0"),
             "WEB_CONCURRENCY: '0' is not a whole number of at least 1.",
         ),
@@ -59,19 +54,9 @@ def run(*command, **variables):
         ),
         (
             ("-c", "import roombook.wsgi"),
-            *("LOG_LEVEL", "LOUD"),
-            "LOG_LEVEL: 'LOUD' is not one of: DEBUG, INFO, WARNING, ERROR.",
-        ),
-        (
-            ("-c", "import roombook.wsgi"),
             *("LOCALE", "xx_YY"),
             "LOCALE: 'xx_YY' is not a locale. Use a language and a country, such as en_US or"
             " de_DE. (roombook.E004)",
-        ),
-        (
-            GUNICORN,
-            *("CARD_NUMBERS", "refused"),
-            "CARD_NUMBERS: 'refused' is not one of: accept, refuse.",
         ),
         (GUNICORN, "EMAIL_URL", "pop3://u:hidden@h", "EMAIL_URL: does not begin with one of: "),
         (GUNICORN, "WEB_THREADS", "x", "WEB_THREADS: 'x' is not a whole number of at least 1."),
@@ -87,9 +72,8 @@ def test_invalid_setting_ends_the_process_with_one_line(command, variable, value
     assert "hidden" not in ended.stderr
 
 
-@pytest.mark.parametrize("command", ["check", "migrate", "serve", "send_outbox"])
-def test_setting_that_fails_a_check_is_named_without_a_traceback(command):
-    ended = run("manage.py", command, CURRENCY="DOLLAR")
+def test_setting_that_fails_a_check_is_named_without_a_traceback():
+    ended = run("manage.py", "migrate", CURRENCY="DOLLAR")
 
     assert ended.returncode != 0
     assert "CURRENCY: 'DOLLAR' is not a currency." in ended.stderr

@@ -4,7 +4,8 @@ import pytest
 from django.urls import Resolver404, resolve
 
 from roombook import urls
-from tests.contract import EXTENSIONS, OPERATIONS
+from tests.contract.schema import EXTENSIONS
+from tests.contract.tables import OPERATIONS
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from django.contrib.auth import get_user_model
 
 from reservations.models import Reservation
 from roombook.api import csv_table
-from tests.contract import iterate_paths
+from tests.contract.schema import iterate_paths
 from tests.http import post
 from tests.world import CARD_NUMBER, OPERATIONS_BY_NAME, SECURITY_CODE
 from tests.wrong_values import (

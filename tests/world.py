@@ -26,9 +26,9 @@ from reservations.models import (
 from reservations.models.history import record_changes
 from reservations.models.status import Status
 from reservations.webhooks.events import publish_events
-from roombook.api.contract_schema import OperationSchema
 from tests import factories_centers as make
-from tests.contract import CONTRACT
+from tests.contract.schema import CONTRACT
+from tests.contract.tables import OperationSchema
 from tests.factories_full import make_full_center, make_full_room, make_full_service, make_full_user
 from tests.factories_people import (
     CODE,

@@ -4,8 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from roombook.api.contract_schema import is_list_type
-from tests.contract import ALL_OPERATIONS, TYPES
+from tests.contract.schema import ALL_OPERATIONS, TYPES, is_list_type
 from tests.http import post, post_csv
 
 EVERY = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS]

@@ -10,13 +10,15 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import mark_safe
+from django.utils.text import Truncator
 from unfold.contrib.filters.admin import RangeDateFilter
 
 from accounts.admin.center_scope import AllCentersOnlyMixin, SharedTimeZoneMixin
 from accounts.models import User, canonicalize_email
 from roombook import dates
-from roombook.backoffice import audit_display, audit_log
-from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, ReadOnlyMixin
+from roombook.backoffice.audit_display import load_field_changes
+from roombook.backoffice.audit_log import get_tracked_models
+from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 from roombook.backoffice.models import AuditEntry
 from roombook.backoffice.widgets import AutocompleteFilter
 from roombook.ids import parse_id
@@ -31,7 +33,7 @@ class TrackedModelFilter(admin.SimpleListFilter):
     parameter_name = "what"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
-        tracked = [model._meta for model in audit_log.get_tracked_models()]
+        tracked = [model._meta for model in get_tracked_models()]
         choices = [(opts.label_lower, str(opts.verbose_name).capitalize()) for opts in tracked]
         return sorted(choices, key=lambda choice: choice[1])
 
@@ -43,10 +45,8 @@ class TrackedModelFilter(admin.SimpleListFilter):
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(
-    ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, PageAnnotationsMixin, ModelAdmin
-):
-    list_display = ("when", "who", "did", "what", "summary")
+class AuditEntryAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, ModelAdmin):
+    list_display = ("when", "who", "action", "what", "summary")
     list_display_links = ("when",)
     list_filter = (
         TrackedModelFilter,
@@ -60,7 +60,7 @@ class AuditEntryAdmin(
     search_help_text = "The number of a row, or the complete e-mail address of who changed it."
     ordering = ("-timestamp", "-pk")
     sortable_by = ()
-    fields = ("when", "who", "did", "what", "details", "network_address")
+    fields = ("when", "who", "action", "what", "details", "network_address")
     readonly_fields = fields
 
     def get_search_results(
@@ -75,13 +75,12 @@ class AuditEntryAdmin(
         return queryset.filter(actor__in=list(actors.values_list("pk", flat=True))), False
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        for row, rendered in zip(rows, audit_display.render_entries(rows), strict=True):
-            row.rendered = rendered
+        load_field_changes(rows)
 
-    def _get_rendered(self, entry: Any) -> audit_display.RenderedEntry:
-        if not hasattr(entry, "rendered"):
-            entry.rendered = audit_display.render_entries([entry])[0]
-        return entry.rendered
+    def get_object(self, *args: Any, **kwargs: Any) -> AuditEntry | None:
+        entry: AuditEntry | None = super().get_object(*args, **kwargs)
+        load_field_changes(filter(None, [entry]))
+        return entry
 
     @admin.display(description="when")
     def when(self, entry: AuditEntry) -> str:
@@ -89,28 +88,22 @@ class AuditEntryAdmin(
 
     @admin.display(description="who")
     def who(self, entry: AuditEntry) -> str:
-        return self._get_rendered(entry).actor
-
-    @admin.display(description="action")
-    def did(self, entry: AuditEntry) -> str:
-        return self._get_rendered(entry).action
+        return entry.actor_name
 
     @admin.display(description="what")
     def what(self, entry: AuditEntry) -> str:
-        kind = entry.content_type.name
-        name = format_html("{}: {}", kind.capitalize(), entry.object_name)
+        kind = entry.content_type
+        name = f"{kind.name.capitalize()}: {entry.object_name}"
         try:
-            page = f"admin:{entry.content_type.app_label}_{entry.content_type.model}_history"
-            return format_html('<a href="{}">{}</a>', reverse(page, args=[entry.object_id]), name)
+            url = reverse(f"admin:{kind.app_label}_{kind.model}_history", args=[entry.object_id])
         except NoReverseMatch:
             return name
+        return format_html('<a href="{}">{}</a>', url, name)
 
     @admin.display(description="changes")
     def summary(self, entry: AuditEntry) -> str:
-        text = self._get_rendered(entry).summary
-        return text if len(text) <= MAX_SUMMARY_LENGTH else f"{text[:MAX_SUMMARY_LENGTH]}…"
+        return Truncator(entry.summary).chars(MAX_SUMMARY_LENGTH)
 
     @admin.display(description="changes")
     def details(self, entry: AuditEntry) -> str:
-        context = {"entry": self._get_rendered(entry)}
-        return mark_safe(render_to_string("backoffice/audit_entry.html", context))
+        return mark_safe(render_to_string("backoffice/audit_entry.html", {"entry": entry}))

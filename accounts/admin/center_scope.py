@@ -18,13 +18,13 @@ from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
 from django.db.models import Max, Min, Model, QuerySet
 from django.db.models.fields.related import RelatedField
-from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
 from accounts import customer_access, roles
 from accounts.models import CenterRole, User
 from roombook import places
-from roombook.backoffice.model_admin import LocalTimeMixin, render_in_time_zone
+from roombook.backoffice.model_admin import LocalTimeMixin
 from roombook.backoffice.typing_bases import AnyAdminBase, InlineAdminBase, ModelAdminBase
 from roombook.ids import parse_id
 
@@ -64,8 +64,8 @@ class SharedTimeZoneMixin(LocalTimeMixin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        zone = self.get_time_zone(request)
-        return render_in_time_zone(zone, super().changelist_view, request, extra_context)
+        timezone.activate(self.get_time_zone(request))
+        return super().changelist_view(request, extra_context)
 
 
 class ScopedChoicesMixin(AnyAdminBase):
@@ -95,10 +95,7 @@ class ScopedChoicesMixin(AnyAdminBase):
 
 
 class RolePermissionsMixin(AnyAdminBase):
-    """Checks the user's roles in addition to Django's permissions.
-
-    Subclasses define ``has_add_permission``, whose signature differs between pages and inlines.
-    """
+    """Checks the user's roles in addition to Django's permissions."""
 
     def get_permission_name(self, action: str) -> str:
         """Return the name of a permission of this page's model."""
@@ -109,6 +106,12 @@ class RolePermissionsMixin(AnyAdminBase):
     ) -> bool:
         """Whether a role of the user allows the action on this row, or on any row."""
         raise NotImplementedError
+
+    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
+        """``args`` is empty for a page; for an inline it is the object of the page."""
+        return super().has_add_permission(request, *args) and self._has_role_permission(
+            request, "add", *args
+        )
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_view_permission(request, obj) and (
@@ -154,16 +157,14 @@ class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase
         self, request: HttpRequest, action: str, obj: Model | None = None
     ) -> bool:
         center = None if obj is None or obj._state.adding else self.get_center_id(obj)
-        return roles.has_permission(request.user, self.get_permission_name(action), center)
+        return self._has_permission_at(request, action, center)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """A new center belongs to no role yet: creating one needs the permission everywhere."""
-        is_allowed = super().has_add_permission(request)
-        if self.center_path:
-            return is_allowed
-        return is_allowed and roles.has_permission_everywhere(
-            request.user, self.get_permission_name("add")
-        )
+    def _has_permission_at(self, request: HttpRequest, action: str, center: int | None) -> bool:
+        permission = self.get_permission_name(action)
+        if action == "add" and not self.center_path:
+            # A new center belongs to no role yet.
+            return roles.has_permission_everywhere(request.user, permission)
+        return roles.has_permission(request.user, permission, center)
 
     def get_choices_for_field(
         self, db_field: RelatedField, request: HttpRequest
@@ -176,23 +177,13 @@ class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase
         rows = db_field.related_model._default_manager.all()
         return rows.filter(roles.get_center_filter(request.user, writable, rest))
 
-    def save_model(
-        self,
-        request: HttpRequest,
-        obj: Model,
-        form: ModelForm,
-        change: bool,  # noqa: FBT001 (Django's signature)
-    ) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         """Refuse a row at a center where the user may not add or change rows.
 
         Editable lists call this too, for rows that the user may only view.
         """
-        permission = self.get_permission_name("change" if change else "add")
-        if not (self.center_path or change):
-            is_allowed = roles.has_permission_everywhere(request.user, permission)
-        else:
-            is_allowed = roles.has_permission(request.user, permission, self.get_center_id(obj))
-        if not is_allowed:
+        action = "change" if change else "add"
+        if not self._has_permission_at(request, action, self.get_center_id(obj)):
             raise PermissionDenied
         super().save_model(request, obj, form, change)
 
@@ -241,9 +232,6 @@ class AllCentersOnlyMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBa
     ) -> bool:
         return roles.has_permission_everywhere(request.user, self.get_permission_name(action))
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return super().has_add_permission(request) and self._has_role_permission(request, "add")
-
 
 class SharedRowsMixin(AllCentersOnlyMixin):
     """A ModelAdmin whose rows belong to no center in particular, such as promo codes.
@@ -282,8 +270,3 @@ class CenterScopedInlineMixin(ScopedChoicesMixin, RolePermissionsMixin, InlineAd
         if model_admin is not None and obj is not None and not obj._state.adding:
             center = model_admin.get_center_id(obj)
         return roles.has_permission(request.user, self.get_permission_name(action), center)
-
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return super().has_add_permission(request, obj) and self._has_role_permission(
-            request, "add", obj
-        )

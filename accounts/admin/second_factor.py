@@ -1,6 +1,7 @@
 """The pages where staff enter a code, and turn their second factor on and off."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -8,7 +9,6 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.views import redirect_to_login
-from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -38,49 +38,25 @@ admin.site.unregister([TOTPDevice, StaticDevice])
 # The session keeps the secret of a device until a code confirms it.
 NEW_KEY_SESSION_KEY = "second_factor_new_key"
 
-WRONG_CODE = "This code is not right. Enter the one that the app shows now."
-
 
 class CodeForm(forms.Form):
     """A code of the user's authenticator app, or a recovery code."""
 
     code = forms.CharField(
-        label="Six-digit code",
+        label="Six-digit code or recovery code",
         max_length=20,
         widget=UnfoldAdminTextInputWidget(
             attrs={"autocomplete": "one-time-code", "autofocus": True}
         ),
     )
 
-    def __init__(
-        self,
-        *args: Any,
-        user: User,
-        new_device: TOTPDevice | None,
-        network_address: str,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self.user = user
-        self.new_device = new_device
-        self.attempts = SignInAttempts(user.email, network_address)
-        if new_device is None:
-            self.fields["code"].label = "Six-digit code or recovery code"
-        else:
-            self.fields["code"].widget.attrs["inputmode"] = "numeric"
 
-    def clean_code(self) -> str:
-        code = "".join(self.cleaned_data["code"].split())
-        now = timezone.now()
-        try:
-            is_right = second_factor.verify_code(
-                self.user, code, self.attempts, new_device=self.new_device, now=now
-            )
-        except TooManyRequests as error:
-            raise ValidationError(error.message, code="too_many_attempts") from None
-        if not is_right:
-            raise ValidationError(WRONG_CODE, code="wrong_code")
-        return code
+class State(StrEnum):
+    """A state of the user; its value is the name of the page to which other pages lead then."""
+
+    OFF = "admin:accounts_second_factor_set_up"
+    PENDING = "admin:accounts_second_factor"
+    ON = "admin:accounts_second_factor_off"
 
 
 @method_decorator([never_cache, mark_secret, sensitive_post_parameters()], name="dispatch")
@@ -89,42 +65,59 @@ class SecondFactorView(View):
 
     title = ""
     button = ""
-    is_danger = False
+    # The state of a user who may open the page.
+    state = State.ON
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> Any:
         user = request.user
         if not isinstance(user, User) or not (user.is_active and user.is_staff):
             return redirect_to_login(self.get_next_url(), reverse("admin:login"))
         self.user = roles.get_staff(request)
-        return self.redirect_elsewhere() or super().dispatch(request, *args, **kwargs)
+        state = self.get_state()
+        if state is self.state:
+            return super().dispatch(request, *args, **kwargs)
+        if (state, self.state) == (State.ON, State.PENDING):
+            return self.redirect_to_next()
+        return HttpResponseRedirect(reverse(state))
+
+    def get_state(self) -> State:
+        if self.user.second_factor_since is None:
+            return State.OFF
+        is_pending = self.user.is_second_factor_pending(self.request.session)
+        return State.PENDING if is_pending else State.ON
 
     @cached_property
     def new_device(self) -> TOTPDevice | None:
         """The device that the user is setting up, or None."""
         return None
 
-    def redirect_elsewhere(self) -> HttpResponse | None:
-        """Return another page if this one is not for the state of the user."""
-        raise NotImplementedError
-
     def apply(self) -> HttpResponse:
         """Do what the page is for, and return the response; the code was right."""
         raise NotImplementedError
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        return self.render(self.get_form())
+        return self.render(CodeForm())
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        form = self.get_form(request.POST)
+        form, now = CodeForm(request.POST), timezone.now()
         if not form.is_valid():
             return self.render(form)
+        code = "".join(form.cleaned_data["code"].split())
+        attempts = SignInAttempts(self.user.email, get_client_address(request))
+        try:
+            if not second_factor.verify_code(
+                self.user, code, attempts, new_device=self.new_device, now=now
+            ):
+                form.add_error(
+                    "code", "This code is not right. Enter the one that the app shows now."
+                )
+        except TooManyRequests as error:
+            form.add_error("code", error.message)
+        if form.errors:
+            return self.render(form)
         response = self.apply()
-        form.attempts.record_success(self.user, timezone.now())
+        attempts.record_success(self.user, timezone.now())
         return response
-
-    def get_form(self, *args: Any) -> CodeForm:
-        address = get_client_address(self.request)
-        return CodeForm(*args, user=self.user, new_device=self.new_device, network_address=address)
 
     def get_next_url(self) -> str:
         url = self.request.GET.get("next", "")
@@ -137,7 +130,8 @@ class SecondFactorView(View):
         return HttpResponseRedirect(self.get_next_url())
 
     def render(self, form: CodeForm) -> HttpResponse:
-        return self.render_template("second_factor.html", {**self.get_context(), "form": form})
+        context = {"form": form, "button": self.button, "is_pending": self.state is State.PENDING}
+        return self.render_template("second_factor.html", {**context, **self.get_context()})
 
     def render_recovery_codes(self, codes: list[str]) -> HttpResponse:
         """Show new recovery codes. It is the only time: the database has their hashes."""
@@ -149,12 +143,7 @@ class SecondFactorView(View):
         return TemplateResponse(self.request, f"backoffice/{name}", context)
 
     def get_context(self) -> dict[str, object]:
-        return {
-            "button": self.button,
-            "is_danger": self.is_danger,
-            "is_pending": self.user.is_second_factor_pending(self.request.session),
-            "index_url": reverse("admin:index"),
-        }
+        return {"unused_recovery_codes": second_factor.count_recovery_codes(self.user)}
 
 
 class VerifyView(SecondFactorView):
@@ -162,13 +151,10 @@ class VerifyView(SecondFactorView):
 
     title = "Enter the code of your authenticator app"
     button = "Sign in"
+    state = State.PENDING
 
-    def redirect_elsewhere(self) -> HttpResponse | None:
-        if self.user.second_factor_since is None:
-            return HttpResponseRedirect(reverse("admin:accounts_second_factor_set_up"))
-        if not self.user.is_second_factor_pending(self.request.session):
-            return HttpResponseRedirect(self.get_next_url())
-        return None
+    def get_context(self) -> dict[str, object]:
+        return {}
 
     def apply(self) -> HttpResponse:
         self.request.session.cycle_key()
@@ -181,21 +167,27 @@ class SetUpView(SecondFactorView):
 
     title = "Set up two-step sign-in"
     button = "Turn on"
-
-    def redirect_elsewhere(self) -> HttpResponse | None:
-        if self.user.second_factor_since is None:
-            return None
-        return HttpResponseRedirect(reverse("admin:accounts_second_factor_off"))
+    state = State.OFF
 
     def get(self, request: HttpRequest) -> HttpResponse:
         # Each set-up has a new secret: one that somebody saw earlier must not become valid.
-        request.session[NEW_KEY_SESSION_KEY] = second_factor.create_key()
+        request.session.pop(NEW_KEY_SESSION_KEY, None)
         return super().get(request)
 
     @cached_property
     def new_device(self) -> TOTPDevice:
-        key = self.request.session.setdefault(NEW_KEY_SESSION_KEY, second_factor.create_key())
-        return second_factor.build_device(self.user, key)
+        # The library creates a random key.
+        key = self.request.session.setdefault(NEW_KEY_SESSION_KEY, TOTPDevice().key)
+        return TOTPDevice(user=self.user, key=key)
+
+    def render(self, form: CodeForm) -> HttpResponse:
+        form.fields["code"].label = "Six-digit code"
+        form.fields["code"].widget.attrs["inputmode"] = "numeric"
+        return super().render(form)
+
+    def get_context(self) -> dict[str, object]:
+        qr_code = mark_safe(second_factor.render_qr_code(self.new_device))
+        return {"qr_code": qr_code, "key": second_factor.format_key(self.new_device)}
 
     def apply(self) -> HttpResponse:
         codes = second_factor.turn_on(self.user, self.new_device, now=timezone.now())
@@ -205,28 +197,8 @@ class SetUpView(SecondFactorView):
         messages.success(self.request, "Two-step sign-in is on. Other browsers were signed out.")
         return self.render_recovery_codes(codes)
 
-    def get_context(self) -> dict[str, object]:
-        qr_code = mark_safe(second_factor.render_qr_code(self.new_device))
-        context = {"qr_code": qr_code, "key": second_factor.format_key(self.new_device)}
-        return {**super().get_context(), **context}
 
-
-class SignedInView(SecondFactorView):
-    """Changes the second factor of a user who has signed in with it."""
-
-    def redirect_elsewhere(self) -> HttpResponse | None:
-        if self.user.second_factor_since is None:
-            return HttpResponseRedirect(reverse("admin:accounts_second_factor_set_up"))
-        if self.user.is_second_factor_pending(self.request.session):
-            return HttpResponseRedirect(reverse("admin:accounts_second_factor"))
-        return None
-
-    def get_context(self) -> dict[str, object]:
-        count = second_factor.count_recovery_codes(self.user)
-        return {**super().get_context(), "unused_recovery_codes": count}
-
-
-class RecoveryCodesView(SignedInView):
+class RecoveryCodesView(SecondFactorView):
     """Replaces the recovery codes."""
 
     title = "Get new recovery codes"
@@ -236,12 +208,14 @@ class RecoveryCodesView(SignedInView):
         return self.render_recovery_codes(second_factor.replace_recovery_codes(self.user))
 
 
-class TurnOffView(SignedInView):
+class TurnOffView(SecondFactorView):
     """Turns the second factor off."""
 
     title = "Turn off two-step sign-in"
     button = "Turn off"
-    is_danger = True
+
+    def get_context(self) -> dict[str, object]:
+        return {**super().get_context(), "is_danger": True}
 
     def apply(self) -> HttpResponse:
         second_factor.turn_off(self.user, by=self.user, now=timezone.now())

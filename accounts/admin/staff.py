@@ -20,7 +20,7 @@ from accounts import invitations, roles, second_factor
 from accounts.admin.center_scope import SharedTimeZoneMixin, SuperuserOnlyMixin
 from accounts.admin.users import UserSearchMixin
 from accounts.models import CenterRole, StaffMember, User, canonicalize_email
-from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, SaveChangedFieldsMixin
+from roombook.backoffice.model_admin import ModelAdmin
 from roombook.backoffice.widgets import AutocompleteMultipleField, AutocompleteMultipleWidget
 from roombook.middleware import mark_secret
 
@@ -106,14 +106,7 @@ def build_staff_form(base: type[StaffForm]) -> type[StaffForm]:
 
 
 @admin.register(StaffMember)
-class StaffAdmin(
-    UserSearchMixin,
-    SuperuserOnlyMixin,
-    SharedTimeZoneMixin,
-    PageAnnotationsMixin,
-    SaveChangedFieldsMixin,
-    ModelAdmin,
-):
+class StaffAdmin(UserSearchMixin, SuperuserOnlyMixin, SharedTimeZoneMixin, ModelAdmin):
     """Staff, apart from customers.
 
     The rows are instances of User, so that the audit log records their changes as an account's.
@@ -164,15 +157,10 @@ class StaffAdmin(
     # --- The page
 
     def get_form(
-        self,
-        request: HttpRequest,
-        obj: User | None = None,
-        change: bool = False,  # noqa: FBT001, FBT002 (Django's signature)
-        **kwargs: Any,
+        self, request: HttpRequest, obj: User | None = None, *args: Any, **kwargs: Any
     ) -> type[forms.ModelForm]:
-        base = StaffForm if change else InvitationForm
-        kwargs["form"] = build_staff_form(base)
-        return super().get_form(request, obj, change, **kwargs)
+        kwargs["form"] = build_staff_form(StaffForm if obj else InvitationForm)
+        return super().get_form(request, obj, *args, **kwargs)
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         centers = [
@@ -213,20 +201,14 @@ class StaffAdmin(
 
     # --- Saving
 
-    def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:  # noqa: FBT001
+    def save_form(self, request: HttpRequest, form: Any, change: Any) -> Any:
         user = super().save_form(request, form, change)
         if not change:
             user.is_staff = True
             user.set_unusable_password()
         return user
 
-    def save_model(
-        self,
-        request: HttpRequest,
-        obj: Any,
-        form: Any,
-        change: bool,  # noqa: FBT001 (Django's signature)
-    ) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         if change:
             super().save_model(request, obj, form, change)
         elif obj.pk is None:
@@ -235,13 +217,7 @@ class StaffAdmin(
             obj.save(update_fields=[*NAME_FIELDS, "is_staff", "is_superuser", "password"])
             obj.known_networks.all().delete()
 
-    def save_related(
-        self,
-        request: HttpRequest,
-        form: Any,
-        formsets: Any,
-        change: bool,  # noqa: FBT001 (Django's signature)
-    ) -> None:
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: Any) -> None:
         super().save_related(request, form, formsets, change)
         form.save_center_roles(form.instance)
         if not change:

@@ -3,6 +3,7 @@
 reservations/admin/customers.py registers this ModelAdmin, and adds what an account has booked.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -28,10 +29,7 @@ from roombook import images
 from roombook.backoffice import audit_log
 from roombook.backoffice.model_admin import (
     ModelAdmin,
-    PageAnnotationsMixin,
-    SaveChangedFieldsMixin,
     redirect_not_found,
-    render_in_time_zone,
 )
 from roombook.backoffice.typing_bases import ModelAdminBase
 
@@ -53,15 +51,7 @@ class UserSearchMixin(ModelAdminBase):
         return user_search.filter_users(queryset, search_term), False
 
 
-class UserAdmin(
-    UserSearchMixin,
-    SharedRowsMixin,
-    SharedTimeZoneMixin,
-    PageAnnotationsMixin,
-    SaveChangedFieldsMixin,
-    DjangoUserAdmin,
-    ModelAdmin,
-):
+class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUserAdmin, ModelAdmin):
     """Accounts are deactivated, not deleted, because their bookings stay.
 
     Staff see the customers that they may view, with a role at some centers only the customers of
@@ -99,12 +89,8 @@ class UserAdmin(
             {
                 "classes": ("wide",),
                 "fields": (
-                    "email",
-                    "first_name",
-                    "last_name",
-                    "usable_password",
-                    "password1",
-                    "password2",
+                    *("email", "first_name", "last_name"),
+                    *("usable_password", "password1", "password2"),
                 ),
             },
         ),
@@ -114,6 +100,10 @@ class UserAdmin(
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         rows: QuerySet[User] = super().get_queryset(request)
+        match = request.resolver_match
+        if match and match.url_name == "accounts_user_changelist":
+            # Administrators find staff in the head search, in filters and in choices too.
+            rows = rows.filter(is_staff=False, is_superuser=False)
         return rows.filter(customer_access.get_account_filter(request.user))
 
     def changelist_view(
@@ -153,15 +143,8 @@ class UserAdmin(
 
     # --- The page of one account
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> User | None:
-        """Lock an account that the request changes: an erasure meanwhile would be undone."""
-        user: User | None = super().get_object(request, object_id, from_field)
-        is_saving = request.method == "POST" and transaction.get_connection().in_atomic_block
-        if user is not None and is_saving:
-            return User.objects.lock(user.pk)
-        return user
+    # Otherwise, saving would undo an erasure of the account that happens at the same time.
+    is_locked_while_saved = True
 
     @method_decorator(transaction.atomic)
     def user_change_password(self, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -177,30 +160,14 @@ class UserAdmin(
             options["fields"] = [field for field in options["fields"] if field != "password"]
         return visible
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type:
-        """List customers only. Administrators find staff in filters and choices too."""
-        base: Any = super().get_changelist(request, **kwargs)
-
-        class CustomerChangeList(base):
-            def get_queryset(self, *args: Any, **kwargs: Any) -> QuerySet[User]:
-                rows: QuerySet[User] = super().get_queryset(*args, **kwargs)
-                return rows.filter(is_staff=False, is_superuser=False)
-
-        return CustomerChangeList
-
     def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, object] | None = None,
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        now = timezone.now()
         user = self.get_object(request, unquote(object_id))
         context: dict[str, object] = {}
         if user is not None and self.has_view_permission(request, user):
             context = {
-                "devices": user.tokens.unexpired(now)[:MAX_DEVICES],
+                "devices": user.tokens.unexpired(timezone.now())[:MAX_DEVICES],
                 "can_sign_out": self.has_change_permission(request, user),
                 **self.get_account_context(request, user),
             }
@@ -208,7 +175,7 @@ class UserAdmin(
             request, object_id, form_url, context | (extra_context or {})
         )
         if user and context and request.method == "GET" and user != request.user:
-            audit_log.record_view(user, by=request.user)
+            audit_log.record_views([user], by=request.user)
         return response
 
     def get_account_context(self, request: HttpRequest, user: User) -> dict[str, object]:
@@ -231,7 +198,7 @@ class UserAdmin(
         if not self.has_change_permission(request, user):
             raise PermissionDenied
         if request.method == "POST":
-            self._sign_out(request, [user])
+            self._delete_rows(request, [user], ApiToken, "Devices signed out")
             return HttpResponseRedirect(reverse("admin:accounts_user_change", args=[user.pk]))
         context = {
             **self.admin_site.each_context(request),
@@ -240,25 +207,14 @@ class UserAdmin(
             "customer": user,
             "devices": user.tokens.unexpired(timezone.now())[:MAX_DEVICES],
         }
-        zone, template = self.get_time_zone(request), "backoffice/sign_out.html"
-        return render_in_time_zone(zone, TemplateResponse, request, template, context)
+        timezone.activate(self.get_time_zone(request))
+        return TemplateResponse(request, "backoffice/sign_out.html", context)
 
     # --- Actions
 
     @admin.action(description="Sign out all devices", permissions=["change"])
     def sign_out_all_devices(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        self._sign_out(
-            request, [user for user in queryset if self.has_change_permission(request, user)]
-        )
-
-    def _sign_out(self, request: HttpRequest, users: list[User]) -> None:
-        total = 0
-        for user in users:
-            count, _ = user.tokens.all().delete()
-            if count:
-                self.log_change(request, user, f"Signed out {count} devices.")
-                total += count
-        self.message_user(request, f"Signed out {total} devices.", messages.SUCCESS)
+        self._delete_rows(request, queryset, ApiToken, "Devices signed out")
 
     @admin.action(description="Clear failed sign-ins", permissions=["change"])
     def clear_failed_sign_ins(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
@@ -270,14 +226,21 @@ class UserAdmin(
 
     @admin.action(description="Revoke calendar address", permissions=["change"])
     def revoke_calendar_address(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        self._delete_rows(request, queryset, CalendarAddress, "Calendar addresses revoked")
+
+    def _delete_rows(
+        self, request: HttpRequest, users: Iterable[User], model: type[Model], result: str
+    ) -> None:
+        """Delete the rows of accounts that the user may change, and note it in their history."""
         total = 0
-        for user in queryset:
-            if self.has_change_permission(request, user):
-                count, _ = CalendarAddress.objects.filter(user=user).delete()
-                if count:
-                    self.log_change(request, user, "Revoked the address of the calendar.")
-                    total += count
-        self.message_user(request, f"Revoked {total} calendar addresses.", messages.SUCCESS)
+        for user in users:
+            if not self.has_change_permission(request, user):
+                continue
+            count, _ = model._default_manager.filter(user=user).delete()
+            if count:
+                self.log_change(request, user, f"{result}: {count}.")
+            total += count
+        self.message_user(request, f"{result}: {total}.", messages.SUCCESS)
 
     # --- Permissions
 

@@ -96,7 +96,7 @@ class Migration(migrations.Migration):
                 ('attachment', models.BinaryField(help_text='A PDF.', null=True)),
                 ('attachment_name', models.CharField(blank=True, default='', max_length=100)),
                 ('state', models.CharField(choices=[('waiting', 'Waiting'), ('sent', 'Sent'), ('failed', 'Failed')], default='waiting', max_length=10)),
-                ('attempts', models.PositiveSmallIntegerField(default=0)),
+                ('attempts', models.PositiveIntegerField(default=0)),
                 ('created_at', models.DateTimeField()),
                 ('next_attempt_at', models.DateTimeField(blank=True, null=True, verbose_name='next attempt')),
                 ('sent_at', models.DateTimeField(blank=True, null=True)),
@@ -156,8 +156,6 @@ class Migration(migrations.Migration):
                 ('scope', models.CharField(max_length=40)),
                 ('key', models.CharField(max_length=128)),
                 ('count', models.PositiveIntegerField(default=0)),
-                ('in_flight', models.PositiveIntegerField(default=0)),
-                ('in_flight_until', models.DateTimeField(null=True)),
                 ('since', models.DateTimeField(db_index=True)),
             ],
             options={

@@ -8,7 +8,7 @@ from accounts.models.calendar_address import CalendarAddress
 from accounts.models.center_role import CenterRole
 from accounts.models.email_code import CodePurpose, EmailCode
 from accounts.models.known_network import KnownNetwork
-from accounts.models.outbox_message import OutboxMessage, OutboxState
+from accounts.models.outbox_message import OutboxMessage
 from accounts.models.staff_member import StaffMember
 from accounts.models.user import User, UserType, canonicalize_email
 
@@ -22,7 +22,6 @@ __all__ = [
     "EmailCode",
     "KnownNetwork",
     "OutboxMessage",
-    "OutboxState",
     "StaffMember",
     "User",
     "UserType",

@@ -4,17 +4,11 @@ from django.db import models
 
 
 class AttemptWindow(models.Model):
-    """The number of attempts since the window opened.
-
-    `in_flight` are attempts that count only if they fail, and that have not ended yet. After
-    `in_flight_until`, their workers have died.
-    """
+    """The number of attempts since the window opened."""
 
     scope = models.CharField(max_length=40)
     key = models.CharField(max_length=128)
     count = models.PositiveIntegerField(default=0)
-    in_flight = models.PositiveIntegerField(default=0)
-    in_flight_until = models.DateTimeField(null=True)
     since = models.DateTimeField(db_index=True)
 
     class Meta:

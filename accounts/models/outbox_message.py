@@ -17,6 +17,7 @@ from django.db import models, transaction
 from django.db.models import Q
 
 from accounts.models.account_erasure import PSEUDONYM_DOMAIN
+from roombook.deliveries import Delivery, DeliveryQuerySet, DeliveryState
 
 MAX_SUBJECT_LENGTH = 200
 MAX_ERROR_LENGTH = 500
@@ -40,20 +41,7 @@ SECRET_KINDS = frozenset(
 RECEIPT_KIND = "receipt"
 
 
-class OutboxState(models.TextChoices):
-    WAITING = "waiting", "Waiting"
-    SENT = "sent", "Sent"
-    FAILED = "failed", "Failed"
-
-
-class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
-    def waiting(self) -> Self:
-        return self.filter(state=OutboxState.WAITING)
-
-    def due(self, now: datetime) -> Self:
-        """Return messages whose next attempt is due; the longest waiting come first."""
-        return self.waiting().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
-
+class OutboxQuerySet(DeliveryQuerySet["OutboxMessage"]):
     def expired(self, now: datetime) -> Self:
         """Return messages that are no use any more, such as a reminder after the start.
 
@@ -66,7 +54,7 @@ class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
         return self.filter(about=subject).order_by("pk")
 
 
-class OutboxMessage(models.Model):
+class OutboxMessage(Delivery):
     """One e-mail, from being written until it is sent or has failed."""
 
     key = models.UUIDField(
@@ -85,13 +73,6 @@ class OutboxMessage(models.Model):
     calendar_method = models.CharField(max_length=20, blank=True)
     attachment = models.BinaryField(null=True, editable=False, help_text="A PDF.")
     attachment_name = models.CharField(max_length=100, blank=True, default="")
-    state = models.CharField(
-        max_length=10, choices=OutboxState.choices, default=OutboxState.WAITING
-    )
-    attempts = models.PositiveSmallIntegerField(default=0)
-    created_at = models.DateTimeField()
-    next_attempt_at = models.DateTimeField("next attempt", null=True, blank=True)
-    sent_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(
         null=True, editable=False, help_text="It is not sent after this time, but deleted."
     )
@@ -102,19 +83,7 @@ class OutboxMessage(models.Model):
     class Meta:
         verbose_name = "e-mail"
         constraints = [
-            models.CheckConstraint(
-                condition=Q(state__in=OutboxState.values), name="outbox_message_state_is_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(state="waiting", next_attempt_at__isnull=False)
-                | (~Q(state="waiting") & Q(next_attempt_at__isnull=True)),
-                name="outbox_message_waits_for_its_next_try",
-            ),
-            models.CheckConstraint(
-                condition=Q(state="sent", sent_at__isnull=False)
-                | (~Q(state="sent") & Q(sent_at__isnull=True)),
-                name="outbox_message_sent_has_its_time",
-            ),
+            *Delivery.Meta.constraints,
             models.CheckConstraint(
                 condition=Q(calendar="", calendar_method="")
                 | (~Q(calendar="") & ~Q(calendar_method="")),
@@ -122,6 +91,7 @@ class OutboxMessage(models.Model):
             ),
         ]
         indexes = [
+            *Delivery.Meta.indexes,
             # Few messages are waiting, however many were sent.
             models.Index(
                 fields=["next_attempt_at"],
@@ -131,12 +101,6 @@ class OutboxMessage(models.Model):
             # erase_expired deletes the oldest.
             models.Index(fields=["created_at"], name="outbox_message_by_time"),
             models.Index(fields=["about"], name="outbox_message_by_its_matter"),
-            # Few messages have failed. They need attention.
-            models.Index(
-                fields=["created_at"],
-                condition=Q(state="failed"),
-                name="outbox_message_failed",
-            ),
         ]
 
     def __str__(self) -> str:
@@ -187,6 +151,10 @@ class OutboxMessage(models.Model):
         """Whether the text opens an account; it is deleted when the e-mail is sent or fails."""
         return self.kind in SECRET_KINDS
 
+    @property
+    def text_without_secrets(self) -> str:
+        return "" if self.is_secret else self.text
+
     def send_again(self, *, now: datetime) -> bool:
         """Let the e-mail be sent once more; returns False if it is waiting to be sent anyway.
 
@@ -197,8 +165,13 @@ class OutboxMessage(models.Model):
         """
         if self.is_secret:
             return False
-        if self.state == OutboxState.SENT:
-            reset = {"state": OutboxState.WAITING, "attempts": 0, "sent_at": None, "last_error": ""}
+        if self.state == DeliveryState.SENT:
+            reset = {
+                "state": DeliveryState.WAITING,
+                "attempts": 0,
+                "sent_at": None,
+                "last_error": "",
+            }
             fields = {
                 field.attname: getattr(self, field.attname)
                 for field in self._meta.concrete_fields
@@ -207,9 +180,7 @@ class OutboxMessage(models.Model):
             fields |= {**reset, "created_at": now, "next_attempt_at": now, "expires_at": None}
             OutboxMessage.objects.create(**fields)
             return True
-        failed = OutboxMessage.objects.filter(pk=self.pk, state=OutboxState.FAILED)
-        reset = {"state": OutboxState.WAITING, "attempts": 0, "expires_at": None}
-        return bool(failed.update(**reset, next_attempt_at=now))
+        return self.queue_again(now=now, expires_at=None)
 
     @property
     def as_email(self) -> EmailMultiAlternatives:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
+from django.contrib.postgres.indexes import GinIndex
 from django.contrib.sessions.backends.base import SessionBase
 from django.core.validators import MinValueValidator
 from django.db import models, transaction
@@ -15,7 +16,6 @@ from django.utils import timezone
 from django_otp import DEVICE_ID_SESSION_KEY
 
 from accounts import emails
-from accounts.indexes import TrigramIndex
 from accounts.models.search_text import SEARCHED_FIELDS, SearchTextField
 from accounts.passwords import get_compared_forms, normalize_password
 from accounts.validators import validate_email_without_card, validate_name, validate_phone_number
@@ -128,7 +128,8 @@ class User(AbstractBaseUser, PermissionsMixin):
         ]
         indexes = [
             # For accounts/user_search.py.
-            TrigramIndex(fields=["search_text"], opclasses=["gin_trgm_ops"], name="user_search"),
+            # On SQLite it is a B-tree, which is read through instead of the larger table.
+            GinIndex(fields=["search_text"], opclasses=["gin_trgm_ops"], name="user_search"),
             # For the list of customers.
             models.Index(
                 fields=["email"],

@@ -2,7 +2,7 @@
 
 from django.utils import timezone
 
-from accounts import email_change, password_reset, sign_up
+from accounts import email_codes
 from accounts.models import User
 from accounts.serializers import PasswordField
 from accounts.views.account import NEW_PASSWORD_HELP, SignIn
@@ -60,7 +60,7 @@ class CreateAccount(Operation):
         PhoneNumber = TextField(max_length=50, help_text="The customer's.")
 
     def perform(self, user: None, *, email_address: str, **fields: str) -> None:
-        sign_up.sign_up(
+        email_codes.sign_up(
             email=email_address,
             network_address=get_client_address(self.request),
             now=timezone.now(),
@@ -83,7 +83,7 @@ class ConfirmEmail(Operation):
     Output = SignIn.Output
 
     def perform(self, user: None, *, email_address: str, code: str) -> dict[str, object]:
-        user_info, token = email_change.confirm_email(
+        user_info, token = email_codes.confirm_email(
             email=email_address,
             code=code,
             network_address=get_client_address(self.request),
@@ -106,7 +106,7 @@ class RequestPasswordReset(Operation):
         EmailAddress = EmailAddressField("With which the account signs in.")
 
     def perform(self, user: None, *, email_address: str) -> None:
-        password_reset.request_password_reset(
+        email_codes.request_password_reset(
             email=email_address,
             network_address=get_client_address(self.request),
             now=timezone.now(),
@@ -135,7 +135,7 @@ class ResetPassword(Operation):
         ConfirmNewPassword = PasswordField("The new password again.")
 
     def perform(self, user: None, *, email_address: str, **fields: str) -> None:
-        password_reset.reset_password(
+        email_codes.reset_password(
             email=email_address,
             network_address=get_client_address(self.request),
             now=timezone.now(),
@@ -158,7 +158,7 @@ class ChangeEmail(Operation):
         Password = PasswordField("The account's password. A wrong one counts as a failed sign-in.")
 
     def perform(self, user: User, *, new_email_address: str, password: str) -> None:
-        email_change.request_email_change(
+        email_codes.request_email_change(
             user,
             new_email=new_email_address,
             password=password,

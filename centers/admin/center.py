@@ -3,51 +3,231 @@
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Model
-from django.forms import BaseInlineFormSet, ModelForm
+from django.db.models import Count, ForeignKey, Model, QuerySet
+from django.forms import ModelChoiceField, ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from unfold.widgets import UnfoldAdminSelectWidget
 
-from accounts.admin.center_scope import CenterScopedMixin
+from accounts.admin.center_scope import CenterScopedInlineMixin, CenterScopedMixin
 from centers import hours, models
-from centers.admin.center_forms import CenterEditForm, CoordinatesForm
-from centers.admin.common import TimelineLinkMixin, get_center_zone
-from centers.admin.inlines import (
-    CenterImageInline,
-    ClosureInline,
-    LandmarkInline,
-    MeetingRoomInline,
-    OpeningHoursInline,
-    RateInline,
-    ServiceInline,
+from centers.admin.closures import CenterPartForm, ClosureForm, SeenEffectsForm
+from centers.admin.common import (
+    TimelineLinkMixin,
+    get_center_zone,
+    get_object_id,
+    render_thumbnail,
 )
-from centers.admin.rate_examples import find_price_warnings
-from centers.closure_effects import time_zone_changed
+from centers.admin.opening_hours_forms import OpeningHoursForm, OpeningHoursFormSet
+from centers.admin.rates import RateForm, find_price_warnings, summarize_examples
+from centers.closure_effects import (
+    KEPT_TIMES,
+    KEPT_TIMES_CHOICES,
+    ClosureEffects,
+    time_zone_changed,
+)
 from centers.models.schedule import closure_saved
 from centers.resources.centers import CenterResource
 from centers.search.words import split_words
+from roombook import places
+from roombook.backoffice.concurrent_edits import CachedChoiceField
 from roombook.backoffice.model_admin import (
     LocalTimeMixin,
     ModelAdmin,
-    PageAnnotationsMixin,
-    SaveChangedFieldsMixin,
+    TabularInline,
 )
+from roombook.backoffice.pagination import PaginatedInlineFormSet
 from roombook.errors import SlotUnavailable
 from roombook.imports.admin import ImportExportAdminMixin
+from roombook.texts import fold_name
+
+
+class CoordinatesForm(forms.Form):
+    """A location on the map."""
+
+    latitude = forms.FloatField(min_value=-90, max_value=90)
+    longitude = forms.FloatField(min_value=-180, max_value=180)
+
+    def find_time_zone(self) -> str:
+        """The name of the time zone there; empty if it is unknown or the location is invalid."""
+        if not self.is_valid():
+            return ""
+        return places.find_time_zone(self.cleaned_data["latitude"], self.cleaned_data["longitude"])
+
+
+class CenterEditForm(SeenEffectsForm):
+    """A center. Without JavaScript too, moving it on the map changes its time zone."""
+
+    keeps_instants = forms.ChoiceField(
+        label=KEPT_TIMES,
+        choices=KEPT_TIMES_CHOICES,
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Customers whose booking moves get an e-mail.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.former_zone = self.instance.time_zone_id
+
+    def find_effects(self, cleaned: dict[str, Any]) -> ClosureEffects | None:
+        has_moved = {"latitude", "longitude"} & set(self.changed_data)
+        if has_moved and "time_zone_id" not in self.changed_data:
+            coordinates = {name: cleaned.get(name) for name in ("latitude", "longitude")}
+            if time_zone := CoordinatesForm(coordinates).find_time_zone():
+                cleaned["time_zone_id"] = time_zone
+                self.changed_data.append("time_zone_id")
+        return super().find_effects(cleaned)
+
+
+class CenterTabInline(CenterScopedInlineMixin, TabularInline):
+    """Rows of a center."""
+
+    # Foreign keys to the center's own rates or rooms, and to types: they are few enough for a
+    # select box, and read once for all rows of the inline.
+    center_choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    tab = True
+    show_count = True
+    per_page = 25
+    extra = 0
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        # Who may only view a row reads the names of these, one query each, instead of choices.
+        related = ("center", *self.choices, *self.center_choices)
+        return super().get_queryset(request).select_related(*related)
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey, request: HttpRequest, **kwargs: object
+    ) -> ModelChoiceField | None:
+        if db_field.name in (*self.center_choices, *self.choices):
+            rows = db_field.related_model._default_manager.order_by("name")
+            if db_field.name in self.center_choices:
+                center = get_object_id(request)
+                rows = rows.filter(center=center) if center is not None else rows.none()
+            kwargs = {"queryset": rows, "form_class": CachedChoiceField, **kwargs}
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
+            # No links to add or change: the choices have their own tab or list.
+            field.widget = field.widget.widget
+        return field
+
+
+class NamedRowsFormSet(PaginatedInlineFormSet):
+    """Rows with names of their own: each form alone compares its name with stored rows only."""
+
+    def clean(self) -> None:
+        super().clean()
+        names: set[str] = set()
+        for form in self.forms:
+            data = getattr(form, "cleaned_data", None) or {}
+            name = "" if data.get("DELETE") else fold_name(data.get("name") or "")
+            if name and name in names:
+                form.add_error("name", "Another row here has this name.")
+            names.add(name)
+
+
+class OpeningHoursInline(CenterScopedInlineMixin, TabularInline):
+    model = models.OpeningHours
+    form = OpeningHoursForm
+    formset = OpeningHoursFormSet
+    template = "centers/week.html"
+    tab = True
+    extra = 0
+
+
+class RateInline(CenterTabInline):
+    model = models.Rate
+    form = RateForm
+    formset = NamedRowsFormSet
+    fields = (
+        *("name", "is_flat_rate", "flat_rate", "hourly", "half_day", "full_day"),
+        *("setup_fee", "is_zero_price_allowed", "example_prices"),
+    )
+    readonly_fields = ("example_prices",)
+    ordering = ("name", "pk")
+    show_change_link = True
+
+    @admin.display(description="4 h, 8 h, 2 days")
+    def example_prices(self, rate: models.Rate) -> str:
+        return summarize_examples(rate) or "-"
+
+
+class MeetingRoomInline(CenterTabInline):
+    model = models.MeetingRoom
+    formset = NamedRowsFormSet
+    form = CenterPartForm
+    fields = (
+        *("name", "resource_type", "capacity", "rate"),
+        *("is_live_inventory", "is_active", "is_blocked"),
+    )
+    choices = ("resource_type",)
+    center_choices = ("rate",)
+    ordering = ("name", "pk")
+    show_change_link = True
+
+
+class ServiceInline(CenterTabInline):
+    model = models.Service
+    formset = NamedRowsFormSet
+    fields = (
+        *("name", "resource_type", "rate", "minimum_booking"),
+        *("needs_duration", "needs_quantity", "bill_at_center", "is_active"),
+    )
+    choices = ("resource_type",)
+    center_choices = ("rate",)
+    show_change_link = True
+
+
+class ClosureInline(CenterTabInline):
+    """Current and future closures. The list of closures has past ones too."""
+
+    model = models.Closure
+    template = "centers/closures_tab.html"
+    form = ClosureForm
+    fields = ("starts_at", "ends_at", "reason", "room")
+    center_choices = ("room",)
+    hide_title = True
+    ordering = ("starts_at", "pk")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[models.Closure]:
+        return super().get_queryset(request).filter(ends_at__gt=timezone.now())
+
+
+class CenterImageInline(CenterTabInline):
+    model = models.CenterImage
+    fields = ("preview", "image", "position")
+    readonly_fields = ("preview",)
+    hide_title = True
+
+    @admin.display
+    def preview(self, image: models.CenterImage) -> str:
+        return render_thumbnail(image.thumbnail)
+
+
+class LandmarkInline(CenterTabInline):
+    model = models.Landmark
+    fields = ("name", "type", "description")
+    hide_title = True
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if db_field.name == "description" and field is not None:
+            field.widget.attrs["rows"] = 2
+        return field
 
 
 @admin.register(models.Center)
 class CenterAdmin(
-    ImportExportAdminMixin,
-    TimelineLinkMixin,
-    CenterScopedMixin,
-    SaveChangedFieldsMixin,
-    PageAnnotationsMixin,
-    LocalTimeMixin,
-    ModelAdmin,
+    ImportExportAdminMixin, TimelineLinkMixin, CenterScopedMixin, LocalTimeMixin, ModelAdmin
 ):
     resource_class = CenterResource
     form = CenterEditForm
@@ -156,13 +336,7 @@ class CenterAdmin(
     def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
         return get_center_zone(object_id)
 
-    def save_formset(
-        self,
-        request: HttpRequest,
-        form: ModelForm,
-        formset: BaseInlineFormSet,
-        change: bool,  # noqa: FBT001 (Django's signature)
-    ) -> None:
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: Any) -> None:
         super().save_formset(request, form, formset, change)
         if formset.model is models.Rate:
             for rate in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
@@ -172,13 +346,7 @@ class CenterAdmin(
             for closure in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
                 closure_saved.send(models.Closure, closure=closure, request=request)
 
-    def save_model(
-        self,
-        request: HttpRequest,
-        obj: Any,
-        form: Any,
-        change: bool,  # noqa: FBT001 (Django's signature)
-    ) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         super().save_model(request, obj, form, change)
         if form.former_zone not in {"", obj.time_zone_id}:
             time_zone_changed.send(

@@ -1,35 +1,96 @@
-"""Closures of centers and rooms."""
+"""Closures, and forms that show what a closure, a center or a room affects before it is saved."""
 
+from copy import copy
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django import forms
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
+from django.utils.datastructures import MultiValueDict
+from django.utils.html import format_html
 
 from accounts import roles
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
 from centers.admin import holidays
-from centers.admin.closure_forms import ClosureForm
 from centers.admin.common import CenterSearchMixin, get_center_zone
-from centers.closure_effects import find_effects
+from centers.closure_effects import (
+    ClosureEffects,
+    find_effects,
+    find_effects_of_settings,
+)
+from centers.models import Closure
 from centers.models.schedule import closure_saved
 from centers.resources.closures import ClosureResource
 from roombook import dates
-from roombook.backoffice.model_admin import LocalTimeMixin, ModelAdmin, SaveChangedFieldsMixin
+from roombook.backoffice.concurrent_edits import ChangedFieldsForm
+from roombook.backoffice.model_admin import LocalTimeMixin, ModelAdmin
 from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
+
+AFFECTING_FIELDS = {"center", "room", "starts_at", "ends_at"}
+
+
+class SeenEffectsForm(ChangedFieldsForm):
+    """Saved only when its effects were displayed, that is by submitting it a second time."""
+
+    # The key of the effects that were displayed. It is part of the message that displays them,
+    # because lists that can be edited render no hidden fields.
+    seen_effects = forms.CharField(required=False, widget=forms.HiddenInput)
+    verb = "change it"
+
+    def find_effects(self, cleaned: dict[str, Any]) -> ClosureEffects | None:
+        """By default those of the settings of a center or a room that is stored already."""
+        if self.instance._state.adding:
+            return None
+        planned = copy(self.instance)
+        for name in (changed := cleaned.keys() & set(self.changed_data)):
+            setattr(planned, name, cleaned[name])
+        return find_effects_of_settings(planned, changed)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        effects = None if self.errors else self.find_effects(cleaned)
+        if effects is not None and effects.key != cleaned.get("seen_effects"):
+            assert isinstance(self.data, MultiValueDict)
+            self.data = self.data.copy()
+            self.data[self.add_prefix("seen_effects")] = effects.key
+            text = "{} Nothing is saved yet: save again to {}.{}"
+            html = format_html(text, effects.html, self.verb, self["seen_effects"])
+            self.add_error(None, html)
+        return cleaned
+
+
+class ClosureForm(SeenEffectsForm):
+    """A closure."""
+
+    verb = "close"
+
+    def find_effects(self, cleaned: dict[str, Any]) -> ClosureEffects | None:
+        if not AFFECTING_FIELDS & set(self.changed_data):
+            return None
+        closure = Closure(
+            center=cleaned.get("center") or self.instance.center,
+            **{name: cleaned.get(name) for name in ("room", "starts_at", "ends_at")},
+        )
+        return find_effects([closure])
+
+
+class CenterPartForm(SeenEffectsForm):
+    """A part of a center, such as a room, which stays at its center."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if "center" in self.changed_data and not self.instance._state.adding:
+            self.add_error("center", "It stays at its center.")
+        return cleaned
 
 
 @admin.register(models.Closure)
 class ClosureAdmin(
-    ImportExportAdminMixin,
-    CenterSearchMixin,
-    CenterScopedMixin,
-    SaveChangedFieldsMixin,
-    LocalTimeMixin,
-    ModelAdmin,
+    ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, LocalTimeMixin, ModelAdmin
 ):
     """Closures. Times are in the local time of their center."""
 
@@ -62,28 +123,15 @@ class ClosureAdmin(
     def response_post_save_add(
         self, request: HttpRequest, obj: models.Closure
     ) -> HttpResponseRedirect:
-        return self._redirect_to_effects(request, obj) or super().response_post_save_add(
-            request, obj
-        )
-
-    def response_post_save_change(
-        self, request: HttpRequest, obj: models.Closure
-    ) -> HttpResponseRedirect:
-        return self._redirect_to_effects(request, obj) or super().response_post_save_change(
-            request, obj
-        )
-
-    def _redirect_to_effects(
-        self, request: HttpRequest, closure: models.Closure
-    ) -> HttpResponseRedirect | None:
         """Lead to the page that resolves what the closure affects, if there is anything."""
-        effects = find_effects([closure])
-        if effects is None or not effects.url:
-            return None
-        is_permitted = roles.has_permission(
-            request.user, roles.CHANGE_RESERVATION, closure.center_id
-        )
-        return HttpResponseRedirect(effects.url) if is_permitted else None
+        effects = find_effects([obj])
+        can_resolve = roles.has_permission(request.user, roles.CHANGE_RESERVATION, obj.center_id)
+        if effects and effects.url and can_resolve:
+            return HttpResponseRedirect(effects.url)
+        return super().response_post_save_add(request, obj)
+
+    # Django leads to the list after both.
+    response_post_save_change = response_post_save_add
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.holidays_view)

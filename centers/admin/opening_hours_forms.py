@@ -1,9 +1,8 @@
 """The weekly opening hours of a center as one form: each weekday has any number of intervals."""
 
-import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -37,25 +36,14 @@ class OpeningHoursForm(ChangedFieldsForm):
         )
 
     def clean(self) -> dict[str, Any]:
-        # The form set checks for duplicates, because an interval may replace another one.
+        # The form set checks for duplicates, because an interval may replace another one. Django
+        # leaves the center out, so it does not compare the interval with those in the database.
         if not self.is_empty:
             messages = {"opens": "Enter an opening time.", "closes": "Enter a closing time."}
             for name, message in messages.items():
                 if name not in self.errors and self.cleaned_data.get(name) is None:
                     self.add_error(name, message)
         return self.cleaned_data
-
-    def _get_validation_exclusions(self) -> set[str]:
-        # Without the center, Django does not compare the interval with those in the database.
-        return {*super()._get_validation_exclusions(), "center"}  # type: ignore[misc]
-
-
-class PlannedInterval(NamedTuple):
-    """One interval of the submitted week."""
-
-    weekday: int
-    opens: dt.time
-    closes: dt.time
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +81,7 @@ class OpeningHoursFormSet(PaginatedInlineFormSet):
     def clean(self) -> None:
         super().clean()
         week = [
-            PlannedInterval(data["weekday"], data["opens"], data["closes"])
+            OpeningHours(weekday=data["weekday"], opens=data["opens"], closes=data["closes"])
             for data in (form.cleaned_data for form in self._get_filled_forms())
             if data["opens"] is not None and data["closes"] is not None
         ]
@@ -103,7 +91,7 @@ class OpeningHoursFormSet(PaginatedInlineFormSet):
         if self.instance.pk and any(form.has_changed() for form in self.forms):
             self._require_seen_effects(week)
 
-    def _require_seen_effects(self, week: list[PlannedInterval]) -> None:
+    def _require_seen_effects(self, week: list[OpeningHours]) -> None:
         effects = find_effects_of_hours(self.instance, week)
         if effects is None:
             return

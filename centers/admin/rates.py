@@ -1,31 +1,155 @@
-"""Rates: prices are edited in the list, and on a page that shows what bookings cost."""
+"""Rates: prices are edited in the list, and on a page that shows what bookings cost, and why."""
 
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
 from accounts.admin.center_scope import CenterScopedMixin
-from centers import models
+from centers import models, rates
 from centers.admin.common import CENTER_ORDERING, CenterSearchMixin
-from centers.admin.rate_examples import calculate_examples, find_price_warnings
-from centers.admin.rate_forms import RateForm, RateListForm, RatePricesForm
 from centers.models.room import is_offered
+from centers.rates import PRICE_FIELDS
 from centers.resources.inventory import RateResource
-from roombook.backoffice.model_admin import ModelAdmin, SaveChangedFieldsMixin
+from centers.span import Span
+from roombook.backoffice.concurrent_edits import ChangedFieldsForm
+from roombook.backoffice.model_admin import ModelAdmin
 from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
+from roombook.money import ZERO, format_amount, round_amount
+
+# A working day and a time zone without clock changes.
+EXAMPLE_START = datetime(2027, 3, 1, 9, tzinfo=UTC)
+EXAMPLE_DURATIONS = {
+    "1 hour": timedelta(hours=1),
+    "2.5 hours": timedelta(hours=2, minutes=30),
+    "4 hours": timedelta(hours=4),
+    "5 hours": timedelta(hours=5),
+    "8 hours": timedelta(hours=8),
+    "2 days, 9:00 to 17:00 of the next": timedelta(days=1, hours=8),
+}
+SUMMARY_DURATIONS = {timedelta(hours=4), timedelta(hours=8), timedelta(days=1, hours=8)}
+
+
+@dataclass(frozen=True, slots=True)
+class RateExample:
+    """An example booking: its duration and its price."""
+
+    duration: timedelta
+    duration_text: str
+    price: rates.RoomPrice
+    setup_fee: Decimal
+
+    @property
+    def total(self) -> Decimal:
+        return self.price.total + self.setup_fee
+
+    @property
+    def room_text(self) -> str:
+        return format_amount(self.price.total)
+
+    @property
+    def total_text(self) -> str:
+        return format_amount(self.total)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it costs that, day by day."""
+        if self.price.is_flat:
+            return ["Charged once, regardless of the duration."]
+        if len(self.price.days) == 1:
+            return [self.price.days[0].explanation]
+        return [
+            f"Day {number}, {rates.format_hours(day.billable_hours)}: {day.explanation}"
+            for number, day in enumerate(self.price.days, start=1)
+        ]
+
+
+def calculate_examples(rate: rates.RateLike) -> list[RateExample]:
+    """The examples for a rate; none if it has no price."""
+    if not rates.is_usable(rate):
+        return []
+    setup_fee = round_amount(rate.setup_fee or ZERO)
+    return [
+        RateExample(
+            duration,
+            text,
+            rates.price_room(rate, Span(EXAMPLE_START, EXAMPLE_START + duration), UTC),
+            setup_fee,
+        )
+        for text, duration in EXAMPLE_DURATIONS.items()
+    ]
+
+
+def find_price_warnings(rate: rates.RateLike) -> list[str]:
+    """Prices of a shorter time that are above the price of a longer one: probably a mistake."""
+    if rate.is_flat_rate:
+        return []
+    prices = [
+        ("An hour", "an hour", rate.hourly),
+        ("Half a day", "half a day", rate.half_day),
+        ("A full day", "a full day", rate.full_day),
+    ]
+    offered = [(subject, name, price) for subject, name, price in prices if price is not None]
+    return [
+        f"{subject} ({format_amount(shorter)}) costs more than {name} ({format_amount(longer)})."
+        for (subject, _, shorter), (_, name, longer) in pairwise(offered)
+        if shorter > longer
+    ]
+
+
+def summarize_examples(rate: rates.RateLike) -> str:
+    """The prices of three examples on one line."""
+    examples = calculate_examples(rate)
+    return " · ".join(each.total_text for each in examples if each.duration in SUMMARY_DURATIONS)
+
+
+class RatePricesForm(ChangedFieldsForm):
+    """The prices of a rate as they were entered."""
+
+    class Meta:
+        model = models.Rate
+        fields = (
+            *("name", "is_flat_rate", "flat_rate", "hourly", "half_day", "full_day"),
+            *("setup_fee", "bill_in_blocks", "description"),
+        )
+
+
+class RateForm(RatePricesForm):
+    """A rate on its own page, on that of its center, or in the list."""
+
+    is_zero_price_allowed = forms.BooleanField(
+        required=False,
+        label="Allow a price of 0",
+        help_text="Select this to make bookings free. To not offer a price, leave it empty.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        changed = [
+            name for fields in PRICE_FIELDS.values() for name in fields if name in self.changed_data
+        ]
+        zero_prices = [name for name in changed if cleaned.get(name) == 0]
+        if zero_prices and not cleaned.get("is_zero_price_allowed"):
+            for name in zero_prices:
+                # The list has no field to confirm it.
+                text = "This makes bookings free. Leave it empty, or open the rate to confirm it."
+                self.add_error(name, text)
+            self.add_error("is_zero_price_allowed", "Select this if the price is really 0.")
+        return cleaned
 
 
 @admin.register(models.Rate)
-class RateAdmin(
-    ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, SaveChangedFieldsMixin, ModelAdmin
-):
+class RateAdmin(ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, ModelAdmin):
     resource_class = RateResource
     form = RateForm
     fields = (
@@ -51,9 +175,6 @@ class RateAdmin(
 
     class Media:
         css = {"all": ["centers/centers.css"]}
-
-    def get_changelist_form(self, request: HttpRequest, **kwargs: object) -> type[ModelForm]:
-        return super().get_changelist_form(request, form=RateListForm, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, *args: Any, **kwargs: Any) -> None:
         super().save_model(request, obj, *args, **kwargs)
@@ -92,20 +213,12 @@ class RateAdmin(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         form = context["adminform"].form
-        if form.is_bound:
-            context |= get_examples_context(RatePricesForm(request.POST))
-        else:
-            rate = form.instance
-            context |= {
-                "examples": calculate_examples(rate),
-                "warnings": find_price_warnings(rate),
-                "setup_fee": rate.setup_fee,
-            }
+        context |= get_examples_context(RatePricesForm(request.POST) if form.is_bound else form)
         context["examples_url"] = reverse("admin:centers_rate_examples")
         return super().render_change_form(request, context, *args, **kwargs)
 
 
-def get_examples_context(form: RatePricesForm) -> dict[str, Any]:
+def get_examples_context(form: ChangedFieldsForm) -> dict[str, Any]:
     """The examples for the entered prices, or the problems with these."""
     problems = [
         (form.fields[name].label or name if name in form.fields else "Prices", message)

@@ -3,48 +3,71 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import ForeignKey, QuerySet
+from django.forms import ModelChoiceField
 from django.http import HttpRequest
 from django.urls import reverse
 
+from accounts import roles
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
-from centers.admin.closure_forms import CenterPartForm
+from centers.admin.closures import CenterPartForm
 from centers.admin.common import (
     CENTER_ORDERING,
-    CenterRatesMixin,
     CenterSearchMixin,
     TimelineLinkMixin,
+    get_object_id,
     render_thumbnail,
 )
 from centers.closure_effects import find_effects_of_settings
 from centers.resources.inventory import RoomResource, ServiceResource
 from centers.rooms import get_default_booking_rules
-from roombook.backoffice.concurrent_edits import ChangedFieldsForm
-from roombook.backoffice.model_admin import ModelAdmin, SaveChangedFieldsMixin
+from roombook.backoffice.model_admin import ModelAdmin
+from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
 
 
-class PricedRowAdmin(
-    ImportExportAdminMixin,
-    CenterSearchMixin,
-    CenterScopedMixin,
-    SaveChangedFieldsMixin,
-    CenterRatesMixin,
-    ModelAdmin,
-):
-    """Rows of a center that have one of its rates."""
+class PricedRowAdmin(ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, ModelAdmin):
+    """Rows of a center that have one of its rates.
 
-    form: type[ChangedFieldsForm] = ChangedFieldsForm
+    The choices are the rates of the center in the request, or of the row's center. A script loads
+    those of another center while it is being selected.
+    """
+
     list_select_related = ("center", "resource_type", "rate")
     search_fields = ("name",)
     ordering = CENTER_ORDERING
     sortable_by = ()
     # Rows with inputs are slow to render.
     list_per_page = 25
+    # The relation from the center to these rows.
+    rate_relation: str
 
-    def get_changelist_form(self, request: HttpRequest, **kwargs: object) -> Any:
-        return super().get_changelist_form(request, form=self.form, **kwargs)
+    class Media:
+        js = ["centers/rate_choices.js"]
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey, request: HttpRequest, **kwargs: object
+    ) -> ModelChoiceField | None:
+        if db_field.name != "rate":
+            return super().formfield_for_foreignkey(db_field, request, **kwargs)
+        permissions = ("centers.view_rate", "centers.change_rate")
+        visible = models.Rate.objects.filter(
+            roles.get_center_filter(request.user, permissions, "center")
+        )
+        query = request.POST if request.method == "POST" else request.GET
+        center, row = parse_id(query.get("center")), get_object_id(request)
+        rates = visible.none()
+        if center is not None:
+            rates = visible.filter(center=center)
+        elif row is not None:
+            rates = models.Rate.objects.filter(**{f"center__{self.rate_relation}": row})
+        kwargs["queryset"] = rates.order_by("name")
+        field = super().formfield_for_foreignkey(db_field, request, **kwargs)
+        if field is not None:
+            url = reverse("admin:centers_rate_choices")
+            field.widget.attrs["data-choices-url"] = f"{url}?for={self.rate_relation}"
+        return field
 
 
 @admin.register(models.MeetingRoom)

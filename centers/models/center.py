@@ -4,6 +4,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
+from django.contrib.postgres.indexes import GinIndex
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -11,7 +12,6 @@ from django.db.models import Q
 from django.utils import timezone
 
 from centers.geo import Coordinates
-from centers.indexes import PostgresGinIndex
 from centers.models.catalog import Neighborhood
 from centers.querysets import CenterQuerySet, FavoriteQuerySet
 from roombook import images, places
@@ -113,9 +113,7 @@ class Center(Address):
             models.Index(fields=["rank", "name_folded", "id"], name="center_rank"),
             # Reports read the distinct time zones.
             models.Index(fields=["time_zone_id"], name="center_time_zone"),
-            PostgresGinIndex(
-                fields=["search_text"], opclasses=["gin_trgm_ops"], name="center_search_text"
-            ),
+            GinIndex(fields=["search_text"], opclasses=["gin_trgm_ops"], name="center_search_text"),
         ]
 
     def __str__(self) -> str:

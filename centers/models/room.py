@@ -1,14 +1,12 @@
 """What centers sell: rooms and services, and the rates that they cost."""
 
-from django.contrib.postgres.indexes import OpClass
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import F, Q
-from django.db.models.functions import Lower, Upper
+from django.db.models.functions import Lower
 
 from centers import rates
-from centers.indexes import PostgresGinIndex
 from centers.models.catalog import ResourceType, UniqueNameMixin
 from centers.models.center import Center
 from centers.querysets import MeetingRoomQuerySet
@@ -155,10 +153,6 @@ class MeetingRoom(UniqueNameMixin, images.PictureModel):
                 name="room_shortest_not_above_longest",
                 violation_error_message="The shortest booking must not be longer than the longest.",
             ),
-        ]
-        indexes = [
-            # Staff search rooms by parts of their name.
-            PostgresGinIndex(OpClass(Upper("name"), name="gin_trgm_ops"), name="room_name_parts"),
         ]
 
     def __str__(self) -> str:

@@ -3,11 +3,11 @@
 import datetime as dt
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import product
 from typing import Any, ClassVar
 
-from django.db.models import prefetch_related_objects
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from import_export.fields import Field
 
@@ -23,16 +23,13 @@ from centers.hours import MIDNIGHT, find_overlapping_days
 from centers.models import Center, Neighborhood, OpeningHours
 from roombook import places
 from roombook.backoffice import audit_log
-from roombook.imports.batches import Cells, batches
+from roombook.imports.resources import Cells
 from roombook.imports.results import ImportRowResult
-from roombook.imports.widgets import PercentWidget, ReferenceWidget, TextWidget
-
-DayHours = tuple[tuple[dt.time, dt.time], ...]
-
-# The bookings that new settings touch are reported for so many centers of a file.
-MAX_CENTERS_WITH_NOTES = 50
+from roombook.imports.widgets import PercentWidget, ReferenceWidget, RelatedField, TextWidget
 
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+# The widgets of the columns that the model cannot tell.
+TAX_RATE = Center._meta.get_field("tax_rate")
 
 
 def find_neighborhood(name: str, resource: "CenterResource", record: object) -> Neighborhood:
@@ -53,10 +50,10 @@ class OpeningHoursWidget(TextWidget):
 
     PATTERN = re.compile(r"(\d\d?):(\d\d)\s*[-–]\s*(\d\d?):(\d\d)", re.ASCII)  # noqa: RUF001
 
-    def clean(self, value: str, **kwargs: object) -> DayHours:
-        if value.lower() in ("", "closed"):
+    def parse(self, text: str, **kwargs: object) -> tuple[tuple[dt.time, dt.time], ...]:
+        if text.lower() in ("", "closed"):
             return ()
-        return tuple(sorted(self._parse(part.strip()) for part in re.split("[,;]", value)))
+        return tuple(sorted(self._parse(part.strip()) for part in re.split("[,;]", text)))
 
     def _parse(self, text: str) -> tuple[dt.time, dt.time]:
         match = self.PATTERN.fullmatch(text)
@@ -83,6 +80,14 @@ class OpeningHoursWidget(TextWidget):
         return ", ".join(intervals) or "closed"
 
 
+def weekday_field(weekday: int) -> RelatedField:
+    def read(center: Center) -> list[tuple[dt.time, dt.time]]:
+        hours = [each for each in center.opening_hours.all() if each.weekday == weekday]
+        return sorted((each.opens, each.closes) for each in hours)
+
+    return RelatedField(f"hours_{weekday}", read, OpeningHoursWidget())
+
+
 class CenterResource(CenterScopedResource[Center]):
     """Centers with their opening hours."""
 
@@ -90,25 +95,21 @@ class CenterResource(CenterScopedResource[Center]):
     singular: ClassVar = "center"
     center_path: ClassVar = "pk"
     related: ClassVar = ("neighborhood",)
-    key: ClassVar = ("name", "city", "state")
-    has_unique_key: ClassVar = False
+    key: ClassVar = ("name", "city", "state", "country")
     required_columns: ClassVar = (("name",),)
-    extra_attributes: ClassVar = tuple(f"hours_{weekday}" for weekday in range(7))
-    derived_fields: ClassVar = Center.SEARCH_COLUMNS
-    volatile_fields: ClassVar = tuple(Center.CHANGE_COLUMNS)
+    derived_fields: ClassVar = (*Center.SEARCH_COLUMNS, "country", "state", "time_zone_id")
     question: ClassVar = ("time_zone", KEPT_TIMES, KEPT_TIMES_CHOICES)
 
     time_zone = Field(
-        "time_zone_id", widget=TextWidget("such as America/Denver; empty: that of its location")
+        "time_zone_id",
+        widget=TextWidget(help_text="such as America/Denver; empty: that of its location"),
     )
     neighborhood = Field(
         "neighborhood",
         widget=ReferenceWidget("name, city, state: LoDo, Denver, CO", find_neighborhood, str),
     )
-    tax_rate = Field("tax_rate", widget=PercentWidget(3))
-    mon, tue, wed, thu, fri, sat, sun = (
-        Field(f"hours_{weekday}", widget=OpeningHoursWidget()) for weekday in range(7)
-    )
+    tax_rate = Field("tax_rate", widget=PercentWidget(TAX_RATE))
+    mon, tue, wed, thu, fri, sat, sun = map(weekday_field, range(7))
 
     class Meta:
         model = Center
@@ -123,11 +124,11 @@ class CenterResource(CenterScopedResource[Center]):
     def get_center_id(self, instance: Center) -> int | None:
         return instance.pk
 
-    def load_references(self, rows: Sequence[Cells], instances: Iterable[Center]) -> None:
+    def _get_rows_at(self, centers: Any) -> QuerySet[Center]:
+        return super()._get_rows_at(centers).prefetch_related("opening_hours", "landmarks")
+
+    def load_references(self, rows: Sequence[Cells], stored: QuerySet[Center]) -> None:
         self.neighborhoods: dict[str, list[Neighborhood]] = defaultdict(list)
-        self.noted_centers = 0
-        if not any(row.get("neighborhood") for row in rows):
-            return
         by_name: dict[str, list[Neighborhood]] = defaultdict(list)
         for each in Neighborhood.objects.only("name", "original_name", "city", "state"):
             self.neighborhoods[places.fold_text(str(each))].append(each)
@@ -136,74 +137,51 @@ class CenterResource(CenterScopedResource[Center]):
         for name, found in by_name.items():
             self.neighborhoods.setdefault(name, found)
 
-    def get_row_key(self, row: Cells) -> Hashable:
-        return _get_key(*(row.get(name, "") for name in ("name", "city", "state", "country")))
+    def get_candidates(self, rows: Sequence[Cells]) -> Q:
+        return Q(name_folded__in={places.fold_text(row.get("name", "")) for row in rows})
 
-    def get_instance_key(self, instance: Center) -> Hashable:
-        return _get_key(instance.name, instance.city, instance.state, instance.country)
+    def get_key(self, instance: Center) -> Hashable:
+        country = places.get_country_code(instance.country)
+        code, _ = places.get_state_code_and_name(country, instance.state)
+        return tuple(map(places.fold_text, (instance.name, instance.city, code)))
 
-    def find_stored(self, keys: Iterable[tuple[str, ...]]) -> Iterator[Center]:
-        for batch in batches(sorted(keys)):
-            yield from Center.objects.only("name", "city", "state", "country").filter(
-                name_folded__in={name for name, *_ in batch},
-                city_folded__in={city for _, city, *_ in batch},
-            )
-
-    def load_extra_attributes(self, instances: Sequence[Center]) -> None:
-        hours: dict[tuple[int, int], list[tuple[dt.time, dt.time]]] = defaultdict(list)
-        rows = OpeningHours.objects.filter(center__in=[each.pk for each in instances])
-        columns = ("center_id", "weekday", "opens", "closes")
-        for center_id, weekday, opens, closes in rows.order_by("opens").values_list(*columns):
-            hours[center_id, weekday].append((opens, closes))
-        for center in instances:
-            for weekday in range(7):
-                setattr(center, f"hours_{weekday}", tuple(hours[center.pk, weekday]))
-
-    def normalize_instance(self, instance: Center) -> None:
+    def import_instance(self, instance: Center, row: Cells, **kwargs: object) -> None:
+        super().import_instance(instance, row, **kwargs)
+        # So that it is compared with what will be stored.
         instance.normalize()
 
-    def get_errors(self, instance: Center) -> dict[str, str]:
-        days = find_overlapping_days(_get_week(instance))
+    def get_errors(self, instance: Center, original: Center | None) -> dict[str, str]:
+        days = find_overlapping_days(self._get_week(instance))
         return {f"hours_{day}": "These opening hours overlap others." for day in days}
 
     def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
         """Name the reservations that the new hours and other settings would touch."""
         column = next((day for day in WEEK if day in row.changes), "")
         touching = {"is_active"}.union(*Center.CHANGE_COLUMNS.values())
-        changed = self.get_changed_fields(row) & touching
-        if not changed or not row.before or self.noted_centers == MAX_CENTERS_WITH_NOTES:
+        changed = self._get_changed_fields(row) & touching
+        if not changed or not self.may_look_up():
             return
-        self.noted_centers += 1
-        if column and (effects := find_effects_of_hours(row.instance, _get_week(row.instance))):
+        week = self._get_week(row.instance)
+        if column and (effects := find_effects_of_hours(row.instance, week)):
             yield column, effects.html
         if effects := find_effects_of_settings(row.instance, changed):
             yield next(iter(row.changes)), effects.html
 
-    def prepare_save(self, instances: Sequence[Center]) -> None:
-        stored = [each for each in instances if not each._state.adding]
-        # Derived fields are computed from the landmarks as they are now, under the lock.
-        for center in stored:
-            vars(center).pop("_prefetched_objects_cache", None)
-        prefetch_related_objects(stored, "landmarks")
-        for center in instances:
-            center.update_search_columns()
+    def before_save_instance(self, instance: Center, row: Cells, **kwargs: object) -> None:
+        instance.update_search_columns()
 
-    def save_extra_attributes(self, rows: Sequence[ImportRowResult]) -> None:
+    def save_related(self, rows: Sequence[ImportRowResult], *, answer: str) -> None:
         """Replace the opening hours of the weekdays that changed."""
         # Weekday -> centers.
         deleted: dict[int, list[int]] = defaultdict(list)
         created = []
-        for row, weekday in product(rows, range(7)):
-            center_id, name = row.instance.pk, f"hours_{weekday}"
-            before, after = row.before.get(name), getattr(row.instance, name)
-            if before == after:
-                continue
-            if before:
-                deleted[weekday].append(center_id)
-            created += [
-                OpeningHours(center_id=center_id, weekday=weekday, opens=opens, closes=closes)
-                for opens, closes in after or ()
-            ]
+        for row, (weekday, day) in product(rows, enumerate(WEEK)):
+            if day in row.changes:
+                deleted[weekday].append(row.instance.pk)
+                created += [
+                    OpeningHours(center=row.instance, weekday=weekday, opens=opens, closes=closes)
+                    for opens, closes in self.fields[day].get_value(row.instance)
+                ]
         # They are part of the center's entry in the audit log.
         with audit_log.pause_signals():
             for weekday, center_ids in deleted.items():
@@ -211,34 +189,29 @@ class CenterResource(CenterScopedResource[Center]):
         OpeningHours.objects.bulk_create(created)
         now = timezone.now()  # noqa: TID251 (an import has no `now` here)
         for column, fields in Center.CHANGE_COLUMNS.items():
-            changed = [row.instance.pk for row in rows if fields & self.get_changed_fields(row)]
+            changed = [row.instance.pk for row in rows if fields & self._get_changed_fields(row)]
             Center.objects.filter(pk__in=changed).update(**{column: now})
         for row in rows:
-            if "time_zone" in row.changes and row.before:
+            if "time_zone" in row.changes and row.is_update():
                 time_zone_changed.send(
                     Center,
                     center=row.instance,
-                    former_zone=row.before["time_zone_id"],
-                    keeps_instants=bool(self.answer),
+                    former_zone=row.original.time_zone_id,
+                    keeps_instants=bool(answer),
                     by=self.user,
                     now=now,
                 )
 
-    def get_changed_fields(self, row: ImportRowResult) -> set[str]:
+    def _get_week(self, center: Center) -> list[OpeningHours]:
+        return [
+            OpeningHours(weekday=weekday, opens=opens, closes=closes)
+            for weekday, day in enumerate(WEEK)
+            for opens, closes in self.fields[day].get_value(center) or ()
+        ]
+
+    def _get_changed_fields(self, row: ImportRowResult) -> set[str]:
         """The changed fields of a stored center; opening_hours for those of any day."""
-        names = {self.fields[column].attribute for column in row.changes} if row.before else set()
-        is_week_changed = any(day in row.changes for day in WEEK)
-        return names | ({"opening_hours"} if is_week_changed else set())
-
-
-def _get_week(center: Center) -> list[OpeningHours]:
-    return [
-        OpeningHours(weekday=weekday, opens=opens, closes=closes)
-        for weekday in range(7)
-        for opens, closes in getattr(center, f"hours_{weekday}") or ()
-    ]
-
-
-def _get_key(name: str, city: str, state: str, country: str) -> tuple[str, ...]:
-    code, _ = places.get_state_code_and_name(places.get_country_code(country), state)
-    return tuple(map(places.fold_text, (name, city, code)))
+        if not row.is_update():
+            return set()
+        names = {self.fields[column].attribute for column in row.changes}
+        return names | ({"opening_hours"} if names & {f"hours_{n}" for n in range(7)} else set())

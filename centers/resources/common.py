@@ -1,31 +1,31 @@
 """What the tables of centers share: rows of one center, and what they refer to there."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from django.core.exceptions import ValidationError
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from import_export.fields import Field
 
-from accounts.resources import CenterIds, CenterScopedResource
+from accounts.resources import CenterScopedResource
 from centers.models import Center, Closure, MeetingRoom, Rate, ResourceType, Service
 from roombook import places
 from roombook.ids import is_id
-from roombook.imports.batches import Cells, iterate_rows_where
+from roombook.imports.resources import Cells
 from roombook.imports.widgets import IntegerWidget, ReferenceWidget, TextWidget
 from roombook.texts import fold_name
 
 NamedT = TypeVar("NamedT", bound=Rate | MeetingRoom | Service)
 ChildT = TypeVar("ChildT", bound=Rate | MeetingRoom | Service | Closure)
-# Rows by their center and their name.
-RowsByName = dict[tuple[int, str], list[Model]]
 
 
 def name_at_center_widget(singular: str, if_empty: str = "") -> ReferenceWidget:
     """The widget for a row of the same center, one of the resource's `rows_at_center`."""
 
-    def find(name: str, resource: "CenterChildResource[Any]", record: Any) -> Model:
+    def find(name: str, resource: "CenterChildResource[Any]", record: Any) -> Model | None:
+        if record.center_id is None:
+            return None
         found = resource.rows_at_center.get((record.center_id, fold_name(name)), [])
         if len(found) != 1:
             several = f"several {singular}s" if found else f"no {singular}"
@@ -46,82 +46,75 @@ def get_types_by_name(*, is_service: bool) -> dict[str, ResourceType]:
 class CenterChildResource(CenterScopedResource[ChildT]):
     """Rows that belong to one center and stay there."""
 
-    center_id = Field("center_id", widget=IntegerWidget("the center's number"), readonly=True)
+    center_id = Field(
+        "center_id", widget=IntegerWidget(help_text="the center's number"), readonly=True
+    )
     center = Field(
         "center__name",
-        widget=TextWidget("the center's name; may replace the number"),
+        widget=TextWidget(help_text="the center's name; may replace the number"),
         readonly=True,
     )
 
     related: ClassVar[tuple[str, ...]] = ("center",)
-    # The rows that cells may name: set by `load_references`.
-    rows_at_center: RowsByName
+    # Rows that cells may name, by their center and their name: set by `load_references`.
+    rows_at_center: dict[tuple[int, str], list[Model]]
     order: ClassVar = ("center_id", "pk")
 
-    def load_references(self, rows: Sequence[Cells], instances: Iterable[ChildT]) -> None:
-        named = get_centers_named(rows, self.written_centers)
+    def load_references(self, rows: Sequence[Cells], stored: QuerySet[ChildT]) -> None:
+        ids = {int(text) for row in rows if is_id(text := row.get("center_id", ""))}
+        names = {places.fold_text(row.get("center", "")) for row in rows} - {""}
+        known = Center.objects.filter(Q(pk__in=ids) | Q(name_folded__in=names))
+        if self.written_centers is not None:
+            known = known.filter(pk__in=self.written_centers)
         # By their ids and by their names, which several may share.
         self.centers: dict[Any, list[Center]] = defaultdict(list)
-        for center in named.values():
-            self.centers[center.pk].append(center)
-            self.centers[center.name_folded].append(center)
-        self.center_ids = named.keys() | {each.center_id for each in instances}
+        for center in known.defer("search_text", "parking_information"):
+            self.centers[str(center.pk)].append(center)
+            self.centers["", center.name_folded].append(center)
+        self.center_ids = {each.pk for found in self.centers.values() for each in found}
+        self.center_ids |= {*stored.values_list("center", flat=True)}
 
-    def get_rows_by_name(self, rows: QuerySet[Any]) -> RowsByName:
-        """Rows of the centers of the file."""
-        found: RowsByName = defaultdict(list)
-        for each in iterate_rows_where(rows, "center", self.center_ids):
-            found[each.center_id, fold_name(each.name)].append(each)
-        return found
+    def load_rows_at_center(self, rows: QuerySet[Any]) -> None:
+        self.rows_at_center = defaultdict(list)
+        for each in rows.filter(center__in=self.center_ids):
+            self.rows_at_center[each.center_id, fold_name(each.name)].append(each)
 
-    def find_center(self, row: Cells) -> Center | None:
-        """The center that a row names; None if it names none."""
+    def get_candidates(self, rows: Sequence[Cells]) -> Q:
+        return Q(center__in=self.center_ids)
+
+    def prepare_row(self, row: Cells) -> None:
+        """Find the center that a row names; one with an id need not."""
+        self.center_of_row: Center | None = None
         number, name = row.get("center_id", ""), row.get("center", "")
-        if number:
-            found = self.centers.get(int(number), []) if is_id(number) else []
-            if not found:
-                raise ValidationError(
-                    {"center_id": f"There is no center {number[:20]} that you may change."}
-                )
-            if name and places.fold_text(name) != found[0].name_folded:
-                raise ValidationError(
-                    {"center__name": f'Center {number} is called "{found[0].name}".'}
-                )
-            return found[0]
-        if not name:
-            return None
-        found = self.centers.get(places.fold_text(name), [])
+        if not number and not name:
+            if not row.get("id"):
+                raise ValidationError({"center": "This needs a value, or the center_id."})
+            return
+        column = "center_id" if number else "center"
+        found = self.centers.get(number or ("", places.fold_text(name)), [])
+        if not found:
+            raise ValidationError({column: "There is no such center that you may change."})
         if len(found) > 1:
             ids = ", ".join(str(each.pk) for each in found[:5])
             raise ValidationError(
-                {"center__name": f"Several centers have this name: give the center_id ({ids})."}
+                {column: f"Several centers have this name: give the center_id ({ids})."}
             )
-        if not found:
-            raise ValidationError(
-                {"center__name": "There is no center of this name that you may change."}
-            )
-        return found[0]
+        self.center_of_row = found[0]
+        if name and places.fold_text(name) != found[0].name_folded:
+            raise ValidationError({"center": f'Center {number} is called "{found[0].name}".'})
 
-    def get_center(self, row: Cells) -> Center:
-        """The center that a row without an id must name."""
-        center = self.find_center(row)
-        if center is None:
-            raise ValidationError({"center__name": "This needs a value, or the center_id."})
-        return center
+    def init_instance(self, row: Cells | None = None) -> ChildT:
+        instance: ChildT = super().init_instance(row)
+        if self.center_of_row:
+            instance.center = self.center_of_row
+        return instance
+
+    def get_errors(self, instance: ChildT, original: ChildT | None) -> dict[str, str]:
+        is_moved = original and self.center_of_row not in (None, instance.center)
+        return {"center": f"A {self.singular} stays at its center."} if is_moved else {}
 
     def get_center_id(self, instance: ChildT) -> int | None:
         return instance.center_id
-
-    def after_init_instance(
-        self, instance: ChildT, new: bool, row: Cells, **kwargs: object
-    ) -> None:
-        super().after_init_instance(instance, new, row, **kwargs)
-        if new:
-            instance.center = self.get_center(row)
-            return
-        center = self.find_center(row)
-        if center is not None and center.pk != instance.center_id:
-            raise ValidationError({"center__name": f"A {self.singular} stays at its center."})
 
 
 class NamedResource(CenterChildResource[NamedT]):
@@ -130,30 +123,8 @@ class NamedResource(CenterChildResource[NamedT]):
     key: ClassVar = ("center", "name")
     required_columns: ClassVar = (("center_id", "center"), ("name",))
 
-    def get_row_key(self, row: Cells) -> Hashable:
-        return self.get_center(row).pk, fold_name(row.get("name", ""))
-
-    def get_instance_key(self, instance: NamedT) -> Hashable:
+    def get_key(self, instance: NamedT) -> Hashable:
         return instance.center_id, fold_name(instance.name)
-
-    def find_stored(self, keys: Iterable[Any]) -> Iterator[NamedT]:
-        # Of all their centers: a row that is found by its id may get any name.
-        rows = self._meta.model._default_manager.only("center", "name")
-        return iterate_rows_where(rows, "center", self.center_ids)
 
     def get_title(self, instance: NamedT) -> str:
         return f"{instance.name}, {instance.center.name}"
-
-
-def get_centers_named(rows: Sequence[Cells], center_ids: CenterIds) -> dict[int, Center]:
-    """The centers that rows name by id or name, out of `center_ids`."""
-    ids = {int(text) for row in rows if is_id(text := row.get("center_id", ""))}
-    names = {places.fold_text(row.get("center", "")) for row in rows} - {""}
-    known = Center.objects.defer("search_text", "parking_information")
-    if center_ids is not None:
-        known = known.filter(pk__in=center_ids)
-    found = [
-        *iterate_rows_where(known, "pk", ids),
-        *iterate_rows_where(known, "name_folded", names),
-    ]
-    return {center.pk: center for center in found}

@@ -1,9 +1,9 @@
 """Rates, rooms and services as tables."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from import_export.fields import Field
 
 from centers.closure_effects import find_effects_of_settings
@@ -14,13 +14,12 @@ from centers.resources.common import (
     get_types_by_name,
     name_at_center_widget,
 )
-from roombook.imports.batches import Cells
+from roombook.imports.resources import Cells
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import ReferenceWidget
 from roombook.texts import fold_name
 
-# The bookings that new settings touch are reported for so many rooms of a file.
-MAX_ROOMS_WITH_NOTES = 50
+PricedT = TypeVar("PricedT", bound=MeetingRoom | Service)
 
 
 class RateResource(NamedResource[Rate]):
@@ -42,9 +41,6 @@ class RateResource(NamedResource[Rate]):
                 yield name, "This makes it free. With an empty cell, it is not offered."
 
 
-PricedT = TypeVar("PricedT", bound=MeetingRoom | Service)
-
-
 def find_type(name: str, resource: "PricedResource[Any]", record: object) -> ResourceType:
     found = resource.types.get(fold_name(name))
     if found is None:
@@ -62,18 +58,16 @@ class PricedResource(NamedResource[PricedT]):
     type = Field("resource_type", widget=ReferenceWidget("the name of a type", find_type))
     rate = Field("rate", widget=name_at_center_widget("rate"))
 
-    def load_references(self, rows: Sequence[Cells], instances: Iterable[PricedT]) -> None:
-        super().load_references(rows, instances)
+    def load_references(self, rows: Sequence[Cells], stored: QuerySet[PricedT]) -> None:
+        super().load_references(rows, stored)
         self.types = get_types_by_name(is_service=self.is_service)
         offered = Rate.objects.filter(is_offered("services" if self.is_service else "rooms"))
         rates = Rate.objects.annotate(is_offered=Exists(offered.filter(pk=OuterRef("pk"))))
-        self.rows_at_center = self.get_rows_by_name(rates)
+        self.load_rows_at_center(rates)
 
 
 class RoomResource(PricedResource[MeetingRoom]):
     """Rooms."""
-
-    noted_rooms = 0
 
     name: ClassVar = "rooms"
     singular: ClassVar = "room"
@@ -90,9 +84,8 @@ class RoomResource(PricedResource[MeetingRoom]):
     def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
         """Name the reservations that the new settings would touch."""
         changed = [name for name in ("is_active", "is_blocked", "capacity") if name in row.changes]
-        if not changed or not row.before or self.noted_rooms == MAX_ROOMS_WITH_NOTES:
+        if not changed or row.is_new() or not self.may_look_up():
             return
-        self.noted_rooms += 1
         if effects := find_effects_of_settings(row.instance, changed):
             yield changed[0], effects.html
 

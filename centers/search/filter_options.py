@@ -4,12 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.db.models import Exists, Min, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from centers.models import Center, MeetingRoom, Neighborhood, ResourceType, Service
+from centers.models import MeetingRoom, Neighborhood, ResourceType, Service
 from centers.records import CenterRecord
-from centers.search.filters import has_bookable_room
-from centers.search.queries import QueryShape, SearchQuery, filter_listed, filter_matching
+from centers.search.queries import SearchQuery, filter_listed
 from roombook.db.compiled_queries import Row, RowQuerySet, compiled_query, int_list_param
 
 
@@ -43,41 +42,31 @@ class FilterOptions:
     neighborhoods: Sequence[NeighborhoodRecord] = ()
 
 
-# The types of up to this many centers are found through the centers' ids. Among more centers, each
-# type is met soon; and PostgreSQL would read all rates rather than those of the centers' rooms.
-MAX_CENTERS_BY_ID = 200
-
-
 def collect_from_centers(centers: Sequence[CenterRecord]) -> FilterOptions:
     """The options of a search that found exactly these centers."""
-    neighborhood_ids = {center.neighborhood_id for center in centers}
-    return _load_by_ids(_get_resource_type_ids(centers), neighborhood_ids)
-
-
-def collect_from_search(search: SearchQuery, centers: Sequence[CenterRecord]) -> FilterOptions:
-    """The options of a search of which these centers are only a part."""
-    sample = search.execute(load_sample)
-    if len(sample) <= MAX_CENTERS_BY_ID:
-        type_rows = load_resource_type_ids(centers=[pk for pk, _ in sample])
-        return _load_by_ids(
-            {type_id for (type_id,) in type_rows}, {neighborhood for _, neighborhood in sample}
-        )
-    known = list(_get_resource_type_ids(centers))
+    types = {room.resource_type_id for center in centers for room in center.rooms_on_offer}
+    types |= {each.resource_type_id for center in centers for each in center.services_on_offer}
+    neighborhoods = {center.neighborhood_id for center in centers} - {None}
     return _build_options(
-        search.execute(load_resource_types, known=known), _load_neighborhoods(search)
+        load_resource_types(types=list(types)),
+        load_neighborhoods(neighborhoods=list(neighborhoods)),
     )
 
 
-def _get_resource_type_ids(centers: Iterable[CenterRecord]) -> set[int]:
-    ids = {room.resource_type_id for center in centers for room in center.rooms_on_offer}
-    return ids.union(each.resource_type_id for c in centers for each in c.services_on_offer)
-
-
-def _load_by_ids(type_ids: Iterable[int], neighborhood_ids: Iterable[int | None]) -> FilterOptions:
-    return _build_options(
-        load_resource_types_by_id(types=list(type_ids)),
-        load_neighborhoods_by_id(neighborhoods=[pk for pk in neighborhood_ids if pk is not None]),
+def collect_from_search(search: SearchQuery) -> FilterOptions:
+    """The options of all centers that match a search, of which only some are listed."""
+    listed = filter_listed(search.conditions)
+    ids = listed.values("pk")
+    rooms = MeetingRoom.objects.on_offer().filter(resource_type=OuterRef("pk"), center__in=ids)
+    services = Service.objects.filter(
+        is_active=True, resource_type=OuterRef("pk"), center__in=ids
+    ).order_by()
+    # Each type is checked on its own, so that its first room is enough.
+    types = ResourceType.objects.filter(
+        Q(Q(is_service=False), Exists(rooms)) | Q(Q(is_service=True), Exists(services))
     )
+    neighborhoods = Neighborhood.objects.filter(pk__in=listed.values("neighborhood"))
+    return _build_options(_select_resource_types(types), _select_neighborhoods(neighborhoods))
 
 
 def _build_options(types: Iterable[Row], neighborhoods: Iterable[Row]) -> FilterOptions:
@@ -89,101 +78,14 @@ def _build_options(types: Iterable[Row], neighborhoods: Iterable[Row]) -> Filter
     )
 
 
-def _load_neighborhoods(search: SearchQuery) -> Sequence[Row]:
-    """The neighborhoods in which a matching center is listed.
-
-    In a selective search, one center of each neighborhood is tried first, because nearly every
-    center is listed. Only the neighborhoods whose center is not listed are searched in full.
-    """
-    if not search.is_selective:
-        return search.execute(load_neighborhoods)
-    centers_by_neighborhood: dict[int, int] = dict(search.execute(load_one_center_per_neighborhood))
-    tried = list(centers_by_neighborhood.values())
-    listed = {pk for (pk,) in load_neighborhoods_of_listed(centers=tried)}
-    if remaining := list(centers_by_neighborhood.keys() - listed):
-        rows = search.execute(load_listed_neighborhoods, remaining=remaining)
-        listed |= {pk for (pk,) in rows}
-    return load_neighborhoods_by_id(neighborhoods=list(listed))
-
-
-# --- Queries about all matching centers ----------------------------------------------------------
-
-
-@compiled_query(keep_plan=False)
-def load_sample(shape: QueryShape) -> RowQuerySet:
-    """Id and neighborhood of the listed centers, of one more than MAX_CENTERS_BY_ID at most."""
-    rows = filter_listed(shape).values_list("pk", "neighborhood_id")
-    return rows[: MAX_CENTERS_BY_ID + 1]
-
-
-@compiled_query(keep_plan=False)
-def load_resource_types(shape: QueryShape) -> RowQuerySet:
-    """The public types of the rooms and services of the listed centers.
-
-    Each type is checked on its own, so that its first room is enough. `known` types are included
-    without a check.
-    """
-    ids = filter_listed(shape).values("pk")
-    rooms = MeetingRoom.objects.on_offer().filter(resource_type=OuterRef("pk"), center__in=ids)
-    services = Service.objects.filter(
-        is_active=True, resource_type=OuterRef("pk"), center__in=ids
-    ).order_by()
-    types = ResourceType.objects.filter(
-        Q(pk__any_of=int_list_param("known"))
-        | Q(Q(is_service=False), Exists(rooms))
-        | Q(Q(is_service=True), Exists(services))
-    )
-    return _select_resource_types(types)
-
-
-@compiled_query(keep_plan=False)
-def load_neighborhoods(shape: QueryShape) -> RowQuerySet:
-    ids = filter_listed(shape).values("neighborhood")
-    return _select_neighborhoods(Neighborhood.objects.filter(pk__in=ids))
-
-
-@compiled_query(keep_plan=False)
-def load_one_center_per_neighborhood(shape: QueryShape) -> RowQuerySet:
-    """Every neighborhood with one of its matching centers, which may not be listed."""
-    centers = filter_matching(shape).filter(neighborhood__isnull=False).order_by()
-    grouped = centers.values("neighborhood_id").annotate(center_id=Min("pk"))
-    return grouped.values_list("neighborhood_id", "center_id")
-
-
-@compiled_query(keep_plan=False)
-def load_listed_neighborhoods(shape: QueryShape) -> RowQuerySet:
-    """Those of the `remaining` neighborhoods in which a matching center is listed."""
-    listed = filter_listed(shape).filter(neighborhood__any_of=int_list_param("remaining"))
-    return listed.values_list("neighborhood_id").distinct()
-
-
-# --- Queries by ids ------------------------------------------------------------------------------
-
-
 @compiled_query(keep_plan=True)
-def load_neighborhoods_of_listed() -> RowQuerySet:
-    """The neighborhoods of those of these centers that are listed."""
-    centers = Center.objects.active().filter(pk__any_of=int_list_param("centers"))
-    return centers.filter(has_bookable_room({})).values_list("neighborhood_id")
-
-
-@compiled_query(keep_plan=False)
-def load_resource_type_ids() -> RowQuerySet:
-    """The types of the rooms and services of these centers."""
-    rooms = MeetingRoom.objects.on_offer().filter(center__any_of=int_list_param("centers"))
-    services = Service.objects.filter(is_active=True, center__any_of=int_list_param("centers"))
-    service_types = services.order_by().values_list("resource_type_id")
-    return rooms.values_list("resource_type_id").union(service_types)
-
-
-@compiled_query(keep_plan=True)
-def load_resource_types_by_id() -> RowQuerySet:
+def load_resource_types() -> RowQuerySet:
     types = ResourceType.objects.filter(pk__any_of=int_list_param("types"))
     return _select_resource_types(types)
 
 
 @compiled_query(keep_plan=True)
-def load_neighborhoods_by_id() -> RowQuerySet:
+def load_neighborhoods() -> RowQuerySet:
     ids = int_list_param("neighborhoods")
     return _select_neighborhoods(Neighborhood.objects.filter(pk__any_of=ids))
 

@@ -9,7 +9,6 @@ from django.db.models import Count, Exists, OuterRef, Q
 
 from centers.models import MeetingRoom, Service
 from centers.records import RoomRecord
-from roombook.db.compiled_queries import int_list_param, int_param
 from roombook.errors import InvalidRequest
 
 # The filters that narrow a search, by name, each with its value or with the parameter of a compiled
@@ -38,16 +37,6 @@ ROOM_FILTERS = {
 CENTER_LOOKUPS = {
     "neighborhood_ids": "neighborhood__any_of",
     "only_after_hours": "is_after_hours_support_enabled",
-}
-COMPILED_PARAMS: FilterParams = {
-    "capacity_low": int_param("capacity_low"),
-    "capacity_high": int_param("capacity_high"),
-    "resource_type_ids": int_list_param("resource_type_ids"),
-    "service_ids": int_list_param("service_ids"),
-    "service_count": int_param("service_count"),
-    "neighborhood_ids": int_list_param("neighborhood_ids"),
-    "only_after_hours": True,
-    "only_realtime": True,
 }
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
 
 from django.conf import settings
 
@@ -13,14 +15,23 @@ from centers.records import CenterRecord, load_related
 from centers.search import filter_options
 from centers.search.filter_options import FilterOptions
 from centers.search.filters import NO_FILTERS, SearchFilters
-from centers.search.queries import AreaType, QueryShape, SearchQuery, get_circle_params
+from centers.search.queries import SearchQuery, get_circle_conditions
 from centers.search.words import MAX_WORDS, list_names, replace_part_of_country, split_words
 from roombook import places
 from roombook.db import replica
-from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_list_param, int_param
 from roombook.errors import InvalidRequest
 
 DEFAULT_RADIUS_MILES = 25
+
+
+class AreaType(StrEnum):
+    """The contract's AreaTypes."""
+
+    STATE = "State"
+    COUNTRY = "Country"
+    CITY = "City"
+    NEIGHBORHOOD = "Neighborhood"
+    POSTAL_CODE = "PostalCode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +63,17 @@ def search_locations(
     circle = None
     if coordinates and radius_in_miles:
         circle = SearchCircle.around(coordinates, radius_in_miles)
-    filter_params = filters.get_params()
 
     def search(words: Sequence[str]) -> SearchResult:
-        query_of_words = SearchQuery(
-            QueryShape(
-                limit=settings.SEARCH_MAX_RESULTS,
-                word_count=len(words),
-                has_location=coordinates is not None,
-                longitude_ranges=len(circle.longitudes) if circle else 0,
-                filters=tuple(filter_params),
-            ),
-            {
-                **{f"word{index}": word for index, word in enumerate(words)},
-                "names": list_names(query, words) if words else (),
-                **(coordinates.vector._asdict() if coordinates else {}),
-                **(get_circle_params(circle) if circle else {}),
-                **filter_params,
-                "user": user.pk,
-            },
-            # A word of one letter occurs in nearly every center.
-            is_selective=circle is not None or any(len(word) > 1 for word in words),
-        )
-        return _search(query_of_words, filters, user)
+        conditions = filters.get_params()
+        conditions |= {f"word{index}": word for index, word in enumerate(words)}
+        if coordinates:
+            conditions |= coordinates.vector._asdict()
+        elif words:
+            conditions["names"] = list_names(query, words)
+        if circle:
+            conditions |= get_circle_conditions(circle)
+        return _search(conditions, filters, user)
 
     result = search(words)
     if not result.centers and (others := replace_part_of_country(words)):
@@ -93,55 +92,47 @@ def list_city_centers(
     """Find the centers of an area, of a city, or of a city in an area. An unknown area has none."""
     if not (area or city_name):
         raise InvalidRequest({"area": "Area or CityName is needed."})
-    area_params = _get_area_params(area_type, area) if area else {}
-    if area_params is None:
-        return SearchResult()
-    filter_params = filters.get_params()
-    search = SearchQuery(
-        QueryShape(
-            limit=settings.SEARCH_MAX_RESULTS,
-            area_type=area_type if area else None,
-            has_city=bool(city_name),
-            filters=tuple(filter_params),
-        ),
-        {**area_params, "city": places.fold_text(city_name), **filter_params, "user": user.pk},
-        is_selective=True,
-    )
-    return _search(search, filters, user)
+    conditions = filters.get_params()
+    if city_name:
+        conditions["city"] = places.fold_text(city_name)
+    if area:
+        name, value = _get_area_condition(area_type, area)
+        if value is None:
+            return SearchResult()
+        conditions[name] = value
+    return _search(conditions, filters, user)
 
 
-def _get_area_params(area_type: AreaType, area: str) -> dict[str, object] | None:
-    """The parameters of an area; None if it is unknown."""
+def _get_area_condition(area_type: AreaType, area: str) -> tuple[str, object]:
+    """The name of the condition and its value, which is None if the area is unknown."""
     match area_type:
         case AreaType.COUNTRY:
-            code = places.get_country_code(area)
-            return {"area": code} if code else None
+            return "country", places.get_country_code(area) or None
         case AreaType.NEIGHBORHOOD:
             # The table is small, and SQL cannot ignore accents as our normalization does.
             rows = Neighborhood.objects.values_list("pk", "name", "original_name")
             wanted = places.fold_text(area)
             ids = [pk for pk, *names in rows if wanted in map(places.fold_text, names)]
-            return {"area_ids": ids} if ids else None
+            return "area_neighborhoods", ids or None
         case AreaType.POSTAL_CODE:
-            return {"area_codes": places.list_postal_codes(area)}
-    return {"area": places.fold_text(area)}
+            return "area_postal_codes", places.list_postal_codes(area)
+        case AreaType.CITY:
+            return "area_city", places.fold_text(area)
+        case AreaType.STATE:
+            return "state", places.fold_text(area)
 
 
-def _search(search: SearchQuery, filters: SearchFilters, user: "User") -> SearchResult:
+def _search(conditions: dict[str, Any], filters: SearchFilters, user: "User") -> SearchResult:
+    search = SearchQuery(conditions, settings.SEARCH_MAX_RESULTS, user.pk)
     result = _load_result(search, filters)
     if replica.is_configured():
         # The account may just have changed its favorites.
         ids = [center.id for center in result.centers]
-        favorites = {pk for (pk,) in load_favorites(user=user.pk, centers=ids)}
+        favorites = Favorite.objects.filter(user=user, center__in=ids)
+        favorite_ids = set(favorites.values_list("center", flat=True))
         for center in result.centers:
-            center.is_favorite = center.id in favorites
+            center.is_favorite = center.id in favorite_ids
     return result
-
-
-@compiled_query(keep_plan=True)
-def load_favorites() -> RowQuerySet:
-    favorites = Favorite.objects.filter(user=int_param("user"))
-    return favorites.filter(center__any_of=int_list_param("centers")).values_list("center_id")
 
 
 @replica.reads_from_replica
@@ -154,8 +145,8 @@ def _load_result(search: SearchQuery, filters: SearchFilters) -> SearchResult:
             center.distance_from_query = round(geo.miles_from_squared_chord(squared_chord), 2)
         centers.append(center)
     load_related(centers)
-    if search.shape.filters or len(centers) == search.shape.limit:
-        options = filter_options.collect_from_search(search, centers)
+    if filters.get_params() or len(centers) == search.limit:
+        options = filter_options.collect_from_search(search)
     else:
         # Neither a filter nor the limit excluded a center.
         options = filter_options.collect_from_centers(centers)

@@ -5,10 +5,4 @@ gateway refused, which staff retry or mark as refunded manually, and unknown pay
 release or keep.
 """
 
-from payments.admin import (  # noqa: F401 (registers them)
-    disputes,
-    payments,
-    refunds,
-    saved_cards,
-    unknown_payments,
-)
+from payments.admin import payments, refunds  # noqa: F401 (registers them)

@@ -1,15 +1,19 @@
-"""The list and page of payments, with their refunds and disputes, and what customers owe."""
+"""The lists and pages of payments, disputes, saved cards and unknown payments."""
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter
 
-from accounts import roles
-from accounts.admin.center_scope import CenterScopedInlineMixin, CenterScopedMixin
-from payments import manual_payments
-from payments.admin.disputes import DisputeWordsMixin
+from accounts import customer_access, roles
+from accounts.admin.center_scope import (
+    AllCentersOnlyMixin,
+    CenterScopedInlineMixin,
+    CenterScopedMixin,
+    SharedTimeZoneMixin,
+)
+from payments import manual_payments, unknown_payments
 from payments.admin.lists import (
     BOOKING_COLUMNS,
     CREATED_COLUMN,
@@ -21,7 +25,15 @@ from payments.admin.lists import (
     get_booking_cells,
     get_local,
 )
-from payments.models import Dispute, InvalidPaymentTransition, Payment, Refund
+from payments.gateways.base import GatewayRefused, GatewayUnavailable
+from payments.models import (
+    Dispute,
+    InvalidPaymentTransition,
+    Payment,
+    Refund,
+    SavedCard,
+    UnknownPayment,
+)
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT, ListExportMixin
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin, TabularInline
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
@@ -40,6 +52,18 @@ class RefundInline(FeeMixin, ReadOnlyMixin, CenterScopedInlineMixin, TabularInli
         # The amount and the name of a refund show the currency of its payment.
         rows: QuerySet[Refund] = super().get_queryset(request).select_related("payment")
         return rows
+
+
+class DisputeWordsMixin:
+    """Columns with what the gateway says of a dispute, in words."""
+
+    @admin.display(description="reason")
+    def stated_reason(self, dispute: Dispute) -> str | None:
+        return dispute.reason_words or None
+
+    @admin.display(description="status")
+    def current_status(self, dispute: Dispute) -> str:
+        return dispute.status_words
 
 
 class DisputeInline(
@@ -139,3 +163,119 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
             self.log_change(request, payment, f"Received: {format_amount(amount)}")
             text = f"{format_amount(amount)} received for reservation {payment.reservation_id}."
             self.message_user(request, text, messages.SUCCESS)
+
+
+@admin.register(Dispute)
+class DisputeAdmin(
+    DisputeWordsMixin, PaymentListMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin
+):
+    """Lists open disputes first, by their deadline, then closed ones, the latest first."""
+
+    center_path = "payment__reservation__room__center"
+    list_display = (
+        *("payment", "reservation_link", "customer", "center", "formatted_amount"),
+        *("stated_reason", "current_status", "respond_until", "opened", "closed"),
+    )
+    fields = (
+        *("payment", "reservation_link", "customer", "center", "reference", "formatted_amount"),
+        *("formatted_fee", "stated_reason", "current_status"),
+        *("opened_at", "respond_by", "closed_at"),
+    )
+    readonly_fields = (
+        *("reservation_link", "customer", "center", "formatted_amount"),
+        *("formatted_fee", "stated_reason", "current_status"),
+    )
+    sortable_by = ()
+    list_filter = (
+        ("closed_at", admin.EmptyFieldListFilter),
+        ("payment__reservation__room__center", AutocompleteFilter),
+    )
+    list_filter_submit = True
+    ordering = (F("closed_at").desc(nulls_first=True), "respond_by", "pk")
+    to_payment = "payment__"
+    search_fields = ("reference",)
+
+    @admin.display(description="respond by")
+    def respond_until(self, dispute: Dispute) -> str | None:
+        return format_local(dispute, dispute.respond_by)
+
+    @admin.display(description="opened")
+    def opened(self, dispute: Dispute) -> str | None:
+        return format_local(dispute, dispute.opened_at)
+
+    @admin.display(description="closed")
+    def closed(self, dispute: Dispute) -> str | None:
+        return format_local(dispute, dispute.closed_at)
+
+
+@admin.register(SavedCard)
+class SavedCardAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, ModelAdmin):
+    list_display = ("user", "brand", "last4", "expiry", "gateway", "created_at")
+    list_filter = (("brand", ChoicesDropdownFilter), GatewayFilter)
+    list_filter_submit = True
+    list_select_related = ("user",)
+    search_fields = ("user__email",)
+    search_help_text = "E-mail or name of the account"
+    ordering = ("-pk",)
+    fields = (
+        *("user", "brand", "last4", "expiry", "first_name", "last_name", "company_name"),
+        *("has_cvv", "saved_by_setup", "gateway", "created_at"),
+    )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[SavedCard], search_term: str
+    ) -> tuple[QuerySet[SavedCard], bool]:
+        if not search_term.strip():
+            return queryset, False
+        by_customer = customer_access.get_search_filter(request.user, search_term)
+        return queryset.filter(by_customer), False
+
+    @admin.display(description="expires")
+    def expiry(self, card: SavedCard) -> str:
+        return f"{card.exp_month:02}/{card.exp_year}"
+
+
+@admin.register(UnknownPayment)
+class UnknownPaymentAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, ModelAdmin):
+    """Rows are read-only for everybody; the change permission allows the two actions."""
+
+    list_display = (
+        *("reference", "formatted_amount", "description", "gateway", "created_at", "found_at"),
+        *("resolution", "resolved_at"),
+    )
+    fields = (*list_display, "key")
+    readonly_fields = ("formatted_amount",)
+    list_filter = (("resolved_at", admin.EmptyFieldListFilter),)
+    list_filter_submit = True
+    sortable_by = ()
+    ordering = ("-found_at", "-pk")
+    actions = ("release", "keep")
+
+    def has_resolve_permission(self, request: HttpRequest) -> bool:
+        return roles.has_permission_everywhere(request.user, roles.CHANGE_UNKNOWN_PAYMENT)
+
+    @admin.action(description="Void or refund", permissions=["resolve"])
+    def release(self, request: HttpRequest, queryset: QuerySet[UnknownPayment]) -> None:
+        for payment in queryset.filter(resolved_at=None).order_by("pk"):
+            description, level = str(payment), messages.ERROR
+            try:
+                outcome = unknown_payments.refresh_unknown_payment(
+                    payment, release=True, now=timezone.now()
+                )
+            except GatewayRefused as error:
+                outcome = f"the gateway refused. {error}"
+            except GatewayUnavailable:
+                outcome = "the gateway does not answer. Please try again."
+            else:
+                level = messages.SUCCESS
+                # A row without money is deleted.
+                if payment.pk:
+                    self.log_change(request, payment, f"Released: {outcome}")
+            self.message_user(request, f"{description}: {outcome}", level)
+
+    @admin.action(description="Keep (for a booking entered again)", permissions=["resolve"])
+    def keep(self, request: HttpRequest, queryset: QuerySet[UnknownPayment]) -> None:
+        for payment in queryset.filter(resolved_at=None).order_by("pk"):
+            unknown_payments.keep(payment, now=timezone.now())
+            self.log_change(request, payment, "Kept")
+            self.message_user(request, f"{payment}: kept.", messages.SUCCESS)

@@ -1,4 +1,7 @@
-"""The page of a customer: what they have booked, spent, missed and owe, and the notes of staff."""
+"""The page of a customer: what they have booked, spent, missed and owe, and the notes of staff.
+
+From it, staff erase the account, or export what is stored about it (B22.12).
+"""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -6,23 +9,29 @@ from functools import partial
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet, Sum
-from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.views.decorators.http import require_POST
 
-from accounts import roles
-from accounts.models import User
-from reservations.admin.customer_data import CustomerDataAdmin
+from accounts import account_export, roles
+from accounts.admin.users import UserAdmin
+from accounts.erasure import is_erased
+from accounts.models import User, UserType
 from reservations.admin.formatting import format_time_span, render_status_badge
 from reservations.admin.notes import build_note_list, handle_note, posts_note
+from reservations.booking import account_erasure
 from reservations.booking.balances import get_unpaid_amounts
 from reservations.models import Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook import money
+from roombook.errors import AccountInUse
 
 # The latest bookings, which the page lists.
 MAX_BOOKINGS = 10
@@ -58,8 +67,8 @@ class CustomerBookings:
 
 
 @admin.register(User)
-class CustomerAdmin(CustomerDataAdmin):
-    """Adds the bookings and the notes to the page of an account."""
+class CustomerAdmin(UserAdmin):
+    """Adds the bookings and the notes to the page of an account, its erasure and its export."""
 
     change_form_outer_before_template = "admin/reservations/customer_summary.html"
 
@@ -85,10 +94,74 @@ class CustomerAdmin(CustomerDataAdmin):
     def get_account_context(self, request: HttpRequest, user: User) -> dict[str, object]:
         context = super().get_account_context(request, user)
         staff, now = roles.get_staff(request), timezone.now()
+        context["can_erase"] = self.can_erase(request, user)
         context["notes"] = build_note_list(user, staff, now=now)
         if roles.has_permission(staff, roles.VIEW_RESERVATION):
             context["bookings"] = _build_bookings(user, staff, now)
         return context
+
+    # --- Erasure and export, which need a permission of their own, at all centers
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path("<path:object_id>/erase/", wrap(self.erase_view), name="accounts_user_erase"),
+            path(
+                "<path:object_id>/export/",
+                wrap(require_POST(self.export_view)),
+                name="accounts_user_export",
+            ),
+            *super().get_urls(),
+        ]
+
+    def erase_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Erase a customer, after a page that says what is erased and what stays."""
+        user = self._get_customer(request, object_id)
+        page = reverse("admin:accounts_user_change", args=[user.pk])
+        if request.method == "POST":
+            try:
+                account_erasure.erase_account(
+                    user.pk, by=roles.get_staff(request), now=timezone.now()
+                )
+            except AccountInUse as error:
+                self.message_user(request, error.message, messages.ERROR)
+            else:
+                self.message_user(request, "The customer was erased.", messages.SUCCESS)
+            return HttpResponseRedirect(page)
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": f"Erase {user}",
+            "customer": user,
+            "obstacle": account_erasure.find_obstacle(user),
+        }
+        return TemplateResponse(request, "backoffice/erase_customer.html", context)
+
+    def export_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """Download everything that is stored about a customer. The history records it."""
+        user = self._get_customer(request, object_id)
+        self.log_change(request, user, "Exported all data of the account.")
+        headers = {"Content-Disposition": f'attachment; filename="customer-{user.pk}.json"'}
+        return StreamingHttpResponse(
+            account_export.iterate_json(user, for_staff=True),
+            content_type="application/json",
+            headers=headers,
+        )
+
+    def _get_customer(self, request: HttpRequest, object_id: str) -> User:
+        """Return a customer that the user may erase and export, or raise PermissionDenied."""
+        user = self.get_object(request, unquote(object_id))
+        if user is None or not self.can_erase(request, user):
+            raise PermissionDenied
+        return user
+
+    def can_erase(self, request: HttpRequest, user: User) -> bool:
+        return (
+            self.has_view_permission(request, user)
+            and roles.has_permission_everywhere(request.user, roles.ERASE_USER)
+            and user.type == UserType.ACCOUNT
+            and not is_erased(user)
+        )
 
 
 def _build_bookings(user: User, staff: User, now: dt.datetime) -> CustomerBookings:

@@ -3,7 +3,6 @@
 from typing import Any, TypeVar
 
 from django.contrib import admin
-from django.db import connection
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.template.loader import render_to_string
@@ -20,15 +19,11 @@ from reservations.admin.allowance_balances import AttributedRevenue
 from reservations.admin.formatting import get_reservation_url
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, PromoRedemption
 from roombook import money
-from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import (
     ModelAdmin,
-    PageAnnotationsMixin,
     ReadOnlyMixin,
-    SaveChangedFieldsMixin,
     TabularInline,
 )
-from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
 
 RowT = TypeVar("RowT", bound=Model)
@@ -61,17 +56,11 @@ class UsageInline(ReadOnlyMixin, TabularInline):
         )
 
 
-class DiscountAdmin(SharedRowsMixin, SaveChangedFieldsMixin, PageAnnotationsMixin, ModelAdmin):
+class DiscountAdmin(SharedRowsMixin, ModelAdmin):
     """The base of models that are valid at some centers, or at all."""
 
-    form = ChangedFieldsForm
-
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        """Lock the row while it is saved, because checkouts change its counters."""
-        if request.method == "POST" and connection.in_atomic_block:
-            rows = self.model._default_manager.select_for_update(no_key=True)
-            list(rows.filter(pk=parse_id(object_id) or 0))
-        return super().get_object(request, object_id, from_field)
+    # Checkouts change their counters.
+    is_locked_while_saved = True
 
     def limit_to_centers(self, request: HttpRequest, rows: QuerySet[RowT]) -> QuerySet[RowT]:
         """Limit the rows to those valid at the user's centers.
@@ -190,7 +179,7 @@ class AttributedRevenueAdmin(DiscountAdmin):
         for row in rows:
             row.attributed = by_id.get(row.pk, AttributedRevenue())
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: object = None) -> Any:
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         row = super().get_object(request, object_id, from_field)
         if row is not None:
             self.annotate_page(request, [row])

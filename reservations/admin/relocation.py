@@ -13,7 +13,6 @@ from reservations import alternatives
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import ActionPreview, ActionRequest
 from reservations.alternatives import AlternativeSearch
-from reservations.booking.change_request import build_slot_key
 from reservations.models import Reservation
 from roombook.ids import parse_id
 
@@ -23,30 +22,31 @@ NOTHING_AVAILABLE = "No room that is as large is available for the same price or
 
 
 class RelocationTarget(NamedTuple):
-    """A room and a time, and the key of the slot that is left.
+    """A room and a time, and the version of the reservation that moves there.
 
     Its text is what the preview's form sends back.
     """
 
     room: MeetingRoom
     span: Span
-    old_slot: str
+    version: int
 
     def __str__(self) -> str:
         start, end = self.span.start.isoformat(), self.span.end.isoformat()
-        return f"{self.room.pk} {start} {end} {self.old_slot}"
+        return f"{self.room.pk} {start} {end} {self.version}"
 
     @classmethod
     def parse(cls, text: str, reservation: Reservation) -> Self | None:
         """Read what the preview's form sent; None unless it is a room of the same center."""
         try:
-            room_id, start, end, old_slot = text.split(" ", 3)
+            room_id, start, end, version = text.split(" ", 3)
             span = Span(dt.datetime.fromisoformat(start), dt.datetime.fromisoformat(end))
+            expected = int(version)
         except ValueError:
             return None
         rooms = MeetingRoom.objects.filter(center=reservation.room.center_id)
         room = rooms.filter(pk=parse_id(room_id) or 0).first()
-        return cls(room, span, old_slot) if room is not None else None
+        return cls(room, span, expected) if room is not None else None
 
     @property
     def data(self) -> Mapping[str, object]:
@@ -55,7 +55,7 @@ class RelocationTarget(NamedTuple):
             "room": self.room,
             "start": self.span.start,
             "end": self.span.end,
-            "expected_slot": self.old_slot,
+            "expected_version": self.version,
         }
 
 
@@ -87,8 +87,7 @@ def propose(
         if any(each.room.pk == alternative.room_id and each.span.overlaps(span) for each in taken):
             continue
         room = MeetingRoom.objects.get(pk=alternative.room_id)
-        old_slot = build_slot_key(reservation.room_id, reservation.span)
-        target = RelocationTarget(room, span, old_slot)
+        target = RelocationTarget(room, span, reservation.version)
         request = ActionRequest(reservation, by=by, now=now, data=target.data, has_email=False)
         preview = ACTIONS["move"].preview(request)
         total = preview.expected_amount

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from django.db.models import F
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 
@@ -28,8 +29,7 @@ from reservations.admin.formatting import (
     render_status_badge,
 )
 from reservations.admin.notes import build_note_list
-from reservations.admin.overruns import get_overrun_urls
-from reservations.booking import change_steps, payment_links
+from reservations.booking import amendments, payment_links
 from reservations.models import (
     BookingChange,
     ChangeState,
@@ -82,7 +82,6 @@ def build_summary_context(
         "immediate_actions": [
             action for action in actions if action.is_immediate_for(reservation, now=now)
         ],
-        "overrun_url": get_overrun_urls([reservation], user, now=now).get(reservation.pk, ""),
         "receipts_url": _get_receipts_url(reservation, user),
         "booking": list(
             _describe_booking(reservation, user, now, can_see_customer=can_see_customer)
@@ -169,9 +168,9 @@ def _describe_pending_change(
     """The change whose payment is not resolved yet (B27.5): what was requested, and by when."""
     if reservation.status != Status.CONFIRMED:
         return
-    rows = BookingChange.objects.filter(
-        payment__reservation=reservation.pk, state=ChangeState.STARTED
-    )
+    rows = reservation.changes.filter(state=ChangeState.STARTED)
+    # While somebody pays for it by the link, the payment says more than the link.
+    rows = rows.order_by(F("payment").asc(nulls_last=True))
     change = rows.select_related("payment", "room__center", "by").first()
     if change is None:
         return
@@ -180,7 +179,7 @@ def _describe_pending_change(
         *(reservation.room_id, reservation.start, reservation.end),
     ):
         time = dates.format_span(change.start, change.end, room.center.zone)
-        yield ReservationDetail("To", f"{change_steps.describe_room(room)}, {time}")
+        yield ReservationDetail("To", f"{amendments.describe_room(room)}, {time}")
     if change.services is not None:
         selected = [each["service_id"] for each in change.services if each.get("selected", True)]
         names = Service.objects.filter(pk__in=selected)
@@ -192,6 +191,9 @@ def _describe_pending_change(
     by = "the customer" if change.by_id == reservation.user_id else "staff"
     requested_at = format_datetime(reservation, change.created_at)
     yield ReservationDetail("Requested", f"{requested_at}, by {by}")
+    if payment is None:
+        yield _describe_link(reservation, change, now=now)
+        return
     if payment.is_called_off:
         state = "It is being called off"
     elif payment.action_until is not None:
@@ -206,6 +208,18 @@ def _describe_pending_change(
         url = _get_url("payments_payment", payment.pk)
         state = f"{payment.formatted_amount}. {state}"
     yield ReservationDetail("Payment", state, url)
+
+
+def _describe_link(
+    reservation: Reservation, change: BookingChange, *, now: dt.datetime
+) -> ReservationDetail:
+    assert change.link_until is not None
+    until = format_datetime(reservation, change.link_until)
+    amount = money.format_amount(change.difference)
+    if change.link_until > now:
+        return ReservationDetail("Payment link", f"{amount}. Sent, can be paid until {until}")
+    text = f"{amount}. Expired on {until} and not paid: the booking is as it was."
+    return ReservationDetail("Payment link", text)
 
 
 def _describe_terms(reservation: Reservation) -> Iterator[ReservationDetail]:

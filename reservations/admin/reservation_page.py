@@ -123,7 +123,7 @@ class ReservationPageMixin(ModelAdminBase):
                 now=now,
                 data=data,
                 expected_amount=parse_expected_amount(request, "expected_amount"),
-                expected_old_total=parse_expected_amount(request, "expected_old_total"),
+                expected_version=parse_expected_version(request.POST.get("expected_version")),
                 base_url=settings.PUBLIC_URL or request.build_absolute_uri("/").rstrip("/"),
             )
             if request.POST.get("confirmed"):
@@ -188,6 +188,13 @@ def parse_expected_amount(request: HttpRequest, name: str) -> Decimal | None:
         return Decimal(-1)
     # Comparing a signaling NaN raises an exception.
     return amount if amount.is_finite() else Decimal(-1)
+
+
+def parse_expected_version(text: str | None) -> int | None:
+    """The version that a page showed. Anything invalid becomes -1, which is no version."""
+    if text is None:
+        return None
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
 def _get_cleaned_data(form: ActionForm) -> dict[str, Any] | None:

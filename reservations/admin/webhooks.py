@@ -80,8 +80,10 @@ class WebhookEndpointAdmin(WebhookAdminMixin, ModelAdmin):
             obj.created_at = timezone.now()
         elif obj.is_active and "is_active" in form.changed_data:
             obj.activated_at = timezone.now()
+            form.changed_data.append("activated_at")
         if obj.is_active:
             obj.disabled_reason = ""
+            form.changed_data.append("disabled_reason")
         super().save_model(request, obj, form, change)
         if "is_active" in form.changed_data:
             obj.deliveries.fail_waiting()
@@ -134,7 +136,7 @@ class WebhookEndpointAdmin(WebhookAdminMixin, ModelAdmin):
         if button == "rotate":
             endpoint.rotate_secret(now=timezone.now())
         elif button == "show":
-            audit_log.record_view(endpoint, by=request.user)
+            audit_log.record_views([endpoint], by=request.user)
         else:
             return {}
         return {"secret": endpoint.secret}
@@ -147,7 +149,7 @@ class WebhookDeliveryAdmin(ReadOnlyMixin, WebhookAdminMixin, ModelAdmin):
     center_path = "endpoint__center"
     list_display = (
         *("id", "endpoint", "event_type", "reservation", "state", "attempts", "created_at"),
-        *("next_attempt_at", "delivered_at", "status_code", "response"),
+        *("next_attempt_at", "sent_at", "status_code", "response"),
     )
     list_filter = ("state",)
     list_select_related = ("endpoint", "event")

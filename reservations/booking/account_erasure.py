@@ -1,18 +1,11 @@
-"""Decides whether an account may be erased, and erases it (B22.7).
-
-One transaction erases everything in the database. What gateways and the storage of files have is
-deleted after it; if that fails, or if the process dies, `erase_expired` does it later.
-"""
+"""Decides whether an account may be erased; accounts/erasure.py erases it (B22.7)."""
 
 import datetime as dt
 import logging
 
-from django.db import DatabaseError
-
 from accounts import erasure
 from accounts.models import AccountErasure, User, UserType
 from accounts.sign_in import lock_verified
-from payments import saved_cards
 from payments.manual_payments import get_receivables
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.booking import alerts
@@ -34,8 +27,6 @@ MONEY_OPEN = (
     "A payment or refund of an earlier booking is not finished yet. Please try again later, or"
     " contact us."
 )
-# An erasure that is unfinished for this long is reported.
-OVERDUE_AFTER = dt.timedelta(days=1)
 
 
 def erase_account(
@@ -52,34 +43,7 @@ def erase_account(
     begun = _erase(user_id, by=by, verified=verified, now=now)
     # After a restore, the log says who has to be erased again (docs/privacy.md).
     logger.info("Account %s was erased.", user_id)
-    _finish(begun, now=now)
-
-
-def finish_erasures(*, now: dt.datetime) -> list[AccountErasure]:
-    """Finish the erasures that are unfinished; return those that have been for over a day.
-
-    If one fails, the others are still finished.
-    """
-    overdue = []
-    for each in AccountErasure.objects.filter(finished_at=None).order_by("begun_at"):
-        try:
-            begun = _erase_again(each.pk, now=now)
-            is_finished = begun is None or _finish(begun, now=now)
-        except DatabaseError:
-            logger.exception("The %s is not finished. erase_expired tries it again.", each)
-            is_finished = False
-        if not is_finished and each.begun_at <= now - OVERDUE_AFTER:
-            overdue.append(each)
-    return overdue
-
-
-def find_obstacle(user: User) -> str:
-    """Return why the account cannot be erased, or an empty text."""
-    if user.type != UserType.ACCOUNT:
-        return STAFF
-    if Reservation.objects.for_user(user).filter(status__in=HOLDING_STATUSES).exists():
-        return BOOKINGS_AHEAD
-    return MONEY_OPEN if _is_money_open(user) else ""
+    erasure.finish(begun, now=now)
 
 
 @in_transaction
@@ -98,28 +62,13 @@ def _erase(
     return erasure.erase(user, by=by, now=now)
 
 
-@in_transaction
-def _erase_again(user_id: int, *, now: dt.datetime) -> AccountErasure | None:
-    """Erase what requests that began before the erasure have written since.
-
-    Returns None if another process has finished the erasure meanwhile.
-    """
-    user = User.objects.lock(user_id)
-    if not AccountErasure.objects.filter(pk=user_id, finished_at=None).exists():
-        return None
-    return erasure.erase(user, by=None, now=now)
-
-
-def _finish(begun: AccountErasure, *, now: dt.datetime) -> bool:
-    """Delete the picture and the cards at the gateways; return False if that has failed."""
-    try:
-        erasure.delete_picture(begun)
-        saved_cards.delete_cards_of_erased_account(begun.pk)
-    except Exception:
-        logger.exception("The %s is not finished. erase_expired tries it again.", begun)
-        return False
-    erasure.finish(begun, now=now)
-    return True
+def find_obstacle(user: User) -> str:
+    """Return why the account cannot be erased, or an empty text."""
+    if user.type != UserType.ACCOUNT:
+        return STAFF
+    if Reservation.objects.for_user(user).filter(status__in=HOLDING_STATUSES).exists():
+        return BOOKINGS_AHEAD
+    return MONEY_OPEN if _is_money_open(user) else ""
 
 
 def _cancel_drafts(user: User, *, by: User | None, now: dt.datetime) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from accounts.models import OutboxMessage, OutboxState
+from accounts.models import OutboxMessage
 from payments import refunds
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models import (
@@ -32,6 +32,7 @@ from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, NOT_BOOK
 from reservations.models.changes import PAYS_FOR_NOTHING, pays_for_nothing
 from reservations.models.status import Status
 from roombook import dates, money
+from roombook.deliveries import DeliveryState
 
 PaymentAlerts = Iterator[tuple[Payment, str]]
 
@@ -162,6 +163,6 @@ def get_open_disputes(payments: QuerySet[Payment]) -> QuerySet[Dispute]:
 
 def get_unsent_emails(*, now: dt.datetime, since: dt.datetime) -> QuerySet[OutboxMessage]:
     """Return e-mails that failed after `since`, and those that have been waiting for too long."""
-    failed = OutboxMessage.objects.filter(state=OutboxState.FAILED, created_at__gte=since)
+    failed = OutboxMessage.objects.filter(state=DeliveryState.FAILED, created_at__gte=since)
     waiting = OutboxMessage.objects.waiting().filter(created_at__lte=now - 4 * GATEWAY_PATIENCE)
     return (failed | waiting).order_by("-pk")

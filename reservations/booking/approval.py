@@ -27,6 +27,8 @@ from roombook.errors import ReservationNotOpen, SlotUnavailable
 
 logger = logging.getLogger(__name__)
 
+NOT_PAID_IN_TIME = "The payment link has ended."
+
 # --- Requests ------------------------------------------------------------------------------------
 
 
@@ -154,6 +156,7 @@ def mark_no_show(reservation_id: int, *, by: User | None = None, now: dt.datetim
     if reservation.is_checked_in:
         raise ReservationNotOpen("The customer is checked in. Undo the check-in first.")
     reservation.transition_to(Status.NO_SHOW, by=by, now=now)
+    reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=now)
     return reservation
 
 
@@ -253,6 +256,7 @@ def _close(
     if reservation.status != old:
         return None
     reservation.transition_to(new, by=None, now=now)
+    reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=now)
     return reservation
 
 

@@ -89,22 +89,26 @@ def record_answer(
         counts = counts if was_unresolved else None
         apply_gateway_result(payment, result, counts=counts, now=now)
         has_failed = payment.state == PaymentState.DECLINED or _is_abandoned(payment, now)
-    if was_unresolved and is_attempt and not (is_waiting and was_waiting):
-        # It ends here even if the worker that began it has died, and once it only waits: otherwise
-        # payments that wait for the bank would keep good cards waiting.
+    if was_unresolved and is_attempt:
         key = get_payer_key(reservation.user_id, reservation.pk if payment.is_by_link else None)
-        begun_at = None if was_waiting else payment.created_at
-        CARD_DECLINED.finish(key, has_failed=has_failed, begun_at=begun_at, now=now)
+        if not was_waiting and not has_failed:
+            # Also once it waits for the bank: such payments would keep good cards from being tried.
+            CARD_DECLINED.give_back(key)
+        elif was_waiting and has_failed:
+            CARD_DECLINED.add_failure(key, now=now)
     return was_unresolved and not is_waiting
 
 
 def _wait_for_customer(reservation: Reservation, payment: Payment) -> None:
     """Let the payment wait until the customer has confirmed it at the bank (B21.3).
 
-    The time is counted from its beginning, and ends with the start of the meeting.
+    The time is counted from its beginning, and ends with the start of the meeting; if the payment
+    is for its extension, with its end.
     """
     if payment.action_until is None:
-        payment.action_until = min(lifecycle.get_action_deadline(payment), reservation.start)
+        has_begun = reservation.start <= payment.created_at
+        latest = reservation.end if has_begun else reservation.start
+        payment.action_until = min(lifecycle.get_action_deadline(payment), latest)
         payment.lease_until = payment.action_until
         payment.save(update_fields=["action_until", "lease_until"])
 

@@ -15,16 +15,15 @@ from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
 from payments.models import Payment, PaymentState
 from reservations.booking import payment_recovery
+from reservations.booking.amendments import call_off_changes, require_expected
 from reservations.booking.locks import lock_reservation
 from reservations.booking.payment_recovery import (
     CaptureDue,
     CaptureRefused,
-    call_off_changes,
     fulfils_obligations,
     get_booked_payments,
     lock_booked_payments,
 )
-from reservations.booking.price_changes import require_expected
 from reservations.booking.refund_decisions import (
     RefundDecision,
     record_override,
@@ -194,7 +193,7 @@ def _cancel(
     reservation.payments.filter(counts=True).exclude(pk__in=counting).update(counts=False)
     post(reservation.pk, EventKind.CANCELLED, by=by, now=now)
     result = Cancellation(reservation, terms.refund, CANCELLED + terms.sentence)
-    return result, [*payments, *call_off_changes(reservation)]
+    return result, [*payments, *call_off_changes(reservation, now=now)]
 
 
 def _end(

@@ -30,7 +30,6 @@ from accounts.limits import (
     PARTNER_CODE,
     check_declined_cards,
     get_payer_key,
-    wait_for_others,
 )
 from accounts.models import User
 from payments import gateways, lifecycle, saved_cards
@@ -147,15 +146,13 @@ def check_out(
             raise CardDeclined(message)
     actor = by or user
     claims.require_current_price(draft, shown_total=shown_total, by=actor, now=now)
-    reservation, payment = wait_for_others(
-        lambda: _claim(
-            draft,
-            partner=partner,
-            may_wait=may_wait,
-            link_number=payment_method.link_number,
-            by=actor,
-            now=now,
-        )
+    reservation, payment = _claim(
+        draft,
+        partner=partner,
+        may_wait=may_wait,
+        link_number=payment_method.link_number,
+        by=actor,
+        now=now,
     )
     if payment is None or source is None:
         return reservation
@@ -279,9 +276,9 @@ def _claim(
             reservation, is_live_payment=gateway.is_live, by=by, partner=partner, now=now
         )
         return reservation, None
-    # Begin only here, so that a double click is one attempt. `apply_authorization` ends it.
+    # Count it only here, so that a double click is one attempt. `record_answer` gives it back.
     is_by_link = link_number is not None
-    CARD_DECLINED.begin(get_payer_key(user.pk, reservation.pk if is_by_link else None), now=now)
+    CARD_DECLINED.attempt(get_payer_key(user.pk, reservation.pk if is_by_link else None), now=now)
     if may_wait and not is_by_link:
         # Only here, because the attempt's row makes other checkouts of the account wait.
         _limit_waiting_payments(user)

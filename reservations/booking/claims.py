@@ -18,6 +18,7 @@ from roombook.db.transactions import in_transaction
 from roombook.errors import NotFound, ReservationNotOpen
 
 PRICE_HAS_CHANGED = "The price has changed. Please look at it again."
+LINK_HAS_ENDED = "This payment link has ended. You were not charged."
 EARLIER_PAYMENT = "An earlier payment of this reservation has not been returned yet."
 
 
@@ -78,7 +79,7 @@ def require_open_link(reservation: Reservation, number: int) -> None:
     """
     is_active = User.objects.filter(pk=reservation.user_id, is_active=True).exists()
     if reservation.payment_link_number != number or not is_active:
-        raise ReservationNotOpen("This payment link has ended. You were not charged.")
+        raise ReservationNotOpen(LINK_HAS_ENDED)
 
 
 def claim(draft: Reservation, *, now: dt.datetime) -> Reservation:

@@ -69,15 +69,17 @@ def holds_of_room_and_customer() -> RowQuerySet:
         datetime_param("wide_start"),
         datetime_param("wide_end"),
     )
-    own_overlapping = Q(overlapping, user=user) & ~Q(pk=int_param("excluded"))
+    own_overlapping = Q(overlapping, user=user, holds_for__isnull=True) & ~Q(
+        pk=int_param("excluded")
+    )
     conflicting = Q(Q(hold_until__lte=now) | own_overlapping, room=int_param("room"))
     # A hold ends at the start of the meeting at the latest.
     own = Q(user=user, start__gt=now, hold_until__gt=now, created_by__isnull=True)
-    rows = Reservation.objects.drafts_with_hold().filter(conflicting | own)
+    rows = Reservation.slots.drafts_with_hold().filter(conflicting | own)
     is_conflicting = ExpressionWrapper(conflicting, output_field=BooleanField())
     return rows.order_by("-created_at", "-pk").values_list("pk", is_conflicting)
 
 
 def release_holds(reservation_ids: Sequence[int], *, now: dt.datetime) -> None:
     if reservation_ids:
-        Reservation.objects.filter(pk__in=reservation_ids).release_holds(now)
+        Reservation.slots.filter(pk__in=reservation_ids).release_holds(now)

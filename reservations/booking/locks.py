@@ -93,16 +93,10 @@ def lock_reservation(
 
 
 def _get_room_and_customer(reservation_id: int) -> tuple[int, int]:
-    row: tuple[int, int] | None = room_and_customer.first(reservation=reservation_id)
+    row = Reservation.objects.filter(pk=reservation_id).values_list("room_id", "user_id").first()
     if row is None:
         raise NotFound
     return row
-
-
-@compiled_query(keep_plan=True)
-def room_and_customer() -> RowQuerySet:
-    rows = Reservation.objects.filter(pk=int_param("reservation"))
-    return rows.values_list("room_id", "user_id")
 
 
 @compiled_query(keep_plan=True)

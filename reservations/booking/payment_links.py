@@ -1,10 +1,12 @@
-"""Payment links: a draft is paid on a page of this service, by anybody who has the link (B26.7).
+"""Payment links: a draft, or a change of a booking that costs more, is paid on a page of this
+service, by anybody who has the link (B26.7, B27.7).
 
-A link is a signed secret that names the draft, its own end and its number. It is not stored: the
-state of the draft decides what its page shows. The room is held until the link ends. Staff cancel
-all links of a draft by increasing their number.
+A link is a signed secret that names the reservation, its own end, and its number or the change. It
+is not stored: the state of the draft or of the change decides what its page shows. The room is held
+until the link ends. Staff cancel all links of a draft by increasing their number.
 """
 
+import copy
 import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,37 +19,67 @@ from accounts import emails
 from accounts.models import OutboxMessage, User
 from accounts.models.outbox_message import PAYMENT_LINK_KIND
 from payments import one_time_cards
-from payments.models import PaymentSetup, PaymentState
-from reservations.booking import checkout, hold_extension
+from payments.models import PaymentPurpose, PaymentSetup, PaymentState
+from reservations.booking import amendments, checkout, differences, hold_extension
+from reservations.booking.amendments import ChangeRequest
 from reservations.booking.drafts import lock_draft
-from reservations.models import Reservation, history
+from reservations.booking.locks import lock_reservation
+from reservations.models import BookingChange, ChangeState, Reservation, history
+from reservations.models.status import BOOKED_STATUSES, Status
 from reservations.notifications.confirmation import describe_booking
 from reservations.notifications.formatting import format_local_time
 from roombook import money
 from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined, InvalidRequest, ReservationNotOpen
 
+NO_LINK = "There is no payment link that could be paid."
 # For how long the page shows why the last card was declined.
 DECLINE_SHOWN_FOR = dt.timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class PaymentLink:
-    """A link with the reservation that it pays for."""
+    """A link with the draft that it pays for, or with the change of the booking."""
 
     reservation: Reservation
     until: dt.datetime
     number: int
+    change: BookingChange | None = None
+
+    @property
+    def amount(self) -> Decimal:
+        return self.reservation.total_cost if self.change is None else self.change.difference
 
     def has_ended(self, now: dt.datetime) -> bool:
         """Whether its time is over, or staff have cancelled it."""
-        return self.until <= now or self.number != self.reservation.payment_link_number
+        is_cancelled = self.number != self.reservation.payment_link_number
+        if self.change is not None:
+            is_cancelled = self.change.state == ChangeState.ABANDONED
+        return self.until <= now or is_cancelled
+
+    def is_paid(self) -> bool:
+        """Whether its reservation is booked, or its change applied."""
+        if self.change is not None:
+            return self.change.state == ChangeState.APPLIED
+        return self.reservation.status in BOOKED_STATUSES
+
+    def has_payment_in_progress(self) -> bool:
+        """Whether a payment is not resolved yet; of a change only one by its link."""
+        if self.change is None:
+            return self.reservation.status == Status.PROCESSING
+        return self.reservation.payments.filter(
+            purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED, is_by_link=True
+        ).exists()
 
     def is_payable(self, now: dt.datetime) -> bool:
         """Whether a payment can begin."""
         reservation = self.reservation
-        is_open = reservation.is_new and now < reservation.start and not self.has_ended(now)
-        return is_open and reservation.user.is_active
+        if self.change is None:
+            is_open = reservation.is_new and now < reservation.start
+        else:
+            is_confirmed = reservation.status == Status.CONFIRMED
+            is_open = is_confirmed and self.change.state == ChangeState.STARTED
+        return is_open and not self.has_ended(now) and reservation.user.is_active
 
 
 @in_transaction
@@ -64,29 +96,131 @@ def send_link(draft: Reservation, *, base_url: str, by: User, now: dt.datetime) 
         reservation = hold_extension.extend_hold(draft.pk, until=until, by=by, now=now)
     if not reservation.total_cost:
         raise InvalidRequest({"way": "There is nothing to pay."})
-    number = reservation.payment_link_number
-    secret = _get_signer().sign_object([reservation.uid.hex, until.timestamp(), number])
-    url = base_url + reverse("payment-link", args=[secret])
+    secret = [reservation.uid.hex, until.timestamp(), reservation.payment_link_number]
     deadline = format_local_time(reservation.room.center, until)
-    emails.enqueue_email(
-        user_id=reservation.user_id,
-        to=reservation.user.email,
-        kind=PAYMENT_LINK_KIND,
-        about=_get_subject(reservation),
-        heading=f"Please pay for your room: {describe_booking(reservation)}",
-        paragraphs=[
-            f"We hold {describe_booking(reservation)} for you until {deadline}. It costs"
-            f" {money.format_amount(reservation.total_cost)}. Please pay by card on this page:",
-            url,
-            "Who has this link can pay, but sees no other data of yours. The card is not saved.",
-        ],
-        expires_at=until,
+    _enqueue(
+        reservation,
+        secret,
+        until,
+        f"Please pay for your room: {describe_booking(reservation)}",
+        f"We hold {describe_booking(reservation)} for you until {deadline}. It costs"
+        f" {money.format_amount(reservation.total_cost)}.",
+        base_url=base_url,
         now=now,
     )
     reservation.payment_link_until = until
     reservation.save(update_fields=["payment_link_until"])
     history.record_changes(reservation, {"payment_link": (None, until)}, by=by, now=now)
     return until
+
+
+@in_transaction
+def send_change_link(
+    reservation_id: int,
+    request: ChangeRequest,
+    *,
+    expected_total: Decimal,
+    base_url: str,
+    by: User,
+    now: dt.datetime,
+) -> BookingChange:
+    """E-mail the customer a link to pay for a change, and hold its slot until the link ends.
+
+    The change is applied once it is paid. Raises what `hold_for_link` raises.
+    """
+    change = differences.hold_for_link(
+        reservation_id, request, expected_total=expected_total, by=by, now=now
+    )
+    booking, until = change.reservation, change.link_until
+    assert until is not None  # because it was created for a link
+    _enqueue(
+        booking,
+        [booking.uid.hex, until.timestamp(), booking.payment_link_number, change.pk],
+        until,
+        f"Please pay for the change of your booking: {describe_booking(booking)}",
+        f"We can change your booking to {describe_change(change)}. It costs"
+        f" {money.format_amount(change.difference)} more. Until"
+        f" {format_local_time(change.room.center, until)} we hold that for you, and your booking"
+        " changes as soon as this is paid.",
+        base_url=base_url,
+        now=now,
+    )
+    history.record_changes(booking, {"payment_link": (None, until)}, by=by, now=now)
+    return change
+
+
+def send_change_link_again(
+    booking: Reservation, *, base_url: str, by: User, now: dt.datetime
+) -> BookingChange:
+    """Send a link for the same change again, also if the last one has ended. That one ends."""
+    change = find_waiting_change(booking)
+    if change is None:
+        raise ReservationNotOpen(NO_LINK)
+    return send_change_link(
+        booking.pk,
+        amendments.read(change),
+        expected_total=change.new_total,
+        base_url=base_url,
+        by=by,
+        now=now,
+    )
+
+
+def find_waiting_change(booking: Reservation) -> BookingChange | None:
+    """Return the change that waits for its payment by a link; its link may have ended."""
+    if booking.status != Status.CONFIRMED:
+        return None
+    return booking.waiting_change
+
+
+@in_transaction
+def cancel_change_link(reservation_id: int, *, by: User, now: dt.datetime) -> None:
+    """End the change that waits for its payment, and what it holds. The booking stays as it was.
+
+    Raises ReservationNotOpen if there is none, or if somebody is paying for it.
+    """
+    booking = lock_reservation(reservation_id)
+    change = find_waiting_change(booking)
+    if change is None:
+        raise ReservationNotOpen(NO_LINK)
+    if booking.is_paying_for_change:
+        raise ReservationNotOpen(differences.CHANGE_UNDER_WAY)
+    booking.end_waiting_change(message="Staff cancelled it.", now=now)
+    history.record_changes(booking, {"payment_link": (change.link_until, None)}, by=by, now=now)
+
+
+def describe_change(change: BookingChange) -> str:
+    """Describe the room and the time of the booking after the change."""
+    changed = copy.copy(change.reservation)
+    changed.room, changed.start, changed.end = change.room, change.start, change.end
+    return describe_booking(changed)
+
+
+def _enqueue(
+    reservation: Reservation,
+    secret: list[object],
+    until: dt.datetime,
+    heading: str,
+    text: str,
+    *,
+    base_url: str,
+    now: dt.datetime,
+) -> None:
+    url = base_url + reverse("payment-link", args=[_get_signer().sign_object(secret)])
+    emails.enqueue_email(
+        user_id=reservation.user_id,
+        to=reservation.user.email,
+        kind=PAYMENT_LINK_KIND,
+        about=reservation.link_subject,
+        heading=heading,
+        paragraphs=[
+            f"{text} Please pay by card on this page:",
+            url,
+            "Who has this link can pay, but sees no other data of yours. The card is not saved.",
+        ],
+        expires_at=until,
+        now=now,
+    )
 
 
 def can_cancel_links(draft: Reservation, *, now: dt.datetime) -> bool:
@@ -103,12 +237,12 @@ def cancel_links(draft_id: int, *, by: User, now: dt.datetime) -> None:
     """
     reservation = lock_draft(draft_id)
     if not can_cancel_links(reservation, now=now):
-        raise ReservationNotOpen("There is no payment link that could be paid.")
+        raise ReservationNotOpen(NO_LINK)
     until, reservation.payment_link_until = reservation.payment_link_until, None
     reservation.payment_link_number += 1
     reservation.save(update_fields=["payment_link_until", "payment_link_number"])
     # An e-mail that was not sent yet is not sent.
-    OutboxMessage.objects.about(_get_subject(reservation)).waiting().update(expires_at=now)
+    OutboxMessage.objects.about(reservation.link_subject).waiting().update(expires_at=now)
     history.record_changes(reservation, {"payment_link": (until, None)}, by=by, now=now)
 
 
@@ -125,16 +259,20 @@ def get_end(draft: Reservation, *, now: dt.datetime) -> dt.datetime:
 
 
 def find_link(secret: str) -> PaymentLink | None:
-    """Return the link with this secret; None unless we have signed it, and its draft exists."""
+    """Return the link with this secret; None unless we have signed it, and what it pays exists."""
     try:
-        uid, until, number = _get_signer().unsign_object(secret)
+        uid, until, number, *change_ids = _get_signer().unsign_object(secret)
     except BadSignature:
         return None
     rows = Reservation.objects.select_related("room__center", "user")
     reservation = rows.filter(uid=UUID(uid)).first()
     if reservation is None:
         return None
-    return PaymentLink(reservation, dt.datetime.fromtimestamp(until, dt.UTC), number)
+    change = None
+    if change_ids:
+        change = reservation.changes.select_related("room__center").get(pk=change_ids[0])
+        change.reservation = reservation
+    return PaymentLink(reservation, dt.datetime.fromtimestamp(until, dt.UTC), number, change)
 
 
 def _get_signer() -> Signer:
@@ -142,23 +280,27 @@ def _get_signer() -> Signer:
 
 
 def pay(
-    reservation: Reservation,
+    link: PaymentLink,
     setup: PaymentSetup,
     *,
     shown_total: Decimal | None,
     network_address: str = "",
     now: dt.datetime,
-) -> Reservation:
-    """Charge the card that the payer has entered in the setup, and book the reservation.
+) -> None:
+    """Charge the card that the payer has entered in the setup, and book the draft or the change.
 
     Safe to repeat: it is one checkout. A card that is declined is discarded; `reconcile_payments`
     discards the others.
 
-    Raises PaymentSetupNotComplete, or the errors of `check_out`.
+    Raises PaymentSetupNotComplete, or the errors of `check_out` or `pay_by_link`.
     """
+    reservation = link.reservation
     card = one_time_cards.fetch_card(setup, now=now)
     try:
-        return checkout.check_out(
+        if link.change is not None:
+            differences.pay_by_link(link.change, card, now=now)
+            return
+        checkout.check_out(
             reservation.pk,
             user=reservation.user,
             payment_method=checkout.PaymentMethod(

@@ -9,7 +9,7 @@ import datetime as dt
 import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from django.db.models import QuerySet
 from django.dispatch import receiver
@@ -28,13 +28,12 @@ from payments.models import (
     PaymentState,
     Refund,
 )
-from reservations.booking import authorization, change_authorization
-from reservations.booking.authorization import FUNDED_STATES
+from reservations.booking.authorization import FUNDED_STATES, apply_authorization
 from reservations.booking.integrity.money import captured_after_cancellation
 from reservations.models import Reservation
 from reservations.models.changes import pays_for_nothing
 from reservations.models.status import Status
-from roombook.db.compiled_queries import compiled_query, datetime_param, int_param
+from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen, ServiceUnavailable
 
@@ -43,10 +42,22 @@ ResultT = TypeVar("ResultT")
 
 logger = logging.getLogger(__name__)
 
+
+class Conclude(Protocol):
+    """The second transaction of a payment: what it pays for, and the payment, as they are then."""
+
+    def __call__(
+        self, payment: Payment, result: GatewayPayment, /, *, now: dt.datetime
+    ) -> tuple[Reservation, Payment]: ...
+
+
 # Only the status of the reservation decides what is due for an authorized payment.
 CAPTURE_DUE_STATUSES = frozenset({Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
 NOT_BOOKED_STATUSES = frozenset({Status.DECLINED, Status.EXPIRED, Status.NEW})
 VOID_DUE_STATUSES = NOT_BOOKED_STATUSES | {Status.CANCELLED}
+
+# What applies the gateway's answer to a payment, by its purpose. differences.py adds the changes.
+CONCLUDE: dict[PaymentPurpose, Conclude] = {PaymentPurpose.BOOKING: apply_authorization}
 
 
 # --- Payments whose outcome is unknown -----------------------------------------------------------
@@ -61,11 +72,10 @@ def resolve_payments(
     `calls_off`. A payment that cannot be resolved is not changed, and `reconcile_payments` reports
     it. If `user` is given, only a reservation of this customer is processed.
     """
-    payments = [
-        payment
-        for payment in resolvable_payments(reservation=reservation_id, now=now)
-        if user is None or payment.reservation.user_id == user.pk
-    ]
+    rows = Payment.objects.resolvable(now).filter(reservation=reservation_id)
+    if user is not None:
+        rows = rows.filter(reservation__user=user)
+    payments = list(rows.select_related("reservation"))
     for payment in payments:
         try:
             resolve_payment(payment, calls_off=calls_off, now=now)
@@ -74,12 +84,6 @@ def resolve_payments(
         except (GatewayRefused, InvalidPaymentTransition):
             logger.exception("Payment %s cannot be resolved.", payment.key)
     return bool(payments)
-
-
-@compiled_query(keep_plan=True)
-def resolvable_payments() -> QuerySet[Payment]:
-    rows = Payment.objects.resolvable(datetime_param("now"))
-    return rows.filter(reservation=int_param("reservation")).select_related("reservation")
 
 
 def resolve_payment(payment: Payment, *, calls_off: bool = False, now: dt.datetime) -> Payment:
@@ -96,28 +100,11 @@ def finish_payment(payment: Payment, result: GatewayPayment, *, now: dt.datetime
     if result.state == "action_required" and payment.action_until is not None:
         # It still waits for its customer, and there is no need to lock the room.
         return payment
-    if payment.purpose == PaymentPurpose.CHANGE:
-        reservation, payment = change_authorization.apply_change_authorization(
-            payment, result, now=now
-        )
-    else:
-        reservation, payment = authorization.apply_authorization(payment, result, now=now)
+    conclude = CONCLUDE[PaymentPurpose(payment.purpose)]
+    reservation, payment = conclude(payment, result, now=now)
     payment = lifecycle.record_reported_refunds(payment, result, now=now)
     try_fulfil_obligations(payment, reservation.status, now=now)
     return payment
-
-
-def call_off_changes(reservation: Reservation) -> list[Payment]:
-    """Call off changes whose payment is not resolved: the booking has changed or ended (B27.4).
-
-    The caller holds the lock of the reservation: if they were resolved before, another one could
-    begin, or begin to wait, in between. Returns those that wait for the customer, to be voided
-    after the transaction. The requests that are at work on the others void these.
-    """
-    started = reservation.payments.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED)
-    if not started.update(is_called_off=True):
-        return []
-    return list(started.filter(action_until__isnull=False))
 
 
 @receiver(customer_acted)
@@ -228,7 +215,7 @@ def try_fulfil_obligations(payment: Payment, status: str, *, now: dt.datetime) -
 
 def fulfil_obligations(payment: Payment, *, now: dt.datetime) -> Payment:
     """Read the payment again and execute what is due. Raises the errors of the gateway."""
-    [payment] = payment_with_reservation(payment=payment.pk)
+    payment = Payment.objects.select_related("reservation").get(pk=payment.pk)
     return _fulfil_obligations(payment, payment.reservation.status, now=now)
 
 
@@ -263,11 +250,6 @@ def _is_without_booking(payment: Payment, status: str) -> bool:
     if status != Status.CANCELLED:
         return status in NOT_BOOKED_STATUSES
     return Payment.objects.filter(captured_after_cancellation(), pk=payment.pk).exists()
-
-
-@compiled_query(keep_plan=True)
-def payment_with_reservation() -> QuerySet[Payment]:
-    return Payment.objects.select_related("reservation").filter(pk=int_param("payment"))
 
 
 @compiled_query(keep_plan=True)

@@ -1,7 +1,7 @@
 """Price adjustments by staff, with a reason that the bill shows.
 
 A draft is repriced with the adjustment. The price of a paid booking can only be reduced, before and
-after its meeting (price_changes.py): its bill is not repriced, but gets one more line, and the tax
+after its meeting: its bill is not repriced, but gets one more line, and the tax
 changes in proportion.
 
 The stored adjustment is the amount that was applied, not the amount that was entered. So the
@@ -19,9 +19,14 @@ from accounts.models import User
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
 from payments.models import Payment
-from reservations.booking import price_changes
+from reservations.booking import amendments
+from reservations.booking.amendments import (
+    call_off_changes,
+    require_expected,
+    require_version,
+)
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import call_off_changes, fulfils_obligations
+from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -30,7 +35,6 @@ from roombook import money
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
-ADJUST_PRICE = "reservations.adjust_price"
 ADJUSTABLE_STATUSES = frozenset({Status.NEW, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
 
 
@@ -69,28 +73,29 @@ def adjust_price(
     *,
     amount: Decimal,
     reason: str,
-    expected_old_total: Decimal | None = None,
+    expected_version: int | None = None,
     expected_total: Decimal | None = None,
     by: User,
     now: dt.datetime,
 ) -> tuple[AdjustmentResult, list[Payment]]:
     """Add to a price or reduce it. The reduction of a paid booking is refunded.
 
-    `expected_old_total` and `expected_total` are the totals in the preview: if one of them has
-    changed since then, nothing is done. Both are needed, so that an adjustment that is confirmed
-    twice is applied once: a new total of 0 can be the same both times.
+    `expected_version` and `expected_total` are those of the preview: if one of them has changed
+    since then, nothing is done. Both are needed, so that an adjustment that is confirmed twice is
+    applied once, because a new total of 0 can be the same both times, and because the price of a
+    draft can change without an amendment.
     """
     reservation = lock_reservation(reservation_id)
     old_total = reservation.total_cost
-    price_changes.require_expected("price", old_total, expected=expected_old_total)
+    require_version(reservation, expected_version)
     adjustment = _apply(reservation, amount=amount, reason=reason, by=by, now=now)
-    price_changes.require_expected("price", reservation.total_cost, expected=expected_total)
+    require_expected("price", reservation.total_cost, expected=expected_total)
     refund, payments = money.ZERO, list[Payment]()
     if not reservation.is_new:
-        refund, payments = price_changes.refund_reduction(
+        refund, payments = amendments.refund_reduction(
             reservation, old_total=old_total, reason=f"Price adjusted: {reason}"[:255], now=now
         )
-        payments = [*payments, *call_off_changes(reservation)]
+        payments = [*payments, *call_off_changes(reservation, now=now)]
     changes = {
         "total_cost": (old_total, reservation.total_cost),
         "adjustment": (None, f"{money.format_amount(adjustment.amount)}: {reason}"),
@@ -120,6 +125,8 @@ def _apply(
     if money.round_amount(amount) != amount:
         raise InvalidRequest({"amount": "That is less than the smallest coin."})
     old_total = reservation.total_cost
+    reservation.version += 1
+    reservation.save(update_fields=["version"])
     adjustment = PriceAdjustment.objects.create(
         reservation=reservation, amount=amount, reason=reason, by=by, at=now
     )
@@ -129,7 +136,7 @@ def _apply(
         applied = [line.total for line in lines if line.type == LineItemType.ADJUSTMENT][-1]
     else:
         applied = bill.append_adjustment(reservation, amount=amount, reason=reason)
-        price_changes.require_no_extra_charge(reservation, old_total=old_total)
+        amendments.require_no_extra_charge(reservation, old_total=old_total)
     # Compare the line, not the total: changed rates can change the total of a draft as well.
     if not applied:
         raise ReservationNotOpen("There is nothing left to take off.")

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 
 from django.conf import settings
 
-from accounts.models import OutboxMessage, OutboxState, User
+from accounts.models import OutboxMessage, User
 from reservations.booking.locks import lock_reservation
 from reservations.booking.setting_changes import announce
 from reservations.models import Reservation, history
 from reservations.models.querysets import ReservationQuerySet
 from reservations.notifications import emails
 from roombook.db.transactions import in_transaction
+from roombook.deliveries import DeliveryState
 from roombook.errors import ReservationNotOpen
 
 # The customer gets the reminder this long before the hold expires.
@@ -80,7 +81,7 @@ def resend_last_email(reservation_id: int, *, by: User, now: dt.datetime) -> Out
     if is_announced:
         return message
     message.to = reservation.user.email
-    if message.state == OutboxState.FAILED:
+    if message.state == DeliveryState.FAILED:
         message.save(update_fields=["to"])
     if not message.send_again(now=now):
         raise ReservationNotOpen("The e-mail is waiting to be sent already.")

@@ -33,8 +33,11 @@ def announce(
 ) -> None:
     """Record a change; of a booking, tell calendars and the customer too."""
     is_booked = reservation.booked_at is not None
+    reservation.version += 1
+    columns = ["version"]
     if is_booked:
-        reservation.save(update_fields=[*reservation.advance_calendar(now)])
+        columns += reservation.advance_calendar(now)
+    reservation.save(update_fields=columns)
     history.record_changes(reservation, changes, by=by, now=now)
     if is_booked:
         emails.send_rescheduled(
@@ -85,6 +88,8 @@ def keep_times(
     rows = rows.select_related("user", "promo_code", "room").order_by("start", "pk")
     found = list(rows.select_for_update(no_key=True, of=("self",)))
     moves = [(row, keep(row.span)) for row in found]
+    for row in found:
+        row.end_waiting_change(message="The time zone of the center has changed.", now=now)
     # What becomes later moves first, the last one before the others, so that its place is free.
     later = [move for move in reversed(moves) if move[1][0] > move[0].start]
     for reservation, times in [*later, *(move for move in moves if move[1][0] <= move[0].start)]:

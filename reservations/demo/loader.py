@@ -7,7 +7,7 @@ from itertools import cycle
 from django.core.files.base import ContentFile
 from django.db.models import F
 
-from accounts.models import OutboxMessage, OutboxState, User
+from accounts.models import OutboxMessage, User
 from accounts.models.outbox_message import PAYMENT_LINK_KIND
 from centers.models import (
     Center,
@@ -21,6 +21,7 @@ from reservations.demo import accounts, bookings, working_days
 from reservations.demo.data_files import import_rows, read_csv, read_picture
 from reservations.models import Partner, Seller
 from roombook.db.transactions import in_transaction
+from roombook.deliveries import DeliveryState
 
 WriteLine = Callable[[str], object]
 
@@ -77,7 +78,7 @@ def _mark_emails_as_sent() -> None:
     A payment link can still be paid, so its e-mail is sent.
     """
     past = OutboxMessage.objects.waiting().exclude(kind=PAYMENT_LINK_KIND)
-    past.update(state=OutboxState.SENT, sent_at=F("created_at"), next_attempt_at=None, attempts=1)
+    past.update(state=DeliveryState.SENT, sent_at=F("created_at"), next_attempt_at=None, attempts=1)
 
 
 @in_transaction

@@ -19,15 +19,15 @@ from payments.models import Payment
 from reservations.booking import (
     approval,
     cancellation,
-    changes,
     check_in,
+    differences,
     drafts,
     notes,
     payment_links,
     price_adjustments,
     taking_payment,
 )
-from reservations.booking.change_request import ChangeRequest
+from reservations.booking.amendments import ChangeRequest
 from reservations.booking.checkout import PaymentMethod, check_out
 from reservations.demo import accounts
 from reservations.demo.data_files import import_rows
@@ -139,8 +139,8 @@ def extend(meeting: Meeting, *, now: dt.datetime) -> None:
     if meeting.load().end != meeting.span.end:
         return
     request = ChangeRequest(meeting.room.pk, meeting.span.start, meeting.span.end + HOUR)
-    preview = changes.preview_change(meeting.pk, request, user=meeting.customer, now=now)
-    changes.change_booking(
+    preview = differences.preview_change(meeting.pk, request, user=meeting.customer, now=now)
+    differences.change_booking(
         meeting.pk,
         request,
         user=meeting.customer,

@@ -67,6 +67,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.AutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('state', models.CharField(choices=[('started', 'Started'), ('applied', 'Applied'), ('abandoned', 'Abandoned')], default='started', max_length=10)),
+                ('link_until', models.DateTimeField(help_text='When the payment link ends that the customer got for it.', null=True)),
                 ('is_by_staff', models.BooleanField(default=False, verbose_name='by staff')),
                 ('start', models.DateTimeField()),
                 ('end', models.DateTimeField()),
@@ -75,12 +76,12 @@ class Migration(migrations.Migration):
                 ('attendees', models.JSONField(blank=True, null=True)),
                 ('old_total', roombook.money.MoneyField(decimal_places=2, max_digits=12)),
                 ('new_total', roombook.money.MoneyField(decimal_places=2, max_digits=12)),
-                ('calendar_sequence', models.PositiveIntegerField()),
+                ('version', models.PositiveIntegerField()),
                 ('message', models.CharField(blank=True, help_text='Why the change was not applied.', max_length=255)),
                 ('created_at', models.DateTimeField(editable=False)),
                 ('resolved_at', models.DateTimeField(blank=True, null=True)),
                 ('by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('payment', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='change', to='payments.payment')),
+                ('payment', models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='change', to='payments.payment')),
                 ('room', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='centers.meetingroom')),
             ],
         ),
@@ -156,6 +157,7 @@ class Migration(migrations.Migration):
                 ('allowances_by_hand', models.BooleanField(default=False, help_text='The customer selected the allowances; none is applied automatically.')),
                 ('is_live', models.BooleanField(default=False, help_text='A real booking in an instantly bookable room, charged by a live gateway.', verbose_name='live')),
                 ('uid', models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
+                ('version', models.PositiveIntegerField(default=0, editable=False)),
                 ('calendar_sequence', models.PositiveIntegerField(default=0, editable=False, help_text='Number of the last calendar file that was sent.')),
                 ('calendar_changed_at', models.DateTimeField(editable=False, null=True)),
                 ('cancellation_notice_hours', models.PositiveIntegerField(help_text='Cancelling earlier than this before the start is refunded in full.')),
@@ -171,6 +173,7 @@ class Migration(migrations.Migration):
                 ('reminded_at', models.DateTimeField(blank=True, help_text='When the customer was reminded that the hold expires.', null=True)),
                 ('reminded_of_start', models.DateTimeField(editable=False, null=True)),
                 ('created_by', models.ForeignKey(blank=True, help_text='The member of staff who created it; empty if the customer did.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('holds_for', models.ForeignKey(db_index=False, editable=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='reservations.reservation')),
                 ('partner', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='reservations', to='reservations.partner')),
                 ('promo_code', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='reservations', to='reservations.promocode')),
                 ('room', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='reservations', to='centers.meetingroom')),
@@ -191,6 +194,11 @@ class Migration(migrations.Migration):
                 ('by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('reservation', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='refund_override', to='reservations.reservation')),
             ],
+        ),
+        migrations.AddField(
+            model_name='bookingchange',
+            name='reservation',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='changes', to='reservations.reservation'),
         ),
         migrations.AddField(
             model_name='receipt',
@@ -352,12 +360,12 @@ class Migration(migrations.Migration):
             name='WebhookDelivery',
             fields=[
                 ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('delivered', 'Delivered'), ('failed', 'Failed')], default='waiting', max_length=10)),
+                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('sent', 'Sent'), ('failed', 'Failed')], default='waiting', max_length=10)),
                 ('attempts', models.PositiveIntegerField(default=0)),
                 ('created_at', models.DateTimeField()),
-                ('next_attempt_at', models.DateTimeField(null=True, verbose_name='next attempt')),
+                ('next_attempt_at', models.DateTimeField(blank=True, null=True, verbose_name='next attempt')),
                 ('retry_until', models.DateTimeField()),
-                ('delivered_at', models.DateTimeField(null=True)),
+                ('sent_at', models.DateTimeField(blank=True, null=True)),
                 ('status_code', models.PositiveSmallIntegerField(null=True)),
                 ('response', models.CharField(blank=True, help_text='What went wrong, or the beginning of the response.', max_length=200)),
                 ('endpoint', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='reservations.webhookendpoint', verbose_name='webhook')),
@@ -379,6 +387,14 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='bookingchange',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('resolved_at__isnull', True), ('state', 'started')), models.Q(models.Q(('state', 'started'), _negated=True), ('attendees__isnull', True), ('resolved_at__isnull', False)), _connector='OR'), name='change_resolved_has_its_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='bookingchange',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('link_until__isnull', True), ('payment__isnull', False)), models.Q(('link_until__isnull', False), ('payment__isnull', True)), _connector='OR'), name='change_has_a_payment_or_a_link'),
+        ),
+        migrations.AddConstraint(
+            model_name='bookingchange',
+            constraint=models.UniqueConstraint(condition=models.Q(('payment__isnull', True), ('state', 'started')), fields=('reservation',), name='change_one_waits_for_a_link'),
         ),
         migrations.AddConstraint(
             model_name='bookingchange',
@@ -462,11 +478,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='reservation',
-            constraint=reservations.models.constraints.PostgresExclusion(condition=models.Q(('holds_slot', True)), expressions=[('room', '='), (reservations.models.constraints.TimestampRange('start', 'occupied_until', django.contrib.postgres.fields.ranges.RangeBoundary()), '&&')], name='reservation_holders_never_overlap'),
+            constraint=models.UniqueConstraint(condition=models.Q(('holds_for__isnull', False)), fields=('holds_for',), name='reservation_one_slot_held_for_change'),
         ),
         migrations.AddConstraint(
             model_name='reservation',
-            constraint=reservations.models.constraints.PostgresExclusion(condition=models.Q(('holds_slot', True)), expressions=[('room', '='), (reservations.models.constraints.TimestampRange('occupied_from', 'end', django.contrib.postgres.fields.ranges.RangeBoundary()), '&&')], name='reservation_holders_never_overlap_turnaround_before'),
+            constraint=reservations.models.constraints.PostgresExclusion(condition=models.Q(('holds_slot', True)), expressions=[('room', '='), (django.db.models.functions.comparison.Coalesce('holds_for', 'id'), '<>'), (reservations.models.constraints.TimestampRange('start', 'occupied_until', django.contrib.postgres.fields.ranges.RangeBoundary()), '&&')], name='reservation_holders_never_overlap'),
+        ),
+        migrations.AddConstraint(
+            model_name='reservation',
+            constraint=reservations.models.constraints.PostgresExclusion(condition=models.Q(('holds_slot', True)), expressions=[('room', '='), (django.db.models.functions.comparison.Coalesce('holds_for', 'id'), '<>'), (reservations.models.constraints.TimestampRange('occupied_from', 'end', django.contrib.postgres.fields.ranges.RangeBoundary()), '&&')], name='reservation_holders_never_overlap_turnaround_before'),
         ),
         migrations.AddConstraint(
             model_name='refundoverride',
@@ -570,7 +590,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='webhookdelivery',
-            index=models.Index(condition=models.Q(('state', 'failed')), fields=['created_at'], name='webhook_delivery_failed'),
+            index=models.Index(condition=models.Q(('state', 'failed')), fields=['created_at'], name='webhookdelivery_failed'),
         ),
         migrations.AddConstraint(
             model_name='webhookdelivery',
@@ -578,7 +598,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='webhookdelivery',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('next_attempt_at__isnull', False), ('state', 'waiting')), models.Q(models.Q(('state', 'waiting'), _negated=True), ('next_attempt_at__isnull', True)), _connector='OR'), name='webhook_delivery_waits_for_its_next_attempt'),
+            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'sent', 'failed'])), name='webhookdelivery_state_is_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='webhookdelivery',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('sent_at__isnull', False), ('state', 'sent')), models.Q(models.Q(('state', 'sent'), _negated=True), ('sent_at__isnull', True)), _connector='OR'), name='webhookdelivery_sent_has_its_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='webhookdelivery',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('next_attempt_at__isnull', False), ('state', 'waiting')), models.Q(models.Q(('state', 'waiting'), _negated=True), ('next_attempt_at__isnull', True)), _connector='OR'), name='webhookdelivery_waits_for_its_next_attempt'),
         ),
         migrations.AddConstraint(
             model_name='webhookdelivery',

@@ -1,6 +1,8 @@
 """Changes of bookings that cost more: what was requested, until they are paid (B27)."""
 
+import datetime as dt
 from collections.abc import Iterable
+from decimal import Decimal
 
 from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
@@ -21,10 +23,18 @@ class ChangeState(models.TextChoices):
 class BookingChange(models.Model):
     """A change of a booking that costs more. It is applied when its difference is authorized.
 
-    If the process dies in between, this row says what to do once the payment is resolved.
+    If the process dies in between, this row says what to do once the payment is resolved. Without a
+    payment, it waits for one by a link (B27.7).
     """
 
-    payment = models.OneToOneField(Payment, models.PROTECT, related_name="change")
+    reservation = models.ForeignKey(
+        "reservations.Reservation", models.PROTECT, related_name="changes"
+    )
+    # Each attempt to pay by a link is a change of its own, with its payment.
+    payment = models.OneToOneField(Payment, models.PROTECT, null=True, related_name="change")
+    link_until = models.DateTimeField(
+        null=True, help_text="When the payment link ends that the customer got for it."
+    )
     state = models.CharField(
         max_length=10, choices=ChangeState.choices, default=ChangeState.STARTED
     )
@@ -42,8 +52,8 @@ class BookingChange(models.Model):
     attendees = models.JSONField(null=True, blank=True)
     old_total = MoneyField()
     new_total = MoneyField()
-    # Of the booking before the change: if it has another number now, it has changed meanwhile.
-    calendar_sequence = models.PositiveIntegerField()
+    # Of the booking before the change: if it has another version now, it has changed meanwhile.
+    version = models.PositiveIntegerField()
     message = models.CharField(
         max_length=255, blank=True, help_text="Why the change was not applied."
     )
@@ -61,12 +71,34 @@ class BookingChange(models.Model):
                 name="change_resolved_has_its_time",
             ),
             models.CheckConstraint(
+                condition=Q(payment__isnull=False, link_until__isnull=True)
+                | Q(payment__isnull=True, link_until__isnull=False),
+                name="change_has_a_payment_or_a_link",
+            ),
+            models.UniqueConstraint(
+                fields=["reservation"],
+                condition=Q(payment__isnull=True, state="started"),
+                name="change_one_waits_for_a_link",
+            ),
+            models.CheckConstraint(
                 condition=Q(new_total__gt=models.F("old_total")), name="change_costs_more"
             ),
         ]
 
     def __str__(self) -> str:
-        return f"Change of reservation {self.payment.reservation_id} ({self.state})"
+        return f"Change of reservation {self.reservation_id} ({self.state})"
+
+    def resolve(self, state: ChangeState, *, message: str = "", now: dt.datetime) -> None:
+        """Store that the change was applied or abandoned, and forget the attendees."""
+        self.state = state
+        self.message = message[:255]
+        self.resolved_at = now
+        self.attendees = None
+        self.save(update_fields=["state", "message", "resolved_at", "attendees"])
+
+    @property
+    def difference(self) -> Decimal:
+        return Decimal(self.new_total - self.old_total)
 
 
 # Payments of changes that were not applied: they pay for nothing.

@@ -1,7 +1,8 @@
 """Database constraints that prevent two reservations from holding a room at the same time.
 
 Between two reservations of a room lies at least the larger of both turnaround times, as in
-`ReservationQuerySet.overlapping`. PostgreSQL has two exclusion constraints for that: one for the
+`ReservationQuerySet.overlapping`. A booking and the slot that is held for its change are no two
+reservations. PostgreSQL has two exclusion constraints for that: one for the
 turnaround after the earlier reservation, and one for the turnaround before the later one. SQLite
 has two triggers with the same rule. Some migrations make Django rebuild a SQLite table, which drops
 its triggers. So they are created again after every migrate, and a system check reports missing ones
@@ -61,7 +62,8 @@ class PostgresExclusion(ExclusionConstraint):
 TABLE = "reservations_reservation"
 _OVERLAP = f"""
     SELECT RAISE(ABORT, '{NO_OVERLAP}') FROM {TABLE} AS held
-    WHERE held.room_id = NEW.room_id AND held.id <> NEW.id AND held.holds_slot
+    WHERE held.room_id = NEW.room_id AND held.holds_slot
+      AND COALESCE(held.holds_for_id, held.id) <> COALESCE(NEW.holds_for_id, NEW.id)
       AND (held.start < NEW.occupied_until AND NEW.start < held.occupied_until
         OR held.occupied_from < NEW."end" AND NEW.occupied_from < held."end")
 """

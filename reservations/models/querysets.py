@@ -209,7 +209,7 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
         return (
             self.active_holds(now)
             .overlapping(bounds["start"], bounds["end"], bounds["wide_start"], bounds["wide_end"])
-            .exclude(user=user, status=Status.NEW)
+            .exclude(user=user, status=Status.NEW, holds_for__isnull=True)
         )
 
     def between(self, first: dt.datetime | None, last: dt.datetime | None) -> Self:
@@ -220,6 +220,14 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
         if last is not None:
             rows = rows.filter(start__lt=last)
         return rows
+
+
+class BookingManager(models.Manager.from_queryset(ReservationQuerySet)):  # type: ignore[misc]
+    """Reservations, without the rows that only hold a room for a change of one of them."""
+
+    def get_queryset(self) -> ReservationQuerySet:
+        rows: ReservationQuerySet = super().get_queryset()
+        return rows.filter(holds_for__isnull=True)
 
 
 def _build_bill(rows: Sequence[Sequence[Any]]) -> Bill:

@@ -11,11 +11,13 @@ from django.conf import settings
 from django.contrib.postgres.fields import RangeBoundary, RangeOperators
 from django.db import DatabaseError, models
 from django.db.models import F, Q
+from django.db.models.functions import Coalesce
 
+from accounts.models import OutboxMessage
 from centers.span import Span
-from payments.models import Payment, PaymentState
+from payments.models import Payment, PaymentPurpose, PaymentState
 from reservations.models import history
-from reservations.models.changes import get_paying
+from reservations.models.changes import BookingChange, ChangeState, get_paying
 from reservations.models.constraints import (
     NO_OVERLAP,
     NO_OVERLAP_BEFORE,
@@ -23,14 +25,13 @@ from reservations.models.constraints import (
     TimestampRange,
     is_overlap_error,
 )
-from reservations.models.querysets import ReservationQuerySet
+from reservations.models.querysets import BookingManager, ReservationQuerySet
 from reservations.models.status import (
     HOLDING_STATUSES,
     InvalidStatusTransition,
     Status,
     can_transition,
 )
-from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.errors import SlotUnavailable
 from roombook.money import MoneyField
 from roombook.texts import LineField
@@ -119,6 +120,8 @@ class Reservation(models.Model):
         help_text="A real booking in an instantly bookable room, charged by a live gateway.",
     )
     uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    # Raised by each amendment and price adjustment: shows whether a page is stale.
+    version = models.PositiveIntegerField(default=0, editable=False)
     calendar_sequence = models.PositiveIntegerField(
         default=0, editable=False, help_text="Number of the last calendar file that was sent."
     )
@@ -171,8 +174,15 @@ class Reservation(models.Model):
     )
     # Rescheduling makes another reminder due, so this is not the time of the reminder.
     reminded_of_start = models.DateTimeField(null=True, editable=False)
+    # Set only if this row is no reservation, but holds the room for a change of that booking until
+    # its payment link ends (B27.7). It is in the same table, so that the constraints apply to it.
+    holds_for = models.ForeignKey(
+        "self", models.CASCADE, null=True, editable=False, related_name="+", db_index=False
+    )
 
-    objects = ReservationQuerySet.as_manager()
+    objects = BookingManager()
+    # With the rows that only hold a room: for whatever asks whether a room is free.
+    slots = ReservationQuerySet.as_manager()
 
     class Meta:
         permissions = [
@@ -210,12 +220,18 @@ class Reservation(models.Model):
                     & (Q(status=Status.NEW) | Q(hold_until__isnull=True))
                 ),
             ),
+            models.UniqueConstraint(
+                fields=["holds_for"],
+                condition=Q(holds_for__isnull=False),
+                name="reservation_one_slot_held_for_change",
+            ),
             PostgresExclusion(
                 name=NO_OVERLAP,
                 index_type="gist",
                 condition=Q(holds_slot=True),
                 expressions=[
                     ("room", RangeOperators.EQUAL),
+                    (Coalesce("holds_for", "id"), RangeOperators.NOT_EQUAL),
                     (
                         TimestampRange("start", "occupied_until", RangeBoundary()),
                         RangeOperators.OVERLAPS,
@@ -228,6 +244,7 @@ class Reservation(models.Model):
                 condition=Q(holds_slot=True),
                 expressions=[
                     ("room", RangeOperators.EQUAL),
+                    (Coalesce("holds_for", "id"), RangeOperators.NOT_EQUAL),
                     (
                         TimestampRange("occupied_from", "end", RangeBoundary()),
                         RangeOperators.OVERLAPS,
@@ -290,7 +307,7 @@ class Reservation(models.Model):
         """
         if not self.total_cost + self.reduced_by:
             return []
-        return get_paying(payments_with_money(reservation=self.pk))
+        return get_paying(self.payments.filter(state__in=sorted(PAID_STATES)).order_by("-pk"))
 
     @cached_property
     def waiting_payment(self) -> Payment | None:
@@ -348,6 +365,34 @@ class Reservation(models.Model):
             return False
         return self.cancelled_at > self.free_cancellation_until
 
+    @property
+    def link_subject(self) -> str:
+        """The subject of e-mails with payment links, in the outbox."""
+        return f"payment link {self.pk}"
+
+    @property
+    def waiting_change(self) -> BookingChange | None:
+        """Return the change that waits for its payment by a link; the link may have ended."""
+        return self.changes.filter(payment=None, state=ChangeState.STARTED).first()
+
+    @property
+    def is_paying_for_change(self) -> bool:
+        """Return whether the payment of a change is not resolved yet."""
+        started = self.payments.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED)
+        return started.exists()
+
+    def end_waiting_change(
+        self, state: ChangeState = ChangeState.ABANDONED, *, message: str = "", now: dt.datetime
+    ) -> None:
+        """End the change that waits for a link, if there is one, and release what it holds."""
+        change = self.waiting_change
+        if change is None:
+            return
+        change.resolve(state, message=message, now=now)
+        Reservation.slots.filter(holds_for=self.pk).delete()
+        # An e-mail that was not sent yet is not sent.
+        OutboxMessage.objects.about(self.link_subject).waiting().update(expires_at=now)
+
     def advance_calendar(self, now: dt.datetime) -> TransitionColumns:
         """Number a change that calendars show; return the columns to be saved (B24.3)."""
         self.calendar_sequence += 1
@@ -389,11 +434,3 @@ class Reservation(models.Model):
             **(changes or {}),
         }
         history.record_changes(self, recorded, by=by, now=now)
-
-
-@compiled_query(keep_plan=False)
-def payments_with_money() -> "models.QuerySet[Payment]":
-    paid = Payment.objects.filter(
-        reservation=int_param("reservation"), state__in=sorted(PAID_STATES)
-    )
-    return paid.order_by("-pk")

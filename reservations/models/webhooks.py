@@ -14,6 +14,8 @@ from typing import Self
 from django.db import models
 from django.db.models import F, Q
 
+from roombook.deliveries import Delivery, DeliveryQuerySet, DeliveryState
+from roombook.naming import to_snake_case
 from roombook.public_http import MAX_URL_LENGTH, validate_public_url
 from roombook.texts import LineField
 
@@ -199,17 +201,17 @@ class WebhookEvent(models.Model):
         """The `webhook-id`, by which a receiver recognizes a repetition."""
         return f"evt_{self.key.hex}"
 
+    @property
+    def change(self) -> dict[str, object]:
+        """What the operation List changes returns: the data, by the names of its serializer."""
+        fields = {to_snake_case(name): value for name, value in self.data.items()}
+        for name in ("start", "end"):
+            fields[name] = dt.datetime.fromisoformat(fields[name])
+        event = {"event_id": self.message_id, "type": self.type, "timestamp": self.occurred_at}
+        return fields | event
 
-class DeliveryState(models.TextChoices):
-    WAITING = "waiting", "Waiting"
-    DELIVERED = "delivered", "Delivered"
-    FAILED = "failed", "Failed"
 
-
-class WebhookDeliveryQuerySet(models.QuerySet["WebhookDelivery"]):
-    def waiting(self) -> Self:
-        return self.filter(state=DeliveryState.WAITING)
-
+class WebhookDeliveryQuerySet(DeliveryQuerySet["WebhookDelivery"]):
     def fail_waiting(self) -> None:
         """Let what is waiting fail for good (B25.6)."""
         self.waiting().update(state=DeliveryState.FAILED, next_attempt_at=None)
@@ -218,12 +220,10 @@ class WebhookDeliveryQuerySet(models.QuerySet["WebhookDelivery"]):
         return self.filter(endpoint__is_active=True)
 
     def due(self, now: dt.datetime) -> Self:
-        """Return deliveries to active endpoints whose next attempt is due; the oldest first."""
-        due = self.waiting().to_active_endpoints().filter(next_attempt_at__lte=now)
-        return due.order_by("next_attempt_at", "pk")
+        return super().due(now).to_active_endpoints()
 
 
-class WebhookDelivery(models.Model):
+class WebhookDelivery(Delivery):
     """One event on its way to one endpoint, with the result of the last attempt."""
 
     id = models.BigAutoField(primary_key=True)
@@ -235,14 +235,7 @@ class WebhookDelivery(models.Model):
         db_index=False,
     )
     event = models.ForeignKey(WebhookEvent, models.CASCADE, related_name="deliveries")
-    state = models.CharField(
-        max_length=10, choices=DeliveryState.choices, default=DeliveryState.WAITING
-    )
-    attempts = models.PositiveIntegerField(default=0)
-    created_at = models.DateTimeField()
-    next_attempt_at = models.DateTimeField("next attempt", null=True)
     retry_until = models.DateTimeField()
-    delivered_at = models.DateTimeField(null=True)
     status_code = models.PositiveSmallIntegerField(null=True)
     response = models.CharField(
         max_length=MAX_RESPONSE_LENGTH,
@@ -256,13 +249,9 @@ class WebhookDelivery(models.Model):
         verbose_name = "webhook delivery"
         verbose_name_plural = "webhook deliveries"
         constraints = [
+            *Delivery.Meta.constraints,
             models.UniqueConstraint(
                 fields=["endpoint", "event"], name="webhook_delivery_once_per_endpoint"
-            ),
-            models.CheckConstraint(
-                condition=Q(state=DeliveryState.WAITING, next_attempt_at__isnull=False)
-                | (~Q(state=DeliveryState.WAITING) & Q(next_attempt_at__isnull=True)),
-                name="webhook_delivery_waits_for_its_next_attempt",
             ),
             models.CheckConstraint(
                 condition=Q(retry_until__gte=F("created_at")),
@@ -270,17 +259,12 @@ class WebhookDelivery(models.Model):
             ),
         ]
         indexes = [
+            *Delivery.Meta.indexes,
             # Few deliveries are waiting, however many were made.
             models.Index(
                 fields=["endpoint", "next_attempt_at"],
                 condition=Q(state=DeliveryState.WAITING),
                 name="webhook_delivery_due",
-            ),
-            # Few have failed. They need attention.
-            models.Index(
-                fields=["created_at"],
-                condition=Q(state=DeliveryState.FAILED),
-                name="webhook_delivery_failed",
             ),
         ]
 
@@ -289,12 +273,4 @@ class WebhookDelivery(models.Model):
 
     def send_again(self, *, now: dt.datetime) -> bool:
         """Let it be sent once more, with the same id; False if it is waiting to be sent anyway."""
-        rows = WebhookDelivery.objects.filter(pk=self.pk).exclude(state=DeliveryState.WAITING)
-        return bool(
-            rows.update(
-                state=DeliveryState.WAITING,
-                attempts=0,
-                next_attempt_at=now,
-                retry_until=now + RETRY_PERIOD,
-            )
-        )
+        return self.queue_again(now=now, retry_until=now + RETRY_PERIOD)

@@ -1,20 +1,20 @@
-"""The operations on the account as a whole (B22.7, B22.11)."""
+"""The operations on the account as a whole, and the download of its data (B22.7, B22.11)."""
 
+from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.views.decorators.http import require_GET
 
-from accounts import sign_in
+from accounts import account_export, sign_in
 from accounts.limits import EXPORT
 from accounts.models import User
 from accounts.serializers import PasswordField
-from reservations import account_export
 from reservations.booking import account_erasure
 from roombook.api.fields import ObjectField, TextField
 from roombook.api.operations import Operation
-from roombook.api.rendering import RenderContext
-from roombook.api.serializers import ContractSerializer
+from roombook.api.serializers import ContractSerializer, RenderContext
 from roombook.errors import AccountInUse, TooManyRequests
-from roombook.middleware import get_client_address
+from roombook.middleware import get_client_address, mark_secret, secret_page
 
 SENT_BY_EMAIL = (
     "Your data is too large for the app. We have sent you an e-mail with a link to download it."
@@ -44,6 +44,22 @@ class ExportAccount(Operation):
 
     def _build_url(self, secret: str) -> str:
         return RenderContext(self.request).build_url(reverse("account-export", args=[secret]))
+
+
+@mark_secret
+@secret_page
+@require_GET
+def download_export(request: HttpRequest, secret: str) -> StreamingHttpResponse:
+    """Return the document to which an e-mail leads; 404 if the link is not valid any more."""
+    user = account_export.find_account(secret)
+    if user is None:
+        raise Http404
+    EXPORT.attempt(user.pk, now=timezone.now())
+    return StreamingHttpResponse(
+        account_export.iterate_json(user),
+        content_type="application/json",
+        headers={"Content-Disposition": 'attachment; filename="account.json"'},
+    )
 
 
 class DeleteAccount(Operation):

@@ -11,8 +11,8 @@ from accounts.models import User
 from payments.cards import CardFields
 from payments.serializers import AccountPaymentInfo
 from reservations import records
-from reservations.booking import changes, claims
-from reservations.booking.change_request import ChangeRequest, build_slot_key
+from reservations.booking import claims, differences
+from reservations.booking.amendments import ChangeRequest
 from reservations.booking.checkout import PaymentMethod
 from reservations.booking.drafts import AttendeeInput
 from reservations.notifications import confirmation
@@ -111,7 +111,7 @@ class PreviewChange(Operation):
         self, user: User, *, reservation_id: int, **fields: Unpack[ChangedFields]
     ) -> dict[str, object]:
         request = _build_request(reservation_id, user, **fields)
-        result = changes.preview_change(reservation_id, request, user=user, now=timezone.now())
+        result = differences.preview_change(reservation_id, request, user=user, now=timezone.now())
         return {
             "old_total": result.old_total,
             "new_total": result.new_total,
@@ -159,7 +159,7 @@ class ChangeReservation(Operation):
         request = _build_request(reservation_id, user, **fields)
         network_address, now = get_client_address(self.request), timezone.now()
         with count_declined_cards(network_address, now=now):
-            outcome = changes.change_booking(
+            outcome = differences.change_booking(
                 reservation_id,
                 request,
                 user=user,
@@ -197,5 +197,5 @@ def _build_request(
         fields.get("service_options"),
         fields.get("number_of_attendees"),
         fields.get("attendees"),
-        expected_slot=build_slot_key(booking.room_id, booking.span),
+        expected_version=booking.version,
     )

@@ -24,14 +24,13 @@ from accounts.limits import (
 from payments import one_time_cards, setups
 from payments.gateways.base import GatewayUnavailable
 from reservations import availability
-from reservations.booking import claims, payment_links
+from reservations.booking import claims, differences, payment_links
 from reservations.booking.payment_action import get_payment_action
 from reservations.booking.payment_links import PaymentLink
-from reservations.models.status import BOOKED_STATUSES, Status
 from reservations.notifications import confirmation
 from reservations.notifications.formatting import format_local_time
 from roombook import money
-from roombook.api.rendering import RenderContext
+from roombook.api.serializers import RenderContext
 from roombook.errors import (
     DomainError,
     NotFound,
@@ -74,9 +73,9 @@ def show_payment_link(
     reservation = link.reservation
     if link.has_ended(now):
         return _render(request, link, "ended", status=HTTPStatus.GONE)
-    if reservation.status == Status.PROCESSING:
-        return _show_payment_in_progress(request, link, now=now)
-    if reservation.status in BOOKED_STATUSES:
+    if link.has_payment_in_progress():
+        return _show_payment_in_progress(request, link, secret=secret, now=now)
+    if link.is_paid():
         return _render(request, link, "booked", message=confirmation.describe_outcome(reservation))
     if not link.is_payable(now):
         return _render(request, link, "ended", status=HTTPStatus.GONE)
@@ -91,7 +90,7 @@ def show_payment_link(
 
 
 def _show_payment_in_progress(
-    request: HttpRequest, link: PaymentLink, *, now: dt.datetime
+    request: HttpRequest, link: PaymentLink, *, secret: str, now: dt.datetime
 ) -> HttpResponse:
     """Lead to the bank if it asks for a confirmation. The page asks again until that is given.
 
@@ -101,12 +100,12 @@ def _show_payment_in_progress(
     if not reservation.payments.open().filter(is_by_link=True).exists():
         return _render(request, link, "in_progress")
     try:
-        status, action = get_payment_action(reservation.pk, user=reservation.user, now=now)
+        _, action = get_payment_action(reservation.pk, user=reservation.user, now=now)
     except GatewayUnavailable:
         return _render(request, link, "in_progress")
     if action is not None:
         url = action.url
-    elif status != Status.PROCESSING:
+    elif not _reload(secret).has_payment_in_progress():
         return HttpResponseRedirect(request.path)
     return _render(request, link, "in_progress", url=url)
 
@@ -115,9 +114,12 @@ def _open_setup(request: HttpRequest, link: PaymentLink, *, secret: str, now: dt
     """Create a payment setup, and return the URL of the gateway's page. Raises DomainError."""
     reservation = link.reservation
     total = parse_total(request.POST.get("total", ""))
-    claims.require_current_price(reservation, shown_total=total, by=reservation.user, now=now)
-    answer = availability.evaluate_reservation(reservation, now=now, for_user=reservation.user)
-    answer.raise_if_unavailable()
+    if link.change is None:
+        claims.require_current_price(reservation, shown_total=total, by=reservation.user, now=now)
+        answer = availability.evaluate_reservation(reservation, now=now, for_user=reservation.user)
+        answer.raise_if_unavailable()
+    else:
+        differences.require_payable(link.change, now=now)
     check_declined_cards(get_client_address(request), is_by_link=True, now=now)
     setup = setups.create_setup(
         reservation.user, return_url="", reservation_id=reservation.pk, now=now
@@ -141,9 +143,7 @@ def finish_payment_link(
         found = one_time_cards.get_setup(reservation.pk, UUID(setup))
         address = get_client_address(request)
         with count_declined_cards(address, is_by_link=True, now=now):
-            payment_links.pay(
-                reservation, found, shown_total=total, network_address=address, now=now
-            )
+            payment_links.pay(link, found, shown_total=total, network_address=address, now=now)
     except (NotFound, ValueError):
         raise Http404 from None
     except PaymentSetupNotComplete:
@@ -185,9 +185,16 @@ def _render(
     if state == "bill":
         fields |= {
             "booking": confirmation.describe_booking(reservation),
-            "lines": reservation.line_items.order_by("position"),
-            "amount": money.format_amount(reservation.total_cost),
-            "total": reservation.total_cost,
+            "amount": money.format_amount(link.amount),
+            "total": link.amount,
             "until": format_local_time(reservation.room.center, link.until),
         }
+        if link.change is None:
+            fields["lines"] = reservation.line_items.order_by("position")
+        else:
+            fields |= {
+                "changed_booking": payment_links.describe_change(link.change),
+                "old_total": money.format_amount(link.change.old_total),
+                "new_total": money.format_amount(link.change.new_total),
+            }
     return render(request, "reservations/payment_link.html", fields, status=status)

@@ -19,28 +19,10 @@ MAX_PAGE_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class ReservationChange:
-    """An event as the operation returns it."""
-
-    event_id: str
-    type: str
-    timestamp: dt.datetime
-    reservation_id: int
-    center_id: int | None
-    former_center_id: int | None
-    room_id: int
-    status: str
-    start: dt.datetime
-    end: dt.datetime
-    changed: list[str]
-    version: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class ChangesPage:
     """A page, and the cursor that leads on, also after the last page."""
 
-    changes: list[ReservationChange]
+    changes: list[dict[str, object]]
     next_cursor: str
     has_more: bool
 
@@ -97,25 +79,7 @@ def list_changes(
     # After the last page, everything that was published until now has been read.
     read_at = page[-1].published_at if has_more else now
     next_cursor = signer.sign_object([position, read_at.isoformat()])
-    return ChangesPage([_build_change(event) for event in page], next_cursor, has_more)
-
-
-def _build_change(event: WebhookEvent) -> ReservationChange:
-    data = event.data
-    return ReservationChange(
-        event_id=event.message_id,
-        type=event.type,
-        timestamp=event.occurred_at,
-        reservation_id=data["ReservationId"],
-        center_id=event.center_id,
-        former_center_id=event.former_center_id,
-        room_id=data["RoomId"],
-        status=data["Status"],
-        start=dt.datetime.fromisoformat(data["Start"]),
-        end=dt.datetime.fromisoformat(data["End"]),
-        changed=data["Changed"],
-        version=event.version,
-    )
+    return ChangesPage([event.change for event in page], next_cursor, has_more)
 
 
 def _read_cursor(signer: Signer, cursor: str) -> tuple[int, dt.datetime]:

@@ -20,14 +20,13 @@ from accounts.models import User
 from accounts.models.outbox_message import collapse_whitespace
 from reservations.models.webhooks import (
     MAX_RESPONSE_LENGTH,
-    DeliveryState,
     WebhookDelivery,
     WebhookEndpoint,
     WebhookEvent,
 )
 from reservations.webhooks.signing import build_headers
-from roombook import deliveries
 from roombook.db.transactions import in_transaction
+from roombook.deliveries import DeliveryState
 from roombook.public_http import HTTPResult, RequestFailed, post
 
 # Requests at a time, each to another address.
@@ -71,7 +70,7 @@ def send_due_deliveries(*, clock: Clock) -> Iterator[WebhookDelivery]:
             for attempt in done:
                 delivery = running.pop(attempt)
                 _record(delivery, attempt, clock())
-                if delivery.state != DeliveryState.DELIVERED:
+                if delivery.state != DeliveryState.SENT:
                     finished.add(delivery.endpoint.url)
                 yield delivery
 
@@ -85,9 +84,7 @@ def _claim_next(busy: set[str], limit: int, clock: Clock) -> Iterator[WebhookDel
         of_address = WebhookDelivery.objects.due(now).filter(endpoint__url=url)
         delivery = of_address.select_related("endpoint", "event").first()
         waiting = WebhookDelivery.objects.waiting()
-        if delivery is not None and deliveries.lease(
-            delivery, waiting, period=SENDING_LEASE, now=clock()
-        ):
+        if delivery is not None and delivery.lease(waiting, period=SENDING_LEASE, now=clock()):
             yield delivery
 
 
@@ -146,17 +143,7 @@ def _record(delivery: WebhookDelivery, attempt: Attempt, now: dt.datetime) -> No
 
 
 def _record_success(delivery: WebhookDelivery, result: HTTPResult, now: dt.datetime) -> None:
-    # It was delivered, whatever another process has recorded in the meantime.
-    rows = WebhookDelivery.objects.exclude(state=DeliveryState.DELIVERED)
-    deliveries.record(
-        delivery,
-        rows,
-        state=DeliveryState.DELIVERED,
-        next_attempt_at=None,
-        delivered_at=now,
-        status_code=result.status,
-        response=_shorten(result.body),
-    )
+    delivery.record_success(now=now, status_code=result.status, response=_shorten(result.body))
     WebhookEndpoint.objects.filter(pk=delivery.endpoint_id).update(last_success_at=now)
 
 
@@ -171,14 +158,11 @@ def _record_failure(
 ) -> None:
     """Plan the next attempt, or let the delivery fail for good. `response` can be the error."""
     result = {"status_code": status_code, "response": _shorten(response)}
-    # Unless another process has leased it in the meantime.
-    rows = WebhookDelivery.objects.waiting().filter(attempts=delivery.attempts)
     if not is_final and now < delivery.retry_until:
         delay = max(get_retry_delay(delivery.attempts), parse_retry_after(retry_after, now))
-        next_attempt_at = min(now + delay, delivery.retry_until)
-        deliveries.record(delivery, rows, next_attempt_at=next_attempt_at, **result)
+        delivery.record_failure(retry_at=min(now + delay, delivery.retry_until), **result)
         return
-    deliveries.record(delivery, rows, state=DeliveryState.FAILED, next_attempt_at=None, **result)
+    delivery.record_failure(retry_at=None, **result)
     last_success_at = WebhookEndpoint.objects.values_list("last_success_at", flat=True).get(
         pk=delivery.endpoint_id
     )

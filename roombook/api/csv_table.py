@@ -104,6 +104,11 @@ def join_path(path: FieldPath) -> str:
     return ".".join(str(part) for part in path)
 
 
+def split_path(name: str) -> FieldPath:
+    parts = name.split(".")
+    return tuple(int(part) if INDEX_PATTERN.fullmatch(part) else part for part in parts)
+
+
 class FieldOrder:
     """Sorts paths in the contract's order of fields; unknown fields come last, as first met."""
 

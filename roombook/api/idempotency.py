@@ -18,7 +18,7 @@ from django.utils.crypto import salted_hmac
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
-from roombook.api.rendering import JSONDict
+from roombook.api.serializers import JSONDict
 from roombook.db.transactions import in_transaction
 from roombook.errors import IdempotencyKeyReused
 from roombook.models import SavedResponse

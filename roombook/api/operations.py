@@ -1,27 +1,49 @@
-"""The base class of all operations: one request class, one response class, one domain call."""
+"""The life of a request, from top to bottom: Django's request goes in, a response comes out.
 
+`Operation.dispatch` is DRF's. It calls, in this order (B3):
+
+    initialize_request      OperationRequest: reads the whole body, within its limit
+    initial                 the method; then DRF's own order:
+        negotiation         the format of the response: formats.ContentNegotiation
+        determine_version   parses the body (formats.py), then checks AppVersion
+        authentication      the Token: accounts/authentication.py
+    post                    Input, perform, Output; a repeated request: idempotency.py
+    exception_handler       any error, as an envelope: errors.py
+    finalize_response       Django then renders the body: formats.py
+"""
+
+import io
+import re
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.http import HttpRequest
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, UnreadablePostError
 from django.utils import timezone
-from rest_framework.authentication import BaseAuthentication
-from rest_framework.exceptions import MethodNotAllowed
-from rest_framework.parsers import BaseParser
+from rest_framework import status
+from rest_framework.exceptions import (
+    APIException,
+    MethodNotAllowed,
+    ParseError,
+    UnsupportedMediaType,
+    ValidationError,
+)
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from roombook.api import envelope, idempotency, negotiation
-from roombook.api.app_version import check_app_version
-from roombook.api.parsers import BoundedRequest
-from roombook.api.rendering import JSONDict, RenderContext
-from roombook.api.serializers import ContractSerializer
+from roombook.api import formats, idempotency
+from roombook.api.errors import HEADERS
+from roombook.api.fields import TextField
+from roombook.api.serializers import ContractSerializer, JSONDict, RenderContext
 from roombook.errors import DomainError, NotSignedIn
 
+MAX_BODY_BYTES = 256 * 1024
+VERSION_FIELD = TextField()
+DOTTED_NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
 # How a request can end whose account was erased or disabled since its Token was read.
 ERRORS_OF_ENDED_ACCOUNTS = {"InvalidRequest", "NoSavedCard", "NotFound", "ReservationNotOpen"}
 
@@ -70,9 +92,43 @@ class Operation(APIView):
         saves_secret = cls.returns_secret and cls.saves_response
         if cls.accepts_idempotency_key and (saves_secret or not cls.requires_token):
             raise TypeError(f"{cls.__name__}: the response belongs to no account, or is secret.")
+        if not cls.requires_token:
+            cls.authentication_classes = []
 
     def perform(self, *args: Any, **fields: Any) -> object:
         raise NotImplementedError
+
+    def initialize_request(self, request: HttpRequest, *args: object, **kwargs: object) -> Request:
+        return OperationRequest(
+            request,
+            parsers=self.get_parsers(),
+            authenticators=self.get_authenticators(),
+            negotiator=self.get_content_negotiator(),
+            parser_context=self.get_parser_context(request),
+        )
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        if request.method != "POST":
+            raise MethodNotAllowed(str(request.method))
+        super().initial(request, *args, **kwargs)
+
+    def perform_content_negotiation(
+        self,
+        request: Request,
+        force: bool = False,  # noqa: FBT001, FBT002 (DRF's signature)
+    ) -> tuple[BaseRenderer, str]:
+        if force:
+            # An error occurred before the format was known.
+            return formats.select_renderer_for_error(request, self.kwargs.get("format"))
+        return super().perform_content_negotiation(request)
+
+    def determine_version(self, request: Request, *args: Any, **kwargs: Any) -> tuple[Any, None]:
+        return check_app_version(request), None
+
+    def perform_authentication(self, request: Request) -> None:
+        super().perform_authentication(request)
+        if self.requires_token and request.auth is None:
+            raise NotSignedIn
 
     def post(self, request: Request, format: str | None = None) -> Response:  # noqa: A002
         key = idempotency.get_key(request) if self.accepts_idempotency_key else None
@@ -89,7 +145,7 @@ class Operation(APIView):
                 if not accounts.filter(pk=request.user.pk or 0).exists():
                     raise NotSignedIn from None
             raise
-        return envelope.build_response(envelope.build_success(output))
+        return Response({"Success": True, **output}, headers=HEADERS)
 
     def respond(
         self, request: Request, fields: JSONDict, once: idempotency.IdempotentRequest | None
@@ -107,61 +163,11 @@ class Operation(APIView):
         result = self.perform(request.user if self.requires_token else None, **fields)
         return self.Output.render({} if result is None else result, RenderContext(request))
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Check in the order of B3: method, format, body, app, Token; `post` checks the fields."""
-        if request.method != "POST":
-            raise MethodNotAllowed(str(request.method))
-        self.format_kwarg = self.get_format_suffix(**kwargs)
-        accepted = self.perform_content_negotiation(request)
-        request.accepted_renderer, request.accepted_media_type = accepted
-        check_app_version(request)  # Reads and parses the body.
-        if self.requires_token:
-            self.perform_authentication(request)
-            if request.auth is None:
-                raise NotSignedIn
-
-    def initialize_request(self, request: HttpRequest, *args: object, **kwargs: object) -> Request:
-        return BoundedRequest(
-            request,
-            parsers=self.get_parsers(),
-            authenticators=self.get_authenticators(),
-            negotiator=self.get_content_negotiator(),
-            parser_context=self.get_parser_context(request),
-        )
-
-    # Parsers and renderers have no state, so all requests share their instances.
-
-    def get_parsers(self) -> list[BaseParser]:
-        return get_shared_instances(tuple(self.parser_classes))
-
-    def get_renderers(self) -> list[BaseRenderer]:
-        return get_shared_instances(tuple(self.renderer_classes))
-
-    def get_authenticators(self) -> list[BaseAuthentication]:
-        return super().get_authenticators() if self.requires_token else []
-
-    def perform_content_negotiation(
-        self,
-        request: Request,
-        force: bool = False,  # noqa: FBT001, FBT002 (DRF's signature)
-    ) -> tuple[BaseRenderer, str]:
-        if force:
-            # An error occurred before the format was known.
-            return negotiation.select_renderer_for_error(request, self.kwargs.get("format"))
-        return super().perform_content_negotiation(request)
-
     def finalize_response(
         self, request: Request, response: Response, *args: object, **kwargs: object
     ) -> Response:
-        """Render the body here, so that an error while rendering gets the envelope too."""
         response.is_secret = self.returns_secret  # type: ignore[attr-defined]
-        try:
-            finalized = super().finalize_response(request, response, *args, **kwargs)
-            return envelope.render_response(finalized)
-        except Exception as error:
-            failed = self.handle_exception(error)
-            finalized = super().finalize_response(request, failed, *args, **kwargs)
-            return envelope.render_response(finalized)
+        return super().finalize_response(request, response, *args, **kwargs)
 
 
 class TwoStepOperation(Operation):
@@ -195,6 +201,104 @@ class TwoStepOperation(Operation):
             raise
 
 
-@cache
-def get_shared_instances(classes: tuple[type[Any], ...]) -> list[Any]:
-    return [each() for each in classes]
+# --- The body -------------------------------------------------------------------------------------
+
+
+class OperationRequest(Request):
+    """A request whose whole body is read at once, up to MAX_BODY_BYTES."""
+
+    def __init__(self, request: HttpRequest, **kwargs: Any) -> None:
+        super().__init__(request, **kwargs)
+        # Signals, logs and the middleware get Django's own.
+        self.http_request = request
+
+    @property
+    def data(self) -> Any:
+        """The fields of the body. An error leads to no part of it, which may be a card number."""
+        try:
+            return super().data
+        except (APIException, DomainError, RequestDataTooBig, UnreadablePostError) as error:
+            refusal = error
+        # Drop the frames and the causes, which have read the body.
+        refusal.__traceback__ = refusal.__cause__ = refusal.__context__ = None
+        raise refusal
+
+    @property
+    def stream(self) -> io.BytesIO | None:
+        """The body, which is not kept. An empty one without Content-Type has no fields."""
+        body = read_body(self.http_request)
+        return io.BytesIO(body) if body or self.content_type else None
+
+
+def read_body(request: HttpRequest) -> bytes:
+    """Return the body, whether its length is declared or it comes in chunks."""
+    encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
+    if encoding not in {"", "identity"}:
+        # A few compressed bytes may expand to gigabytes.
+        raise UnsupportedMediaType(encoding, "Content-Encoding: Only identity is read.")
+    if "CONTENT_LENGTH" not in request.META:
+        return read_chunked_body(request)
+    length = request.META["CONTENT_LENGTH"].strip()
+    if not re.fullmatch(r"[0-9]{0,18}", length):
+        raise ParseError("Content-Length: Must be a number.")
+    if int(length or 0) > MAX_BODY_BYTES:
+        raise RequestDataTooBig
+    # Not `request.body`, which would keep it.
+    body = request.read()
+    if len(body) < int(length or 0):
+        raise ParseError("The body ended too early.")
+    return body
+
+
+def read_chunked_body(request: HttpRequest) -> bytes:
+    """Return a body without declared length. Django reads none, but gunicorn marks its end."""
+    if not request.META.get("wsgi.input_terminated"):
+        return b""
+    try:
+        body: bytes = request.META["wsgi.input"].read(MAX_BODY_BYTES + 1)
+    except OSError as error:
+        raise UnreadablePostError(*error.args) from error
+    except Exception as error:
+        # The server raises exceptions of its own for malformed chunks.
+        raise ParseError("The body is not chunked as it should be.") from error
+    if len(body) > MAX_BODY_BYTES:
+        raise RequestDataTooBig
+    return body
+
+
+# --- AppVersion (B4) ------------------------------------------------------------------------------
+
+
+class AppVersionTooOld(APIException):
+    """The app is older than MINIMUM_APP_VERSION."""
+
+    status_code = status.HTTP_426_UPGRADE_REQUIRED
+    default_code = "AppVersionTooOld"
+
+
+def check_app_version(request: Request) -> str | None:
+    """Raise AppVersionTooOld if the app is too old; a missing or unreadable version passes."""
+    fields: Any = request.data  # The parsers make sure that it is an object.
+    sent = fields.get("AppVersion")
+    if sent is None:
+        return None
+    try:
+        version = VERSION_FIELD.run_validation(sent)
+    except ValidationError as error:
+        raise ValidationError({"AppVersion": error.detail}) from error
+    # For the log line of this request.
+    request.http_request.app_version = "".join(filter(str.isprintable, version))  # type: ignore[attr-defined]
+    numbers, minimum = parse_version(version), parse_version(settings.MINIMUM_APP_VERSION)
+    if numbers is not None and minimum is not None and numbers < minimum:
+        raise AppVersionTooOld
+    return version
+
+
+def parse_version(version: str) -> tuple[int, ...] | None:
+    """Return `2.10.0` as numbers that compare: 2.10 is above 2.9 and equal to 2.10.0."""
+    if not DOTTED_NUMBERS.fullmatch(version):
+        return None
+    numbers = [int(part) for part in version.split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)

@@ -2,75 +2,75 @@
 
 Serializers and their fields carry the contract's names; the Python name of each value is derived
 from it (naming.py) unless the field says `source=`. They are the only place that names the fields
-of a response: `ContractSerializer.render` compiles them (rendering.py).
+of a response.
+
+DRF reads requests. It would call several methods for every field of every object of a response,
+which took 90% of a search, so `render` calls one function per type, compiled once: all attributes
+are read by one call, and each value is converted by one more.
 """
 
-from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
-from typing import Any, ClassVar, Self, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, cached_property, lru_cache
+from operator import attrgetter
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
+from django.conf import settings
+from django.core.exceptions import ObjectDoesNotExist
+from django.http import HttpRequest
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
-from rest_framework.fields import SkipField, empty
+from rest_framework.request import Request
 
 from roombook.api.csv_table import FieldTree
-from roombook.api.fields import (
-    MAX_LIST_LENGTH,
-    REQUIRED_MESSAGES,
-    ContractField,
-    UrlField,
-    validate_list,
-)
-from roombook.api.rendering import (
-    CompiledField,
-    JSONDict,
-    Render,
-    RenderContext,
-    compile_list,
-    compile_object,
-    share,
-)
+from roombook.api.fields import MAX_LIST_LENGTH, StrictField, UrlField
 from roombook.naming import to_snake_case
 
 MAX_CACHED_RECORDS = 4096
+# Fields with such a value are left out of a response; false, 0 and [] stay (B2.1).
+NO_VALUES: tuple[object, ...] = (None, "", {})
 
+JSONDict: TypeAlias = dict[str, Any]
 AnyField: TypeAlias = serializers.Field[Any, Any, Any, Any]
 
 
-class ContractListSerializer(serializers.ListSerializer[Any]):
+class RenderContext:
+    """Shared by all objects of a response: the request's host and the objects rendered so far."""
+
+    def __init__(self, request: HttpRequest | Request | None = None) -> None:
+        self.request = request
+        # Keeps a reference to the object, so that no other object gets the same id.
+        self.shared: dict[tuple[object, int], tuple[object, object]] = {}
+
+    @cached_property
+    def base_url(self) -> str:
+        """The setting PUBLIC_URL, else the request's checked Host, with a slash at the end."""
+        if settings.PUBLIC_URL:
+            return str(settings.PUBLIC_URL).rstrip("/") + "/"
+        return self.request.build_absolute_uri("/") if self.request is not None else "/"
+
+    def build_url(self, url: str) -> str:
+        """Return the URL with scheme and host; one that a storage made absolute stays as it is."""
+        return url if "://" in url else self.base_url + url.lstrip("/")
+
+
+Render: TypeAlias = Callable[[Any, RenderContext], Any]
+
+
+class ContractListSerializer(StrictField, serializers.ListSerializer[Any]):
     """The list that a ContractSerializer with `many=True` creates."""
 
-    default_error_messages = {**REQUIRED_MESSAGES}
-
     child: "ContractSerializer"
+    json_types = (list,)
+    default_error_messages = {"invalid": "Must be a list."}
 
     def __init__(
-        self,
-        *args: Any,
-        shared: bool = False,
-        contract_type: str = "",
-        max_length: int = MAX_LIST_LENGTH,
-        **kwargs: Any,
+        self, *args: Any, shared: bool = False, max_length: int = MAX_LIST_LENGTH, **kwargs: Any
     ) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, max_length=max_length, **kwargs)
         self.max_length: int = max_length
         self.is_shared = shared
-        self.contract_type = contract_type
-
-    def to_internal_value(self, data: object) -> list[Any]:
-        values: list[object] = []
-        errors: dict[Any, Any] = {}
-        for index, element in enumerate(validate_list(data, self.max_length)):
-            try:
-                values.append(self.run_child_validation(element))
-            except ValidationError as error:
-                errors[index] = error.detail
-        if errors:
-            raise ValidationError(errors)
-        return values
 
 
-class ContractSerializer(serializers.Serializer[Any]):
+class ContractSerializer(StrictField, serializers.Serializer[Any]):
     """An object of the contract, for requests and responses alike.
 
     In requests, absent and null fields are left out of the result, and unknown ones are ignored.
@@ -81,24 +81,20 @@ class ContractSerializer(serializers.Serializer[Any]):
     """
 
     # The contract's name of the type, where it is not the name of the class.
-    contract_type: ClassVar[str] = ""
+    contract_type = ""
+    json_types = (dict,)
     # For records that are immutable and rendered without the request: one that occurs in many
     # responses is rendered once per process.
     is_cached: ClassVar[bool] = False
-
-    default_error_messages = {
-        **REQUIRED_MESSAGES,
-        "invalid": "Must be an object.",
-    }
+    default_error_messages = {"invalid": "Must be an object."}
 
     def __init__(self, *args: Any, shared: bool = False, **kwargs: Any) -> None:
-        kwargs.setdefault("required", False)
         super().__init__(*args, **kwargs)
         self.is_shared = shared
 
     @classmethod
     def many_init(cls, *args: Any, **kwargs: Any) -> ContractListSerializer:
-        return ContractListSerializer(*args, **{"required": False, "child": cls(), **kwargs})
+        return ContractListSerializer(*args, child=cls(), **kwargs)
 
     def get_fields(self) -> dict[str, AnyField]:
         fields = super().get_fields()
@@ -131,26 +127,6 @@ class ContractSerializer(serializers.Serializer[Any]):
         """
         return dict(cls.get_shared().run_validation(data))
 
-    def to_internal_value(self, data: object) -> JSONDict:
-        if not isinstance(data, Mapping):
-            # An error of the object itself, not of one of its fields.
-            self.fail("invalid")
-        values: JSONDict = {}
-        errors: dict[str, Any] = {}
-        for name, field in self.fields.items():
-            sent = data.get(name)
-            try:
-                value = field.run_validation(empty if sent is None else sent)
-            except SkipField:
-                continue
-            except ValidationError as error:
-                errors[name] = error.detail
-            else:
-                self.set_value(values, field.source_attrs, value)
-        if errors:
-            raise ValidationError(errors)
-        return values
-
     # Responses
 
     @classmethod
@@ -169,6 +145,84 @@ def build_field_tree(field: AnyField) -> FieldTree:
 
 
 # --- Compiling ------------------------------------------------------------------------------------
+
+
+class CompiledField(NamedTuple):
+    """A field of a response: its name, where its value comes from, and how it is rendered."""
+
+    name: str
+    attribute: str | None  # None: the object itself, as for the parts of an address.
+    render: Callable[..., object]
+    takes_context: bool = False
+
+
+def compile_object(fields: Sequence[CompiledField]) -> Render:
+    """Return the function that renders an object, or a mapping, with these fields.
+
+    A mapping may lack a field. A missing attribute of an object is a defect.
+    """
+    attributes = [field.attribute for field in fields if field.attribute is not None]
+    whole_object = [index for index, field in enumerate(fields) if field.attribute is None]
+    get_values = _compile_getter(attributes)
+    steps = [(field.name, field.render, field.takes_context) for field in fields]
+
+    def render(instance: object, context: RenderContext) -> JSONDict:
+        values: Iterable[object]
+        if isinstance(instance, dict):
+            values = [instance.get(name) for name in attributes]
+        else:
+            try:
+                values = get_values(instance)
+            except ObjectDoesNotExist:
+                values = [_get_related(instance, name) for name in attributes]
+        if whole_object:
+            values = list(values)
+            for index in whole_object:
+                values.insert(index, instance)
+        result = {}
+        # Runs hundreds of times per response: even `strict=` would take measurable time.
+        for (name, convert, takes_context), value in zip(steps, values):  # noqa: B905
+            if value is not None:
+                rendered = convert(value, context) if takes_context else convert(value)
+                if rendered or rendered not in NO_VALUES:
+                    result[name] = rendered
+        return result
+
+    return render
+
+
+def _compile_getter(attributes: Sequence[str]) -> Callable[[object], Iterable[object]]:
+    """Return the function that reads all of these attributes."""
+    if len(attributes) > 1:
+        return attrgetter(*attributes)
+    return lambda instance: [getattr(instance, name) for name in attributes]
+
+
+def _get_related(instance: object, name: str) -> object:
+    try:
+        return getattr(instance, name)
+    except ObjectDoesNotExist:  # The other side of a one-to-one relation.
+        return None
+
+
+def compile_list(render: Callable[..., object], *, takes_context: bool) -> Render:
+    """Return the function that renders each element."""
+    if takes_context:
+        return lambda elements, context: [render(each, context) for each in elements]
+    return lambda elements, context: [render(each) for each in elements]
+
+
+def share(render: Render) -> Render:
+    """Render an object that occurs several times in one response only once."""
+
+    def render_shared(instance: object, context: RenderContext) -> object:
+        key = (render, id(instance))
+        known = context.shared.get(key)
+        if known is None:
+            known = context.shared[key] = (instance, render(instance, context))
+        return known[1]
+
+    return render_shared
 
 
 @cache
@@ -206,7 +260,7 @@ def _compile_value(field: AnyField) -> tuple[Callable[..., object], bool]:
             return (share(render) if field.is_shared else render), True
         case UrlField():
             return field.render, True
-        case ContractField(rendered_type=type() as rendered_type):
+        case StrictField(rendered_type=type() as rendered_type):
             return rendered_type, False
         case _:
             return field.to_representation, False

@@ -1,27 +1,22 @@
-"""Renders audit log entries for staff: actor, time, and each field's old and new value."""
+"""Shows entries of the audit log to staff: the changed fields, with their old and new values."""
 
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.auth import get_user_model
-from django.core.exceptions import FieldDoesNotExist
 from django.db.models import DateTimeField, ForeignKey, Model
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from django.utils.text import Truncator, capfirst
 
 from roombook import dates
-from roombook.backoffice.audit_log import HIDDEN_VALUE
-from roombook.backoffice.models import AuditAction, AuditEntry
+from roombook.backoffice.models import HIDDEN_VALUE, AuditAction, AuditEntry
 
-EMPTY_LABEL = "nothing"
 MAX_VALUE_LENGTH = 300
-VALUE_LABELS = {
-    "None": EMPTY_LABEL,
-    "": EMPTY_LABEL,
+LABELS = {
+    "": "nothing",
+    "None": "nothing",
     "True": "yes",
     "False": "no",
     HIDDEN_VALUE: "not kept",
@@ -31,141 +26,72 @@ VALUE_LABELS = {
 RowNames = dict[tuple[type[Model], str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """One field of an entry.
-
-    A created row has only ``new``, a deleted row only ``old``, a relation to many rows only
-    ``added`` or ``removed``.
-    """
+class FieldChange(NamedTuple):
+    """One field of an entry. A created row has only ``new``, a deleted row only ``old``."""
 
     label: str
-    old: str = ""
-    new: str = ""
-    added: str = ""
-    removed: str = ""
+    old: str
+    new: str
 
-    @property
-    def summary(self) -> str:
-        if self.added or self.removed:
-            return f"{self.label}: " + (
-                f"added {self.added}" if self.added else f"removed {self.removed}"
-            )
-        if self.old and self.new:
-            return f"{self.label}: {self.old} → {self.new}"
-        return f"{self.label}: {self.old or self.new}"
+    def __str__(self) -> str:
+        return f"{self.label}: {' → '.join(filter(None, self[1:]))}"
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedEntry:
-    timestamp: dt.datetime
-    actor: str
-    action: str
-    changes: tuple[FieldChange, ...]
-    note: str
-
-    @property
-    def summary(self) -> str:
-        return "; ".join(filter(None, [self.note, *(change.summary for change in self.changes)]))
-
-
-def render_entries(entries: Iterable[AuditEntry]) -> list[RenderedEntry]:
-    """Render entries; the rows that their foreign keys name are loaded once for all of them."""
+def load_field_changes(entries: Iterable[AuditEntry]) -> list[AuditEntry]:
+    """Set ``field_changes`` of entries, with one query for each model that foreign keys name."""
     entries = list(entries)
     names = _load_row_names(entries)
-    return [
-        RenderedEntry(
-            timestamp=entry.timestamp,
-            actor=get_actor_name(entry),
-            action=entry.get_action_display(),
-            changes=tuple(_render_changes(entry, names)),
-            note=entry.note,
-        )
-        for entry in entries
-    ]
-
-
-def get_actor_name(entry: AuditEntry) -> str:
-    """Return the actor's name, or the e-mail address of staff whose account was deleted."""
-    if entry.actor is None:
-        return entry.actor_email or "the service"
-    name = _get_row_name(entry.actor)
-    return name if entry.actor.is_staff else f"{name} (customer)"
+    for entry in entries:
+        entry.field_changes = list(_render_changes(entry, names))
+    return entries
 
 
 def _render_changes(entry: AuditEntry, names: RowNames) -> Iterator[FieldChange]:
-    model = entry.content_type.model_class()
-    # Sort by the order of the model's fields: PostgreSQL does not preserve the order of keys.
-    positions = (
-        {field.name: place for place, field in enumerate(model._meta.get_fields())} if model else {}
-    )
-    for name, change in sorted(
-        entry.changes.items(), key=lambda item: positions.get(item[0], len(positions))
-    ):
-        field = _get_field(model, name)
+    fields = _get_fields(entry)
+    # In the order of the model's fields: PostgreSQL does not preserve the order of keys.
+    for name in sorted(entry.changes, key=[*fields, *entry.changes].index):
+        field, values = fields.get(name), entry.changes[name]
         label = capfirst(str(getattr(field, "verbose_name", name.replace("_", " "))))
-        if isinstance(change, dict):
-            rows = {key: _truncate(", ".join(names)) for key, names in change.items()}
-            yield FieldChange(label, **rows)
-            continue
-        old, new = (_render_value(field, value, names) for value in change)
+        old, new = (_render_value(field, str(value or ""), names) for value in values)
         if entry.action == AuditAction.CREATE:
             old = ""
         elif entry.action == AuditAction.DELETE:
             new = ""
-        if {old, new} - {"", EMPTY_LABEL}:
+        if {old, new} - {"", "nothing"}:
             yield FieldChange(label, old, new)
 
 
-def _get_field(model: type[Model] | None, name: str) -> Any:
-    try:
-        return model._meta.get_field(name) if model else None
-    except FieldDoesNotExist:
-        return None
-
-
-def _render_value(field: Any, value: str | None, names: RowNames) -> str:
-    text = "" if value is None else str(value)
-    if text in VALUE_LABELS:
-        return VALUE_LABELS[text]
+def _render_value(field: Any, text: str, names: RowNames) -> str:
+    if text in LABELS:
+        return LABELS[text]
     if isinstance(field, ForeignKey):
-        return names.get((field.related_model, text), f"no. {text}")
-    if isinstance(field, DateTimeField):
-        return _render_datetime(text)
-    if field is not None and field.flatchoices:
-        return str({str(key): label for key, label in field.flatchoices}.get(text, text))
-    return _truncate(text)
-
-
-def _render_datetime(text: str) -> str:
-    try:
-        at = parse_datetime(text)
-    except ValueError:
-        at = None
-    return dates.format_datetime(at, timezone.get_current_timezone()) if at else text
-
-
-def _truncate(text: str) -> str:
+        text = names.get((field.related_model, text), text)
+    elif isinstance(field, DateTimeField):
+        at = dt.datetime.fromisoformat(text)
+        return dates.format_datetime(at, timezone.get_current_timezone())
+    elif field is not None and field.flatchoices:
+        text = {str(key): str(label) for key, label in field.flatchoices}.get(text, text)
     return Truncator(text).chars(MAX_VALUE_LENGTH + 1)
+
+
+def _get_fields(entry: AuditEntry) -> dict[str, Any]:
+    """Return the fields of the row's model, in their order."""
+    model = entry.content_type.model_class()
+    return {field.name: field for field in model._meta.get_fields()} if model else {}
 
 
 def _load_row_names(entries: list[AuditEntry]) -> RowNames:
     ids: dict[type[Model], set[int]] = defaultdict(set)
     for entry in entries:
-        model = entry.content_type.model_class()
+        fields = _get_fields(entry)
         for name, change in entry.changes.items():
-            field = _get_field(model, name)
+            field = fields.get(name)
             if isinstance(field, ForeignKey):
                 ids[field.related_model] |= {int(pk) for pk in change if str(pk).isdecimal()}
-    return {
-        (model, str(row.pk)): _get_row_name(row)
-        for model, pks in ids.items()
-        for row in model._base_manager.filter(pk__in=pks)
-    }
-
-
-def _get_row_name(row: Model) -> str:
-    """Return a row's name; for an account, the full name instead of the e-mail address."""
-    if isinstance(row, get_user_model()):
-        return row.get_full_name() or f"account {row.pk}"
-    return _truncate(str(row))
+    names = {(model, str(pk)): f"no. {pk}" for model, pks in ids.items() for pk in pks}
+    for model, pks in ids.items():
+        # The full name of an account instead of its e-mail address.
+        show: Any = get_user_model().get_full_name if model is get_user_model() else str
+        rows = model._base_manager.filter(pk__in=pks)
+        names |= {(model, str(row.pk)): show(row) or f"account {row.pk}" for row in rows}
+    return names

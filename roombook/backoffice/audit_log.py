@@ -13,29 +13,26 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Field, Model
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
+from django.utils.text import capfirst
 
-from roombook.backoffice.models import AuditAction, AuditEntry
+from roombook.backoffice.models import HIDDEN_VALUE, AuditAction, AuditEntry
 
 Changes = Mapping[str, tuple[object, object]]
 
-HIDDEN_VALUE = "(not kept)"
 
-
-@dataclass(frozen=True, slots=True)
-class TrackedModel:
+class TrackedModel(NamedTuple):
     """The recorded fields of a registered model, and how they are recorded."""
 
-    fields: tuple[Field, ...]
-    hidden_fields: frozenset[str]
-    is_named_by_id: bool
+    fields: tuple[Field, ...] = ()
+    hidden_fields: frozenset[str] = frozenset()
+    is_named_by_id: bool = False
 
 
 _tracked: dict[type[Model], TrackedModel] = {}
@@ -57,17 +54,14 @@ def register(
     ``excluded_fields`` are columns that the service updates automatically, such as counters.
     Without ``by_signals``, the code that changes rows records every change explicitly.
     """
-    columns = [field for field in model._meta.concrete_fields if not field.primary_key]
-    _tracked[model] = TrackedModel(
-        fields=tuple(field for field in columns if field.name not in set(excluded_fields)),
-        hidden_fields=frozenset(hidden_fields),
-        is_named_by_id=named_by_id,
-    )
+    excluded = {model._meta.pk.name, *excluded_fields}
+    fields = tuple(field for field in model._meta.concrete_fields if field.name not in excluded)
+    _tracked[model] = TrackedModel(fields, frozenset(hidden_fields), named_by_id)
     if not by_signals:
         return
     pre_save.connect(_record_update, sender=model)
-    post_save.connect(_record_creation, sender=model)
-    post_delete.connect(_record_deletion, sender=model)
+    post_save.connect(partial(_record_row, AuditAction.CREATE), sender=model, weak=False)
+    post_delete.connect(partial(_record_row, AuditAction.DELETE), sender=model, weak=False)
     for name in many_to_many_fields:
         through = getattr(model, name).through
         m2m_changed.connect(partial(_record_relation, name), sender=through, weak=False)
@@ -100,22 +94,30 @@ def pause_signals() -> Iterator[None]:
 # --- Recording explicitly -----------------------------------------------------------------------
 
 
-def record_change(row: Model, changes: Changes, *, by: Any = None, note: str = "") -> None:
+def record_change(
+    row: Model,
+    changes: Changes,
+    *,
+    by: Any = None,
+    note: str = "",
+    action: AuditAction = AuditAction.UPDATE,
+) -> None:
     """Record old and new values of fields, if any differ, or a note, with one INSERT."""
-    tracked = _tracked.get(type(row))
-    hidden = tracked.hidden_fields if tracked else frozenset()
-    different = _compare(changes, hidden)
+    hidden = _tracked.get(type(row), TrackedModel()).hidden_fields
+    different = {}
+    for name, (old, new) in changes.items():
+        values = [_serialize(old), _serialize(new)]
+        # An empty text and no value read the same.
+        if old != new and (values[0] or "") != (values[1] or ""):
+            if name in hidden:
+                values = [value and HIDDEN_VALUE for value in values]
+            different[name] = values
     if different or note:
-        build_entry(row, AuditAction.UPDATE, different, by=by, note=note).save(force_insert=True)
+        build_entry(row, action, different, by=by, note=note).save(force_insert=True)
 
 
-def record_view(row: Model, *, by: Any) -> None:
-    """Record that the actor viewed personal data."""
-    build_entry(row, AuditAction.VIEW, by=by).save(force_insert=True)
-
-
-def record_views(rows: Iterable[Model], *, by: Any, note: str) -> None:
-    """Record views of many rows of one model with one INSERT."""
+def record_views(rows: Iterable[Model], *, by: Any, note: str = "") -> None:
+    """Record that the actor viewed personal data in rows of one model, with one INSERT."""
     entries = [build_entry(row, AuditAction.VIEW, by=by, note=note) for row in rows]
     AuditEntry.objects.bulk_create(entries)
 
@@ -126,7 +128,6 @@ def build_entry(
     changes: Mapping[str, Any] | None = None,
     *,
     by: Any = None,
-    note: str = "",
     **fields: Any,
 ) -> AuditEntry:
     """Return an entry that is not saved yet."""
@@ -138,7 +139,6 @@ def build_entry(
         object_name=get_object_name(row),
         action=action,
         changes=dict(changes or {}),
-        note=note,
         actor=actor,
         # The address of a customer is stored only in the account.
         actor_email=actor.email if actor and actor.is_staff else "",
@@ -157,6 +157,13 @@ def get_object_name(row: Model) -> str:
     return f"{row._meta.verbose_name} {row.pk}"
 
 
+def _serialize(value: object) -> str | None:
+    """Return a value as text; datetimes are in UTC."""
+    if isinstance(value, dt.datetime):
+        value = value.astimezone(dt.UTC).isoformat()
+    return None if value is None else str(value)
+
+
 # --- Signals ------------------------------------------------------------------------------------
 
 
@@ -170,57 +177,35 @@ def _record_update(
     """Compare with the stored row, unless no tracked field is written."""
     if raw or instance._state.adding or _is_paused.get():
         return
-    tracked = _tracked[sender]
-    fields = [
-        field
-        for field in tracked.fields
+    names = {
+        field.name: field.attname
+        for field in _tracked[sender].fields
         if update_fields is None or {field.name, field.attname} & set(update_fields)
-    ]
-    if not fields:
-        return
-    names = [field.attname for field in fields]
-    stored = sender._base_manager.filter(pk=instance.pk).values(*names).first()
-    if stored:
-        changes = {
-            field.name: (stored[field.attname], getattr(instance, field.attname))
-            for field in fields
-        }
+    }
+    rows = sender._base_manager.filter(pk=instance.pk)
+    if names and (stored := rows.values(*names.values()).first()):
+        changes = {name: (stored[key], getattr(instance, key)) for name, key in names.items()}
         record_change(instance, changes)
 
 
-def _record_creation(
-    sender: type[Model],
+def _record_row(
+    action: AuditAction,
+    *,
     instance: Model,
-    created: bool,  # noqa: FBT001 (Django's signature)
-    raw: bool = False,  # noqa: FBT001, FBT002 (Django's signature)
+    created: bool = True,
+    raw: bool = False,
     **kwargs: Any,
 ) -> None:
-    if created and not raw:
-        values = _get_values(instance)
-        _record_row(
-            instance, AuditAction.CREATE, {name: (None, new) for name, new in values.items()}
-        )
-
-
-def _record_deletion(sender: type[Model], instance: Model, **kwargs: Any) -> None:
-    values = _get_values(instance)
-    _record_row(instance, AuditAction.DELETE, {name: (old, None) for name, old in values.items()})
-
-
-def _record_row(row: Model, action: AuditAction, changes: Changes) -> None:
-    different = _compare(changes, _tracked[type(row)].hidden_fields)
-    if different and not _is_paused.get():
-        build_entry(row, action, different).save(force_insert=True)
-
-
-def _get_values(row: Model) -> dict[str, object]:
-    """Return the tracked fields that do not have their default value."""
-    values = {field: getattr(row, field.attname) for field in _tracked[type(row)].fields}
-    return {
-        field.name: value
-        for field, value in values.items()
-        if _serialize(value) not in (None, "", _serialize(field.get_default()))
-    }
+    """Record a new or a deleted row, without the values that are a default."""
+    if not created or raw or _is_paused.get():
+        return
+    changes = {}
+    for field in _tracked[type(instance)].fields:
+        value = getattr(instance, field.attname)
+        if _serialize(value) != _serialize(field.get_default()):
+            is_new = action == AuditAction.CREATE
+            changes[field.name] = (None, value) if is_new else (value, None)
+    record_change(instance, changes, action=action)
 
 
 def _record_relation(
@@ -233,7 +218,7 @@ def _record_relation(
     pk_set: set[int] | None,
     **kwargs: Any,
 ) -> None:
-    """Record rows that are added to, or removed from, a many-to-many relation."""
+    """Record rows that are added to, or removed from, a many-to-many relation, as a note."""
     if reverse or action not in {"post_add", "post_remove", "pre_clear"} or _is_paused.get():
         return
     rows = (
@@ -241,30 +226,7 @@ def _record_relation(
         if action == "pre_clear"
         else model._base_manager.filter(pk__in=pk_set or ())
     )
-    if names := [get_object_name(row) for row in rows]:
-        change = {"added" if action == "post_add" else "removed": names}
-        build_entry(instance, AuditAction.UPDATE, {field_name: change}).save(force_insert=True)
-
-
-# --- Values -------------------------------------------------------------------------------------
-
-
-def _compare(changes: Changes, hidden: frozenset[str]) -> dict[str, list[str | None]]:
-    """Return the changes whose values differ, in the form in which they are stored."""
-    different = {}
-    for name, (old, new) in changes.items():
-        values = [_serialize(old), _serialize(new)]
-        if old != new and (values[0] or "") != (values[1] or ""):
-            different[name] = (
-                [value and HIDDEN_VALUE for value in values] if name in hidden else values
-            )
-    return different
-
-
-def _serialize(value: object) -> str | None:
-    """Return a value as text; datetimes are in UTC."""
-    if value is None:
-        return None
-    if isinstance(value, dt.datetime):
-        return value.astimezone(dt.UTC).isoformat()
-    return str(value)
+    if names := ", ".join(map(get_object_name, rows)):
+        field: Any = instance._meta.get_field(field_name)
+        change = "added" if action == "post_add" else "removed"
+        record_change(instance, {}, note=f"{capfirst(field.verbose_name)}: {change} {names}")

@@ -1,9 +1,10 @@
 """Forms for rows that other people may be editing at the same time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django import forms
+from django.db.models import Model
 from django.forms.models import ModelChoiceIterator
 from django.utils.functional import cached_property
 
@@ -48,10 +49,15 @@ class ChangedFieldsForm(forms.ModelForm):
         if not commit or self.errors or self.instance._state.adding:
             return super().save(commit)
         super().save(commit=False)
-        columns = {field.name for field in self.instance._meta.concrete_fields}
-        self.instance.save(update_fields=[name for name in self.changed_data if name in columns])
+        save_changed_fields(self.instance, self.changed_data)
         self.save_m2m()
         return self.instance
+
+
+def save_changed_fields(row: Model, names: Iterable[str]) -> None:
+    """Write only these fields; other code may have changed the others meanwhile."""
+    columns = {field.name for field in row._meta.concrete_fields}
+    row.save(update_fields=columns.intersection(names))
 
 
 class CachedChoiceIterator(ModelChoiceIterator):

@@ -7,14 +7,14 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 
 from roombook.backoffice.spreadsheets import (
     CellValue,
-    InvalidFile,
     Sheet,
     SheetColumn,
     download_csv,
@@ -35,11 +35,37 @@ class ListExportMixin(ModelAdminBase):
     """A list that can be exported as CSV or .xlsx. Comes before ModelAdmin in the bases."""
 
     change_list_template = "backoffice/list_with_export.html"
-    export_columns: tuple[SheetColumn, ...]
+    export_columns: Sequence[SheetColumn] = ()
+
+    def get_export_columns(self) -> Sequence[SheetColumn]:
+        return self.export_columns
+
+    @property
+    def export_name(self) -> str:
+        """The name of the sheet, and the beginning of the name of the file."""
+        return str(self.opts.verbose_name_plural)
 
     def get_export_row(self, row: Any) -> Sequence[CellValue]:
         """The cells of a row; times are local, without an offset."""
         raise NotImplementedError
+
+    def iterate_export_rows(
+        self, request: HttpRequest, rows: QuerySet[Any]
+    ) -> Iterator[Sequence[CellValue]]:
+        ids = list(rows.values_list("pk", flat=True))
+        for first in range(0, len(ids), BATCH_SIZE):
+            batch = ids[first : first + BATCH_SIZE]
+            by_id = rows.order_by().in_bulk(batch)
+            yield from (self.get_export_row(by_id[pk]) for pk in batch if pk in by_id)
+
+    def has_export_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_or_change_permission(request)
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        context = {"has_export_permission": self.has_export_permission(request)}
+        return super().changelist_view(request, {**(extra_context or {}), **context})
 
     def get_urls(self) -> list[URLPattern]:
         url = path(
@@ -51,7 +77,7 @@ class ListExportMixin(ModelAdminBase):
 
     def export_view(self, request: HttpRequest, extension: str) -> HttpResponseBase:
         """Send the rows of the list that the query selects."""
-        if not self.has_view_or_change_permission(request):
+        if not self.has_export_permission(request):
             raise PermissionDenied
         if extension not in {"csv", "xlsx"}:
             raise Http404
@@ -60,32 +86,21 @@ class ListExportMixin(ModelAdminBase):
             changelist: Any = self.get_changelist_instance(request)
         except IncorrectLookupParameters:
             return redirect(list_url)
-        if changelist.has_unreadable_filter:
-            return redirect(f"{list_url}?{request.GET.urlencode()}")
+        filtered_url = f"{list_url}?{request.GET.urlencode()}"
+        if getattr(changelist, "has_unreadable_filter", False):
+            return redirect(filtered_url)
         rows = changelist.queryset
-        ids = list(rows.values_list("pk", flat=True)[: MAX_ROWS + 1])
-        if len(ids) > MAX_ROWS:
+        if (count := rows.order_by()[: MAX_ROWS + 1].count()) > MAX_ROWS:
             text = f"At most {MAX_ROWS:,} rows can be exported. Filter the list for fewer rows."
             messages.error(request, text)
-            return redirect(f"{list_url}?{request.GET.urlencode()}")
-
-        def iterate_rows() -> Iterator[Sequence[CellValue]]:
-            for first in range(0, len(ids), BATCH_SIZE):
-                batch = ids[first : first + BATCH_SIZE]
-                by_id = rows.order_by().in_bulk(batch)
-                for pk in batch:
-                    if pk in by_id:
-                        yield self.get_export_row(by_id[pk])
-
-        name = str(self.opts.verbose_name_plural)
-        logger.info("%s exports %s %s", request.user.pk, len(ids), name)
+            return redirect(filtered_url)
+        name = self.export_name
+        logger.info("%s exports %s %s", request.user.pk, count, name)
         file_name = f"{name.replace(' ', '-')}-{timezone.now():%Y-%m-%d}.{extension}"
+        columns = self.get_export_columns()
+        cells = self.iterate_export_rows(request, rows)
         if extension == "csv":
-            header = [column.name for column in self.export_columns]
-            return download_csv(iterate_csv(header, iterate_rows()), file_name)
-        try:
-            book = write_workbook([Sheet(name, self.export_columns, iterate_rows())])
-        except InvalidFile as error:
-            messages.error(request, str(error))
-            return redirect(f"{list_url}?{request.GET.urlencode()}")
+            header = [column.name for column in columns]
+            return download_csv(iterate_csv(header, cells), file_name)
+        book = write_workbook([Sheet(name, columns, cells)])
         return download_workbook(book, file_name)

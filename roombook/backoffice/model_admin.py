@@ -1,6 +1,5 @@
 """The base classes of every page in the back office."""
 
-from collections.abc import Callable
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -22,6 +21,7 @@ from unfold import admin as unfold
 from unfold.overrides import FORMFIELD_OVERRIDES_INLINE
 
 from roombook.backoffice import audit_display, audit_log
+from roombook.backoffice.concurrent_edits import ChangedFieldsForm, save_changed_fields
 from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.backoffice.pagination import (
     BackofficeChangeList,
@@ -30,6 +30,7 @@ from roombook.backoffice.pagination import (
 )
 from roombook.backoffice.typing_bases import AnyAdminBase, InlineAdminBase, ModelAdminBase
 from roombook.backoffice.widgets import DATE_AND_TIME_OVERRIDES, AutocompleteMixin
+from roombook.ids import is_id, parse_id
 
 HISTORY_PAGE_SIZE = 50
 
@@ -37,6 +38,7 @@ HISTORY_PAGE_SIZE = 50
 class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
     """A list and a page of the back office, for tables of any size."""
 
+    form: type[forms.ModelForm] = ChangedFieldsForm
     formfield_overrides = DATE_AND_TIME_OVERRIDES
     show_full_result_count = False
     paginator = CappedPaginator
@@ -44,6 +46,8 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
     list_max_show_all = 0
     # Fields that the list does not show: a filter by one of them would reveal it bit by bit.
     secret_fields: frozenset[str] = frozenset()
+    # Whether other code changes rows in ways that a form must not overwrite.
+    is_locked_while_saved = False
     # Actions process their rows one by one.
     max_action_rows = 100
     # Django would list every protected row that prevents a deletion.
@@ -54,7 +58,7 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
     ) -> HttpResponse | None:
         """Run an action, but only on a limited number of rows, and only on rows that were shown."""
         selected = request.POST.getlist(ACTION_CHECKBOX_NAME)
-        if not self._are_row_ids(selected):
+        if not all(map(is_id, selected)):
             return _refuse_action(request, "The selection contains rows that do not exist.")
         # A confirmation page (Django's own submits `post`) submits the ids of the rows that it
         # showed. "Select all" could match other rows by then.
@@ -84,17 +88,6 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
                 return [], {}, set(), [*map(str, found[:-1]), "and more"]
         return super().get_deleted_objects(objs, request)
 
-    def _are_row_ids(self, values: list[str]) -> bool:
-        """Django would pass any text to the database, which raises an error."""
-        lowest, highest = connection.ops.integer_field_range(self.opts.pk.get_internal_type())
-        return all(
-            value.isascii()
-            and value.isdigit()
-            and len(value) <= len(str(highest))
-            and lowest <= int(value) <= highest
-            for value in values
-        )
-
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         if self.secret_fields.intersection(lookup.split(LOOKUP_SEP)):
             return False
@@ -102,6 +95,34 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackofficeChangeList]:
         return BackofficeChangeList
+
+    # --- Saving
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        if self.is_locked_while_saved and request.method == "POST" and connection.in_atomic_block:
+            # NO KEY, so that other transactions can still insert rows that refer to this one.
+            rows = self.model._default_manager.select_for_update(no_key=True)
+            list(rows.filter(pk=parse_id(object_id) or 0))
+        return super().get_object(request, object_id, from_field)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
+        """Save only the columns that were edited.
+
+        Django would overwrite others, such as counters or a password, with the values that they had
+        when the row was loaded.
+        """
+        if change:
+            save_changed_fields(obj, form.changed_data)
+        else:
+            super().save_model(request, obj, form, change)
+
+    def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
+        """Set on the rows of a page of the list what their columns show.
+
+        An annotated queryset would compute it for every row of the table in order to show fifty.
+        """
 
     # --- The search in the head of every page
 
@@ -114,6 +135,9 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
         return str(capfirst(self.opts.verbose_name))
 
     # --- Lists that can be edited
+
+    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> type[forms.ModelForm]:
+        return super().get_changelist_form(request, **{"form": self.form, **kwargs})
 
     def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> type[BaseModelFormSet]:
         """Name the fields of a list that can be edited: its rows have no labels."""
@@ -138,7 +162,7 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
             **self.admin_site.each_context(request),
             "title": f"History of {audit_log.get_object_name(row)}",
             "subtitle": None,
-            "entries": audit_display.render_entries(page.object_list),
+            "entries": audit_display.load_field_changes(page.object_list),
             "page": page,
             "module_name": str(capfirst(self.opts.verbose_name_plural)),
             "object": row,
@@ -175,18 +199,6 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
             audit_log.record_change(obj, {}, by=request.user, note=message)
 
 
-def render_in_time_zone(
-    zone: ZoneInfo | None, view: Callable[..., HttpResponse], *args: Any
-) -> HttpResponse:
-    """Call a view, and render its response, in a time zone; None means UTC."""
-    with timezone.override(zone or timezone.get_current_timezone()):
-        response = view(*args)
-        # A template response is rendered after the view, when the time zone is reset already.
-        if hasattr(response, "render"):
-            response.render()
-    return response
-
-
 def is_fragment_request(request: HttpRequest) -> bool:
     """Whether a script of the back office asks for a part of a page."""
     return request.headers.get("X-Requested-With") == "fetch"
@@ -204,34 +216,12 @@ def _refuse_action(request: HttpRequest, reason: str) -> HttpResponse:
 
 
 class TabularInline(AutocompleteMixin, unfold.TabularInline, InlineAdminBase):
+    form = ChangedFieldsForm
     formset = PaginatedInlineFormSet
     formfield_overrides = FORMFIELD_OVERRIDES_INLINE | DATE_AND_TIME_OVERRIDES
 
 
 # --- Mixins: put them before ModelAdmin among the bases ------------------------------------------
-
-
-class PageAnnotationsMixin(ModelAdminBase):
-    """Loads additional data for all rows on a page of a list together.
-
-    An annotated queryset would compute it for every row of the table in order to show fifty.
-    """
-
-    def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        """Set on each row the values that its columns show."""
-        raise NotImplementedError
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type:
-        base = super().get_changelist(request, **kwargs)
-        model_admin = self
-
-        class AnnotatedChangeList(base):  # type: ignore[valid-type, misc]
-            def get_results(self, request: HttpRequest) -> None:
-                super().get_results(request)
-                # The queryset keeps these rows in its cache: an editable list needs a queryset.
-                model_admin.annotate_page(request, list(self.result_list))
-
-        return AnnotatedChangeList
 
 
 class LocalTimeMixin(ModelAdminBase):
@@ -242,19 +232,15 @@ class LocalTimeMixin(ModelAdminBase):
         raise NotImplementedError
 
     def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        zone = self.get_time_zone(request, object_id)
-        view = super().changeform_view
-        return render_in_time_zone(zone, view, request, object_id, form_url, extra_context)
+        # Not `override`: the response is rendered later. The middleware resets it.
+        timezone.activate(self.get_time_zone(request, object_id) or "UTC")
+        return super().changeform_view(request, object_id, *args, **kwargs)
 
     def history_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
-        zone = self.get_time_zone(request, object_id)
-        return render_in_time_zone(zone, super().history_view, request, object_id, *args)
+        timezone.activate(self.get_time_zone(request, object_id) or "UTC")
+        return super().history_view(request, object_id, *args)
 
 
 class ReadOnlyMixin(AnyAdminBase):
@@ -268,24 +254,3 @@ class ReadOnlyMixin(AnyAdminBase):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
-
-
-class SaveChangedFieldsMixin(ModelAdminBase):
-    """Saves only the columns that were edited.
-
-    Other columns of the row, such as counters or a password, may have changed since the page was
-    opened, and Django would overwrite them with old values.
-    """
-
-    def save_model(
-        self,
-        request: HttpRequest,
-        obj: Any,
-        form: Any,
-        change: bool,  # noqa: FBT001 (Django's signature)
-    ) -> None:
-        if not change:
-            super().save_model(request, obj, form, change)
-            return
-        columns = {field.name for field in obj._meta.concrete_fields}
-        obj.save(update_fields=[name for name in form.changed_data if name in columns])

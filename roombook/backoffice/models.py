@@ -1,5 +1,7 @@
 """The audit log's table."""
 
+from collections.abc import Sequence
+
 from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
 from django.db import models
@@ -7,6 +9,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from roombook.texts import ParagraphsField
+
+HIDDEN_VALUE = "(not kept)"
 
 
 class AuditAction(models.IntegerChoices):
@@ -29,10 +33,7 @@ class AuditEntry(models.Model):
     )
     object_id = models.BigIntegerField()
     object_name = models.CharField(max_length=250)
-    changes = models.JSONField(
-        default=dict,
-        help_text='Field name to [old, new]; for relations to many rows to {"added": [names]}.',
-    )
+    changes = models.JSONField(default=dict, help_text="Field name to [old, new].")
     note = ParagraphsField(blank=True)
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
@@ -43,6 +44,8 @@ class AuditEntry(models.Model):
     unpublished_event = models.JSONField(
         null=True, editable=False, help_text="What webhooks have to report of it; then empty."
     )
+
+    field_changes: Sequence[object] = ()
 
     class Meta:
         verbose_name = "audit log entry"
@@ -60,3 +63,16 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_action_display()}: {self.object_name}"
+
+    @property
+    def actor_name(self) -> str:
+        """The actor's name, or the e-mail address of staff whose account was deleted."""
+        if self.actor is None:
+            return self.actor_email or "the service"
+        name = self.actor.get_full_name() or f"account {self.actor_id}"
+        return name if self.actor.is_staff else f"{name} (customer)"
+
+    @property
+    def summary(self) -> str:
+        """The note and ``field_changes``, which ``audit_display`` loads."""
+        return "; ".join(filter(None, [self.note, *map(str, self.field_changes)]))

@@ -80,6 +80,8 @@ class BackofficeChangeList(ChangeList):
         super().get_results(request)
         if not (self.query or self.filter_params):
             self.full_result_count = self.result_count
+        # The queryset keeps these rows in its cache: an editable list needs a queryset.
+        self.model_admin.annotate_page(request, list(self.result_list))
 
 
 def _is_readable(spec: Any) -> bool:

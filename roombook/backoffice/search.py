@@ -5,40 +5,42 @@ It finds what the search of each list finds, so only what the user may see. Sett
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from django.apps import apps
-from django.contrib.admin import AdminSite
-from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 from unfold.dataclasses import SearchResult
 from unfold.settings import get_config
+from unfold.sites import UnfoldAdminSite
 
 from roombook.backoffice.model_admin import ModelAdmin
-from roombook.backoffice.navigation import build_navigation
 
 MAX_RESULTS_OF_LIST = 6
 MAX_TERM_LENGTH = 200
 
 
-def search(site: AdminSite, request: HttpRequest) -> list[SearchResult]:
+def search(site: UnfoldAdminSite, request: HttpRequest) -> list[SearchResult]:
     """The results of the request's term (parameter ``s``); pages come last."""
     # No stored text contains NUL, and PostgreSQL accepts none.
     term = request.GET.get("s", "")[:MAX_TERM_LENGTH].replace("\x00", "").strip()
     if not term:
         return []
-    models = map(apps.get_model, get_config()["COMMAND"]["search_models"])
-    results = [row for model in models for row in _search_list(site, model, request, term)]
-    return [*results, *_search_pages(request, term)]
+    results: list[SearchResult] = []
+    for label in get_config()["COMMAND"]["search_models"]:
+        model_admin: Any = site.get_model_admin(apps.get_model(label))
+        if model_admin.has_view_or_change_permission(request):
+            results += _search_list(model_admin, request, term)
+    for group in site.get_sidebar_list(request):
+        for page in group["items"]:
+            if page["has_permission"] and term.casefold() in page["title"].casefold():
+                results.append(SearchResult(page["title"], "Page", page["link"], page["icon"]))
+    return results
 
 
 def _search_list(
-    site: AdminSite, model: type[Model], request: HttpRequest, term: str
+    model_admin: ModelAdmin, request: HttpRequest, term: str
 ) -> Iterator[SearchResult]:
-    model_admin = site.get_model_admin(model)
-    assert isinstance(model_admin, ModelAdmin)
-    if not model_admin.has_view_or_change_permission(request):
-        return
     rows, may_have_duplicates = model_admin.get_search_results(
         request, model_admin.get_queryset(request), term
     )
@@ -47,7 +49,7 @@ def _search_list(
         rows = rows.select_related(*related)
     if may_have_duplicates:
         rows = rows.distinct()
-    page = f"{site.name}:{model._meta.label_lower.replace('.', '_')}_change"
+    page = f"admin:{model_admin.opts.app_label}_{model_admin.opts.model_name}_change"
     for row in rows[:MAX_RESULTS_OF_LIST]:
         yield SearchResult(
             title=model_admin.get_result_title(row),
@@ -55,10 +57,3 @@ def _search_list(
             link=reverse(page, args=[row.pk]),
             icon=model_admin.result_icon,
         )
-
-
-def _search_pages(request: HttpRequest, term: str) -> Iterator[SearchResult]:
-    for group in build_navigation(request):
-        for page in group["items"]:
-            if term.casefold() in page["title"].casefold():
-                yield SearchResult(page["title"], "Page", page["link"], page["icon"])

@@ -11,7 +11,6 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
-from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
@@ -110,26 +109,3 @@ class BackofficeSite(UnfoldAdminSite):
         )
         response: HttpResponse = view(request)  # type: ignore[assignment]
         return response
-
-
-# The URLs of our files on every page; settings.UNFOLD names these functions.
-
-
-def get_icon_url(request: HttpRequest) -> str:
-    return static("roombook/icon.svg")
-
-
-def get_stylesheet_url(request: HttpRequest) -> str:
-    return static("roombook/backoffice.css")
-
-
-def get_preview_script_url(request: HttpRequest) -> str:
-    return static("roombook/live.js")
-
-
-def get_calendar_script_url(request: HttpRequest) -> str:
-    return static("roombook/calendar.js")
-
-
-def get_names_script_url(request: HttpRequest) -> str:
-    return static("roombook/names.js")

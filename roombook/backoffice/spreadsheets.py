@@ -27,7 +27,7 @@ CellValue = str | bool | int | float | Decimal | dt.date | None
 
 
 class InvalidFile(ValueError):
-    """The whole file cannot be read or written; the message says why, and what to do."""
+    """The whole file cannot be read; the message says why, and what to do."""
 
 
 class SheetColumn(NamedTuple):
@@ -70,10 +70,7 @@ def _format_cell(value: CellValue) -> str:
 
 
 def write_workbook(sheets: Iterable[Sheet]) -> IO[bytes]:
-    """Return an .xlsx workbook in a temporary file that closing deletes. Raises InvalidFile.
-
-    Rows are written one by one: tablib would build the whole workbook in memory.
-    """
+    """Return an .xlsx workbook in a temporary file that closing deletes."""
     book = Workbook(write_only=True)
     for sheet in sheets:
         _write_sheet(book, sheet)
@@ -85,27 +82,23 @@ def write_workbook(sheets: Iterable[Sheet]) -> IO[bytes]:
 
 
 def _write_sheet(book: Workbook, sheet: Sheet) -> None:
+    # Read first: the sheet has a file that only saving removes.
+    rows = list(sheet.rows)
     target = book.create_sheet(sheet.name)
     target.freeze_panes = "A2"
     for position, column in enumerate(sheet.columns, 1):
         target.column_dimensions[get_column_letter(position)].width = column.width
     formats = [column.number_format for column in sheet.columns]
 
-    def build_row(values: Sequence[CellValue], *, is_bold: bool = False) -> list[object]:
+    def append_row(values: Sequence[CellValue], *, is_bold: bool = False) -> None:
         cells = zip(values, formats, strict=True)
-        return [_build_cell(target, value, form, is_bold=is_bold) for value, form in cells]
+        target.append([_build_cell(target, *each, is_bold=is_bold) for each in cells])
 
-    try:
-        target.append(build_row([column.name for column in sheet.columns], is_bold=True))
-        for row in sheet.rows:
-            target.append(build_row(row))
-        if sheet.total:
-            target.append(build_row(sheet.total, is_bold=True))
-    except BaseException:
-        # The sheet keeps a file open that only saving would remove.
-        target.close()
-        target._writer.cleanup()
-        raise
+    append_row([column.name for column in sheet.columns], is_bold=True)
+    for row in rows:
+        append_row(row)
+    if sheet.total:
+        append_row(sheet.total, is_bold=True)
 
 
 def _build_cell(sheet: object, value: CellValue, number_format: str, *, is_bold: bool) -> object:

@@ -174,15 +174,43 @@ def compiled_query(
     return decorate
 
 
+def query_related(
+    rows: "models.QuerySet[Any]", by: str, columns: Iterable[str]
+) -> CompiledQueryFunction[Row]:
+    """Compile a query for the rows that refer to any of some objects: `query(ids=[1, 2])`.
+
+    `by` is their foreign key. Its value is the first column of each row.
+    """
+
+    @compiled_query(keep_plan=True)
+    def query() -> RowQuerySet:
+        related = rows.filter(**{f"{by}__any_of": int_list_param("ids")})
+        return related.values_list(f"{by}_id", *columns)
+
+    return query
+
+
+# feature_not_supported: a migration changed the type of a column that a kept plan returns.
+# invalid_sql_statement_name: the server dropped the statement, for example by DEALLOCATE ALL.
+STALE_PLAN_CODES = {"0A000", "26000"}
+
+
 class CompiledQuery:
     """The statement of a queryset, and how its rows become what the queryset would return."""
+
+    numbers = itertools.count(1)
+    # Part of the names of prepared statements. When a kept plan is found to be stale, it is raised,
+    # so that each connection prepares its statements again.
+    generation = 1
 
     def __init__(self, queryset: Any, *, keep_plan: bool) -> None:
         assert not queryset._prefetch_related_lookups, "a compiled query cannot prefetch"
         compiler = queryset.query.get_compiler(using=queryset.db)
-        sql, params = compiler.as_sql()
+        self.sql, self.params = compiler.as_sql()
+        self.placeholders = f" ({', '.join(['%s'] * len(self.params))})" if self.params else ""
         self.using = queryset.db
-        self.statement = Statement(sql, params, keep_plan=keep_plan)
+        self.keep_plan = keep_plan
+        self.number = next(self.numbers)
         self.is_locking = queryset.query.select_for_update
         columns = [column for column, *_ in compiler.select[: compiler.col_count]]
         self.converters = compiler.get_converters(columns)
@@ -195,9 +223,45 @@ class CompiledQuery:
         connection: Any = connections[self.using]
         if self.is_locking and not connection.in_atomic_block:
             raise TransactionManagementError("select_for_update needs a transaction.")
-        rows = self.statement.execute(values, connection)
+        bound = [
+            each.bind(values[each.name], connection) if isinstance(each, Param) else each
+            for each in self.params
+        ]
+        rows = self._fetch(bound, connection)
         converted = self._convert(rows, connection) if self.converters else rows
         return map(self.build_result, converted)
+
+    def _fetch(self, bound: list[object], connection: Any) -> list[Row]:
+        with connection.cursor() as cursor:
+            sql = self._prepare(connection, cursor) if self.keep_plan else self.sql
+            try:
+                cursor.execute(sql, bound)
+            except DatabaseError as error:
+                code = getattr(error.__cause__, "pgcode", None)
+                if sql == self.sql or code not in STALE_PLAN_CODES:
+                    raise
+                CompiledQuery.generation += 1
+                if connection.in_atomic_block:
+                    raise RetryTransaction from error
+                cursor.execute(self.sql, bound)
+            rows: list[Row] = cursor.fetchall()
+            return rows
+
+    def _prepare(self, connection: BaseDatabaseWrapper, cursor: CursorWrapper) -> str:
+        """Prepare the statement unless the connection has done so, and return how to execute it.
+
+        On SQLite, and behind a pooler, nothing is prepared.
+        """
+        prepared: set[str] | None = getattr(connection, "prepared", None)
+        if prepared is None:
+            return self.sql
+        name = f"roombook_{self.generation}_{self.number}"
+        if name not in prepared:
+            # The driver's own cursor keeps PREPARE out of the log and the counts of queries.
+            with connection.wrap_database_errors:
+                cursor.cursor.execute(f"PREPARE {name} AS {with_numbered_placeholders(self.sql)}")
+            prepared.add(name)
+        return f"EXECUTE {name}{self.placeholders}"
 
     def _convert(
         self, rows: Iterable[Row], connection: BaseDatabaseWrapper
@@ -210,8 +274,10 @@ class CompiledQuery:
             yield values
 
 
-# Django 6.1 passes the fetch mode of related objects by argument.
-FETCH_MODE = {"fetch_mode": models.FETCH_ONE} if hasattr(models, "FETCH_ONE") else {}
+def with_numbered_placeholders(sql: str) -> str:
+    """The statement with `$1`, `$2` and so on, which PREPARE expects, in place of `%s`."""
+    numbers = itertools.count(1)
+    return re.sub("%[s%]", lambda match: "%" if match[0] == "%%" else f"${next(numbers)}", sql)
 
 
 def get_instance_factory(
@@ -221,83 +287,18 @@ def get_instance_factory(
 
     ModelIterable prepares its column names and populators at each execution; here it is done once.
     """
+    assert not compiler.annotation_col_map, "a compiled query of instances has no annotations"
     info = compiler.klass_info
     model: type[models.Model] = info["model"]
     first, last = info["select_fields"][0], info["select_fields"][-1] + 1
     names = [column.target.attname for column, *_ in compiler.select[first:last]]
     get_populators: Any = django_query.get_related_populators
-    populators = get_populators(info, compiler.select, using, **FETCH_MODE)
-    annotations = list(compiler.annotation_col_map.items())
+    populators = get_populators(info, compiler.select, using)
 
     def build_instance(row: Sequence[Any]) -> models.Model:
         instance = model.from_db(using, names, row[first:last])
         for populator in populators:
             populator.populate(row, instance)
-        for name, position in annotations:
-            setattr(instance, name, row[position])
         return instance
 
     return build_instance
-
-
-# --- Statements ----------------------------------------------------------------------------------
-
-STATEMENT_NUMBERS = itertools.count(1)
-# feature_not_supported: a migration changed the type of a column that a kept plan returns.
-# invalid_sql_statement_name: the server dropped the statement, for example by DEALLOCATE ALL.
-STALE_PLAN_CODES = {"0A000", "26000"}
-
-
-def with_numbered_placeholders(sql: str) -> str:
-    """The statement with `$1`, `$2` and so on, which PREPARE expects, in place of `%s`."""
-    numbers = itertools.count(1)
-    return re.sub("%[s%]", lambda match: "%" if match[0] == "%%" else f"${next(numbers)}", sql)
-
-
-class Statement:
-    """SQL with parameters, and the name under which each connection prepares it."""
-
-    def __init__(self, sql: str, params: Sequence[object], *, keep_plan: bool) -> None:
-        self.sql = sql
-        self.params = params
-        self.keep_plan = keep_plan
-        self.name = f"roombook_{next(STATEMENT_NUMBERS)}"
-        placeholders = f" ({', '.join(['%s'] * len(params))})" if params else ""
-        self.execute_sql = f"EXECUTE {self.name}{placeholders}"
-
-    def execute(self, values: Mapping[str, object], connection: Any) -> list[Row]:
-        """Returns the rows."""
-        bound = [
-            each.bind(values[each.name], connection) if isinstance(each, Param) else each
-            for each in self.params
-        ]
-        with connection.cursor() as cursor:
-            is_prepared = self._prepare(connection, cursor)
-            try:
-                cursor.execute(self.execute_sql if is_prepared else self.sql, bound)
-            except DatabaseError as error:
-                code = getattr(error.__cause__, "pgcode", None)
-                if not is_prepared or code not in STALE_PLAN_CODES:
-                    raise
-                # Prepare nothing more on this connection, and close it at the end of the request.
-                connection.prepared = None
-                connection.close_at = 0.0
-                if connection.in_atomic_block:
-                    raise RetryTransaction from error
-                cursor.execute(self.sql, bound)
-            return cursor.fetchall()
-
-    def _prepare(self, connection: BaseDatabaseWrapper, cursor: CursorWrapper) -> bool:
-        """Prepares the statement unless the connection has done so. Returns False where it cannot:
-        on SQLite, and behind a pooler."""
-        prepared = getattr(connection, "prepared", None)
-        if prepared is None or not self.keep_plan:
-            return False
-        if self.name not in prepared:
-            # The driver's own cursor keeps PREPARE out of the log and the counts of queries.
-            with connection.wrap_database_errors:
-                cursor.cursor.execute(
-                    f"PREPARE {self.name} AS {with_numbered_placeholders(self.sql)}"
-                )
-            prepared.add(self.name)
-        return True

@@ -1,21 +1,17 @@
-"""Import and export of rows as CSV or XLSX, built on django-import-export.
+"""Import and export of tables as CSV or XLSX, by django-import-export.
 
-The library supplies the resources with their fields and widgets, the dry run with its results and
-diffs, the instance loader, the formats, the storage of uploads and the pages (with unfold's
-templates). Of our own is what it cannot do:
+The library imports a file in a transaction, row by row, and rolls it back for a preview or if a row
+is wrong; its pages, with unfold's templates, are those of the back office. Its hooks are used for
+what a booking service needs: each user's centers, exact values, the audit log, and a confirmation
+that writes what its preview showed. Beyond its hooks are:
 
-- `files`, `workbooks`, `limits`: reading within bounds of bytes, rows, memory and time, exactly or
-  not at all. `roombook.backoffice.spreadsheets` writes row by row, so that an export of any size
-  needs little memory.
-- `displayed_values`, `merged_cells`: a cell of a workbook means what the sheet displays.
-- `widgets`: values that are parsed exactly. The library's read 1.5 as 1 and "maybe" as False.
-- `checking`: queries per batch instead of per row, and no transaction open while a file is checked.
-- `constraints`: check constraints without a query per row.
-- `resources`: all rows or none, in one short transaction that locks the rows and refuses if they
-  are not as they were previewed; entries of our audit log.
-- `results`: a digest of what was previewed, so that nothing else is written; bounded previews.
-- `models`: uploads that every worker can read, and only their owner; one check for each user.
-- `admin`: rights by center instead of by model; exports that are sent row by row.
+- `files`, `workbooks`, `displayed_values`: a file is read exactly or not at all, workbooks in a
+  process of their own. `roombook.backoffice.spreadsheets` writes both, and guards formulas.
+- `resources`: rows and what they refer to are read at once, since the library's loaders and
+  `full_clean` run queries for each row; rows are updated by one upsert.
+- `models`: uploads that every machine can read, and only their owner.
+- `admin`: rights by center instead of by model. Exports are those of all lists
+  (`roombook.backoffice.list_export`), with its search and filters.
 
 Which rows a user may import and export is up to `accounts.resources`.
 """

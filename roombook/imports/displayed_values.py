@@ -39,16 +39,6 @@ class CellKind(Enum):
     TIME = "format the column as text and write 2027-03-01, or 2027-03-01T09:00"
 
 
-class NumberText(str):
-    """The shortest exact text of a number in a workbook. Spreadsheets display 15 digits of it."""
-
-    __slots__ = ()
-
-    @property
-    def displayed(self) -> str:
-        return format_number(f"{float(self):.15g}")
-
-
 def read_value(value: object, number_format: str, kind: CellKind) -> str:
     """A value that is not text, as CSV would have it. Raises ValueError with what to do."""
     text = None
@@ -105,7 +95,7 @@ def _read_number(value: float, number_format: str, kind: CellKind) -> str | None
     is_rounded = not is_general and Decimal(f"{number:.{decimals}{letter}}") != number
     if is_rounded:
         return None
-    return format_number(str(number)) if is_percent else NumberText(format_number(repr(value)))
+    return format_number(str(number))
 
 
 def _get_units(kind: CellKind) -> set[str]:

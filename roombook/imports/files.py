@@ -1,109 +1,133 @@
-"""Reads CSV and XLSX files, independently of the meaning of their rows.
+"""Reads CSV and XLSX files as tables of texts, independently of the meaning of their rows.
 
 The content of a file decides its format, not its name. Values that cannot be read exactly are
-rejected with a message that says what to do; no value is guessed.
+refused with a message that says what to do; no value is guessed.
 """
 
 import csv
 import io
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import tablib
+from django.conf import settings
 
 from roombook.backoffice.spreadsheets import MAX_CELL_LENGTH, InvalidFile
-from roombook.imports import limits
 from roombook.imports.displayed_values import CellKind, read_value
-from roombook.imports.limits import Deadline
-from roombook.imports.workbooks import open_worksheets
 from roombook.spreadsheets import ERROR, unescape_formulas
 from roombook.texts import clean_text
 
-MAX_HEADER_LENGTH = 20_000
+MAX_BYTES = 10 * 2**20
+MAX_ROWS = 10_000
+# Including empty lines.
+MAX_LINES = 100_000
+MAX_COLUMNS = 256
+# What the process that reads a workbook may use: 10,000 rows of 20 columns take 150 MB and
+# 8 seconds of processor time. In all it takes less time than proxies and gunicorn wait.
+MAX_MEMORY_BYTES = 768 * 2**20
+MAX_PROCESSOR_SECONDS = 20
+MAX_SECONDS = 45
 # How spreadsheets write text in CSV that others would read as a number.
 TEXT_OF_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
 ZIP_SIGNATURE, OLE_SIGNATURE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+TOO_LARGE = "The workbook is too large: split it, or save it as CSV."
+
+# The number of a row, as spreadsheets display it, and its cells: text, or [what is wrong with it].
+Row = tuple[int, list[str | list[str]]]
 
 
 class ImportTable(tablib.Dataset):
     """The rows of a file, as text; empty rows are left out."""
 
-    def __init__(self, deadline: Deadline) -> None:
-        super().__init__()
-        # For reading it, and for the check of its rows.
-        self.deadline = deadline
-        # The numbers that spreadsheets show: the header is row 1.
-        self.row_numbers: list[int] = []
-        # Row number -> column -> why the cell could not be read. Such a cell is empty.
-        self.problems: dict[int, dict[str, str]] = {}
+    def __init__(self, header: list[str], rows: Iterable[Row], title: str = "") -> None:
+        numbered = [*rows]
+        # The header is row 1.
+        self.row_numbers = [number for number, _ in numbered]
+        super().__init__(
+            *(
+                [each if isinstance(each, str) else UnreadableCell(*each) for each in cells]
+                for _, cells in numbered
+            ),
+            headers=header,
+            title=title,
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class FileReader:
-    """Reads the rows of a file."""
+class UnreadableCell(str):
+    """A cell that counts as empty, because it cannot be read."""
 
-    # The columns that are expected, and what each holds.
-    columns: Mapping[str, CellKind]
-    # The sheet that is preferred.
-    sheet_name: str
-    # Called with the header and the name of the sheet before the rows are read.
-    check_header: Callable[[list[str], str], None]
-    deadline: Deadline
+    problem: str
 
-    def read(self, content: bytes) -> ImportTable:
-        """Raises InvalidFile."""
-        if len(content) > limits.MAX_BYTES:
-            raise InvalidFile(f"The file is larger than {limits.MAX_BYTES // 2**20} MB: split it.")
-        if not content.strip():
-            raise InvalidFile("The file is empty.")
-        if content.startswith(ZIP_SIGNATURE):
-            with open_worksheets(content, self.deadline) as sheets:
-                title = _choose_sheet([*sheets], self.sheet_name)
-                return self._fill(sheets[title], normalize_name(title))
-        if content.startswith(OLE_SIGNATURE):
-            raise InvalidFile(
-                "This is an old .xls workbook, or one with a password:"
-                " save it as .xlsx without one."
-            )
-        return self._read_csv(_decode(content))
+    def __new__(cls, problem: str) -> "UnreadableCell":
+        cell = super().__new__(cls)
+        cell.problem = problem
+        return cell
 
-    def _read_csv(self, text: str) -> ImportTable:
-        delimiter = _find_delimiter(text, set(self.columns))
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        try:
-            return self._fill(lines)
-        except csv.Error as error:
-            why = "a cell is too long" if "field limit" in str(error) else str(error)
-            raise InvalidFile(f"The CSV cannot be read at line {lines.line_num}: {why}.") from error
 
-    def _fill(self, lines: Iterable[Sequence[object]], sheet_name: str = "") -> ImportTable:
-        table = ImportTable(self.deadline)
-        header: list[str] = []
-        for number, line in enumerate(lines, 1):
-            self.deadline.check()
-            if number > limits.MAX_LINES:
-                raise InvalidFile(limits.TOO_MANY_LINES)
-            if not header:
-                table.headers = header = _read_header(line)
-                self.check_header(header, sheet_name)
-                kinds = [self.columns.get(name, CellKind.TEXT) for name in header]
-                continue
-            cells, problems = _read_row(number, header, kinds, line)
-            if not any(cells) and not problems:
-                continue
-            if len(table.row_numbers) == limits.MAX_ROWS:
-                raise InvalidFile(f"There are more than {limits.MAX_ROWS:,} rows: split the file.")
-            table.append(cells)
-            table.row_numbers.append(number)
-            if problems:
-                table.problems[number] = problems
-        if not header:
-            raise InvalidFile("The file is empty.")
-        if not table.row_numbers:
-            raise InvalidFile("There is a header, and no row below it.")
-        return table
+def read_file(content: bytes, columns: Mapping[str, CellKind], sheet_name: str) -> ImportTable:
+    """The table in a file. In a workbook, the sheet of that name is preferred. Raises InvalidFile.
+
+    `columns` are those that are expected, and what each holds.
+    """
+    if len(content) > MAX_BYTES:
+        raise InvalidFile(f"The file is larger than {MAX_BYTES // 2**20} MB: split it.")
+    if not content.strip():
+        raise InvalidFile("The file is empty.")
+    if content.startswith(ZIP_SIGNATURE):
+        return ImportTable(**_read_workbook(content, columns, sheet_name))
+    if content.startswith(OLE_SIGNATURE):
+        raise InvalidFile(
+            "This is an old .xls workbook, or one with a password: save it as .xlsx without one."
+        )
+    return ImportTable(*_read_csv(_decode(content), columns))
+
+
+def _read_workbook(
+    content: bytes, columns: Mapping[str, CellKind], sheet_name: str
+) -> dict[str, Any]:
+    """Read a workbook in a process of its own, because a small one can cost gigabytes, or hours."""
+    request = {
+        "columns": {name: kind.name for name, kind in columns.items()},
+        "sheet_name": sheet_name,
+        "limits": (MAX_MEMORY_BYTES, MAX_PROCESSOR_SECONDS),
+        "settings": {name: getattr(settings, name) for name in ("CURRENCY", "LOCALE")},
+    }
+    try:
+        process = subprocess.run(
+            [sys.executable, "-m", "roombook.imports.workbooks"],
+            input=json.dumps(request).encode() + b"\n" + content,
+            stdout=subprocess.PIPE,
+            timeout=MAX_SECONDS,
+            check=False,
+            cwd=settings.BASE_DIR,
+            # It knows no secrets.
+            env={},
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InvalidFile(TOO_LARGE) from error
+    # A signal ended it, for example at the limit of processor time.
+    if process.returncode < 0:
+        raise InvalidFile(TOO_LARGE)
+    process.check_returncode()
+    answer: dict[str, Any] = json.loads(process.stdout)
+    if "error" in answer:
+        raise InvalidFile(answer["error"])
+    return answer
+
+
+def _read_csv(text: str, columns: Mapping[str, CellKind]) -> tuple[list[str], list[Row]]:
+    lines = csv.reader(
+        io.StringIO(text, newline=""), delimiter=_find_delimiter(text, columns), strict=True
+    )
+    try:
+        return read_lines(lines, columns)
+    except csv.Error as error:
+        why = "a cell is too long" if "field limit" in str(error) else str(error)
+        raise InvalidFile(f"The CSV cannot be read at line {lines.line_num}: {why}.") from error
 
 
 def _decode(content: bytes) -> str:
@@ -118,71 +142,73 @@ def _decode(content: bytes) -> str:
         ) from error
 
 
-def _find_delimiter(text: str, columns: set[str]) -> str:
-    """Return the delimiter with which most columns are known: some countries use semicolons."""
-    start = text[:MAX_HEADER_LENGTH]
+def _find_delimiter(text: str, columns: Iterable[str]) -> str:
+    """The delimiter with which most columns are known: some countries use semicolons."""
+    names = text.split("\n", 1)[0].lower()
 
     def count_known(delimiter: str) -> int:
-        try:
-            header = next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), [])
-            return len(columns & {normalize_name(cell) for cell in header})
-        except csv.Error:
-            return 0
+        return len({name.strip(' "\r') for name in names.split(delimiter)} & {*columns})
 
     return max(",;\t", key=count_known)
 
 
-def _choose_sheet(titles: list[str], sheet_name: str) -> str:
-    named = [title for title in titles if normalize_name(title) == sheet_name]
-    if not named and len(titles) != 1:
-        names = ", ".join(f'"{title}"' for title in titles)
-        raise InvalidFile(
-            f'The workbook has the sheets {names}, and none called "{sheet_name}":'
-            " give the right one that name, or keep only that one."
-        )
-    return (named or titles)[0]
+def read_lines(
+    lines: Iterable[Sequence[object]], columns: Mapping[str, CellKind]
+) -> tuple[list[str], list[Row]]:
+    """The names of the columns, and the rows that are not empty. Raises InvalidFile."""
+    numbered = enumerate(lines, 1)
+    header = _read_header(next(numbered, (1, []))[1])
+    kinds = [columns.get(name, CellKind.TEXT) for name in header]
+    rows: list[Row] = []
+    for number, line in numbered:
+        if number > MAX_LINES:
+            raise InvalidFile(
+                f"There are more than {MAX_LINES:,} lines, empty ones included:"
+                " remove those, or split the file."
+            )
+        if any(map(normalize_name, line[len(header) :])):
+            raise InvalidFile(f"Row {number} has more cells than the header has columns.")
+        cells = [_read_cell(*each) for each in zip(line, kinds, strict=False)]
+        if not any(cells):
+            continue
+        if len(cells) < len(header):
+            raise InvalidFile(f"Row {number} has fewer cells than the header has columns.")
+        if len(rows) == MAX_ROWS:
+            raise InvalidFile(f"There are more than {MAX_ROWS:,} rows: split the file.")
+        rows.append((number, cells))
+    if not rows:
+        raise InvalidFile("There is a header, and no row below it.")
+    return header, rows
 
 
-def _read_header(line: Sequence[Any]) -> list[str]:
-    header = [normalize_name(cell) for cell in line[: limits.MAX_COLUMNS + 1]]
+def _read_header(line: Sequence[object]) -> list[str]:
+    header = [*map(normalize_name, line)]
     while header and not header[-1]:
         header.pop()
     if not header:
         raise InvalidFile("The first row is empty: it must name the columns.")
-    if len(header) > limits.MAX_COLUMNS:
-        raise InvalidFile(f"There are more than {limits.MAX_COLUMNS} columns.")
-    for position, name in enumerate(header, 1):
-        if not name:
-            raise InvalidFile(f"Column {position} has no name in the first row.")
-        if "\x00" in name:
-            raise InvalidFile("This is neither CSV nor an .xlsx workbook.")
-    duplicates = sorted({name for name in header if header.count(name) > 1})
-    if duplicates:
+    if len(header) > MAX_COLUMNS:
+        raise InvalidFile(f"There are more than {MAX_COLUMNS} columns.")
+    if "" in header:
+        raise InvalidFile(f"Column {header.index('') + 1} has no name in the first row.")
+    if "\x00" in "".join(header):
+        raise InvalidFile("This is neither CSV nor an .xlsx workbook.")
+    if duplicates := sorted({name for name in header if header.count(name) > 1}):
         raise InvalidFile(f"These columns occur twice: {', '.join(duplicates)}.")
     return header
 
 
-def _read_row(
-    number: int, header: list[str], kinds: list[CellKind], line: Sequence[Any]
-) -> tuple[list[str], dict[str, str]]:
-    cells, problems = [""] * len(header), {}
-    if len(line) > limits.MAX_COLUMNS + 1 or any(map(normalize_name, line[len(header) :])):
-        raise InvalidFile(f"Row {number} has more cells than the header has columns.")
-    for position, (raw, kind) in enumerate(zip(line, kinds, strict=False)):
-        try:
-            cells[position] = read_cell(raw, kind)
-        except ValueError as error:
-            problems[header[position]] = str(error)
-    # A workbook leaves out empty cells at the end of a row; CSV does not.
-    if len(line) < len(header) and isinstance(line, list) and (any(cells) or problems):
-        raise InvalidFile(f"Row {number} has fewer cells than the header has columns.")
-    return cells, problems
-
-
 def normalize_name(cell: Any) -> str:
-    """Return the name of a column or sheet for comparison: in one case, without outer spaces."""
+    """The name of a column or sheet for comparison: in lower case, without outer spaces."""
     value = getattr(cell, "value", cell)
     return "" if value is None else str(value).strip().lower()
+
+
+def _read_cell(cell: object, kind: CellKind) -> str | list[str]:
+    try:
+        return read_cell(cell, kind)
+    except ValueError as error:
+        return [str(error)]
 
 
 def read_cell(cell: Any, kind: CellKind) -> str:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from django.utils.html import format_html
@@ -14,6 +13,10 @@ MAX_DISPLAYED_ROWS = 300
 MAX_DISPLAYED_CHARACTERS = 200
 
 
+class ImportRefused(Exception):
+    """Nothing was written; the message says why."""
+
+
 class ImportRowResult(RowResult):
     """What would become of one row of the file."""
 
@@ -21,8 +24,6 @@ class ImportRowResult(RowResult):
         super().__init__()
         # As spreadsheets number them: the header is row 1.
         self.number = 0
-        # The columns of the stored row as they were read; empty if the row is new.
-        self.before: dict[str, Any] = {}
         # Column -> its text now, and its text after the import.
         self.changes: dict[str, tuple[str, str]] = {}
         # The columns of values that empty cells would clear.
@@ -30,27 +31,32 @@ class ImportRowResult(RowResult):
         # A column, and what should be checked about it.
         self.notes: list[tuple[str, str]] = []
 
-    def render_diff(self, columns: Iterable[str]) -> list[str]:
-        """The cells of a preview; those that stay as they are are empty."""
-        cells = [str(self.number), str(self.object_repr)]
-        for column in columns:
-            texts = self.changes.get(column, ("", ""))
-            before, after = (text[:MAX_DISPLAYED_CHARACTERS] for text in texts)
+    def describe(self, texts: dict[str, tuple[str, str]], row: Any, title: str) -> None:
+        """Set the changes, and the cells of the preview; what stays as it is has an empty one.
+
+        `texts` are those of each column before and after.
+        """
+        self.changes = {name: pair for name, pair in texts.items() if pair[0] != pair[1]}
+        self.cleared = [name for name, pair in self.changes.items() if pair[0] and not row[name]]
+        self.object_repr = title
+        self.diff = [str(self.number), title]
+        for name in texts:
+            pair = self.changes.get(name, ("", ""))
+            before, after = (text[:MAX_DISPLAYED_CHARACTERS] for text in pair)
             html = "<del>{}</del> <ins>{}</ins>"
-            cells.append(format_html(html, before, after) if before else after)
-        return cells
+            self.diff.append(format_html(html, before, after) if before else after)
 
 
 class ImportResult(Result):
-    """What would become of a file. `rows` has the new and changed rows only."""
+    """What would become of a file. `rows` has the new and changed rows, and those with errors."""
 
     rows: list[ImportRowResult]
 
     def append_row_result(self, row_result: ImportRowResult) -> None:
         if row_result.is_new() or row_result.is_update():
-            self.rows.append(row_result)
+            super().append_row_result(row_result)
 
-    def append_invalid_row(self, number: int, row: object, validation_error: Exception) -> None:
+    def append_invalid_row(self, number: int, row: Any, validation_error: Exception) -> None:
         if len(self.invalid_rows) < MAX_DISPLAYED_ROWS:
             super().append_invalid_row(number, row, validation_error)
 
@@ -61,7 +67,7 @@ class ImportResult(Result):
 
     @property
     def rows_with_notes(self) -> list[ImportRowResult]:
-        return [row for row in self.rows if row.notes][:MAX_DISPLAYED_ROWS]
+        return [row for row in self.rows if row.notes]
 
     @property
     def is_shortened(self) -> bool:
@@ -86,17 +92,6 @@ class ImportResult(Result):
 
     @property
     def digest(self) -> str:
-        """The same for two checks that would write the same over the same rows."""
-        digest = hashlib.sha256()
-        for row in self.rows:
-            written = [row.number, row.import_type, row.instance.pk, row.changes]
-            digest.update(json.dumps(written).encode())
-        return digest.hexdigest()
-
-
-class ImportRefused(Exception):
-    """Nothing was written; the message says why. `result` is what the file would do now."""
-
-    def __init__(self, message: str, result: ImportResult) -> None:
-        super().__init__(message)
-        self.result = result
+        """The same for two imports that would write the same over the same rows."""
+        rows = [(row.number, row.is_update() and row.instance.pk, row.changes) for row in self.rows]
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()

@@ -1,7 +1,7 @@
 """How values are written in cells: in one unambiguous way each, for import and export.
 
-``clean`` raises ValueError with a sentence for the author of the cell. It reads what ``render``
-wrote as the same value. The library's own widgets guess: 1.5 is the integer 1, "maybe" is False.
+``clean`` raises ValueError with a sentence for the author of the cell. The library's own widgets
+guess: 1.5 is the integer 1, "maybe" is False. Therefore the fields of Django's forms read values.
 """
 
 import datetime as dt
@@ -11,13 +11,15 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 
+from django import forms
+from django.core.exceptions import ValidationError
 from django.db.models import Model
+from import_export.fields import Field
 from import_export.widgets import Widget
 
-from roombook.imports.displayed_values import CellKind, NumberText, format_number
-from roombook.imports.files import normalize_cell
-
-MAX_INTEGER = 2**31 - 1
+from roombook.imports.displayed_values import CellKind, format_number
+from roombook.imports.files import UnreadableCell, normalize_cell
+from roombook.texts import CleanedMixin
 
 
 class TextWidget(Widget):
@@ -28,15 +30,36 @@ class TextWidget(Widget):
     # How cells of a workbook are read.
     kind = CellKind.TEXT
 
-    def __init__(self, help_text: str = "") -> None:
+    def __init__(self, model_field: Any = None, help_text: str = "") -> None:
         super().__init__()
+        self.model_field = model_field
         self.help_text = help_text or self.help_text
 
-    def clean(self, value: str, **kwargs: object) -> object:
-        return str(value)
+    def clean(self, value: str, **kwargs: Any) -> Any:
+        if isinstance(value, UnreadableCell):
+            raise ValueError(value.problem)
+        return self.parse(value, **kwargs)
+
+    def parse(self, text: str, **kwargs: Any) -> Any:
+        # So that it is compared with what will be stored.
+        is_cleaned = isinstance(self.model_field, CleanedMixin)
+        return self.model_field.to_python(text) if is_cleaned else text
 
     def render(self, value: Any, **kwargs: object) -> str:
         return "" if value is None else normalize_cell(str(value))
+
+
+class RelatedField(Field):
+    """Rows of another table in one cell: an attribute that is read from prefetched rows."""
+
+    def __init__(self, attribute: str, read: Callable[[Any], Any], widget: TextWidget) -> None:
+        super().__init__(attribute, widget=widget)
+        self.read = read
+
+    def get_value(self, instance: Any) -> Any:
+        if self.attribute not in vars(instance):
+            return None if instance.pk is None else self.read(instance)
+        return getattr(instance, self.attribute)
 
 
 class ReferenceWidget(TextWidget):
@@ -45,37 +68,22 @@ class ReferenceWidget(TextWidget):
     def __init__(
         self,
         help_text: str,
-        find: Callable[[str, Any, Any], Model],
+        find: Callable[[str, Any, Any], Model | None],
         get_name: Callable[[Any], str] = attrgetter("name"),
     ) -> None:
         """`find` gets the name, the resource and the row to import; it raises ValueError."""
-        super().__init__(help_text)
+        super().__init__(help_text=help_text)
         self.find = find
         self.get_name = get_name
 
-    def clean(self, value: str, **kwargs: object) -> Model | None:
-        return self.find(value, kwargs["resource"], kwargs["record"]) if value else None
+    def parse(self, text: str, **kwargs: Any) -> Model | None:
+        return self.find(text, kwargs["resource"], kwargs["record"]) if text else None
 
     def render(self, value: Model | None, **kwargs: object) -> str:
         return "" if value is None else normalize_cell(self.get_name(value))
 
 
-class ValueWidget(TextWidget):
-    """A value that is not text: an empty cell means None.
-
-    A cell can be read without the row that it belongs to.
-    """
-
-    kind = CellKind.NUMBER
-
-    def clean(self, value: str, **kwargs: object) -> object:
-        return self.parse(value) if value else None
-
-    def parse(self, text: str) -> object:
-        raise NotImplementedError
-
-
-class BooleanWidget(ValueWidget):
+class BooleanWidget(TextWidget):
     """true or false."""
 
     help_text = "true or false"
@@ -83,45 +91,67 @@ class BooleanWidget(ValueWidget):
 
     VALUES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
-    def clean(self, value: str, **kwargs: object) -> bool:
-        if value.lower() not in self.VALUES:
+    def parse(self, text: str, **kwargs: Any) -> bool:
+        if text.lower() not in self.VALUES:
             raise ValueError("Write true or false.")
-        return self.VALUES[value.lower()]
+        return self.VALUES[text.lower()]
 
     def render(self, value: bool | None, **kwargs: object) -> str:
         return "" if value is None else str(value).lower()
 
 
-class IntegerWidget(ValueWidget):
+class FormFieldWidget(TextWidget):
+    """A value that a field of a form reads; an empty cell means None."""
+
+    kind = CellKind.NUMBER
+    # Texts that are refused, though the field of the form would read them.
+    pattern = re.compile(r"[-0-9.]*")
+    message = ""
+
+    def __init__(self, model_field: Any = None, help_text: str = "") -> None:
+        super().__init__(model_field, help_text)
+        self.form_field = self.build_form_field()
+
+    def build_form_field(self) -> forms.Field:
+        raise NotImplementedError
+
+    def parse(self, text: str, **kwargs: Any) -> Any:
+        if not self.pattern.fullmatch(text):
+            raise ValueError(self.message)
+        try:
+            return self.form_field.clean(text)
+        except ValidationError as error:
+            raise ValueError(" ".join(error.messages)) from error
+
+
+class IntegerWidget(FormFieldWidget):
     """A whole number, not negative."""
 
     help_text = "a whole number"
+    message = "Write a whole number, such as 12."
+    pattern = re.compile(r"[0-9]{0,10}")
 
-    def parse(self, text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,10}", text):
-            raise ValueError("Write a whole number, such as 12.")
-        if int(text) > MAX_INTEGER:
-            raise ValueError(f"This is more than {MAX_INTEGER}.")
-        return int(text)
+    def build_form_field(self) -> forms.Field:
+        return forms.IntegerField(required=False, max_value=2**31 - 1)
 
 
-class DecimalWidget(ValueWidget):
+class DecimalWidget(FormFieldWidget):
     """A decimal with a fixed number of places; more are refused, never rounded."""
 
+    message = "Write a number such as 1250.50, without a currency sign."
     noun = "a number"
 
-    def __init__(self, places: int) -> None:
-        super().__init__(f"{self.noun}, at most {places} places after the point")
-        self.places = places
+    def __init__(self, model_field: Any) -> None:
+        self.places = model_field.decimal_places
+        help_text = f"{self.noun}, at most {self.places} places after the point"
+        super().__init__(model_field, help_text)
 
-    def parse(self, text: str) -> Decimal:
-        displayed = text.displayed if isinstance(text, NumberText) else text
-        match = re.fullmatch(r"-?[0-9]{1,15}(?:\.([0-9]+))?", displayed)
-        if match is None:
-            raise ValueError("Write a number such as 1250.50, without a currency sign.")
-        if len((match[1] or "").rstrip("0")) > self.places:
-            raise ValueError(f"At most {self.places} places after the point.")
-        return Decimal(displayed).quantize(Decimal(1).scaleb(-self.places))
+    def build_form_field(self) -> forms.Field:
+        return forms.DecimalField(required=False, decimal_places=self.places)
+
+    def parse(self, text: str, **kwargs: Any) -> Any:
+        # Zeros at the end do not count as places.
+        return super().parse(re.sub(r"(\.\d*?)0+$", r"\1", text).removesuffix("."), **kwargs)
 
     def render(self, value: Decimal | None, **kwargs: object) -> str:
         return "" if value is None else f"{value:.{self.places}f}"
@@ -133,48 +163,46 @@ class PercentWidget(DecimalWidget):
     kind = CellKind.PERCENT
     noun = "a percentage such as 8.5 or 8.5%"
 
-    def parse(self, text: str) -> Decimal:
-        return super().parse(text[:-1].rstrip() if text.endswith("%") else text)
+    def parse(self, text: str, **kwargs: Any) -> Any:
+        return super().parse(text.removesuffix("%").rstrip() or text, **kwargs)
 
 
-class FloatWidget(ValueWidget):
+class FloatWidget(FormFieldWidget):
     """A floating-point number."""
 
     help_text = "a number such as 39.7433"
+    message = "Write a number such as 39.7433."
 
-    def parse(self, text: str) -> float:
-        if not re.fullmatch(r"-?[0-9]{1,15}(?:\.[0-9]{1,400})?", text):
-            raise ValueError("Write a number such as 39.7433.")
-        return float(text)
+    def build_form_field(self) -> forms.Field:
+        return forms.FloatField(required=False)
 
     def render(self, value: float | None, **kwargs: object) -> str:
-        return "" if value is None else format_number(repr(float(value)))
+        # Spreadsheets keep 15 digits.
+        return "" if value is None else format_number(f"{value:.15g}")
 
 
-class DateWidget(ValueWidget):
+class DateWidget(FormFieldWidget):
     """2027-03-01."""
 
     help_text = "a day such as 2027-03-01"
+    message = "Write a day such as 2027-03-01."
     kind = CellKind.TIME
+    # A workbook stores a day as its midnight.
+    pattern = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}(T00:00)?)?")
 
-    def parse(self, text: str) -> dt.date:
-        # A workbook stores a day as its midnight.
-        text = text.removesuffix("T00:00")
-        try:
-            if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-                return dt.date.fromisoformat(text)
-        except ValueError:
-            pass
-        raise ValueError("Write a day such as 2027-03-01.")
+    def build_form_field(self) -> forms.Field:
+        return forms.DateField(required=False, input_formats=["%Y-%m-%d", "%Y-%m-%dT00:00"])
 
 
-class DateTimeWidget(ValueWidget):
+class DateTimeWidget(TextWidget):
     """A time in UTC: 2027-03-01T09:00Z."""
 
     help_text = "a time such as 2027-03-01T09:00Z (without Z: UTC too)"
     kind = CellKind.TIME
 
-    def parse(self, text: str) -> dt.datetime:
+    def parse(self, text: str, **kwargs: Any) -> dt.datetime | None:
+        if not text:
+            return None
         value = parse_datetime(text)
         try:
             return value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)

@@ -14,10 +14,10 @@ from django.core.mail.backends.locmem import EmailBackend
 from django.db import IntegrityError, connection, transaction
 
 from accounts import outbox
-from accounts.models import OutboxMessage, OutboxState, User
+from accounts.models import OutboxMessage, User
 from accounts.models.outbox_message import PASSWORD_RESET_KIND
 from accounts.outbox import MAX_ATTEMPTS, RETRY_DELAYS, SENDING_LEASE
-from roombook import deliveries
+from roombook.deliveries import DeliveryState
 from tests.accounts.outbox_helpers import (
     ICS,
     NOW,
@@ -74,9 +74,9 @@ def test_failure_to_write_a_message_does_not_fail_the_operation(caplog):
     "wrong",
     [
         {"state": "lost"},
-        {"state": OutboxState.WAITING, "next_attempt_at": None},
-        {"state": OutboxState.SENT, "next_attempt_at": None, "sent_at": None},
-        {"state": OutboxState.FAILED},
+        {"state": DeliveryState.WAITING, "next_attempt_at": None},
+        {"state": DeliveryState.SENT, "next_attempt_at": None, "sent_at": None},
+        {"state": DeliveryState.FAILED},
         {"calendar": ICS},
     ],
 )
@@ -145,7 +145,7 @@ def test_address_with_line_break_is_never_sent_to():
 
     [tried] = send()
 
-    assert tried.state == OutboxState.WAITING
+    assert tried.state == DeliveryState.WAITING
     assert tried.last_error
     assert mail.outbox == []
 
@@ -159,8 +159,8 @@ def test_sent_message_is_not_sent_again():
     [message] = send()
 
     row = OutboxMessage.objects.get()
-    assert (row.state, row.sent_at, row.attempts) == (OutboxState.SENT, NOW, 1)
-    assert message.state == OutboxState.SENT
+    assert (row.state, row.sent_at, row.attempts) == (DeliveryState.SENT, NOW, 1)
+    assert message.state == DeliveryState.SENT
     assert send(NOW + timedelta(days=30)) == []
     assert len(mail.outbox) == 1
 
@@ -202,7 +202,7 @@ def test_failed_message_is_retried_with_growing_delays_then_marked_failed(settin
     now, rests = NOW, []
     for _ in RETRY_DELAYS:
         [message] = send(now)
-        assert message.state == OutboxState.WAITING
+        assert message.state == DeliveryState.WAITING
         assert send(message.next_attempt_at - timedelta(seconds=1)) == []
         rests.append(message.next_attempt_at - now)
         now = message.next_attempt_at
@@ -212,7 +212,7 @@ def test_failed_message_is_retried_with_growing_delays_then_marked_failed(settin
     assert rests == list(RETRY_DELAYS) == sorted(RETRY_DELAYS)
     row = OutboxMessage.objects.get()
     assert (row.state, row.attempts, row.next_attempt_at) == (
-        OutboxState.FAILED,
+        DeliveryState.FAILED,
         MAX_ATTEMPTS,
         None,
     )
@@ -239,7 +239,7 @@ def test_codes_and_addresses_are_not_kept_in_the_outbox(settings, caplog):
     send(NOW + timedelta(hours=1))
 
     assert "1234 5678" in mail.outbox[0].body
-    for message, state in ((sent, OutboxState.SENT), (failed, OutboxState.FAILED)):
+    for message, state in ((sent, DeliveryState.SENT), (failed, DeliveryState.FAILED)):
         message.refresh_from_db()
         assert (message.state, message.text, message.html) == (state, "", "")
         assert not message.send_again(now=NOW)
@@ -260,7 +260,7 @@ def test_one_failing_message_does_not_stop_the_others():
     write()
     OutboxMessage.objects.filter(pk=bad.pk).update(to="")
 
-    assert [each.state for each in send()] == [OutboxState.WAITING, OutboxState.SENT]
+    assert [each.state for each in send()] == [DeliveryState.WAITING, DeliveryState.SENT]
 
 
 def test_unreachable_server_is_tried_once_per_run(settings):
@@ -281,7 +281,7 @@ def test_message_of_dead_process_is_sent_again_with_same_message_id(monkeypatch)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(deliveries, "record", die)
+        patch.setattr(OutboxMessage, "record_success", die)
         with pytest.raises(KeyboardInterrupt):
             send()
     assert send(NOW + SENDING_LEASE - timedelta(seconds=1)) == []
@@ -289,7 +289,7 @@ def test_message_of_dead_process_is_sent_again_with_same_message_id(monkeypatch)
 
     first, second = (as_sent(each) for each in mail.outbox)
     assert first["Message-ID"] == second["Message-ID"] == f"<{message.key}@localhost>"
-    assert OutboxMessage.objects.get().state == OutboxState.SENT
+    assert OutboxMessage.objects.get().state == DeliveryState.SENT
 
 
 def test_message_that_always_kills_its_process_is_marked_failed():
@@ -298,7 +298,10 @@ def test_message_that_always_kills_its_process_is_marked_failed():
 
     [tried] = send()
 
-    assert (tried.state, tried.last_error) == (OutboxState.FAILED, "The last attempt never ended.")
+    assert (tried.state, tried.last_error) == (
+        DeliveryState.FAILED,
+        "The last attempt never ended.",
+    )
     assert mail.outbox == []
 
 

@@ -4,8 +4,9 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.urls import reverse
 
-from accounts.models import OutboxMessage, OutboxState
+from accounts.models import OutboxMessage
 from accounts.outbox import MAX_ATTEMPTS
+from roombook.deliveries import DeliveryState
 from tests.accounts.outbox_helpers import NOW, act, write
 from tests.factories_people import AdministratorFactory, StaffFactory
 
@@ -15,10 +16,10 @@ pytestmark = pytest.mark.django_db
 def test_send_again_action_requeues_failed_and_copies_sent_messages(admin_client):
     failed, sent, waiting = write(), write(text="Hello"), write()
     OutboxMessage.objects.filter(pk=failed.pk).update(
-        state=OutboxState.FAILED, attempts=MAX_ATTEMPTS, next_attempt_at=None
+        state=DeliveryState.FAILED, attempts=MAX_ATTEMPTS, next_attempt_at=None
     )
     OutboxMessage.objects.filter(pk=sent.pk).update(
-        state=OutboxState.SENT, sent_at=NOW, next_attempt_at=None
+        state=DeliveryState.SENT, sent_at=NOW, next_attempt_at=None
     )
 
     page = act(admin_client, failed, sent, waiting)
@@ -29,11 +30,11 @@ def test_send_again_action_requeues_failed_and_copies_sent_messages(admin_client
     ]
     failed.refresh_from_db()
     sent.refresh_from_db()
-    assert (failed.state, failed.attempts) == (OutboxState.WAITING, 0)
+    assert (failed.state, failed.attempts) == (DeliveryState.WAITING, 0)
     # The record of the first sending stays.
-    assert sent.state == OutboxState.SENT
+    assert sent.state == DeliveryState.SENT
     copy = OutboxMessage.objects.latest("pk")
-    assert (copy.state, copy.attempts, copy.sent_at) == (OutboxState.WAITING, 0, None)
+    assert (copy.state, copy.attempts, copy.sent_at) == (DeliveryState.WAITING, 0, None)
     assert (copy.to, copy.text) == (sent.to, "Hello")
     assert copy.key != sent.key
 
@@ -58,10 +59,10 @@ def test_send_again_without_change_permission_is_refused(client):
     client.force_login(staff)
     message = write(AdministratorFactory())
     OutboxMessage.objects.filter(pk=message.pk).update(
-        state=OutboxState.FAILED, next_attempt_at=None
+        state=DeliveryState.FAILED, next_attempt_at=None
     )
 
     act(client, message)
 
     message.refresh_from_db()
-    assert message.state == OutboxState.FAILED
+    assert message.state == DeliveryState.FAILED

@@ -14,13 +14,13 @@ from roombook.api.fields import (
     BooleanField,
     CenterDateTimeField,
     ChoiceField,
-    ContractField,
     DateTimeField,
     DecimalField,
     DoubleField,
     IdField,
     IntegerField,
     ListField,
+    ObjectField,
     TextField,
 )
 from tests.api.urls import Thing
@@ -182,10 +182,10 @@ def test_list_field_accepts_child_as_keyword():
     assert ListField(child=IdField()).run_validation([1]) == [1]
 
 
-def test_base_field_accepts_no_value_and_renders_any():
+def test_object_field_accepts_no_value_and_renders_any():
     with pytest.raises(ValidationError):
-        ContractField().run_validation("x")
-    assert ContractField().to_representation("x") == "x"
+        ObjectField().run_validation("x")
+    assert ObjectField().to_representation("x") == "x"
 
 
 def test_decimals_are_rendered_as_numbers_with_two_places():

@@ -1,7 +1,5 @@
 """Django's handler and ours: Content-Type headers that Django cannot read, and HEAD."""
 
-import subprocess
-import sys
 from io import BytesIO
 
 import pytest
@@ -33,24 +31,36 @@ def call(method, path, content_type=""):
     [
         ("application/json", 200),
         ("application/json; charset=utf-8", 200),
-        ("application/json; charset=zlib", 415),
-        ("application/json; charset=undefined", 415),
         ("application/json; charset=idna", 415),
-        ("application/json; charset=a\0b", 415),
-        ("application/json; charset*=nonsense''utf-8", 200),
-        ("application/json; x*=utf-8''%ff; charset=utf-16", 400),
+        ("application/json; charset=nonsense", 415),
         ("application/json; ;;; =", 200),
-        ("text/csv; charset=zlib", 415),
-        ("; charset=zlib", 415),
+        ("text/csv; charset=utf-16", 400),
     ],
 )
 @pytest.mark.django_db  # Django looks at open connections before each request
-def test_any_content_type_is_answered_in_the_requested_format(content_type, status):
+def test_content_type_is_answered_in_the_requested_format(content_type, status):
     answered, headers, body = call("POST", "/api/nothing", content_type)
 
     assert answered == status
     assert headers["Content-Type"] == "text/csv; charset=utf-8"
     assert body.startswith(b"Success")
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/json; charset=zlib",
+        "application/json; charset=undefined",
+        "application/json; charset=a\0b",
+        "application/json; charset*=nonsense''utf-8",
+        "application/json; x*=utf-8''%ff; charset=utf-7\0",
+        "text/csv; charset=rot13",
+        "; charset=zlib",
+    ],
+)
+@pytest.mark.parametrize("path", ["/api/nothing", "/docs/guide/", "/nothing"])
+def test_charset_with_which_django_fails_is_400(content_type, path):
+    assert call("POST", path, content_type) == (400, {"Content-Length": "0"}, b"")
 
 
 @pytest.mark.django_db
@@ -65,26 +75,3 @@ def test_head_gets_the_headers_of_get_without_a_body(path):
     assert {**head_headers, **dict.fromkeys(varying)} == {**headers, **dict.fromkeys(varying)}
     assert body
     assert head_body == b""
-
-
-LOOK_UP_CODECS = """
-import codecs, contextlib, sys, tracemalloc
-from roombook.handler import limit_codec_names
-
-if "limited" in sys.argv:
-    limit_codec_names()
-codecs.lookup("ISO-8859-15")
-tracemalloc.start()
-for number in range(1000):
-    with contextlib.suppress(LookupError):
-        codecs.lookup("x" * 4000 + str(number))
-print(tracemalloc.get_traced_memory()[0] > 1_000_000)
-"""
-
-
-@pytest.mark.parametrize("limit", ["limited", "control"])
-def test_names_of_unknown_charsets_stay_in_memory_only_without_limit(limit):
-    command = [sys.executable, "-c", LOOK_UP_CODECS, limit]
-    finished = subprocess.run(command, capture_output=True, text=True, check=True)
-
-    assert finished.stdout.strip() == str(limit == "control")

@@ -2,8 +2,12 @@
 
 import pytest
 
-from roombook.api.negotiation import parse_accept_header, select_by_accept_header
-from roombook.api.renderers import CSVRenderer, JSONRenderer
+from roombook.api.formats import (
+    CSVRenderer,
+    JSONRenderer,
+    parse_accept_header,
+    select_by_accept_header,
+)
 
 RENDERERS = [JSONRenderer(), CSVRenderer()]
 
@@ -93,13 +97,6 @@ def test_suffix_precedes_format_which_precedes_accept(post, path, accept, conten
 
     assert response.status_code == 200
     assert response["Content-Type"] == content_type
-
-
-def test_default_format_is_json(client):
-    response = client.post("/api/nothing", "{}", content_type="application/json")
-
-    assert response["Content-Type"] == JSON
-    assert response.content == b'{"Success":true}'
 
 
 @pytest.mark.parametrize("value", ["xml", "JSON", "api", "json ", "javascript"])
@@ -193,13 +190,6 @@ def test_every_range_of_a_long_accept_header_counts():
     qualities = parse_accept_header(",".join([*others, "text/csv;q=0.5", "*/*;q=0.1"]))
 
     assert qualities == {**dict.fromkeys(others, 1.0), "text/csv": 0.5, "*/*": 0.1}
-
-
-def test_javascript_type_is_acceptable_only_with_a_callback(post):
-    accept = {"HTTP_ACCEPT": "application/javascript"}
-
-    assert post("/api/nothing?callback=cb", **accept).status_code == 200
-    assert post("/api/nothing", **accept).status_code == 406
 
 
 # --- CSV answers --------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from rest_framework.exceptions import APIException, Throttled
 from rest_framework.exceptions import PermissionDenied as NotPermitted
 
 from roombook import errors
-from roombook.api.exceptions import handle_unknown_path
+from roombook.api.errors import handle_unknown_path
 from roombook.api.fields import (
     BooleanField,
     CenterDateTimeField,
@@ -267,7 +267,7 @@ urlpatterns = [
     path("page/<name>", page_that_raises),
 ]
 
-handler400 = "roombook.api.exceptions.handler400"
-handler403 = "roombook.api.exceptions.handler403"
-handler404 = "roombook.api.exceptions.handler404"
-handler500 = "roombook.api.exceptions.handler500"
+handler400 = "roombook.api.errors.handler400"
+handler403 = "roombook.api.errors.handler403"
+handler404 = "roombook.api.errors.handler404"
+handler500 = "roombook.api.errors.handler500"

@@ -14,16 +14,15 @@ from payments.gateways.sandbox_setups import confirm_setup
 from payments.models import Payment, Refund
 from payments.saved_cards import update_saved_card
 from reservations.booking import (
+    amendments,
     approval,
     cancellation,
-    changes,
+    differences,
     payment_links,
     price_adjustments,
-    rescheduling,
 )
-from reservations.booking.change_request import ChangeRequest
+from reservations.booking.amendments import ChangeRequest, TakenPayment
 from reservations.booking.refund_decisions import RefundDecision
-from reservations.booking.rescheduling import TakenPayment
 from reservations.booking.taking_payment import take_manual_payment
 from reservations.models import Reservation
 from tests.backoffice.books import ZONES, Account, Money, find_disagreements, round_cents
@@ -122,7 +121,9 @@ class Business:
         opened = setups.open_setup(setup, own_page="https://example.com")
         confirm_setup(opened.at_gateway.client_secret, card())
         setup.refresh_from_db()
-        return payment_links.pay(draft, setup, shown_total=draft.total_cost, now=self.now)
+        link = payment_links.PaymentLink(draft, self.now + HOUR, draft.payment_link_number)
+        payment_links.pay(link, setup, shown_total=draft.total_cost, now=self.now)
+        return Reservation.objects.get(pk=draft.pk)
 
     def answer(self) -> None:
         account = self.choose(
@@ -206,7 +207,7 @@ class Business:
         difference = net + tax - account.price
         end = start + hours * HOUR
         if way == "sandbox":
-            changes.charge_change(
+            differences.charge_change(
                 account.pk,
                 ChangeRequest(room_id, start, end),
                 expected_total=net + tax,
@@ -214,7 +215,7 @@ class Business:
                 now=self.now,
             )
         else:
-            rescheduling.reschedule(
+            amendments.amend(
                 account.pk,
                 ChangeRequest(room_id, start, end),
                 taken=TakenPayment(way, "19"),

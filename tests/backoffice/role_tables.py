@@ -30,13 +30,9 @@ MODELS = {
     "backoffice.AuditEntry": EVERYWHERE,
     "auth.Group": POWER,
     "centers.Center": CENTER,
-    "centers.CenterImage": CENTER,
     "centers.Closure": CENTER,
-    "centers.Favorite": CENTER,
-    "centers.Landmark": CENTER,
     "centers.MeetingRoom": CENTER,
     "centers.Neighborhood": SHARED,
-    "centers.OpeningHours": CENTER,
     "centers.Rate": CENTER,
     "centers.ResourceType": SHARED,
     "centers.Service": CENTER,
@@ -204,18 +200,11 @@ def rows_of(world):
     def both(label, made):
         rows[label] = tuple(made(center, name) for center, name in ((a, "Ours"), (b, FOREIGN)))
 
-    both("centers.OpeningHours", lambda center, _: center.opening_hours.first())
-    both("centers.Landmark", lambda center, name: make.LandmarkFactory(center=center, name=name))
-    both("centers.CenterImage", lambda center, _: make.CenterImageFactory(center=center))
     both(
         "centers.Closure",
         lambda center, name: make.ClosureFactory(
             center=center, reason=name, starts_at=NOW, ends_at=NOW + dt.timedelta(hours=1)
         ),
-    )
-    both(
-        "centers.Favorite",
-        lambda center, _: make.FavoriteFactory(user=UserFactory(), center=center),
     )
     both("centers.Neighborhood", lambda *_: make.NeighborhoodFactory())
     both("centers.ResourceType", lambda *_: make.ResourceTypeFactory())
@@ -315,8 +304,8 @@ def rows_of(world):
             next_attempt_at=NOW,
         ),
     )
-    for row in rows["centers.Landmark"]:
-        audit_log.record_change(row, {"name": ("Once", row.name)})
+    for row in rows["reservations.Seller"]:
+        audit_log.record_change(row, {"tax_number": ("Once", row.tax_number)})
     both(
         "backoffice.AuditEntry",
         lambda _, name: AuditEntry.objects.filter(object_name=name).latest("pk"),
@@ -376,7 +365,6 @@ FORGED = {
         "position": 0,
         "minimum_booking": 0,
     },
-    "centers.Landmark": {"name": "Forged"},
     "centers.Closure": {
         "reason": "Forged",
         "starts_at_0": "2027-03-01",
@@ -384,7 +372,6 @@ FORGED = {
         "ends_at_0": "2027-03-01",
         "ends_at_1": "11:00",
     },
-    "centers.OpeningHours": {"weekday": 0, "opens": "03:00", "closes": "04:00"},
 }
 
 STAFF_PAGES = (

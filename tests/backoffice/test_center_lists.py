@@ -11,7 +11,6 @@ from tests.backoffice.center_pages import url
 from tests.backoffice.reading import list_rows
 from tests.factories_centers import (
     CenterFactory,
-    LandmarkFactory,
     MeetingRoomFactory,
     RateFactory,
     make_center_with_room,
@@ -25,7 +24,7 @@ def test_rate_list_saves_only_valid_prices_that_were_edited(office):
     address = url("rate", "changelist")
     mine = {**form_of(office.get(address)), "_save": "Save"}
     for typed, message in (
-        ("0", "This makes bookings free. Open the rate"),
+        ("0", "open the rate to confirm it"),
         ("-3", "A price must not be negative."),
         ("cheap", "Enter a number."),
     ):
@@ -69,8 +68,8 @@ def test_room_search_finds_name_center_or_both(office):
 
 
 def test_unusual_search_text_does_not_break_a_list(office):
-    LandmarkFactory(center=make_center_with_room())
-    for model in ("center", "meetingroom", "closure", "landmark"):
+    make_center_with_room()
+    for model in ("center", "meetingroom", "closure"):
         for text in ("'", "%", "\\", "\x00", "ß" * 300, " ".join("abcdefghij"), "🙂"):
             list_rows(office, f"centers.{model}", q=text)
         assert office.get(url(model, "changelist"), {"q": "\x00"}).status_code == 200

@@ -10,12 +10,13 @@ from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from centers import models
-from centers.admin.inlines import MeetingRoomInline, OpeningHoursInline
+from centers.admin.center import MeetingRoomInline, OpeningHoursInline
 from tests.admin_forms import errors_of, form_of
 from tests.backoffice.center_pages import url
 from tests.factories_centers import (
     CenterFactory,
     MeetingRoomFactory,
+    NeighborhoodFactory,
     OpeningHoursFactory,
     RateFactory,
     make_center_with_room,
@@ -226,6 +227,16 @@ def test_concurrent_edits_of_a_center_are_kept(office):
     rate.refresh_from_db()
     assert (center.promo_text, center.rank) == ("Theirs", 7)
     assert (rate.hourly, rate.full_day) == (30, 150)
+
+
+def test_concurrent_edits_of_a_page_without_a_form_of_its_own_are_kept(office):
+    row = NeighborhoodFactory(city="Denver")
+    address = url("neighborhood", "change", row.pk)
+    mine = form_of(office.get(address))
+    models.Neighborhood.objects.filter(pk=row.pk).update(city="Aurora")
+    assert errors_of(office.post(address, {**mine, "name": "Old Town"})) == {}
+    row.refresh_from_db()
+    assert (row.city, row.name) == ("Aurora", "Old Town")
 
 
 def test_form_validates_the_current_row(office):

@@ -5,12 +5,12 @@ from django.urls import reverse
 
 from accounts.models import OutboxMessage
 from centers.models import Center, Closure, MeetingRoom
-from centers.resources import centers
 from reservations.admin.dashboard.alerts import find_alerts
 from reservations.booking import cancellation, reminders
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen
+from roombook.imports import resources
 from tests.admin_forms import errors_of, form_of
 from tests.backoffice.reading import get_hidden_fields, messages_of, words
 from tests.factories_centers import CenterFactory, MeetingRoomFactory
@@ -165,29 +165,6 @@ def test_rooms_of_a_list_are_saved_after_the_bookings_were_displayed(office, boo
     assert get_alerts() == ["1 booking to resolve"]
 
 
-def test_single_hours_are_checked_with_the_whole_week(office, booking):
-    wednesday = booking.room.center.opening_hours.get(weekday=2)
-    page = save(office, wednesday, opens="11:00")
-    assert link_to(booking) in page.text
-    assert office.post(page_of(wednesday), form_of(page)).status_code == 302
-    assert get_alerts() == ["1 booking to resolve"]
-    page = save(office, wednesday, closes="09:00")
-    assert "These opening hours overlap others." in words(page)
-
-
-@pytest.mark.parametrize("is_action", [False, True])
-def test_deleting_hours_lists_the_bookings_that_they_leave_outside(office, booking, is_action):
-    wednesday = booking.room.center.opening_hours.get(weekday=2)
-    address = reverse("admin:centers_openinghours_delete", args=[wednesday.pk])
-    data = {}
-    if is_action:
-        address = list_of(wednesday)
-        data = {"action": "delete_selected", "_selected_action": [wednesday.pk]}
-    assert link_to(booking) in (office.post if is_action else office.get)(address, data).text
-    office.post(address, data | {"post": "yes"})
-    assert get_alerts() == ["1 booking to resolve"]
-
-
 def test_room_taken_out_of_service_by_the_action_warns(office, booking):
     action = {"action": "take_out_of_service", "_selected_action": [booking.room_id]}
     answer = office.post(list_of(booking.room), action)
@@ -195,11 +172,8 @@ def test_room_taken_out_of_service_by_the_action_warns(office, booking):
     assert (level, link_to(booking) in text) == ("warning", True)
 
 
-def test_rooms_and_hours_stay_at_their_center(office, booking):
+def test_rooms_stay_at_their_center(office, booking):
     page = save(office, booking.room, center=str(CenterFactory().pk), rate="")
-    assert "It stays at its center." in errors_of(page)["center"]
-    hours = booking.room.center.opening_hours.first()
-    page = save(office, hours, center=str(CenterFactory().pk))
     assert "It stays at its center." in errors_of(page)["center"]
 
 
@@ -246,7 +220,7 @@ def test_preview_of_harmless_changes_lists_nothing(office, booking, kind, cells)
 
 
 def test_harmless_changes_of_other_centers_do_not_use_up_the_notes(office, booking, monkeypatch):
-    monkeypatch.setattr(centers, "MAX_CENTERS_WITH_NOTES", 1)
+    monkeypatch.setattr(resources, "MAX_ROWS_WITH_NOTES", 1)
     other, center = CenterFactory(name="Annex"), booking.room.center
     rows = [
         {"id": other.pk, "promo_text": "New", "city": other.city},

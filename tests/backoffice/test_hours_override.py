@@ -5,8 +5,8 @@ import datetime as dt
 import pytest
 
 from centers.models import Closure
-from reservations.booking import approval, checkout, rescheduling, staff_drafts
-from reservations.booking.change_request import ChangeRequest
+from reservations.booking import amendments, approval, checkout, staff_drafts
+from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation, history
 from reservations.models.status import Status
 from roombook.errors import InvalidRequest, SlotUnavailable
@@ -134,9 +134,7 @@ def test_overridden_reservation_moved_to_other_room_keeps_override(room, manager
         capacity=8,
         rate=room.rate,
     )
-    rescheduling.reschedule(
-        made.pk, ChangeRequest(other.pk, made.start, made.end), by=manager, now=NOW
-    )
+    amendments.amend(made.pk, ChangeRequest(other.pk, made.start, made.end), by=manager, now=NOW)
     made.refresh_from_db()
     assert made.room == other
     assert made.hours_override_reason == REASON
@@ -145,7 +143,7 @@ def test_overridden_reservation_moved_to_other_room_keeps_override(room, manager
 def test_overridden_reservation_moved_to_other_time_is_refused(room, manager):
     made = in_the_evening(room, manager)
     with pytest.raises(SlotUnavailable):
-        rescheduling.reschedule(
+        amendments.amend(
             made.pk,
             ChangeRequest(room.pk, made.start + HOUR, made.end + HOUR),
             by=manager,
@@ -155,9 +153,7 @@ def test_overridden_reservation_moved_to_other_time_is_refused(room, manager):
 
 def test_overridden_reservation_moved_into_hours_drops_reason(room, manager):
     made = in_the_evening(room, manager)
-    rescheduling.reschedule(
-        made.pk, ChangeRequest(room.pk, START, START + 3 * HOUR), by=manager, now=NOW
-    )
+    amendments.amend(made.pk, ChangeRequest(room.pk, START, START + 3 * HOUR), by=manager, now=NOW)
     made.refresh_from_db()
     assert made.hours_override_reason == ""
     assert history.get_changes(made).first().changes["hours_override_reason"] == [REASON, ""]

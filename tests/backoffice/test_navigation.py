@@ -1,23 +1,23 @@
 """The menu of the back office."""
 
 import pytest
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 
 from roombook.backoffice.model_admin import ModelAdmin
-from roombook.backoffice.navigation import build_navigation
 from tests.factories_centers import CenterFactory
+from tests.factories_reservations import ReservationFactory
 
 pytestmark = pytest.mark.django_db
 
 
 def read_menu(client):
     """The title and URL of each link in the menu of the signed-in user."""
-    request = client.get(reverse("admin:index")).wsgi_request
-    return {
-        item["title"]: item["link"]
-        for group in build_navigation(request)
-        for item in group["items"]
-    }
+    return {item["title"]: str(item["link"]) for item in read_items(client, reverse("admin:index"))}
+
+
+def read_items(client, page):
+    groups = client.get(page).context["sidebar_navigation"]
+    return [item for group in groups for item in group["items"] if item["has_permission"]]
 
 
 def test_menu_of_accountant_has_only_pages_that_open(client, staff):
@@ -41,6 +41,32 @@ def test_menu_of_desk_has_reservations_and_no_reports(client, staff):
     assert "Reservations" in links
     assert "Reports" not in links
     assert links["Reservations"] in client.get(reverse("admin:index")).text
+
+
+@pytest.mark.parametrize(
+    ("page", "title"),
+    [
+        (reverse_lazy("admin:index"), "Dashboard"),
+        (reverse_lazy("admin:reservations_reservation_changelist"), "Reservations"),
+        (reverse_lazy("admin:reservations_reservation_add"), "New reservation"),
+        (reverse_lazy("admin:reservations_timeline"), "Timeline"),
+        (reverse_lazy("admin:reservations_report", args=["revenue"]), "Reports"),
+        (reverse_lazy("admin:reservations_in_closures"), "Bookings to resolve"),
+        (reverse_lazy("admin:centers_rate_add"), "Rates"),
+        (reverse_lazy("admin:payments_unknownpayment_changelist"), "Unknown payments"),
+    ],
+)
+def test_menu_marks_one_item_as_open_page(office, page, title):
+    assert [item["title"] for item in read_items(office, page) if item["active"]] == [title]
+
+
+def test_page_of_reservation_is_marked_as_reservations_in_menu(office):
+    reservation = ReservationFactory()
+    page = reverse("admin:reservations_reservation_change", args=[reservation.pk])
+
+    assert [item["title"] for item in read_items(office, page) if item["active"]] == [
+        "Reservations"
+    ]
 
 
 def test_list_of_apps_is_built_only_for_the_page_that_displays_it(office, monkeypatch):

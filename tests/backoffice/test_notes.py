@@ -6,8 +6,8 @@ import json
 import pytest
 from django.urls import reverse
 
+from accounts import account_export
 from accounts.models import User
-from reservations import account_export
 from reservations.booking import account_erasure, notes
 from reservations.models import Note
 from reservations.models.status import Status

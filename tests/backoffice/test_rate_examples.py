@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from django.urls import reverse
 
-from centers.admin.rate_examples import (
+from centers.admin.rates import (
     EXAMPLE_DURATIONS,
     calculate_examples,
     find_price_warnings,

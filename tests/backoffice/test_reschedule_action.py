@@ -8,7 +8,6 @@ from django.urls import reverse
 from accounts.models import CenterRole, User
 from payments.models import Payment
 from reservations.admin.actions.payment_form import SAVED_CARD
-from reservations.booking.change_steps import build_details_key
 from reservations.models import Reservation, history
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import DAY, action_url, confirm, fill_slot
@@ -208,7 +207,7 @@ CHANGES = {
     "extend": lambda row: fill_slot(row.room, hours=5),
     "services": lambda row: {
         f"service-{ServiceFactory(center=row.room.center).pk}-chosen": "on",
-        "expected_details": build_details_key(row),
+        "expected_version": str(row.version),
     },
 }
 
@@ -274,16 +273,17 @@ def test_extension_of_a_booking_that_was_moved_since_its_preview_is_refused(offi
     reservation = make_booking(room=at_rate(make_room(), 25))
     SavedCardFactory(user=reservation.user)
     form = office.get(action_url(reservation, "extend")).context["form"]
-    slot = form["expected_slot"].value()
+    version = form["expected_version"].value()
     extended = fill_slot(reservation.room, hours=3.5, way=way, reference="7", consent="on")
     other = MeetingRoomFactory(center=reservation.room.center, rate=reservation.room.rate)
-    Reservation.objects.update(room=other)
+    move = fill_slot(other, expected_amount="75.00")
+    assert messages_of(confirm(office, reservation, "move", **move))[0][0] == "success"
 
     done = confirm(
-        office, reservation, "extend", **extended, expected_slot=slot, expected_amount="87.50"
+        office, reservation, "extend", **extended, expected_version=version, expected_amount="87.50"
     )
 
-    assert "It was moved meanwhile" in messages_of(done)[0][1]
+    assert "It was changed meanwhile" in messages_of(done)[-1][1]
     assert Reservation.objects.get().total_cost == 75
 
 

@@ -146,18 +146,16 @@ def test_adjust_price_confirmed_twice_applies_once(office, make, amount):
     reservation = make()
     typed = {"amount": amount, "reason": "Kind"}
     shown = office.post(action_url(reservation, "adjust"), typed)
-    sums = dict(
-        re.findall(r'name="(expected_old_total|expected_amount)" value="(.+?)"', shown.text)
-    )
-    assert sums["expected_old_total"] == "75.00"
+    sums = dict(re.findall(r'name="(expected_version|expected_amount)" value="(.+?)"', shown.text))
+    assert sums["expected_version"] == "0"
 
     first, second = (confirm(office, reservation, "adjust", **typed, **sums) for _ in range(2))
 
     assert messages_of(first)[0][0] == "success"
     level, text = messages_of(second)[-1]
     assert level == "error"
-    assert "The price has changed" in text
-    assert "Nothing was done" in text
+    assert "It was changed meanwhile" in text
+    assert "Nothing was changed now" in text
     assert PriceAdjustment.objects.count() == 1
     reservation.refresh_from_db()
     assert reservation.total_cost == max(75 + int(amount), 0)
@@ -174,11 +172,14 @@ def test_adjust_price_invalid_amount_or_expected_amount_is_refused(office):
     ):
         response = confirm(office, reservation, "adjust", amount=amount, reason="x")
         assert message in words(response), amount
-    for name in ("expected_old_total", "expected_amount"):
-        for text in ("", "x", "NaN", "sNaN", "-Infinity", "1e999"):
+    for name, refusal in (
+        ("expected_version", "It was changed meanwhile"),
+        ("expected_amount", "The price has changed"),
+    ):
+        for text in ("", "x", "²", "-1", "NaN", "sNaN", "-Infinity", "1e999"):
             typed = {"amount": "-5", "reason": "Kind", name: text}
             done = confirm(office, reservation, "adjust", **typed)
-            assert "The price has changed" in messages_of(done)[-1][1], (name, text)
+            assert refusal in messages_of(done)[-1][1], (name, text)
     assert not PriceAdjustment.objects.exists()
 
 

@@ -155,33 +155,3 @@ def test_unavailable_action_is_refused(office, status):
         assert (level, "Nothing was changed." in text) == ("error", True), name
     assert Reservation.objects.filter(pk=row.pk).values().get() == before
     assert not history.get_changes(row).exists()
-
-
-def test_overrun_of_running_meeting_is_booked_by_new_reservation(client, office, staff, clock):
-    reservation = make_booking(number_of_attendees=3)
-    page = reservation_url(reservation)
-    assert not office.get(page).context["overrun_url"]
-    clock.move_to(START + HOUR)
-    office.force_login(AdministratorFactory())
-
-    assert "Book overrun" in words(office.get(page))
-    form = office.get(office.get(page).context["overrun_url"]).context["form"]
-    assert {name: form.initial[name] for name in ("room", "number_of_attendees", "user")} == {
-        "room": reservation.room_id,
-        "number_of_attendees": 3,
-        "user": reservation.user.email,
-    }
-    assert f"{form.initial['start']:%m-%d %H:%M}" == "03-03 12:00"
-    assert f"{form.initial['end']:%m-%d %H:%M}" == "03-03 12:30"
-
-    client.force_login(staff("Viewer", reservation.room.center))
-    assert "Book overrun" not in words(client.get(page))
-
-
-def test_overrun_is_not_offered_when_impossible(office, clock):
-    reservation, cancelled = make_booking(), ReservationFactory(status=Status.CANCELLED)
-    clock.move_to(START + HOUR)
-    office.force_login(AdministratorFactory())
-    assert not office.get(reservation_url(cancelled)).context["overrun_url"]
-    clock.move_to(reservation.end)
-    assert not office.get(reservation_url(reservation)).context["overrun_url"]

@@ -29,6 +29,6 @@ def test_every_back_office_url_is_in_a_table():
     for label in MODELS:
         known |= {f"{label.lower().replace('.', '_')}_{page}" for page in OF_A_MODEL}
     for name in IMPORTED:
-        known |= {f"{name}_{page}" for page in ("import", "process_import", "export")}
+        known |= {f"{name}_{page}" for page in ("import", "process_import", "list_export")}
     # Without a name: Django's redirect of an object, and the catch-all.
     assert {each.name for each in walk(admin.site.urls[0]) if each.name} - known == set()

@@ -52,6 +52,7 @@ def bars_of(response):
 def move(booking, by):
     booking.start += by
     booking.end += by
+    booking.version += 1
     booking.save()
 
 
@@ -220,22 +221,24 @@ def test_track_describes_its_axis_for_scripts(office, room):
     ]
 
 
-def find_slot_key(office, booking):
+def find_version(office, booking):
     query = {"center": booking.room.center_id, "date": WEDNESDAY}
-    [key] = [bar.slot_key for _, _, bar in bars_of(office.get(DAY, query)) if hasattr(bar, "name")]
-    return key
+    [version] = [
+        str(bar.version) for _, _, bar in bars_of(office.get(DAY, query)) if hasattr(bar, "name")
+    ]
+    return version
 
 
 def test_move_at_the_same_price_is_undone_unless_it_moved_again(office):
     booking = make_booking()
     address = action_url(booking, "move")
-    key = find_slot_key(office, booking)
-    drop = fill_slot(booking.room, START + HOUR, expected_slot=key)
+    version = find_version(office, booking)
+    drop = fill_slot(booking.room, START + HOUR, expected_version=version)
 
     preview = office.post(address, drop, headers=SCRIPT)
     assert "data-can-be-undone" in preview.text
     undo = {**preview.context["preview"].undo, "confirmed": "yes"}
-    assert undo["expected_slot"] != key
+    assert undo["expected_version"] != version
     office.post(address, {**drop, "confirmed": "yes", "expected_amount": "75.00"})
     booking.refresh_from_db()
     assert booking.start == START + HOUR
@@ -245,20 +248,20 @@ def test_move_at_the_same_price_is_undone_unless_it_moved_again(office):
     assert (booking.start, booking.total_cost) == (START, 75)
     # It is where it was, so the undo of the former move is stale.
     again = office.post(address, undo)
-    assert "It was moved meanwhile, to Boardroom" in messages_of(again)[-1][1]
+    assert "It was changed meanwhile, and is in Boardroom" in messages_of(again)[-1][1]
 
 
 def test_move_of_a_stale_page_is_refused(office):
     booking = make_booking()
-    key = find_slot_key(office, booking)
+    version = find_version(office, booking)
     move(booking, 2 * HOUR)
-    drop = fill_slot(booking.room, START + HOUR, expected_slot=key)
+    drop = fill_slot(booking.room, START + HOUR, expected_version=version)
 
     preview = office.post(action_url(booking, "move"), drop, headers=SCRIPT)
     confirmed = {**drop, "confirmed": "yes", "expected_amount": "75.00"}
     forced = office.post(action_url(booking, "move"), confirmed)
 
-    text = "It was moved meanwhile, to Boardroom at Glenarm, Wed 2027-03-03 11:00 - 14:00."
+    text = "It was changed meanwhile, and is in Boardroom at Glenarm, Wed 2027-03-03 11:00 - 14:00."
     assert text in words(preview)
     assert text in messages_of(forced)[0][1]
     assert Reservation.objects.get().start == START + 2 * HOUR

@@ -228,11 +228,13 @@ def test_customer_with_only_a_draft_has_no_phone_or_link(desk, room):
     assert (arrival.reservation, arrival.phone, arrival.customer_id) == (draft, "", None)
 
 
-def test_running_meeting_offers_to_book_overrun(desk, room):
-    meeting(room, NOW - HOUR, hours=2)
+def test_running_meeting_leads_to_its_extension(desk, room):
+    running = meeting(room, NOW - HOUR, hours=2)
     meeting(room, NOW + 3 * HOUR)
+    url = action_url(running, "extend")
 
-    assert [bool(each.overrun_url) for each in arrivals(desk.get(PAGE))] == [True, False]
+    assert [each.extend_url for each in arrivals(desk.get(PAGE))] == [url, ""]
+    assert desk.get(url).status_code == 200
 
 
 # --- One click each ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The requests of each operation, drawn from the data. All servers get the same."""
+"""The requests of each operation, drawn from the data. Both servers get the same."""
 
 import datetime as dt
 import itertools
@@ -8,7 +8,6 @@ from typing import Any
 
 from centers import geo
 from tests.bench.generate import get_token as get_generated_token
-from tests.bench.load import encode_request
 
 # Distinct requests of an operation, which are repeated.
 SAMPLES = 300
@@ -60,20 +59,6 @@ class World:
         for room, _, _ in self.rooms[:SAMPLES]:
             day = self.random.choice(days)
             yield {"Token": self.get_any_token(), "RoomId": room, **from_nine_to(day, 11)}
-
-    def free_times_of_rooms(self) -> Iterator[Body]:
-        """50 rooms, one day."""
-        day = next(self.wednesdays())
-        rooms = [room for room, _, _ in self.rooms]
-        for _ in range(SAMPLES // 3):
-            some = self.random.sample(rooms, min(50, len(rooms)))
-            yield {"Token": self.get_any_token(), "RoomIds": some, **from_day(day, 1)}
-
-    def free_times_of_month(self) -> Iterator[Body]:
-        """One room, 31 days."""
-        day = next(self.wednesdays())
-        for room, _, _ in self.rooms[:SAMPLES]:
-            yield {"Token": self.get_any_token(), "RoomIds": [room], **from_day(day, 31)}
 
     def cost(self) -> Iterator[Body]:
         day = next(self.wednesdays())
@@ -174,44 +159,36 @@ class World:
         for body, user in zip(self.drafts(), itertools.cycle(holders), strict=False):
             yield body | {"Token": self.get_token(user)}
 
-    def find_new_drafts(self) -> list[tuple[int, int]]:
-        return self.rows(
+    def find_new_drafts(self) -> list[Body]:
+        rows = self.rows(
             """SELECT id, user_id FROM reservations_reservation WHERE id > %s AND status = 'New'
                ORDER BY id""",
             (self.last_reservation,),
         )
+        return [{"Token": self.get_token(user), "ReservationId": pk} for pk, user in rows]
 
     def clear(self) -> None:
         """Deletes what the benchmark created, so that every round has the same data."""
         new_ids = "(SELECT id FROM reservations_reservation WHERE id > %s)"
-        condition = f"WHERE reservation_id IN {new_ids}"
-        for sql in (
-            f"DELETE FROM reservations_lineitem {condition}",
-            f"DELETE FROM reservations_attendee {condition}",
-            f"DELETE FROM reservations_chosenservice {condition}",
-            f"DELETE FROM reservations_allowanceuse {condition}",
-            f"DELETE FROM reservations_allowanceentry {condition}",
-            f"""DELETE FROM payments_sandboxpayment WHERE key IN
-                (SELECT key FROM payments_payment {condition})""",
-            f"DELETE FROM payments_payment {condition}",
-            "DELETE FROM backoffice_auditentry WHERE object_id > %s",
-            "DELETE FROM reservations_reservation WHERE id > %s",
-        ):
-            self.execute(sql, (self.last_reservation,))
-        self.execute("DELETE FROM accounts_outboxmessage")
-        self.execute("DELETE FROM accounts_attemptwindow")
-
-    def execute(self, sql: str, values: tuple[Any, ...] = ()) -> None:
+        of_new = f"WHERE reservation_id IN {new_ids}"
         with self.connection.cursor() as cursor:
-            cursor.execute(sql, values)
+            for table in ("lineitem", "attendee", "chosenservice", "allowanceuse"):
+                cursor.execute(
+                    f"DELETE FROM reservations_{table} {of_new}", (self.last_reservation,)
+                )
+            for sql in (
+                f"""DELETE FROM payments_sandboxpayment WHERE key IN
+                    (SELECT key FROM payments_payment {of_new})""",
+                f"DELETE FROM payments_payment {of_new}",
+                "DELETE FROM backoffice_auditentry WHERE object_id > %s",
+                "DELETE FROM reservations_reservation WHERE id > %s",
+            ):
+                cursor.execute(sql, (self.last_reservation,))
+            cursor.execute("DELETE FROM accounts_outboxmessage; DELETE FROM accounts_attemptwindow")
 
 
 def from_nine_to(day: dt.date, hour: int) -> Body:
     return {"StartDate": f"{day}T09:00:00", "EndDate": f"{day}T{hour:02}:00:00"}
-
-
-def from_day(day: dt.date, days: int) -> Body:
-    return {"From": f"{day}", "To": f"{day + dt.timedelta(days=days)}"}
 
 
 PATHS: dict[str, tuple[str, Callable[[World], Iterator[Body]]]] = {
@@ -219,15 +196,7 @@ PATHS: dict[str, tuple[str, Callable[[World], Iterator[Body]]]] = {
     "reservation": ("/api/account/reservation", World.reservation),
     "cost": ("/api/reservations/cost", World.cost),
     "search": ("/api/locations/search", World.search),
-    "free_times_of_rooms": ("/api/meeting-rooms/free-times", World.free_times_of_rooms),
-    "free_times_of_month": ("/api/meeting-rooms/free-times", World.free_times_of_month),
     "create": ("/api/reservations/create", World.drafts),
     "checkout": ("/api/reservations/checkout", World.drafts_of_card_holders),
 }
-WRITES = {"create", "checkout"}
-READS = [name for name in PATHS if name not in WRITES]
-
-
-def get_requests(name: str, world: World) -> list[bytes]:
-    path, bodies = PATHS[name]
-    return [encode_request(path, body) for body in bodies(world)]
+READS = {"availability", "cost", "reservation", "search"}

@@ -13,17 +13,15 @@ import psycopg2
 ROOT = Path(__file__).parent.parent.parent
 # Usual settings for a machine of this size. None of them makes the server less safe.
 SETTINGS = ("shared_buffers=1GB", "max_wal_size=4GB", "max_connections=200")
-QUICK_SETTINGS = ("shared_buffers=64MB", "max_connections=200")
 
 
 class Cluster:
     """A server for one run. Its data stay in `folder`, which can be deleted between runs."""
 
-    def __init__(self, programs: Path, folder: Path, settings: tuple[str, ...] = SETTINGS) -> None:
+    def __init__(self, programs: Path, folder: Path) -> None:
         self.programs = programs
         self.folder = folder.resolve()
         self.data = self.folder / "data"
-        self.settings = settings
         self.run_as: dict[str, Any] = {}
         self.owner = pwd.getpwuid(os.getuid()).pw_name
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -41,23 +39,17 @@ class Cluster:
         if not self.data.exists():
             self._run("initdb", "-D", self.data, "--auth=trust", "--encoding=UTF8", "--no-locale")
         options = f"-h 127.0.0.1 -p {self.port} -k /tmp"
-        options += "".join(f" -c {setting}" for setting in self.settings)
-        self._pg_ctl("start", "-o", options)
+        options += "".join(f" -c {setting}" for setting in SETTINGS)
+        log = self.folder / "log"
+        self._run("pg_ctl", "-D", self.data, "-l", log, "-w", "-t", "60", "start", "-o", options)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._pg_ctl("stop", "-m", "fast")
+        self._run("pg_ctl", "-D", self.data, "-w", "stop", "-m", "fast")
 
     @property
     def postmaster(self) -> int:
-        # Only the owner can read the file with the process id.
-        found = subprocess.run(
-            ["pgrep", "-of", f"{self.programs}/postgres -D {self.data}"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return int(found.stdout)
+        return int((self.data / "postmaster.pid").read_text().split()[0])
 
     def url(self, name: str) -> str:
         return f"postgres://{self.owner}@127.0.0.1:{self.port}/{name}"
@@ -70,41 +62,39 @@ class Cluster:
     def get_or_load_database(self, centers: int, reservations: int) -> str:
         """Returns the name of a database of that size. Generates the data unless they exist."""
         name = f"generated_{centers}_{reservations}"
-        if not self._is_loaded(name):
-            self._execute(f"DROP DATABASE IF EXISTS {name}")
-            self._execute(f"CREATE DATABASE {name}")
+        if self._read_comment(name) != "loaded":
+            self._execute("postgres", f"DROP DATABASE IF EXISTS {name}")
+            self._execute("postgres", f"CREATE DATABASE {name}")
             self._run_python(name, "manage.py", "migrate", "--verbosity", 0)
             arguments = ("--centers", centers, "--reservations", reservations)
             self._run_python(name, "-m", "tests.bench.generate", *arguments)
-            self._execute(f"COMMENT ON DATABASE {name} IS 'loaded'")
+            self._execute("postgres", f"COMMENT ON DATABASE {name} IS 'loaded'")
         else:
             self._run_python(name, "manage.py", "migrate", "--verbosity", 0)
-        connection = self.connect(name)
-        with connection.cursor() as cursor:
-            # Tokens expire after thirty days. The data are kept longer.
-            cursor.execute(
-                "UPDATE accounts_apitoken SET created_at = now(), last_used_at = now(),"
-                " expires_at = now() + '30 days'"
-            )
-            cursor.execute("VACUUM ANALYZE")
-        connection.close()
+        # Tokens expire after thirty days. The data are kept longer.
+        self._execute(
+            name,
+            "UPDATE accounts_apitoken SET created_at = now(), last_used_at = now(),"
+            " expires_at = now() + '30 days'",
+        )
+        self._execute(name, "VACUUM ANALYZE")
         return name
 
-    def _is_loaded(self, name: str) -> bool:
+    def _read_comment(self, name: str) -> str | None:
         connection = self.connect("postgres")
         with connection.cursor() as cursor:
             cursor.execute(
-                "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = %s",
+                "SELECT max(shobj_description(oid, 'pg_database')) FROM pg_database"
+                " WHERE datname = %s",
                 (name,),
             )
-            found = cursor.fetchone()
+            [comment] = cursor.fetchone()
         connection.close()
-        return found == ("loaded",)
+        return comment
 
-    def _execute(self, sql: str) -> None:
-        connection = self.connect("postgres")
-        with connection.cursor() as cursor:
-            cursor.execute(sql)
+    def _execute(self, name: str, sql: str) -> None:
+        connection = self.connect(name)
+        connection.cursor().execute(sql)
         connection.close()
 
     def _run_python(self, name: str, *arguments: object) -> None:
@@ -119,10 +109,6 @@ class Cluster:
         subprocess.run(
             [sys.executable, *map(str, arguments)], cwd=ROOT, env=environment, check=True
         )
-
-    def _pg_ctl(self, *arguments: Any) -> None:
-        log = self.folder / "log"
-        self._run("pg_ctl", "-D", self.data, "-l", log, "-w", "-t", "60", *arguments)
 
     def _run(self, program: str, *arguments: Any) -> None:
         # A file instead of a pipe, which the server would inherit and keep open.

@@ -1,15 +1,21 @@
-"""Sends the same requests to all servers: first compares the responses, then measures."""
+"""Sends the same requests to all servers: first compares the responses, then measures.
+
+Clients use little processor time: sockets, epoll, and requests that are encoded in advance.
+"""
 
 import itertools
 import json
 import re
+import select
+import socket
 import statistics
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.bench.cases import PATHS, READS, World, get_requests
-from tests.bench.load import Outcome, drive, encode_request, send
-from tests.bench.servers import DatabaseCpu, Server
+from tests.bench.cases import PATHS, READS, World
+from tests.bench.servers import HOST, DatabaseCpu, Server
 
 # More distinct drafts than a server creates in a second.
 DRAFTS_PER_SECOND = 2000
@@ -20,12 +26,18 @@ CLIENTS = 8
 class Size:
     """The duration and the number of measurements."""
 
-    seconds: float = 3.0
-    rounds: int = 5
-    # Compared responses, checkouts per round, slots that sixteen clients want.
-    compared: int = 40
-    checkouts: int = 300
-    slots: int = 20
+    seconds: float
+    rounds: int
+
+    @property
+    def compared(self) -> int:
+        """How many responses are compared before anything is measured."""
+        return min(40, int(60 * self.seconds))
+
+    @property
+    def checkouts(self) -> int:
+        """How many drafts are paid in a round."""
+        return int(100 * self.seconds)
 
 
 @dataclass(slots=True)
@@ -37,15 +49,8 @@ class Series:
     app_cpu: float = 0.0
     database_cpu: float = 0.0
     kilobytes: float = 0.0
+    # The ends of responses other than 200.
     bad: list[bytes] = field(default_factory=list)
-
-    def add(self, outcome: Outcome, app_cpu: float, database_cpu: float) -> None:
-        self.per_second.append(outcome.per_second)
-        self.milliseconds += outcome.milliseconds
-        self.app_cpu += app_cpu
-        self.database_cpu += database_cpu
-        self.kilobytes += outcome.kilobytes
-        self.bad += outcome.bad
 
     @property
     def rate(self) -> float:
@@ -70,148 +75,149 @@ class ResponsesDiffer(AssertionError):
 
 
 class Bench:
-    """roombook and the raw references, on one database."""
+    """roombook and the raw reference, on one database."""
 
     def __init__(
-        self, app: Server, raws: list[Server], world: World, database: DatabaseCpu, size: Size
+        self, app: Server, raw: Server, world: World, database: DatabaseCpu, size: Size
     ) -> None:
-        self.app = app
-        self.raws = raws
-        self.world = world
-        self.database = database
-        self.size = size
+        self.app, self.raw = app, raw
+        self.world, self.database, self.size = world, database, size
         self._requests: dict[str, list[bytes]] = {}
 
     def requests(self, name: str) -> list[bytes]:
         if name not in self._requests:
-            if name in READS:
-                self._requests[name] = get_requests(name, self.world)
-            else:
-                count = int(self.size.seconds * DRAFTS_PER_SECOND)
-                path, _ = PATHS["create"]
-                bodies = itertools.islice(PATHS[name][1](self.world), count)
-                self._requests[name] = [encode_request(path, body) for body in bodies]
+            count = int(self.size.seconds * DRAFTS_PER_SECOND)
+            path, get_bodies = PATHS[name]
+            bodies = itertools.islice(get_bodies(self.world), count)
+            path = path if name in READS else PATHS["create"][0]
+            self._requests[name] = [encode_request(path, body) for body in bodies]
         return self._requests[name]
 
-    # Equal responses
-
     def require_equal(self, name: str) -> None:
-        """Raises ResponsesDiffer unless all servers respond the same."""
-        if name in READS:
-            for request in self.requests(name)[: self.size.compared]:
-                expected = send(self.app.port, request)
-                for raw in self.raws:
-                    self._require_same(request, expected, send(raw.port, request))
-        else:
-            for request in self.requests(name)[: max(4, self.size.compared // 4)]:
-                expected = self._send_and_clear(self.app, name, request)
-                for raw in self.raws:
-                    response = self._send_and_clear(raw, name, request)
-                    self._require_same(request, expected, response)
+        """Raises ResponsesDiffer unless both servers respond the same."""
+        count = self.size.compared if name in READS else max(4, self.size.compared // 4)
+        for request in self.requests(name)[:count]:
+            expected, response = (
+                self._send_and_clear(server, name, request) for server in (self.app, self.raw)
+            )
+            if expected != response or expected[0] != 200:
+                difference = describe_difference(expected, response)
+                raise ResponsesDiffer(f"{difference}\nrequest: {request[-600:].decode()}")
 
     def _send_and_clear(self, server: Server, name: str, request: bytes) -> tuple[int, Any]:
         """Returns the response without ids of new rows, and deletes what it created."""
-        status, fields = send(server.port, request)
+        answer = send(server.port, request)
         if name == "checkout":
-            status, fields = send(server.port, self._checkouts()[0])
-        self.world.clear()
-        return status, without_ids(fields)
+            answer = send(server.port, self._checkouts()[0])
+        if name not in READS:
+            self.world.clear()
+            return answer[0], without_ids(answer[1])
+        return answer
 
-    def _require_same(
-        self, request: bytes, expected: tuple[int, Any], response: tuple[int, Any]
-    ) -> None:
-        if expected != response or expected[0] != 200:
-            path = request.split(b" ", 2)[1].decode()
-            difference = describe_difference(expected, response)
-            raise ResponsesDiffer(f"{path}: {difference}\nrequest: {request[-600:].decode()}")
-
-    # Speed
-
-    def compare(self, name: str, targets: tuple[Server, ...]) -> dict[str, Series]:
+    def compare(self, name: str) -> dict[str, Series]:
         """Measures in rounds that alternate between the servers, after a warm-up."""
-        series = {server.name: Series() for server in targets}
-        for server in targets:
-            self.run_round(server, name, CLIENTS, Series(), warm=True)
+        series = {server.name: Series() for server in (self.raw, self.app)}
+        for server in (self.raw, self.app):
+            self._run_round(server, name, Series(), share=1 / 3)
         for _ in range(self.size.rounds):
-            for server in targets:
-                self.run_round(server, name, CLIENTS, series[server.name])
+            for server in (self.raw, self.app):
+                self._run_round(server, name, series[server.name])
         return series
 
-    def run_round(
-        self, server: Server, name: str, clients: int, series: Series, *, warm: bool = False
-    ) -> None:
-        seconds = self.size.seconds / (3 if warm else 1)
-        requests: Any
+    def _run_round(self, server: Server, name: str, series: Series, *, share: float = 1.0) -> None:
+        requests: Iterator[bytes] = iter(self.requests(name))
+        seconds = self.size.seconds * share
         if name in READS:
-            requests = itertools.cycle(self.requests(name))
-        elif name == "create":
-            requests = iter(self.requests(name))
-        else:
-            count = self.size.checkouts // (10 if warm else 1)
-            drive(self.raws[0].port, iter(self.requests(name)), CLIENTS, count=count)
+            requests = itertools.cycle(requests)
+        elif name == "checkout":
+            drafts = itertools.islice(requests, int(self.size.checkouts * share))
+            drive(self.raw.port, drafts, Series(), seconds=600.0)
             requests, seconds = iter(self._checkouts()), 600.0
         before = server.get_cpu_seconds(), self.database.get_cpu_seconds()
-        outcome = drive(server.port, requests, clients, seconds=seconds)
-        series.add(
-            outcome,
-            server.get_cpu_seconds() - before[0],
-            self.database.get_cpu_seconds() - before[1],
-        )
+        drive(server.port, requests, series, seconds=seconds)
+        series.app_cpu += server.get_cpu_seconds() - before[0]
+        series.database_cpu += self.database.get_cpu_seconds() - before[1]
         if name not in READS:
             self.world.clear()
 
     def _checkouts(self) -> list[bytes]:
-        path, _ = PATHS["checkout"]
         return [
-            encode_request(
-                path,
-                {
-                    "Token": self.world.get_token(user),
-                    "ReservationId": pk,
-                    "UseSavedPaymentInfo": True,
-                },
-            )
-            for pk, user in self.world.find_new_drafts()
+            encode_request(PATHS["checkout"][0], body | {"UseSavedPaymentInfo": True})
+            for body in self.world.find_new_drafts()
         ]
 
-    # Sixteen clients for one slot
 
-    def compete(self, server: Server, clients: int = 16) -> tuple[list[int], float, int]:
-        """Returns how many clients got each slot, the slowest response in ms, and the deadlocks."""
-        path, _ = PATHS["create"]
-        bodies = itertools.islice(self.world.drafts(), self.size.slots)
-        deadlocks = self._deadlocks()
-        winners, slowest = [], 0.0
-        for body in bodies:
-            tokens = {self.world.get_any_token() for _ in range(4 * clients)}
-            requests = [
-                encode_request(path, body | {"Token": token}) for token in list(tokens)[:clients]
-            ]
-            outcome = drive(server.port, iter(requests), clients, seconds=60)
-            winners.append(outcome.count - len(outcome.bad))
-            slowest = max(slowest, *outcome.milliseconds)
-        self.world.clear()
-        return winners, slowest, self._deadlocks() - deadlocks
+# --- Requests and responses ----------------------------------------------------------------------
 
-    def _deadlocks(self) -> int:
-        [[count]] = self.world.rows(
-            "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
-        )
-        return int(count)
+
+def encode_request(path: str, body: dict[str, Any]) -> bytes:
+    data = json.dumps(body).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
+        f"Connection: close\r\nContent-Length: {len(data)}\r\n\r\n"
+    )
+    return head.encode() + data
+
+
+def send(port: int, request: bytes) -> tuple[int, dict[str, Any]]:
+    """Sends one request, and returns the status and the fields of the response."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(request)
+        received = b"".join(iter(lambda: connection.recv(1 << 18), b""))
+    head, _, body = received.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+def drive(port: int, requests: Iterator[bytes], series: Series, *, seconds: float) -> None:
+    """Keeps CLIENTS connections busy for some seconds, or for all requests.
+
+    Each request has its own connection, because neither server keeps connections open.
+    """
+    poll = select.epoll()
+    connections: dict[int, tuple[socket.socket, float, list[bytes]]] = {}
+    count = 0
+
+    def start(request: bytes) -> None:
+        at = time.perf_counter()
+        connection = socket.create_connection(("127.0.0.1", port))
+        connection.sendall(request)
+        connections[connection.fileno()] = (connection, at, [])
+        poll.register(connection, select.EPOLLIN)
+
+    started_at = now = time.perf_counter()
+    for request in itertools.islice(requests, CLIENTS):
+        start(request)
+    while connections:
+        for number, _ in poll.poll(10):
+            connection, at, parts = connections[number]
+            part = connection.recv(1 << 18)
+            if part:
+                parts.append(part)
+                continue
+            now = time.perf_counter()
+            poll.unregister(number)
+            connection.close()
+            del connections[number]
+            count += 1
+            series.milliseconds.append((now - at) * 1000)
+            series.kilobytes += sum(map(len, parts)) / 1024
+            if not b"".join(parts[:1]).startswith((b"HTTP/1.1 200", b"HTTP/1.0 200")):
+                series.bad.append(b"".join(parts)[-200:])
+            if now < started_at + seconds:
+                for request in itertools.islice(requests, 1):
+                    start(request)
+    series.per_second.append(count / (now - started_at))
+    poll.close()
 
 
 def without_ids(response: dict[str, Any]) -> dict[str, Any]:
     """A response about a new reservation, without the ids of the reservation and its attendees."""
-    fields: dict[str, Any] = json.loads(
-        re.sub(r"\(reservation \d+\)", "(reservation)", json.dumps(response))
-    )
-    reservation = fields.get("Reservation")
-    if reservation:
+    text = re.sub(r"\(reservation \d+\)", "(reservation)", json.dumps(response))
+    fields: dict[str, Any] = json.loads(text)
+    if reservation := fields.get("Reservation"):
         usages = [*reservation.get("Allowances", ()), *reservation.get("UsableAllowances", ())]
-        for each in (
-            *(reservation, *reservation["Attendees"]),
-            *(usage["Reservation"] for usage in usages),
-        ):
+        used = [usage["Reservation"] for usage in usages]
+        for each in (reservation, *reservation["Attendees"], *used):
             each.pop("Id")
     return fields
 

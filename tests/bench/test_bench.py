@@ -1,4 +1,4 @@
-"""The benchmark runs, and all servers give the same responses. Speed is not tested."""
+"""The benchmark runs, and both servers give the same responses. Speed is not tested."""
 
 import os
 import re
@@ -26,24 +26,24 @@ def folder():
 
 # It starts its own PostgreSQL server, so it runs once, with the tests that use no database.
 @pytest.mark.skipif(
-    not LONG or find_programs() is None, reason="starts a cluster and three servers: make faults"
+    not LONG or find_programs() is None, reason="starts a cluster and two servers: make faults"
 )
-def test_quick_run_measures_operations_on_all_servers_without_errors(folder):
-    only = [f"--only={name}" for name in (*PATHS, "conflicts")]
+def test_short_run_measures_operations_on_both_servers_without_errors(folder):
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.bench", "--quick", "--size=300", "--folder", folder, *only],
+        [
+            *(sys.executable, "-m", "tests.bench", "--size=300", "--rounds=2", "--seconds=0.2"),
+            *("--folder", folder),
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
     )
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    for server in ("raw-prepared", "raw-unprepared", "roombook"):
+    for server in ("raw", "roombook"):
         measured = re.findall(
-            rf"^\| (\w+) \| {server} \|.*\| 0 \|[^|]*\|[^|]*\|[^|]*\|$", ran.stdout, re.M
+            rf"^\| (\w+) \| {server} \|.*\| 0 \|[^|]*\|[^|]*\|$", ran.stdout, re.M
         )
         assert measured == [*PATHS]
-    # Sixteen clients want each of three slots. One gets it, and there is no deadlock.
-    assert re.search(r"^\| roombook \| 3 \| 3 \| 0 \| \d+ \| 0 \|$", ran.stdout, re.M)

@@ -54,7 +54,7 @@ OWN_CLASS = re.compile(
 )
 VOID_ELEMENTS = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source"}
 # The fewest elements that no larger page has for which a page is scanned.
-NEW_ELEMENTS = 1 if LONG else 15
+NEW_ELEMENTS = 1 if LONG else 40
 # Colors that are in transition would be measured halfway.
 STILL = "*, *::before, *::after { transition: none !important; animation: none !important }"
 
@@ -62,16 +62,19 @@ STILL = "*, *::before, *::after { transition: none !important; animation: none !
 def find_pages(page: Page) -> Iterator[tuple[str, str]]:
     """The URL and HTML of each page of the admin site that the signed-in user can open.
 
-    The pages are found by the URL patterns.
+    The pages are found by the URL patterns; the short form takes one of each kind.
     """
-    client = Client()
+    client, shown = Client(), set()
     for cookie in page.context.cookies():
         client.cookies[cookie["name"]] = cookie["value"]
-    for url in dict.fromkeys(build_urls()):
+    for url, kind in dict(build_urls()).items():
+        if not LONG and kind in shown:
+            continue
         response = client.get(url)
         # Others are redirects, files, data, or parts of a page.
         is_page = response.status_code == 200 and response.headers["Content-Type"] == HTML
         if is_page and "<html" in (html := b"".join(response).decode()):
+            shown.add(kind)
             yield url, html
 
 
@@ -134,15 +137,21 @@ def scan(page: Page, themes: Sequence[str] = ("light", "dark")) -> list[str]:
     return found
 
 
-def build_urls() -> Iterator[str]:
-    """The URLs of all pages of the back office, and others, by its URL patterns."""
+def build_urls() -> Iterator[tuple[str, object]]:
+    """The URLs of all pages of the back office, and others, by its URL patterns; with their kinds.
+
+    A step of a reservation is of one kind, whichever the reservation.
+    """
     booked_rooms = Reservation.objects.values("room")
     for pattern in _find_patterns(admin.site.urls[0]):
         if pattern.name is None:  # redirects, and the catch-all
             continue
         for arguments in _find_arguments(pattern):
-            yield reverse(f"admin:{pattern.name}", kwargs=arguments)
-    yield f"{reverse('admin:reservations_room_week')}?room={booked_rooms[0]['room']}"
+            url = reverse(f"admin:{pattern.name}", kwargs=arguments)
+            is_step = arguments.keys() == {"object_id", "name"}
+            yield url, (pattern.name, arguments["name"]) if is_step else url
+    week = f"{reverse('admin:reservations_room_week')}?room={booked_rooms[0]['room']}"
+    yield week, week
 
 
 def _find_patterns(patterns: list[URLPattern | URLResolver]) -> Iterator[URLPattern]:

@@ -46,7 +46,7 @@ def test_manager_import_with_one_bad_row_imports_nothing(desk, live_server):
 
     send(f"{good},31.00", f"{bad},12.345")
     expect(page.get_by_text("Some rows failed to validate")).to_be_visible()
-    expect(page.get_by_text("At most 2 places after the point.")).to_be_visible()
+    expect(page.get_by_text("no more than 2 decimal places")).to_be_visible()
     expect(page.get_by_role("button", name="Confirm import")).to_have_count(0)
     assert {rate.pk: rate.hourly for rate in Rate.objects.filter(pk__in=before)} == before
 

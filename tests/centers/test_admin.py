@@ -34,8 +34,7 @@ pytestmark = pytest.mark.django_db
 
 MODELS = [
     *(models.Center, models.MeetingRoom, models.Rate, models.Service, models.Closure),
-    *(models.OpeningHours, models.Neighborhood, models.ResourceType, models.CenterImage),
-    *(models.Landmark, models.Favorite),
+    *(models.Neighborhood, models.ResourceType),
 ]
 
 

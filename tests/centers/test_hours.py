@@ -91,23 +91,6 @@ def test_is_open_within_the_hours_of_one_local_day(start, end, is_open):
     assert hours.is_open(span(start, end), WORKDAYS, DENVER) is is_open
 
 
-def test_is_open_during_a_break_is_false():
-    split = week(0, closes="12:00") + week(0, opens="13:00")
-    assert hours.is_open(span("2027-03-01 09:00", "2027-03-01 12:00"), split, DENVER)
-    assert not hours.is_open(span("2027-03-01 11:00", "2027-03-01 14:00"), split, DENVER)
-
-
-def test_is_open_across_touching_intervals_is_true():
-    joined = week(0, opens="12:00") + week(0, closes="12:00")
-    assert hours.is_open(span("2027-03-01 09:00", "2027-03-01 17:00"), joined, DENVER)
-
-
-def test_closing_at_midnight_ends_with_the_day():
-    late = week(*range(7), opens="18:00", closes="00:00")
-    assert hours.is_open(span("2027-03-01 22:00", "2027-03-02 00:00"), late, DENVER)
-    assert not hours.is_open(span("2027-03-01 22:00", "2027-03-02 00:15"), late, DENVER)
-
-
 ALWAYS = week(*range(7), opens="00:00", closes="00:00")
 NIGHTS = week(4, 5, opens="22:00", closes="02:00")  # Friday and Saturday
 
@@ -178,10 +161,6 @@ def test_opening_hours_follow_the_wall_clock_on_a_clock_change():
     assert hours.is_open(spring, sunday, DENVER)
     autumn = Span(datetime(2027, 11, 7, 7, tzinfo=UTC), datetime(2027, 11, 7, 10, 30, tzinfo=UTC))
     assert hours.is_open(autumn, sunday, DENVER)
-
-
-def test_is_open_without_hours_is_false():
-    assert not hours.is_open(span("2027-03-01 09:00", "2027-03-01 10:00"), [], DENVER)
 
 
 def test_interval_that_the_clock_skips_is_empty():

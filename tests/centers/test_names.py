@@ -2,10 +2,10 @@
 
 # ruff: noqa: RUF001 (letters that look alike are what these tests are about)
 import pytest
-from django.db import IntegrityError, connection
+from django.db import IntegrityError
 from django.urls import reverse
 
-from centers.models import Center, MeetingRoom, Rate, Service
+from centers.models import MeetingRoom, Rate, Service
 from roombook.texts import clean_line, fold_name
 from tests.admin_forms import errors_of, form_of
 from tests.factories_centers import CenterFactory, MeetingRoomFactory, RateFactory, ServiceFactory
@@ -124,22 +124,3 @@ def test_constraint_refuses_other_spellings_whatever_writes_them(model, factory)
         with pytest.raises(IntegrityError):
             factory(center=row.center, name=typed)
         assert model.objects.get(name=typed) == row
-
-
-@pytest.mark.django_db
-def test_names_of_a_version_before_are_found_and_several_are_not_guessed():
-    def store(row, name):
-        with connection.cursor() as cursor:
-            cursor.execute(f"UPDATE centers_rate SET name = %s WHERE id = {row.pk}", [name])
-
-    center = CenterFactory(name=TYPED[4])
-    rates = [RateFactory(center=center, name=name) for name in ("A", "B")]
-    row = build_csv(room_row(center, rate=NAME))
-    store(rates[0], TYPED[0])
-    assert get_errors("rooms", row) == []
-    store(rates[1], NAME)
-    [(_, _, why)] = get_errors("rooms", row)
-    assert why == "This center has several rates of that name."
-    [(_, _, why)] = get_errors("rates", build_csv({"id": rates[0].pk, "name": NAME}))
-    assert why == f"There is a rate of that name already ({rates[1].pk})."
-    assert Center.objects.get(name_folded="cafe rontgen 12").name == NAME

@@ -46,6 +46,7 @@ FULL = rate(25, 90, 160)
     [
         (FULL, 1, "25.00", "1 hour"),
         (FULL, 3, "75.00", "3 hours"),
+        (rate("33.33"), 0.5, "16.67", "0.5 hours"),  # 16.665, half-up
         (FULL, 3.75, "90.00", "3.75 hours: half day"),
         (FULL, 4, "90.00", "4 hours: half day"),
         (FULL, 5, "115.00", "5 hours: half day + 1 hour"),

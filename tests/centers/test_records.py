@@ -6,7 +6,7 @@ from django.test import RequestFactory
 from centers import records
 from centers.search import locations
 from centers.serializers import CenterInfo, CenterInfoFull
-from roombook.api.rendering import RenderContext
+from roombook.api.serializers import RenderContext
 from roombook.errors import NotFound
 from tests import factories_centers as make
 from tests.factories_people import UserFactory

@@ -7,9 +7,9 @@ import pytest
 from centers import rates
 from centers.geo import Coordinates
 from centers.models import Center
-from centers.search import filter_options, locations
+from centers.search import locations
 from centers.search.filters import NO_FILTERS, SearchFilters
-from centers.search.queries import AreaType
+from centers.search.locations import AreaType
 from tests import factories_centers as make
 from tests.centers.test_geo import haversine
 from tests.factories_people import UserFactory
@@ -111,12 +111,6 @@ def get_distance(center):
     return haversine(DENVER, Coordinates(center.latitude, center.longitude))
 
 
-def pretend_many_matches(monkeypatch):
-    """Make the filter options be collected as if more than MAX_CENTERS_BY_ID centers matched."""
-    sample = [()] * (filter_options.MAX_CENTERS_BY_ID + 1)
-    monkeypatch.setattr(filter_options, "load_sample", lambda *_, **__: sample)
-
-
 # --- The searches --------------------------------------------------------------------------------
 
 
@@ -126,14 +120,9 @@ def get_option_names(result):
     return [[each.name for each in each_list] for each_list in lists]
 
 
-@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("limit", [1, 50])
-def test_search_locations_finds_what_a_plain_loop_finds(
-    user, room_types, coffee, settings, monkeypatch, limit, many
-):
+def test_search_locations_finds_what_a_plain_loop_finds(user, room_types, coffee, settings, limit):
     settings.SEARCH_MAX_RESULTS = limit
-    if many:
-        pretend_many_matches(monkeypatch)
     circles = [(None, None), (DENVER, 10), (DENVER, 500)]
     searches = itertools.product(circles, ("", "boulder", "e"), list_filters(room_types, coffee))
     for (coordinates, miles), query, filters in searches:
@@ -155,7 +144,6 @@ def test_search_locations_finds_what_a_plain_loop_finds(
         assert get_option_names(result) == collect_options(matches), case
 
 
-@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("limit", [1, 50])
 @pytest.mark.parametrize(
     "area",
@@ -170,11 +158,9 @@ def test_search_locations_finds_what_a_plain_loop_finds(
     ],
 )
 def test_list_city_centers_finds_what_a_plain_loop_finds(
-    user, room_types, coffee, settings, monkeypatch, limit, many, area
+    user, room_types, coffee, settings, limit, area
 ):
     settings.SEARCH_MAX_RESULTS = limit
-    if many:
-        pretend_many_matches(monkeypatch)
     city = area.get("city_name") or (area["area"] if area["area_type"] == AreaType.CITY else "")
     neighborhood = area.get("area", "") if area.get("area_type") == AreaType.NEIGHBORHOOD else ""
     for filters in list_filters(room_types, coffee):

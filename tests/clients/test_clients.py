@@ -16,8 +16,8 @@ from django.core.management import call_command
 from django.urls import get_resolver
 
 from reservations.models import Reservation
-from roombook.api.contract_schema import get_operations
 from roombook.api.views import choose_day
+from tests.contract.schema import get_operations
 from tests.locks import LONG_LOCK, install_lock, install_node_packages
 
 DOCS = Path(__file__).parents[2] / "docs"

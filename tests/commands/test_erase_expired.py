@@ -8,13 +8,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 
-from accounts.models import OutboxMessage, OutboxState
+from accounts.models import OutboxMessage
 from payments.models import Payment, StripePayment
 from reservations.booking import account_erasure
 from reservations.models import Attendee
 from reservations.models.status import Status
 from roombook.backoffice.audit_log import build_entry
 from roombook.backoffice.models import AuditAction, AuditEntry
+from roombook.deliveries import DeliveryState
 from roombook.imports.models import Upload
 from tests.factories_people import SavedCardFactory, UserFactory
 from tests.factories_reservations import NOW, PaymentFactory, ReservationFactory
@@ -29,8 +30,8 @@ NO_LIMITS = ("EMAIL_DAYS", "AUDIT_LOG_DAYS", "ATTENDEE_DAYS", "DRAFT_DAYS", "BOO
 def make_old_data(*, days):
     """One of everything that expires, that old, and an e-mail that still waits."""
     then, user = NOW - days * DAY, UserFactory()
-    for state in (OutboxState.SENT, OutboxState.WAITING):
-        is_sent = state == OutboxState.SENT
+    for state in (DeliveryState.SENT, DeliveryState.WAITING):
+        is_sent = state == DeliveryState.SENT
         OutboxMessage.objects.create(
             user=user,
             to=user.email,
@@ -70,7 +71,7 @@ def make_old_data(*, days):
 def count_kept():
     """The number of rows, or of rows with a name or card, of each kind that can expire."""
     return {
-        "e-mails": OutboxMessage.objects.exclude(state=OutboxState.WAITING).count(),
+        "e-mails": OutboxMessage.objects.exclude(state=DeliveryState.WAITING).count(),
         "entries": AuditEntry.objects.filter(
             unpublished_event__isnull=True, action=AuditAction.VIEW
         ).count(),
@@ -102,7 +103,7 @@ def test_each_kind_of_data_is_erased_after_its_own_time(days, expired, capsys):
 
     assert {kind for kind, count in count_kept().items() if not count} == expired
     assert capsys.readouterr().out.endswith("Erased: nothing.\n")
-    assert OutboxMessage.objects.filter(state=OutboxState.WAITING).count() == 1
+    assert OutboxMessage.objects.filter(state=DeliveryState.WAITING).count() == 1
     # Webhooks have not published it yet.
     assert AuditEntry.objects.exclude(unpublished_event__isnull=True).count() == 1
     assert Attendee.objects.count() == 2

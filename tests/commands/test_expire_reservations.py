@@ -11,12 +11,10 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_reservations import (
     HOUR,
-    NOW,
     START,
     make_booking,
     make_draft,
     make_pending_booking,
-    make_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -41,20 +39,6 @@ def test_changed_reservations_are_printed_and_counted(run):
     later.refresh_from_db()
     assert later.status == Status.NEW
     assert pending.payments.get().state == PaymentState.VOIDED
-
-
-def test_unanswered_request_expires_after_three_days(run):
-    pending = make_pending_booking(
-        room=make_room(is_live_inventory=False), start=START + dt.timedelta(days=20)
-    )
-
-    with time_machine.travel(NOW + dt.timedelta(hours=71), tick=False):
-        assert "0 reservations Expired" in run("expire_reservations")
-    with time_machine.travel(NOW + dt.timedelta(hours=72), tick=False):
-        assert "1 reservation Expired" in run("expire_reservations")
-
-    pending.refresh_from_db()
-    assert pending.status == Status.EXPIRED
 
 
 def test_failed_reservation_does_not_stop_the_others(run, monkeypatch, caplog):

@@ -8,12 +8,13 @@ import time_machine
 from django.core import mail
 from django.core.management import call_command
 
-from accounts.models import OutboxMessage, OutboxState
+from accounts.models import OutboxMessage
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.booking import cancellation, integrity
 from reservations.models import Reservation
 from reservations.models.status import Status
+from roombook.deliveries import DeliveryState
 from roombook.jobs import JOB_INTERVALS
 from roombook.models import JobRun
 from tests.concurrency import run_concurrently
@@ -78,7 +79,7 @@ def test_regular_commands_on_several_machines_do_everything_once():
         Status.EXPIRED: OF_EACH,
     }
     messages = OutboxMessage.objects.all()
-    assert set(messages.values_list("state", flat=True)) == {OutboxState.SENT}
+    assert set(messages.values_list("state", flat=True)) == {DeliveryState.SENT}
     sent = Counter(email.extra_headers["Message-ID"] for email in mail.outbox)
     assert len(sent) == messages.count() == sent.total()
     assert set(JobRun.objects.values_list("command", flat=True)) == set(JOB_INTERVALS)

@@ -1,24 +1,17 @@
 """`manage.py send_outbox`."""
 
-import os
-import re
-import subprocess
-import sys
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from django.core import mail
 from django.core.management import CommandError, call_command
-from django.db import connection
 from django.utils import timezone
 
-from accounts.models import OutboxMessage, OutboxState
+from accounts.models import OutboxMessage
 from accounts.outbox import MAX_ATTEMPTS
+from roombook.deliveries import DeliveryState
 from tests.accounts import outbox_helpers
 from tests.accounts.outbox_helpers import Refusing, through
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 def write(**fields):
@@ -40,7 +33,7 @@ def test_send_outbox_reports_results(capsys):
         == f"e-mail {message.pk} (news, reservation 17): sent\n1 sent, 1 waiting, 0 failed\n"
     )
     assert run(capsys) == "0 sent, 1 waiting, 0 failed\n"
-    assert later.state == OutboxState.WAITING
+    assert later.state == DeliveryState.WAITING
     assert len(mail.outbox) == 1
 
 
@@ -82,35 +75,3 @@ def test_send_outbox_exits_one_if_message_failed(capsys, settings):
 def test_send_outbox_refuses_limit_below_one():
     with pytest.raises(CommandError, match="at least 1"):
         call_command("send_outbox", "--limit=0")
-
-
-@pytest.mark.postgres
-@pytest.mark.django_db(transaction=True)
-def test_two_processes_send_each_message_once(tmp_path):
-    keys = {str(write().key) for _ in range(20)}
-    database = connection.settings_dict
-    url = (
-        f"postgres://{database['USER']}:{database['PASSWORD']}@{database['HOST']}:"
-        f"{database['PORT']}/{database['NAME']}"
-    )
-    environment = os.environ | {"DATABASE_URL": url, "EMAIL_URL": f"filemail://{tmp_path}"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "manage.py", "send_outbox"],
-            env=environment,
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    outputs = [process.communicate(timeout=60)[0] for process in processes]
-
-    assert [process.returncode for process in processes] == [0, 0]
-    assert sum(output.count(": sent\n") for output in outputs) == 20
-    # The files' names tell seconds only: some hold several mails.
-    sent = re.findall(
-        r"^Message-ID: <(.+)@", "".join(map(Path.read_text, tmp_path.iterdir())), re.M
-    )
-    assert sorted(sent) == sorted(keys)
-    assert OutboxMessage.objects.filter(state=OutboxState.SENT, attempts=1).count() == 20

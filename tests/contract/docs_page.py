@@ -9,13 +9,13 @@ import re
 from pathlib import Path
 
 from roombook import urls
-from roombook.api.contract_schema import (
+from roombook.api.serializers import ContractSerializer
+from tests.contract.schema import (
     find_serializer_classes,
     get_operation_name,
     get_operations,
     get_type_name,
 )
-from roombook.api.serializers import ContractSerializer
 
 PAGE = Path(__file__).parents[2] / "docs/contract.md"
 BLOCK = re.compile(r"<!-- (operations|types): ([^>]*?) -->\n.*?<!-- end -->\n", re.S)

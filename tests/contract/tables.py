@@ -6,8 +6,28 @@ stands for all fields of another type. Indented lines continue the line above.
 """
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from roombook.api.contract_schema import OperationSchema
+
+@dataclass(frozen=True)
+class OperationSchema:
+    """An operation's name, path and fields; AppVersion, Token, Success and Error not repeated."""
+
+    name: str
+    path: str
+    request: Mapping[str, str] = field(default_factory=dict)
+    response: Mapping[str, str] = field(default_factory=dict)
+    needs_token: bool = True
+
+
+@dataclass(frozen=True)
+class ContractSchema:
+    """All operations by name, and the fields of all object types."""
+
+    operations: Mapping[str, OperationSchema]
+    types: Mapping[str, Mapping[str, str]]
+
 
 TYPES = """
 ResponseError: Summary string, Message string, Details string

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract import OPERATIONS
 from tests.contract.compatibility import find_breaking_changes
+from tests.contract.tables import OPERATIONS
 
 ROOT = Path(__file__).parents[2]
 RELEASES = ROOT / "docs/releases"

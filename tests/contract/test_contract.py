@@ -11,8 +11,13 @@ from reservations.models import LineItemType
 from reservations.models.status import Status
 from roombook import urls
 from roombook.api import fields
-from roombook.api.contract_schema import (
-    ContractSchema,
+from roombook.api.serializers import ContractListSerializer, ContractSerializer
+from tests.contract.conformance import VALUE_TYPES
+from tests.contract.docs_page import PAGE, render_page
+from tests.contract.schema import (
+    ALL_OPERATIONS,
+    CONTRACT,
+    TYPES,
     build_contract,
     find_serializer_classes,
     get_element_type,
@@ -20,11 +25,7 @@ from roombook.api.contract_schema import (
     get_type_name,
     is_list_type,
 )
-from roombook.api.serializers import ContractListSerializer, ContractSerializer
-from tests.contract import ALL_OPERATIONS, CONTRACT, ENUMERATIONS, OPERATIONS, TYPES
-from tests.contract.conformance import VALUE_CHECKS
-from tests.contract.docs_page import PAGE, render_page
-from tests.contract.tables import CONTRACT_TYPES
+from tests.contract.tables import CONTRACT_TYPES, ENUMERATIONS, OPERATIONS, ContractSchema
 
 VIEWS = list(get_operations([*urls.contract_paths, *urls.extension_paths]).values())
 TYPES_BY_FIELD_CLASS = {
@@ -139,7 +140,7 @@ def test_tables_name_only_types_that_they_define():
     types = [name for each in (*tables, *TYPES.values()) for name in each.values()]
     named = set(map(get_element_type, types))
 
-    assert named <= {*TYPES, *VALUE_CHECKS, *ENUMERATIONS}
+    assert named <= {*TYPES, *VALUE_TYPES, *ENUMERATIONS}
     assert set(TYPES) - named == {"ResponseError"}
 
 

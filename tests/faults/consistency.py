@@ -11,6 +11,7 @@ from django.utils import timezone
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentPurpose, PaymentState, RefundState
+from payments.models.refunds import COMPLETED_REFUND_STATES
 from reservations.booking import integrity
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -57,7 +58,12 @@ def find_problems() -> list[str]:
     paid: dict[int, Decimal] = defaultdict(Decimal)
     for payment in payments:
         if payment.gateway in MANUAL_GATEWAYS:
-            paid[payment.reservation_id] += payment.amount
+            done = payment.refunds.filter(state__in=COMPLETED_REFUND_STATES)
+            kept = payment.amount - sum(each.amount for each in done)
+            paid[payment.reservation_id] += kept
+            if payment.purpose == PaymentPurpose.BOOKING:
+                state = "captured" if kept else "refunded"
+                by_reservation.setdefault(payment.reservation_id, []).append(state)
             continue
         row = at_gateway.pop(payment.key, None)
         name = f"payment {payment.pk} of reservation {payment.reservation_id}"

@@ -6,7 +6,6 @@ import fcntl
 import os
 import pwd
 import shutil
-import socket
 import sqlite3
 import subprocess
 import tempfile
@@ -22,6 +21,7 @@ from django.db import connections
 from django.db.utils import load_backend
 
 from tests import pg_plugin
+from tests.faults.processes import find_free_port
 
 ROLES = Path(__file__).parent.parent.parent / "deploy/postgresql/roles.sql"
 
@@ -181,9 +181,7 @@ class Cluster:
                 "extra_groups": [],
             }
             self.owner = account.pw_name
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = find_free_port()
 
     def start(self) -> Database:
         self.initialize("--auth=trust")

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import random
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -12,9 +13,10 @@ from uuid import uuid4
 
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.faults import figures
+from tests.faults import consistency
 from tests.faults.client import BROKEN_CONNECTION, Answer, retry_until_resolved
 from tests.faults.service import Service
+from tests.faults.size import LEASE
 from tests.faults.world import CARD, Customer, World
 
 QUARTER = dt.timedelta(minutes=15)
@@ -90,16 +92,30 @@ class Load:
     def stop(self) -> None:
         self.until = 0.0
 
-    def wait(self, row: figures.CaseFigures) -> list[Answer]:
-        """Wait for the end, and add the answers to the figures of the case."""
+    def wait(self) -> list[Answer]:
+        """Wait for the end, and return the answers. `make faults ARGS=-rP` shows their figures."""
         with self._pool:
             for each in self._futures:
                 each.result()
         received = [answer for log in self.logs for answer in log.received]
-        row.count_answers(received)
-        row.runs += len(received)
-        row.confirmed += self.count_acknowledged()
+        statuses = dict(sorted(Counter(answer.status for answer in received).items()))
+        slowest = max(answer.ms for answer in received) / 1000
+        sys.stdout.write(
+            f"{self.count_acknowledged()} acknowledged, {statuses}, slowest {slowest:.1f} s\n"
+        )
         return received
+
+    def end(self, lease: float = LEASE) -> list[str]:
+        """Stop, resolve every payment, and return what is wrong, lost or inconsistent then."""
+        self.stop()
+        statuses = {answer.status for answer in self.wait()}
+        # Until then, payments without an outcome belong to their requests.
+        time.sleep(lease)
+        with self.service.database.open():
+            consistency.run_reconcile_payments()
+            wrong = [f"the answer {each}" for each in statuses - {BROKEN_CONNECTION, 200, 409, 503}]
+            lost = [f"reservation {pk} is lost" for pk in self.find_lost()]
+            return [*wrong, *lost, *consistency.find_problems()]
 
     def count_acknowledged(self) -> int:
         """How many bookings were confirmed to a customer so far."""

@@ -4,14 +4,13 @@ import os
 import pwd
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
+from tests.faults.processes import find_free_port, is_listening, wait_for
+
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
-START_SECONDS = 20.0
 CONFIGURATION = Path(__file__).parent.parent.parent / "deploy/pgbouncer/pgbouncer.ini"
 
 
@@ -20,9 +19,7 @@ class PgBouncer:
 
     def __init__(self, *, host: str, server_port: int, role: str, password: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="roombook-pgbouncer-", dir="/tmp"))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = find_free_port()
         users = self.folder / "users"
         users.write_text('"{}" "{}"\n'.format(role, password.replace('"', '""')))
         configuration = self.folder / "pgbouncer.ini"
@@ -58,7 +55,7 @@ class PgBouncer:
             user=self.account,
             start_new_session=True,
         )
-        self._wait()
+        wait_for(lambda: self.process.poll() is None and is_listening(self.port), "PgBouncer")
 
     def restart(self, *, orderly: bool) -> None:
         """Restart as systemd does, or after a crash."""
@@ -69,18 +66,6 @@ class PgBouncer:
         self.process.wait()
         (self.folder / "pid").unlink(missing_ok=True)
         self.start()
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                return
-            except OSError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    self.stop()
-                    raise RuntimeError("PgBouncer did not start.") from None
-                time.sleep(0.05)
 
     def stop(self) -> None:
         self.process.kill()

@@ -14,18 +14,17 @@ def main() -> None:
     django.setup()
 
     from reservations.models import WebhookDelivery
-    from reservations.models.webhooks import DeliveryState
-    from roombook import deliveries
+    from roombook.deliveries import DeliveryState
 
     def lease(
         delivery: WebhookDelivery, rows: Any, *, period: dt.timedelta, now: dt.datetime
     ) -> bool:
         delivered = rows.filter(pk=delivery.pk).update(
-            state=DeliveryState.DELIVERED, attempts=1, next_attempt_at=None, delivered_at=now
+            state=DeliveryState.SENT, attempts=1, next_attempt_at=None, sent_at=now
         )
         return bool(delivered)
 
-    deliveries.lease = lease
+    WebhookDelivery.lease = lease
     call_command("send_webhooks")
 
 

@@ -3,7 +3,6 @@
 import http.client
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from typing import Any
 
 from tests.faults import points
 from tests.faults.database import Database
+from tests.faults.processes import children_of, find_free_port
 from tests.faults.size import WORKERS
 from tests.gateway_faults import add_fault, find_faults
 
@@ -41,9 +41,7 @@ class Service:
         self.mails = folder / "mails"
         self.mails.mkdir(parents=True)
         self.log = folder / "log"
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = find_free_port()
         self.environment = {
             "PATH": os.environ["PATH"],
             "ENV_FILE": os.devnull,
@@ -96,17 +94,7 @@ class Service:
 
     def workers(self) -> list[int]:
         """The ids of the worker processes, the children of the master."""
-        found = []
-        for file in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                # pid (name) state parent ...; the name may contain anything; it ends at the last ).
-                _, _, rest = file.read_text().rpartition(") ")
-            except OSError:
-                continue
-            state, parent = rest.split()[:2]
-            if int(parent) == self.master.pid and state != "Z":
-                found.append(int(file.parent.name))
-        return found
+        return children_of(self.master.pid)
 
     def kill(self, worker: int) -> None:
         """Kill a worker, as the kernel does when memory runs out."""

@@ -15,7 +15,7 @@ from django.utils import timezone
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
-from tests.faults import consistency, figures, unguarded
+from tests.faults import consistency, unguarded
 from tests.faults.client import Answer, run_concurrently
 from tests.faults.service import Service
 from tests.faults.size import LONG, SIZE
@@ -157,29 +157,18 @@ CONTESTS: list[Callable[[World], Contest]] = [
 each_contest = pytest.mark.parametrize("prepare", CONTESTS, ids=lambda each: each.__name__)
 
 
-def name_case(prepare: Callable[[World], Contest]) -> str:
-    name = prepare.__name__.replace("_", " ")
-    return f"{CHANGERS if name.startswith('change') else N} contenders: {name}"
-
-
 @each_contest
 def test_only_as_many_requests_succeed_as_there_is_supply(prepare, guarded, check_everything):
-    case = name_case(prepare)
-    row = figures.get_row(case)
     slowest = []
     for _ in range(SIZE.rounds):
         with guarded.database.open():
             contest = prepare(World(guarded))
             before = consistency.count_statuses()[Status.CONFIRMED], consistency.count_captures()
         answers = contest.run()
-        check_everything(guarded, case)
+        check_everything(guarded)
         with guarded.database.open():
             confirmed = consistency.count_statuses()[Status.CONFIRMED] - before[0]
             captures = consistency.count_captures() - before[1]
-        row.runs += 1
-        row.confirmed += confirmed
-        row.captures += captures
-        row.count_answers(answers)
         slowest.append(max(answer.ms for answer in answers))
         codes = [answer.code for answer in answers]
         if contest.refusals:
@@ -206,11 +195,9 @@ def unguarded_service(start, store) -> Service:
 @each_contest
 def test_contest_without_locks_and_constraints_goes_wrong(prepare, unguarded_service):
     """On PostgreSQL only: SQLite always allows only one writer, so nothing can go wrong."""
-    row = figures.get_row(name_case(prepare))
     # On a busy machine, requests may arrive one after the other and not disturb each other.
     for _ in range(CONTROL_ROUNDS):
         too_many = count_too_many_successes(prepare, unguarded_service)
-        row.control = (row.control or 0) + max(0, too_many)
         if too_many > 0:
             return
     pytest.fail("the control found no problem, so this test would find none")

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from django.db import connections
 
-from tests.faults import consistency, figures
 from tests.faults.database import Cluster, programs
 from tests.faults.load import Load
 from tests.faults.service import Service
@@ -61,9 +60,7 @@ def fill(cluster: Cluster) -> None:
             file.write(b"x" * 4096)
 
 
-def book_on_a_full_disk(
-    cluster: Cluster, folder: Path, row: figures.CaseFigures
-) -> tuple[list[int], list[str]]:
+def book_on_a_full_disk(cluster: Cluster, folder: Path) -> list[str]:
     """Let customers book before, while and after the disk is full; then the power fails.
 
     Returns the acknowledged bookings that are lost, and all inconsistencies.
@@ -87,30 +84,16 @@ def book_on_a_full_disk(
         while load.count_acknowledged() < stopped_at + 5:
             assert time.monotonic() < freed_at + 60
             time.sleep(0.1)
-        row.remarks = (
-            f"PostgreSQL {'went on' if is_running else 'had to be started again'};"
-            f" {time.monotonic() - freed_at:.1f} s until further bookings"
-        )
         load.stop()
-        received = load.wait(row)
-        assert {answer.status for answer in received} <= {0, 200, 409, 503}
-        assert row.unavailable > 0
+        assert any(answer.status == 503 for answer in load.wait())
         cluster.restart("immediate")
-        time.sleep(LEASE)
-        with service.database.open():
-            lost = load.find_lost()
-            row.lost += len(lost)
-            consistency.run_reconcile_payments()
-            row.captures += consistency.count_captures()
-            return lost, consistency.find_problems()
+        return load.end()
     finally:
         service.stop()
 
 
 def test_full_disk_and_a_power_failure_lose_nothing(small_disk, tmp_path):
-    row = figures.get_row("disk full, and back")
-
-    assert book_on_a_full_disk(small_disk, tmp_path, row) == ([], [])
+    assert book_on_a_full_disk(small_disk, tmp_path) == []
 
 
 def test_control_commits_that_do_not_wait_for_the_disk_lose_bookings(small_disk, tmp_path):
@@ -119,9 +102,5 @@ def test_control_commits_that_do_not_wait_for_the_disk_lose_bookings(small_disk,
         cursor.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
         cursor.execute("ALTER SYSTEM SET wal_writer_flush_after = '100MB'")
         cursor.execute("SELECT pg_reload_conf()")
-    row = figures.get_row("control: disk full, commits do not wait")
 
-    lost, _ = book_on_a_full_disk(small_disk, tmp_path, row)
-
-    row.control = len(lost)
-    assert lost != []
+    assert any("is lost" in each for each in book_on_a_full_disk(small_disk, tmp_path))

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from roombook.models import FIRST_TURN, NEVER, JobRun
 from tests.accounts.outbox_helpers import write
-from tests.faults.processes import children_of, wait_for
+from tests.faults.processes import children_of, find_free_port, wait_for
 from tests.faults.service import ROOT, SECRET_KEY
 from tests.test_startup import VALID
 
@@ -180,10 +180,7 @@ def test_run_jobs_that_lacks_migrations_does_not_start(new_machine):
 def test_jobs_run_next_to_the_server_and_end_with_it(new_machine, end):
     machine = new_machine()
     write(subject="Booked: Boardroom", now=timezone.now())
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-
+    port = find_free_port()
     server = machine.start("manage.py", "serve", PORT=str(port), WEB_CONCURRENCY="1")
     wait_for(lambda: "roombook is ready" in machine.read_log(), "the server")
     wait_for(lambda: "Subject: Booked: Boardroom" in machine.read_log(), "the e-mail")

@@ -7,6 +7,7 @@ and nginx of the first one shares the requests between both.
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,7 +15,6 @@ from contextlib import ExitStack
 import pytest
 
 from tests.examples import read_examples
-from tests.faults import figures
 from tests.faults import machine as machines
 from tests.faults.customers import COUNT, STOP
 from tests.faults.machine import Machine, Network, read_commands
@@ -265,8 +265,11 @@ BOOK = (
 FURTHER_BOOKINGS = 20
 
 
-def book_during(web1: Machine, case: str, fault: Callable[[], object]) -> figures.CaseFigures:
-    """Let customers book through nginx and PgBouncer before, during and after a fault."""
+def book_during(web1: Machine, fault: Callable[[], object]) -> list[str]:
+    """Let customers book through nginx and PgBouncer before, during and after a fault.
+
+    Returns what was lost, or is inconsistent.
+    """
     (web1.root / "etc/nginx/conf.d/plain.conf").write_text(PLAIN_SITE)
     web1.run("nginx -t && nginx -s reload")
     count_file, stop_file = (web1.root / str(path)[1:] for path in (COUNT, STOP))
@@ -288,19 +291,16 @@ def book_during(web1: Machine, case: str, fault: Callable[[], object]) -> figure
         finally:
             stop_file.touch()
         # Before it is what the service logs.
-        seen, pause, problems = json.loads(customers.result().stdout.splitlines()[-1])
-    row = figures.get_row(case)
-    vars(row).update(seen | {"case": case, "remarks": f"longest pause {pause:.1f} s"})
-    assert problems == []
-    assert row.defects == 0
-    return row
+        *_, seen, result = customers.result().stdout.splitlines()
+    pause, problems = json.loads(result)
+    sys.stdout.write(f"{seen}, longest pause {pause:.1f} s\n")
+    return problems
 
 
 def test_switchover_behind_pgbouncer_loses_no_booking(network):
     web1, db1 = network["web1"], network["db1"]
-    row = book_during(web1, "PgBouncer: switchover", lambda: switch_over(db1))
 
-    assert row.lost == 0
+    assert book_during(web1, lambda: switch_over(db1)) == []
 
 
 def kill_primary(network: dict[str, Machine]) -> None:
@@ -313,9 +313,7 @@ def kill_primary(network: dict[str, Machine]) -> None:
 
 
 def test_killed_primary_behind_pgbouncer_loses_no_booking(network):
-    row = book_during(network["web1"], "PgBouncer: primary killed", lambda: kill_primary(network))
-
-    assert row.lost == 0
+    assert book_during(network["web1"], lambda: kill_primary(network)) == []
 
 
 def test_control_without_a_reset_clients_stay_with_the_former_primary(network):
@@ -340,6 +338,4 @@ def test_primary_without_power_behind_pgbouncer_loses_no_booking(network):
         network[old].remove()
         wait_for(lambda: read_roles(survivor).get("Leader") not in {None, old}, "another primary")
 
-    row = book_during(network["web1"], "PgBouncer: primary without power", fail)
-
-    assert row.lost == 0
+    assert book_during(network["web1"], fail) == []

@@ -15,8 +15,7 @@ import psycopg2
 import pytest
 from django.db import connections
 
-from tests.faults import consistency, figures
-from tests.faults.database import Database, DatabaseStore, Standby, postgres_database
+from tests.faults.database import Database, DatabaseStore, postgres_database
 from tests.faults.load import Load
 from tests.faults.pgbouncer import PROGRAM, PgBouncer
 from tests.faults.service import Service
@@ -30,8 +29,6 @@ needs_pgbouncer = pytest.mark.skipif(PROGRAM is None, reason="PgBouncer is not i
 PASSWORD = "tests-only"
 LOCK_TIMEOUT = 4.0
 RESTARTS = 6
-# As in roombook/settings.py.
-CONNECT_TIMEOUT = 2
 LOCK_ROOM = "SELECT 1 FROM centers_meetingroom WHERE id = %s FOR UPDATE"
 START_SERVICE = ("-c", "import roombook.wsgi")
 
@@ -197,7 +194,7 @@ def reconnect(pooler, role):
 
 @needs_pgbouncer
 @pytest.mark.skipif(not LONG, reason="bookings during restarts: make faults")
-def test_restarts_of_pgbouncer_lose_nothing(role_database, pooler, tmp_path, check_everything):
+def test_restarts_of_pgbouncer_lose_nothing(role_database, pooler, tmp_path):
     role_database.set_limits()
     service = Service(
         role_database.at(pooler.port),
@@ -208,65 +205,10 @@ def test_restarts_of_pgbouncer_lose_nothing(role_database, pooler, tmp_path, che
     try:
         # The test itself connects past the pooler.
         service.database = role_database.database
-        row = figures.get_row("PgBouncer restarts")
         load = Load(service, SIZE.clients, SIZE.storm)
         for turn in range(RESTARTS):
             time.sleep(SIZE.storm / (RESTARTS + 1))
             pooler.restart(orderly=turn % 2 == 0)
-        received = load.wait(row)
-        row.remarks = f"{RESTARTS} restarts, half of them crashes"
-        time.sleep(LEASE)
-        check_everything(service, row.case)
-        with service.database.open():
-            lost = load.find_lost()
-            row.captures += consistency.count_captures()
-        row.lost += len(lost)
-        assert lost == []
-        assert {answer.status for answer in received} <= {0, 200, 409, 503}
+        assert load.end() == []
     finally:
         service.stop()
-
-
-@needs_pgbouncer
-@pytest.mark.skipif(not LONG, reason="a standby and two poolers: make faults")
-def test_pgbouncer_in_front_of_each_server_leads_to_the_primary(cluster):
-    """The list of docs/many-machines.md, with the standby first."""
-    standby = Standby(cluster)
-    poolers = []
-    try:
-        standby.start()
-        poolers += [
-            PgBouncer(
-                host="127.0.0.1", server_port=each.port, role=cluster.owner, password=PASSWORD
-            )
-            for each in (standby, cluster)
-        ]
-        assert find_primary(cluster.owner, poolers) < 2.0
-        standby.stop()
-        # The pooler there still answers, but cannot connect: the next one is tried.
-        assert find_primary(cluster.owner, poolers) < 2 * CONNECT_TIMEOUT + 2.0
-        poolers[0].stop()
-        assert find_primary(cluster.owner, poolers) < 2.0
-    finally:
-        for pooler in poolers:
-            pooler.stop()
-        standby.remove()
-
-
-def find_primary(user: str, poolers: list[PgBouncer]) -> float:
-    """The seconds until a connection that accepts changes is found."""
-    start = time.monotonic()
-    session = psycopg2.connect(
-        host=",".join("127.0.0.1" for _ in poolers),
-        port=",".join(str(pooler.port) for pooler in poolers),
-        user=user,
-        password=PASSWORD,
-        dbname="postgres",
-        target_session_attrs="read-write",
-        connect_timeout=CONNECT_TIMEOUT,
-    )
-    with session.cursor() as cursor:
-        cursor.execute("SELECT pg_is_in_recovery()")
-        assert cursor.fetchone() == (False,)
-    session.close()
-    return time.monotonic() - start

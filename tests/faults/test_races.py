@@ -11,7 +11,6 @@ import pytest
 from payments.models import Payment
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.faults import consistency, figures
 from tests.faults.client import Answer, retry_until_resolved, run_concurrently
 from tests.faults.size import SIZE
 from tests.faults.world import CARD, World
@@ -34,16 +33,14 @@ def delayed(call: Call, most: float = JITTER, *, least: float = 0.0) -> Call:
 
 
 class Arena:
-    """Runs races on new reservations of one customer and records their outcomes."""
+    """Runs races on new reservations of one customer."""
 
-    def __init__(self, service, case: str) -> None:
+    def __init__(self, service) -> None:
         self.service = service
-        self.row = figures.get_row(case)
         with service.database.open():
             self.world = World(service)
             self.customer = self.world.customer()
             self.staff_client = self.world.staff_client()
-            self.captured = consistency.count_captures()
         self.client = self.customer.client
 
     def draft(self, *, live: bool = True) -> int:
@@ -58,28 +55,18 @@ class Arena:
 
     def race(self, pk: int, *calls) -> list[Answer]:
         answers = run_concurrently(calls)
-        self.row.count_answers(answers)
-        self.row.runs += 1
         assert not [answer for answer in answers if answer.is_defect]
         return answers
 
     def get_final_status(self, pk: int) -> str:
         with self.service.database.open():
-            status = Reservation.objects.get(pk=pk).status
-        self.row.confirmed += status == Status.CONFIRMED
-        return status
-
-    def close(self, check_everything) -> None:
-        check_everything(self.service, self.row.case)
-        with self.service.database.open():
-            self.row.captures += consistency.count_captures() - self.captured
+            return Reservation.objects.get(pk=pk).status
 
 
 @pytest.fixture
-def arena(short_lease_service, check_everything, request):
-    made = Arena(short_lease_service, request.node.name.removeprefix("test_").replace("_", " "))
-    yield made
-    made.close(check_everything)
+def arena(short_lease_service, check_everything):
+    yield Arena(short_lease_service)
+    check_everything(short_lease_service)
 
 
 rounds = range(SIZE.races)

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import consistency, figures
 from tests.faults.load import Load
+from tests.faults.processes import is_listening, wait_for
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG
 from tests.faults.test_upgrade import NEW, copy_repository, install_version, reload
@@ -89,13 +88,7 @@ class Balancer:
         command = [str(PROGRAM), "-e", error_log, "-c", str(folder / "nginx.conf")]
         subprocess.run([*command, "-t"], check=True, capture_output=True)
         self.process = subprocess.Popen(command)
-        deadline = time.monotonic() + 20
-        while True:
-            with suppress(OSError):
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                return
-            assert time.monotonic() < deadline, (folder / "error.log").read_text()
-            time.sleep(0.05)
+        wait_for(lambda: is_listening(self.port), "nginx")
 
     def _write(self, *servers: str) -> None:
         lines = " ".join(f"server {each};" for each in servers)
@@ -172,7 +165,6 @@ def machines(store, django_db_blocker, tmp_path) -> Iterator[list[Machine]]:
 
 
 def test_rolling_upgrade_with_a_change_of_the_schema_fails_no_request(machines, tmp_path):
-    row = figures.get_row("rolling upgrade of two machines")
     web1, web2 = machines
     balancer = Balancer(tmp_path, web1.port, web2.port)
     try:
@@ -197,13 +189,8 @@ def test_rolling_upgrade_with_a_change_of_the_schema_fails_no_request(machines, 
         reloaded = reload(web2, web2.app)
         assert reloaded.returncode == 0, reloaded.stderr
         time.sleep(WARM_UP_SECONDS)
-        load.stop()
-        received = load.wait(row)
-        assert {answer.status for answer in received} <= {200, 409}
-        with web1.database.open():
-            consistency.run_reconcile_payments()
-            assert load.find_lost() == consistency.find_problems() == []
-            row.captures += consistency.count_captures()
+        assert load.end() == []
+        assert {answer.status for answer in load.wait()} <= {200, 409}
 
         # The control: these clients notice a machine that stops without being taken out.
         control = Load(web1, CLIENTS, MAX_SECONDS, port=balancer.port)
@@ -211,10 +198,6 @@ def test_rolling_upgrade_with_a_change_of_the_schema_fails_no_request(machines, 
         web1.stop()
         time.sleep(1.0)
         control.stop()
-        row.control = sum(
-            answer.status not in {200, 409}
-            for answer in control.wait(figures.CaseFigures("control"))
-        )
-        assert row.control > 0
+        assert not {answer.status for answer in control.wait()} <= {200, 409}
     finally:
         balancer.stop()

@@ -4,9 +4,7 @@ The long form installs it into an environment of its own; MOTO_SERVER names one 
 """
 
 import os
-import socket
 import subprocess
-import time
 from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -22,10 +20,9 @@ from roombook import images
 from roombook.media import build_s3_storage
 from tests import pg_plugin
 from tests.factories_centers import CenterFactory
+from tests.faults.processes import find_free_port, is_listening, wait_for
 from tests.faults.size import LONG
 from tests.locks import LONG_LOCK, install_lock
-
-START_SECONDS = 60
 
 pytestmark = [
     pytest.mark.skipif(not (LONG or "MOTO_SERVER" in os.environ), reason="S3: make faults"),
@@ -42,19 +39,10 @@ def program(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def endpoint(program):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = find_free_port()
     server = subprocess.Popen([program, "-H", "127.0.0.1", "-p", str(port)])
     try:
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            assert server.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_for(lambda: is_listening(port), "moto")
         yield f"http://127.0.0.1:{port}"
     finally:
         pg_plugin.stop_server(server)

@@ -20,9 +20,9 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi import checks
 
 from roombook.api.fields import MAX_INT
-from roombook.api.openapi import render_csv
-from tests.contract import ALL_OPERATIONS, CONTRACT
 from tests.contract.conformance import ConformanceChecker
+from tests.contract.openapi import render_csv
+from tests.contract.schema import ALL_OPERATIONS, CONTRACT
 from tests.factories_people import PASSWORD, UserFactory, issue_token
 from tests.faults.size import LONG
 from tests.world import CODE, END, NEW_EMAIL, START

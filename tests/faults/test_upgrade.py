@@ -13,7 +13,9 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from tests.faults.processes import wait_for
 from tests.faults.service import ROOT, Service
+from tests.faults.size import WORKERS
 from tests.faults.world import CARD, World
 
 PACKAGES = ["roombook", "accounts", "centers", "payments", "reservations", "deploy", "tests"]
@@ -25,6 +27,7 @@ class Migration(migrations.Migration):
 """
 CLIENTS = 6
 PAUSE_SECONDS = 0.02
+HEALTH = "roombook/health.py"
 OLD, NEW = '{"status": "ok"}', '{"status": "ok, the new version"}'
 
 
@@ -35,30 +38,31 @@ def copy_repository(folder):
     shutil.copy(ROOT / "manage.py", folder)
 
 
-@pytest.fixture
-def installed(tmp_path):
-    """A copy of the repository, whose code the test may change."""
-    folder = tmp_path / "app"
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A copy of the repository, whose code the tests may change."""
+    folder = tmp_path_factory.mktemp("installed") / "app"
     copy_repository(folder)
     return folder
 
 
-@pytest.fixture
-def service(store, django_db_blocker, installed, tmp_path):
-    with django_db_blocker.unblock():
-        pidfile = tmp_path / "gunicorn.pid"
-        running = Service(store.new(), tmp_path / "service", root=installed, PIDFILE=str(pidfile))
-        running.pidfile = pidfile
-        yield running
-        # The master that a reload started is no child of this process.
-        with suppress(OSError, ValueError):
-            os.kill(int(pidfile.read_text()), signal.SIGTERM)
-        running.stop()
+@pytest.fixture(scope="module")
+def service(store, installed):
+    """The running service; each test goes on where the one before has left it."""
+    folder = installed.parent
+    pidfile = folder / "gunicorn.pid"
+    running = Service(store.new(), folder / "service", root=installed, PIDFILE=str(pidfile))
+    running.pidfile = pidfile
+    yield running
+    # The master that a reload started is no child of this process.
+    with suppress(OSError, ValueError):
+        os.kill(int(pidfile.read_text()), signal.SIGTERM)
+    running.stop()
 
 
 def install_version(folder, text):
     """Change the code: /healthz then answers differently."""
-    file = folder / "roombook/health.py"
+    file = folder / HEALTH
     file.write_text(file.read_text().replace('{"status": "ok"}', text))
 
 
@@ -103,6 +107,47 @@ def clients(port):
             thread.join()
 
 
+@contextmanager
+def refused_version(service, installed, file, code, **environment):
+    """Reload with other code in that file, which has to fail. Gives what it says."""
+    path = installed / file
+    before = path.read_text() if path.exists() else None
+    path.write_text(code)
+    with clients(service.port) as answers:
+        reloaded = reload(service, installed, **environment)
+        assert reloaded.returncode == 1
+        assert int(service.pidfile.read_text()) == service.master.pid
+        if before is None:
+            path.unlink()
+        else:
+            path.write_text(before)
+        yield reloaded.stderr
+    assert set(answers) == {f"200 {OLD}"}
+
+
+def test_reload_of_a_version_that_does_not_start_keeps_the_old_one(service, installed):
+    broken = (installed / HEALTH).read_text() + "broken code ("
+    with refused_version(service, installed, HEALTH, broken, RELOAD_LOAD_SECONDS="2") as said:
+        assert "the old one still runs" in said
+
+
+def test_reload_of_a_version_that_loads_too_slowly_ends_it(service, installed):
+    slow = "import time\n\ntime.sleep(3)\n" + (installed / HEALTH).read_text()
+    with refused_version(service, installed, HEALTH, slow, RELOAD_LOAD_SECONDS="2"):
+        # Nothing of it is left that could begin to serve, or be in the way of the next attempt.
+        time.sleep(5)
+
+
+def test_reload_without_migrating_first_keeps_the_old_version(service, installed):
+    folder = "accounts/migrations"
+    latest = max(file.stem for file in (installed / folder).glob("0*.py"))
+    new = EMPTY_MIGRATION.format(latest=latest)
+    with refused_version(
+        service, installed, f"{folder}/9999_new.py", new, RELOAD_LOAD_SECONDS="10"
+    ):
+        assert "the database lacks 1 migrations (accounts.9999_new)" in service.log.read_text()
+
+
 def test_reload_under_load_serves_the_new_code_without_a_failed_request(service, installed):
     with service.database.open():
         world = World(service)
@@ -116,19 +161,21 @@ def test_reload_under_load_serves_the_new_code_without_a_failed_request(service,
     )
     with clients(service.port) as answers:
         checkout.start()
-        time.sleep(1.0)
-        assert set(answers) == {f"200 {OLD}"}
+        wait_for(lambda: bool(answers), "an answer")
         install_version(installed, NEW)
         # The workers have loaded the old code, and SIGHUP does not change that.
+        workers = set(service.workers())
         service.master.send_signal(signal.SIGHUP)
-        time.sleep(3.0)
+        wait_for(lambda: len({*service.workers()} - workers) == WORKERS, "new workers")
+        answers_before = answers.total()
+        wait_for(lambda: answers.total() > answers_before + CLIENTS, "their answers")
         assert set(answers) == {f"200 {OLD}"}
 
         reloaded = reload(service, installed)
         assert reloaded.returncode == 0, reloaded.stderr
         assert int(service.pidfile.read_text()) != service.master.pid
         answers_before = answers.copy()
-        time.sleep(1.0)
+        wait_for(lambda: answers.total() > answers_before.total() + CLIENTS, "further answers")
     checkout.join()
 
     assert set(answers) == {f"200 {OLD}", f"200 {NEW}"}
@@ -137,78 +184,26 @@ def test_reload_under_load_serves_the_new_code_without_a_failed_request(service,
     assert [(answer.status, answer.code) for answer in paid] == [(200, "Confirmed")]
 
 
-def test_restart_under_load_fails_requests(service, installed):
+def test_restart_under_load_fails_requests(service):
     """The control: these clients do notice an interruption."""
     with clients(service.port) as answers:
-        time.sleep(0.5)
-        service.master.terminate()
-        service.master.wait(40)
-        time.sleep(0.5)
-
-    assert any(answer.startswith("failed") for answer in answers)
+        wait_for(lambda: bool(answers), "an answer")
+        os.kill(int(service.pidfile.read_text()), signal.SIGTERM)
+        wait_for(lambda: any(each.startswith("failed") for each in answers), "a failure")
 
 
-def test_reload_of_a_version_that_does_not_start_keeps_the_old_one(service, installed):
-    install_version(installed, "broken code (")
-    with clients(service.port) as answers:
-        reloaded = reload(service, installed, RELOAD_LOAD_SECONDS="5")
-
-        assert reloaded.returncode == 1
-        assert "the old one still runs" in reloaded.stderr
-        assert int(service.pidfile.read_text()) == service.master.pid
-        # The next attempt works.
-        file = installed / "roombook/health.py"
-        file.write_text(file.read_text().replace("broken code (", NEW))
-        assert reload(service, installed).returncode == 0
-        time.sleep(0.5)
-
-    assert set(answers) == {f"200 {OLD}", f"200 {NEW}"}
-
-
-def test_reload_of_a_version_that_loads_too_slowly_ends_it(service, installed):
-    file = installed / "roombook/health.py"
-    slow = "import time\n\ntime.sleep(6)\n"
-    code = file.read_text()
-    file.write_text(slow + code)
-    with clients(service.port) as answers:
-        started_at = time.monotonic()
-        assert reload(service, installed, RELOAD_LOAD_SECONDS="5").returncode == 1
-        assert int(service.pidfile.read_text()) == service.master.pid
-        file.write_text(code.replace(OLD, NEW))
-        # Nothing of it is left that could begin to serve, or be in the way of the next attempt.
-        time.sleep(max(0, started_at + 15 - time.monotonic()))
-        assert set(answers) == {f"200 {OLD}"}
-        assert reload(service, installed).returncode == 0
-        time.sleep(0.5)
-
-    assert set(answers) == {f"200 {OLD}", f"200 {NEW}"}
-
-
-def test_reload_without_migrating_first_keeps_the_old_version(service, installed):
-    folder = installed / "accounts/migrations"
-    latest = max(file.stem for file in folder.glob("0*.py"))
-    (folder / "9999_new.py").write_text(EMPTY_MIGRATION.format(latest=latest))
-    install_version(installed, NEW)
-    with clients(service.port) as answers:
-        reloaded = reload(service, installed, RELOAD_LOAD_SECONDS="10")
-
-    assert reloaded.returncode == 1
-    assert "the database lacks 1 migrations (accounts.9999_new)" in service.log.read_text()
-    assert set(answers) == {f"200 {OLD}"}
-
-
-def test_new_master_tells_systemd_that_it_is_the_main_process(store, django_db_blocker, tmp_path):
+def test_new_master_tells_systemd_that_it_is_the_main_process(store, tmp_path):
     notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notified.bind(str(tmp_path / "notify"))
     notified.settimeout(60)
     pidfile = tmp_path / "gunicorn.pid"
-    with django_db_blocker.unblock():
-        service = Service(
-            store.new(),
-            tmp_path / "service",
-            PIDFILE=str(pidfile),
-            NOTIFY_SOCKET=str(tmp_path / "notify"),
-        )
+    service = Service(
+        store.new(),
+        tmp_path / "service",
+        PIDFILE=str(pidfile),
+        NOTIFY_SOCKET=str(tmp_path / "notify"),
+        WEB_CONCURRENCY="1",
+    )
     service.pidfile = pidfile
 
     def receive():

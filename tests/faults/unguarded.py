@@ -6,20 +6,16 @@ database behind them.
 """
 
 import functools
-import inspect
 import time
-from contextlib import nullcontext
-from types import SimpleNamespace
 from typing import Any
 
 from django.db import connection
 from django.db.models import QuerySet
 
 from accounts.limits import RateLimit
-from payments import setups
 from payments.models import Payment
 from reservations import availability
-from reservations.booking import change_authorization, holds, rescheduling
+from reservations.booking import amendments, holds
 from reservations.models import PromoCode, PromoRedemption, Reservation
 from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE
 from reservations.pricing import allowances, promo_codes
@@ -52,23 +48,10 @@ def disable_locks() -> None:
     RateLimit._add = lambda *_, **__: True
     holds.release_conflicting_holds = add_delay(holds.release_conflicting_holds)
     # It writes to the payments of other requests, which would wait for each other.
-    rescheduling.call_off_changes = lambda reservation: []
-    # A setup ends in one transaction, and its card is saved in another one.
-    setups._replace_saved_card = inspect.unwrap(setups._replace_saved_card)
+    amendments.call_off_changes = lambda *_, **__: []
     availability.evaluate = add_delay(availability.evaluate)
     promo_codes.require_usable = add_delay(promo_codes.require_usable)
     allowances.get_available = add_delay(allowances.get_available)
-
-
-def split_changes() -> None:
-    """Let a change of a booking, and what its payment is for, be stored one after the other.
-
-    Locks have to be disabled: they need a transaction.
-    """
-    change_authorization.apply_change_authorization = inspect.unwrap(
-        change_authorization.apply_change_authorization
-    )
-    change_authorization.transaction = SimpleNamespace(atomic=nullcontext)
 
 
 def add_delay(function: Any) -> Any:

@@ -3,8 +3,7 @@
 FAULTS_FOLDER          the folder with the files that control crashes, pauses and the clock
 GATEWAY_FAULTS         the folder with the faults of the gateway
 FAULTS_LEASE_SECONDS   a lease that is too short for a real gateway
-FAULTS_UNGUARDED       without locks, for the negative controls; "split changes":
-                       also with a T2 of changes that is no transaction
+FAULTS_UNGUARDED       without locks, for the negative controls
 """
 
 import os
@@ -22,7 +21,5 @@ gateway_faults.install()
 points.install(Path(os.environ["FAULTS_FOLDER"]))
 if lease := os.environ.get("FAULTS_LEASE_SECONDS"):
     settings.PAYMENT_LEASE_SECONDS = int(lease)
-if control := os.environ.get("FAULTS_UNGUARDED"):
+if "FAULTS_UNGUARDED" in os.environ:
     unguarded.disable_locks()
-    if control == "split changes":
-        unguarded.split_changes()

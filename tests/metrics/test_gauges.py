@@ -12,8 +12,8 @@ from payments.models import Payment, PaymentState, Refund
 from reservations import gauges
 from reservations.models import Reservation, WebhookDelivery
 from reservations.models.status import Status
-from reservations.models.webhooks import DeliveryState
 from reservations.webhooks.events import create_test_event, publish_events
+from roombook.deliveries import DeliveryState
 from roombook.jobs import JOB_INTERVALS
 from roombook.models import JobRun
 from tests.factories_reservations import NOW, make_booking, make_pending_booking

@@ -20,7 +20,6 @@ from tests.factories_centers import (
     open_every_day,
 )
 from tests.factories_reservations import HOUR, MINUTE, NOW, START, make_booking
-from tests.http import post_csv, table
 from tests.operations.helpers import refused
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -150,19 +149,6 @@ def test_free_times_of_a_room_leave_out_what_is_taken(list_free_times, free_time
     }
     # Only those that hold the duration.
     assert free_times(DurationMinutes=180) == free((15, 18))
-
-
-def test_free_times_as_csv_have_one_row_for_each(client, token, room):
-    other = MeetingRoomFactory(center=room.center, is_blocked=True)
-    make_booking(room=room)
-    body = {"Token": token, "RoomIds.0": other.pk, "RoomIds.1": room.pk, **DAY}
-
-    assert table(post_csv(client, f"{FREE_TIMES}.csv", body)) == [
-        ["Success", "Rooms.RoomId", "Rooms.FreeTimes.Start", "Rooms.FreeTimes.End"],
-        ["true", str(other.pk), "", ""],
-        ["true", str(room.pk), local(8), local(9)],
-        ["true", str(room.pk), local(12), local(18)],
-    ]
 
 
 def test_rooms_of_a_center_are_listed_as_a_search_lists_them(list_free_times, room):
@@ -327,12 +313,6 @@ def test_selected_service_leaves_out_other_centers_and_is_in_the_total(found, ro
     assert get_reasons(without) == ["OtherRoom", "OtherTime", "OtherTime", "OtherCenter"]
     assert get_reasons(with_service) == ["OtherRoom", "OtherTime", "OtherTime"]
     assert all(each["Total"] > without[0]["Total"] for each in with_service)
-
-
-def test_alternative_is_nearest_and_earlier_at_a_tie(found):
-    assert [each["Start"] for each in found()] == [
-        *("2027-03-03T08:45:00-07:00", "2027-03-03T09:15:00-07:00"),
-    ]
 
 
 def list_by_brute_force(call, room, span, limit):

@@ -47,63 +47,20 @@ def test_create_returns_the_whole_draft(create, read, ada, room):
     reservation = Reservation.objects.get()
     assert response.json() == {"Success": True, "Reservation": read(reservation)}
     shown = response.json()["Reservation"]
-    creator, grace = reservation.attendees.order_by("pk")
-    # The other fields are those of the room and the center (see test_search.py).
-    assert {
-        **shown,
-        "Center": shown["Center"]["Id"],
-        "MeetingRoom": shown["MeetingRoom"]["Id"],
-    } == {
-        "Id": reservation.pk,
-        "Start": "2027-03-03T09:00:00-07:00",
-        "End": "2027-03-03T12:00:00-07:00",
-        "Center": room.center_id,
-        "MeetingRoom": room.pk,
-        "Services": [
-            {
-                "ServiceId": coffee.pk,
-                "ServiceName": "Coffee",
-                "Selected": True,
-                "NeedsDuration": False,
-                "NeedsQuantity": True,
-                "Quantity": 2,
-            }
-        ],
-        "Attendees": [
-            {
-                "Id": creator.pk,
-                "Name": "Ada Lovelace",
-                "EmailAddress": "ada@example.com",
-                "CompanyName": "Engines Ltd",
-                "IsCreator": True,
-            },
-            {"Id": grace.pk, **GRACE, "IsCreator": False},
-        ],
-        "TotalCost": 105,
-        "LineItems": [
-            {
-                "Amount": "$75.00",
-                "Description": "Boardroom, 3 hours",
-                "Total": 75,
-                "Type": "Room",
-                "Rate": "$25.00/hour",
-            },
-            {
-                "Amount": "$30.00",
-                "Description": "Coffee, 2 pieces",
-                "Total": 30,
-                "Type": "Service",
-                "Rate": "$15.00 flat",
-                "ServiceId": coffee.pk,
-            },
-        ],
-        "NumberOfAttendees": 2,
-        "Allowances": [],
-        "CanApplyAllowances": False,
-        "UsableAllowances": [],
-        "RoomCost": 75,
-        "Status": "New",
-    }
+    # All fields are in test_get_reservations.py.
+    assert (shown["Start"], shown["End"]) == (
+        *("2027-03-03T09:00:00-07:00", "2027-03-03T12:00:00-07:00"),
+    )
+    assert (shown["MeetingRoom"]["Id"], shown["Status"]) == (room.pk, "New")
+    [service] = shown["Services"]
+    assert (service["ServiceId"], service["Selected"], service["Quantity"]) == (coffee.pk, True, 2)
+    creator, guest = shown["Attendees"]
+    assert (creator["CompanyName"], creator["IsCreator"]) == ("Engines Ltd", True)
+    assert guest == {"Id": guest["Id"], **GRACE, "IsCreator": False}
+    assert [(each["Description"], each["Total"]) for each in shown["LineItems"]] == [
+        *(("Boardroom, 3 hours", 75), ("Coffee, 2 pieces", 30)),
+    ]
+    assert (shown["TotalCost"], shown["NumberOfAttendees"]) == (105, 2)
     assert (reservation.user, reservation.created_by) == (ada, None)
     assert reservation.currency == "USD"
     assert (reservation.holds_slot, reservation.hold_until) == (True, NOW + 15 * MINUTE)
@@ -144,13 +101,6 @@ def test_caller_is_an_attendee_and_the_creator(created, sent, shown):
 
 
 # --- Holds ----------------------------------------------------------------------------------------
-
-
-def test_expired_hold_is_released_for_a_new_draft(created, room):
-    old = make_draft(room=room, now=NOW - 15 * MINUTE)
-    created()
-    old.refresh_from_db()
-    assert (old.status, old.holds_slot) == (Status.NEW, False)
 
 
 def test_new_draft_takes_over_the_hold_of_an_own_draft(created, ada, room):
@@ -252,11 +202,6 @@ def test_drafts_above_the_hourly_limit_are_refused(create, ada, room, settings, 
     assert response["Retry-After"] == "1200"
     time_machine.move_to(NOW + HOUR, tick=False)
     assert create().status_code == 200
-
-
-def test_hourly_limit_is_sixty_by_default_and_zero_allows_any_number(create, settings):
-    for _ in range(60):
-        assert create().status_code == 200
-    assert create().status_code == 429
+    # Zero allows any number.
     settings.CREATES_PER_HOUR = 0
-    assert create().status_code == 200
+    assert [create().status_code for _ in range(3)] == [200] * 3

@@ -5,13 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from accounts.models import ApiToken, OutboxMessage, OutboxState
+from accounts import account_export
+from accounts.models import ApiToken, OutboxMessage
 from accounts.models.outbox_message import EXPORT_KIND, SECRET_KINDS
-from reservations import account_export
 from reservations.booking import account_erasure
 from reservations.models import RefundOverride
 from roombook.backoffice.audit_log import build_entry
 from roombook.backoffice.models import AuditAction
+from roombook.deliveries import DeliveryState
 from roombook.imports.resources import IMPORT_NOTE
 from tests.erasure_traces import PERSONAL_VALUES, PICTURE, make_leaving_account
 from tests.factories_people import PASSWORD, UserFactory, issue_token
@@ -100,7 +101,7 @@ def test_export_hides_codes_and_links_in_emails(client, ada, token):
             to=ada.email,
             kind=kind,
             text=f"text of {kind}",
-            state=OutboxState.FAILED,
+            state=DeliveryState.FAILED,
             created_at=NOW,
         )
 

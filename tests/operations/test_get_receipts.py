@@ -5,10 +5,10 @@ import datetime as dt
 import pytest
 
 from accounts.limits import RECEIPT
+from accounts.personal_data import erase_expired_rows
 from payments.models import Payment
 from reservations.booking.cancellation import cancel
 from reservations.models import Receipt
-from roombook.personal_data import erase_expired_data
 from tests.factories_reservations import NOW, make_booking, make_draft
 from tests.operations.helpers import refused
 from tests.reservations.receipts.helpers import make_seller, make_taxed_booking, read_pdf
@@ -108,9 +108,9 @@ def test_lists_and_files_of_an_account_are_limited(client, call, get_receipts, b
 def test_receipt_is_emptied_after_the_years_of_bookkeeping(client, get_receipts, booking, settings):
     settings.BOOKS_YEARS = 10
     [receipt] = get_receipts()
-    erase_expired_data(now=NOW + dt.timedelta(days=3659))
+    erase_expired_rows(now=NOW + dt.timedelta(days=3659))
     assert Receipt.objects.get().content
-    counts, failed = erase_expired_data(now=NOW + dt.timedelta(days=3661))
+    counts, failed = erase_expired_rows(now=NOW + dt.timedelta(days=3661))
 
     assert (counts["receipts"], failed) == (1, [])
     stored = Receipt.objects.get()

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from reservations.booking.drafts import apply_promo_code, select_allowances
+from reservations.booking.drafts import apply_promo_code
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_centers import ServiceFactory, ServiceTypeFactory
@@ -223,33 +223,6 @@ def test_inactive_room_is_still_shown(read, ada):
     shown = read(reservation)
     assert shown["MeetingRoom"]["Name"] == "Boardroom"
     assert shown["Center"]["MeetingRooms"] == []
-
-
-# --- Allowances -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def allowances(get):
-    def allowances(reservation):
-        return [
-            (
-                each["Allowance"]["Description"],
-                each["NumberOfHours"],
-                each["DiscountApplied"],
-                each["InUse"],
-            )
-            for each in get(ALLOWANCES, ReservationId=reservation.pk)["Allowances"]
-        ]
-
-    return allowances
-
-
-def test_manually_selected_allowance_is_in_use(allowances, ada):
-    AllowanceFactory(user=ada, description="First")
-    second = AllowanceFactory(user=ada, description="Second")
-    reservation = make_draft(ada)
-    select_allowances(reservation.pk, [second.pk], user=ada, now=NOW)
-    assert allowances(reservation) == [("Second", 3, 75, True), ("First", 3, 75, False)]
 
 
 # --- The list -------------------------------------------------------------------------------------

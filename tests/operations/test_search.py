@@ -4,7 +4,6 @@
 import re
 
 import pytest
-from django.test import Client
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -30,7 +29,6 @@ from tests.factories_centers import (
     open_every_day,
 )
 from tests.factories_people import UserFactory
-from tests.http import post_csv
 
 pytestmark = pytest.mark.django_db
 
@@ -222,22 +220,6 @@ def test_search_returns_every_field_of_a_center(call, ada):
         },
     }
     assert list(response.json()) == ["Success", "Centers", "FilterOptions"]
-
-
-def test_search_request_as_csv_reads_filters_and_numbers_as_text(token):
-    center = make_center_with_room()
-    row = {
-        "Token": token,
-        "Latitude": "39.7392",
-        "Longitude": "-104.9903",
-        "RadiusInMiles": "10",
-        "Filters.CapacityLow": "8",
-        "Filters.ResourceTypeIds.0": str(center.rooms.get().resource_type_id),
-        "Filters.OnlyRealtime": "true",
-    }
-    for capacity, count in (("8", 1), ("9", 0)):
-        row["Filters.CapacityLow"] = capacity
-        assert len(post_csv(Client(), PATH, row).json()["Centers"]) == count
 
 
 def test_favorites_are_those_of_the_account(search, ada):

@@ -258,7 +258,7 @@ def test_of_sixteen_concurrent_confirmations_one_succeeds(monkeypatch, is_guarde
     ada = UserFactory()
     make_email_code(CodePurpose.EMAIL_CHANGE, EMAIL, ada)
     if not is_guarded:
-        monkeypatch.setattr("accounts.email_codes.use", lambda code, now: None)
+        monkeypatch.setattr("accounts.email_codes.use_code", lambda code, now: None)
 
     def send():
         return confirm(Client(), "04711147").status_code

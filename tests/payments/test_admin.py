@@ -116,18 +116,6 @@ def test_refused_refund_can_be_retried_once(client, refused):
     assert "Retried as refund" in get_logged_note()
 
 
-def test_retry_refunds_only_the_remaining_amount(client, refused, captured):
-    refunds.execute_refund(
-        refunds.create_refund(captured, amount=Decimal("45.00"), reason="", now=NOW), now=NOW
-    )
-
-    assert "5.00 of payment" in run_action(client, "retry", refused)
-
-    captured.refresh_from_db()
-    assert captured.state == "refunded"
-    assert SandboxPayment.objects.get().refunded == 50
-
-
 def test_retry_refused_again_shows_an_error(client, refused):
     SandboxPayment.objects.update(refunded=Decimal("50.00"))
 
@@ -162,16 +150,6 @@ def test_refused_refund_can_be_marked_as_refunded_manually(client, refused, capt
     assert "not refused" in run_action(client, "retry", refused)
 
 
-def test_payment_becomes_refunded_when_the_rest_is_refunded_manually(client, refused, captured):
-    rest = refunds.create_refund(captured, amount=Decimal("30.00"), reason="", now=NOW)
-    refunds.execute_refund(rest, now=NOW)
-
-    run_action(client, "mark_refunded_manually", refused, **IN_CASH)
-
-    captured.refresh_from_db()
-    assert captured.state == "refunded"
-
-
 def test_amount_refunded_elsewhere_cannot_be_refunded_manually(client, refused, captured):
     refunds.create_refund(captured, amount=Decimal("45.00"), reason="", now=NOW)
 
@@ -202,19 +180,6 @@ def test_page_of_a_refused_refund_offers_both_actions(client, refused):
     assert "Change refund" in page or "View refund" in page
     assert 'value="retry"' not in page
     assert get_states() == ["outside"]
-
-
-def test_page_of_a_retried_refund_offers_nothing(client, refused):
-    run_action(client, "retry", refused, from_page="yes")
-
-    assert 'value="retry"' not in get_refund_page(client, refused)
-    assert 'value="retry"' not in get_refund_page(client, Refund.objects.last())
-
-
-def test_payment_page_leads_to_its_refunds(client, refused, captured):
-    page = client.get(reverse("admin:payments_payment_change", args=[captured.pk]))
-
-    assert reverse("admin:payments_refund_change", args=[refused.pk]) in page.content.decode()
 
 
 def test_alert_about_a_refused_refund_has_its_amount_and_leads_to_it(client, refused):

@@ -113,14 +113,6 @@ def test_security_code_is_optional():
     assert not parse_card({**GOOD, "security_code": None}, now=NOW).has_cvv
 
 
-def test_security_code_of_american_express_has_four_digits():
-    amex = {**GOOD, "credit_card_number": "378282246310005"}
-    assert parse_card({**amex, "security_code": "1234"}, now=NOW).has_cvv
-    assert problems(credit_card_number="378282246310005") == {
-        "payment_info.security_code": "The security code has 4 digits."
-    }
-
-
 def test_card_is_valid_until_the_end_of_its_month():
     east, west = timezone(timedelta(hours=13)), timezone(timedelta(hours=-11))
     for good in [

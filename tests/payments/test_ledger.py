@@ -20,16 +20,15 @@ from payments.ledger.posting import find_unposted, post
 from payments.models import LedgerLine, Payment, Refund
 from payments.saved_cards import update_saved_card
 from reservations.booking import (
+    amendments,
     approval,
     cancellation,
-    changes,
+    differences,
     payment_recovery,
     price_adjustments,
-    rescheduling,
 )
-from reservations.booking.change_request import ChangeRequest
+from reservations.booking.amendments import ChangeRequest, TakenPayment
 from reservations.booking.refund_decisions import RefundDecision
-from reservations.booking.rescheduling import TakenPayment
 from reservations.booking.taking_payment import take_manual_payment
 from reservations.models import Reservation
 from roombook.money import from_hundredths
@@ -173,10 +172,10 @@ class Scene:
         start = START + dt.timedelta(days=days)
         request = ChangeRequest(room.pk, start, start + (hours or self.hours) * HOUR)
         if way == "sandbox":
-            shown = changes.preview_change(
+            shown = differences.preview_change(
                 self.booking.pk, request, user=self.customer, now=self.now
             )
-            changes.charge_change(
+            differences.charge_change(
                 self.booking.pk,
                 request,
                 expected_total=shown.new_total,
@@ -184,7 +183,7 @@ class Scene:
                 now=self.now,
             )
             return
-        rescheduling.reschedule(
+        amendments.amend(
             self.booking.pk,
             request,
             taken=None if waiver else TakenPayment(way, "19"),

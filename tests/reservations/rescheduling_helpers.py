@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
-from reservations.booking import changes, rescheduling
-from reservations.booking.change_request import ChangeRequest
+from reservations.booking import amendments, differences
+from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation
 from tests.factories_centers import MeetingRoomFactory, RateFactory
 from tests.factories_reservations import HOUR, NOW, START, make_payment_method
@@ -26,7 +26,7 @@ def make_room_at_rate(room, hourly):
 
 
 def reschedule(reservation, by, *, room=None, start=START, hours=3, now=NOW, **how):
-    return rescheduling.reschedule(
+    return amendments.amend(
         reservation.pk,
         build_request(reservation, room=room, start=start, hours=hours),
         by=by,
@@ -36,7 +36,7 @@ def reschedule(reservation, by, *, room=None, start=START, hours=3, now=NOW, **h
 
 
 def preview_reschedule(reservation, by, *, room=None, start=START, hours=3, **how):
-    return rescheduling.preview(
+    return amendments.preview(
         reservation.pk,
         build_request(reservation, room=room, start=start, hours=hours),
         by=by,
@@ -62,7 +62,7 @@ def build_request(booking, *, room=None, start=START, hours=3, **details):
 
 
 def change(booking, *, total, method=None, user=None, now=NOW, **request):
-    return changes.change_booking(
+    return differences.change_booking(
         booking.pk,
         build_request(booking, **request),
         user=user or booking.user,

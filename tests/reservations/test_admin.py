@@ -56,7 +56,6 @@ def test_local_time_pages_have_no_browser_time_shortcuts(office):
         ADD,
         reverse("admin:centers_center_change", args=[room.center_id]),
         reverse("admin:centers_closure_change", args=[closure.pk]),
-        reverse("admin:centers_openinghours_add"),
     )
     for page in pages:
         html = office.get(page).content.decode()

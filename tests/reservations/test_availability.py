@@ -45,13 +45,6 @@ def change(row, **fields):
     type(row).objects.filter(pk=row.pk).update(**fields)
 
 
-def test_room_without_conflicts_is_available(room):
-    answer = of(room)
-    assert answer.is_available
-    assert answer.reasons == ()
-    answer.raise_if_unavailable()
-
-
 # --- Each reason alone ----------------------------------------------------------------------------
 
 
@@ -151,16 +144,6 @@ def test_span_outside_the_opening_hours_of_one_local_day_is_closed(room, first, 
     assert codes(room, span) == ([] if is_open else ["closed"])
 
 
-def test_after_hours_support_opens_the_night_but_not_closures(room):
-    night = Span(START + 10 * HOUR, START + 20 * HOUR)
-    assert codes(room, night) == ["closed"]
-    change(room.center, is_after_hours_support_enabled=True)
-    assert codes(room, night) == []
-
-    ClosureFactory(center=room.center, starts_at=night.start, ends_at=night.start + HOUR)
-    assert codes(room, night) == ["closure"]
-
-
 def test_center_without_opening_hours_is_closed(room):
     room.center.opening_hours.all().delete()
     answer = of(room)
@@ -213,18 +196,6 @@ def test_overlapping_closure_makes_room_unavailable(room, first, last, overlaps)
         assert re.match(r"Holiday: \w{3} 2027-03-0\d ", answer.reasons[0].detail)
 
 
-def test_closure_of_another_room_or_center_is_ignored(room):
-    other = MeetingRoomFactory(center=room.center)
-    around = {"starts_at": START - DAY, "ends_at": START + DAY}
-    ClosureFactory(center=room.center, room=other, **around)
-    ClosureFactory(**around)
-    assert codes(room) == []
-    assert codes(other) == ["closure"]
-
-    ClosureFactory(center=room.center, room=room, **around)
-    assert codes(room) == ["closure"]
-
-
 # --- Conflicts ------------------------------------------------------------------------------------
 
 
@@ -275,22 +246,6 @@ def test_draft_by_staff_holds_room_for_a_day(room):
     assert codes(room, now=NOW + 24 * HOUR) == []
 
 
-def test_own_drafts_do_not_conflict_but_own_bookings_do(room):
-    ada = UserFactory()
-    mine = make_draft(ada, room)
-    assert codes(room, for_user=ada) == []
-    assert codes(room, for_user=UserFactory()) == ["held"]
-
-    mine.transition_to(Status.CONFIRMED, by=None, now=NOW)
-    assert codes(room, for_user=ada) == ["held"]
-
-
-def test_excluded_reservation_does_not_conflict_with_itself(room):
-    reservation = make_booking(room=room)
-    assert codes(room) == ["held"]
-    assert codes(room, excluding=reservation) == []
-
-
 # --- All reasons together -------------------------------------------------------------------------
 
 
@@ -328,8 +283,7 @@ def test_after_hours_support_without_opening_hours_is_open(room):
 # --- Availability of a room, compared with a brute-force check ------------------------------------
 
 
-@pytest.mark.parametrize("after_hours", [False, True])
-@pytest.mark.parametrize("turnaround", [0, 45])
+@pytest.mark.parametrize(("after_hours", "turnaround"), [(False, 45), (True, 0)])
 def test_evaluation_agrees_with_a_brute_force_check(room, after_hours, turnaround):
     """Compares two days with opening hours, closures and reservations of every kind."""
     change(room, turnaround_minutes=turnaround)

@@ -8,7 +8,6 @@ processes, and their controls without locks and constraints.
 import random
 import threading
 import time
-from collections import Counter
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
@@ -17,17 +16,13 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 from django.db.models import Sum
-from django.test import Client
 
 from accounts.models import OutboxMessage
-from centers.models import MeetingRoom
 from payments import gateway_events, refunds
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
-from reservations import availability
-from reservations.availability import Availability
-from reservations.booking import cancellation, locks
+from reservations.booking import cancellation
 from reservations.booking.checkout import PaymentMethod
 from reservations.booking.payment_action import get_payment_action
 from reservations.booking.price_adjustments import adjust_price
@@ -40,8 +35,6 @@ from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen, Too
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory, issue_token
 from tests.factories_reservations import (
-    CARD,
-    DECLINED_NUMBER,
     HOUR,
     MINUTE,
     NOW,
@@ -51,7 +44,7 @@ from tests.factories_reservations import (
     make_room,
     pay,
 )
-from tests.gateway_faults import FaultKind, add_fault
+from tests.gateway_faults import add_fault
 from tests.http import post
 from tests.reservations.checkout.helpers import pay_with_saved_card
 from tests.reservations.rescheduling_helpers import (
@@ -68,109 +61,6 @@ pytestmark = [
     pytest.mark.time_machine(NOW, tick=False),
     pytest.mark.usefixtures("data_is_consistent"),
 ]
-
-MANY = 16
-CHECKOUT, CREATE = "/api/reservations/checkout", "/api/reservations/create"
-SAVE_CARD = "/api/account/update-payment-info"
-BAD_CARD = {**CARD, "CreditCardNumber": DECLINED_NUMBER}
-ONE_SLOT = {"StartDate": START.isoformat(), "EndDate": (START + 3 * HOUR).isoformat()}
-
-
-# --- Requests -------------------------------------------------------------------------------------
-
-
-def count_responses(path, bodies):
-    """Count the responses by the status in their body or their error code."""
-
-    def ask(body):
-        response = post(Client(raise_request_exception=False), path, body)
-        answer = response.json()
-        assert response.status_code < 500, answer
-        return answer.get("Status", "Success") if answer["Success"] else answer["Error"]["Summary"]
-
-    return Counter(run_concurrently([lambda body=body: ask(body) for body in bodies]))
-
-
-def checkout_of(reservation, card=CARD):
-    token = issue_token(reservation.user)
-    return {"Token": token, "ReservationId": reservation.pk, "PaymentInfo": card}
-
-
-def check_out_many_drafts(card):
-    ada, room = UserFactory(), make_room()
-    drafts = [make_draft(ada, room, start=START + day * DAY) for day in range(10)]
-    return CHECKOUT, [checkout_of(each, card) for each in drafts]
-
-
-def save_card(card, times):
-    return SAVE_CARD, [{"Token": issue_token(UserFactory()), "PaymentInfo": card}] * times
-
-
-def create_drafts_of_one_slot(accounts, times):
-    room, users = make_room(), [UserFactory() for _ in range(accounts)]
-    bodies = [{**ONE_SLOT, "Token": issue_token(user), "MeetingRoomId": room.pk} for user in users]
-    return CREATE, bodies * times
-
-
-# By case: the requests, and how they are answered. Those in flight are no declines.
-LIMITED = {"CardDeclined": 6, "TooManyRequests": 4}
-REQUESTS = {
-    "declines": (lambda: check_out_many_drafts(BAD_CARD), LIMITED),
-    "checkouts in flight": (lambda: check_out_many_drafts(CARD), {"Confirmed": 10}),
-    "declines of cards to save": (lambda: save_card(BAD_CARD, 10), LIMITED),
-    "cards to save in flight": (lambda: save_card(CARD, 8), {"Success": 8}),
-    "drafts of one slot": (
-        lambda: create_drafts_of_one_slot(MANY, 1),
-        {"Success": 1, "SlotUnavailable": MANY - 1},
-    ),
-    "drafts of one customer": (lambda: create_drafts_of_one_slot(1, 8), {"Success": 8}),
-}
-
-
-@pytest.mark.parametrize("case", REQUESTS)
-def test_concurrent_requests_are_limited_to_what_may_succeed(case):
-    prepare, expected = REQUESTS[case]
-    path, bodies = prepare()
-    # Each call takes long enough for all calls to be in flight at the same time.
-    add_fault(operation="*", kind=FaultKind.SLOW, seconds=0.3, times=None)
-
-    assert count_responses(path, bodies) == expected
-
-    if path == CHECKOUT:
-        assert SandboxPayment.objects.count() == sum(expected.values()) - expected.get(
-            "TooManyRequests", 0
-        )
-    if path == CREATE:
-        assert Reservation.objects.filter(holds_slot=True).count() == 1
-
-
-@pytest.mark.postgres
-def test_concurrent_checkouts_without_row_locks_book_once(monkeypatch):
-    """Without availability check and room lock, the constraint still prevents overlaps."""
-    room = make_room()
-    # Only the last hold has not expired.
-    drafts = [make_draft(room=room, now=NOW - (MANY - n) * 16 * MINUTE) for n in range(MANY)]
-
-    def unlocked(room_id):
-        return MeetingRoom.objects.select_related("center", "rate").get(pk=room_id)
-
-    monkeypatch.setattr(locks, "lock_room", unlocked)
-    monkeypatch.setattr(availability, "evaluate", lambda *args, **kwargs: Availability(()))
-    answers = count_responses(CHECKOUT, [checkout_of(each) for each in drafts])
-
-    assert answers == {"Confirmed": 1, "SlotUnavailable": MANY - 1}
-    assert [each.captures for each in SandboxPayment.objects.all()] == [1]
-    assert Payment.objects.count() == 1
-
-
-def test_concurrent_declines_of_one_reservation_stay_within_the_limit():
-    reservation = make_draft()
-    answers = count_responses(CHECKOUT, [checkout_of(reservation, BAD_CARD)] * MANY)
-
-    assert answers.keys() <= {"CardDeclined", "Processing", "TooManyRequests"}
-    assert 1 <= answers["CardDeclined"] == Payment.objects.count() <= 6
-    reservation.refresh_from_db()
-    assert reservation.status == Status.NEW
 
 
 def test_change_of_attendees_does_not_undo_a_move_by_staff_at_the_same_time(
@@ -195,9 +85,6 @@ def test_change_of_attendees_does_not_undo_a_move_by_staff_at_the_same_time(
     booking.refresh_from_db()
     assert booking.room == other_room
     assert booking.number_of_attendees != 4
-
-
-# --- Staff and customers --------------------------------------------------------------------------
 
 
 def outcomes(calls, losers=(DomainError,)):

@@ -4,12 +4,13 @@ import datetime as dt
 import os
 import random
 from itertools import pairwise
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from centers import hours
-from centers.models import OpeningHours
+from centers.models import Closure, OpeningHours
 from centers.rooms import get_booking_rules, get_room
 from centers.span import Span, get_local_midnight
 from reservations import availability, free_times, room_calendars
@@ -181,12 +182,8 @@ def test_next_booking_is_available_and_none_before_it_is():
 
 
 def test_disagreement_is_found_if_closures_are_ignored(monkeypatch):
-    query = room_calendars._closures_and_conflicts
-    monkeypatch.setattr(
-        room_calendars,
-        "_closures_and_conflicts",
-        lambda **values: query(**values | {"centers": []}),
-    )
+    no_closures = SimpleNamespace(objects=Closure.objects.none())
+    monkeypatch.setattr(room_calendars, "Closure", no_closures)
 
     disagreements, _ = find_disagreements(range(20))
 

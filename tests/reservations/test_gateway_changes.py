@@ -1,7 +1,6 @@
 """Payments that changed at the gateway or the bank, without a request of the application."""
 
 from dataclasses import replace
-from datetime import timedelta
 from decimal import Decimal
 from io import StringIO
 from unittest.mock import Mock
@@ -13,7 +12,6 @@ from django.core.management import call_command
 
 from accounts.models import OutboxMessage
 from payments import gateway_events, lifecycle, refunds, unknown_payments
-from payments.gateway_results import record_gateway_result
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
@@ -27,7 +25,7 @@ from reservations.booking import (
     payment_recovery,
     price_adjustments,
 )
-from reservations.booking.cancellation import cancel, preview
+from reservations.booking.cancellation import cancel
 from reservations.booking.payment_recovery import CaptureRefused
 from reservations.booking.price_adjustments import adjust_price
 from reservations.models import PromoCode, Reservation
@@ -44,7 +42,6 @@ from tests.factories_reservations import (
     make_draft,
     make_payment_method,
     make_pending_booking,
-    pay,
 )
 from tests.gateway_faults import FaultKind, add_fault
 from tests.reservations.rescheduling_helpers import get_stored_values, make_room_at_rate, reschedule
@@ -77,27 +74,6 @@ def test_approve_request_with_voided_payment_is_refused(is_known):
     assert OutboxMessage.objects.last().subject.startswith("Ended")
 
 
-def test_cancelled_request_captured_at_gateway_is_refunded():
-    reservation = make_pending_booking()
-    capture_at_gateway()
-    record_gateway_result(
-        Payment.objects.get(), SandboxGateway().find_payment(Payment.objects.get().key), now=NOW
-    )
-
-    terms = preview(Reservation.objects.get(), now=NOW)
-    first = cancel(reservation.pk, now=NOW)
-    again = cancel(reservation.pk, now=NOW)
-
-    assert terms.refund == first.refund == again.refund == 75
-    assert (
-        first.message
-        == again.message
-        == ("The reservation is cancelled: $75.00 is refunded to Visa ending 4242.")
-    )
-    assert get_states() == (Status.CANCELLED, PaymentState.REFUNDED, "refunded")
-    assert not list(integrity.find_problems(now=NOW))
-
-
 @pytest.mark.parametrize("end", [cancel, approval.decline])
 def test_closed_request_with_unknown_capture_is_refunded(end):
     reservation = make_pending_booking()
@@ -106,19 +82,6 @@ def test_closed_request_with_unknown_capture_is_refunded(end):
     end(reservation.pk, now=NOW)
 
     assert get_states()[1:] == (PaymentState.REFUNDED, "refunded")
-
-
-def test_payment_captured_for_declined_request_is_refunded():
-    reservation = make_pending_booking()
-    approval.decline(reservation.pk, now=NOW)
-    Payment.objects.update(state=PaymentState.CAPTURED, captured_at=NOW, settled_at=None)
-    SandboxPayment.objects.update(state="captured", captures=1)
-
-    for _ in range(2):
-        payment_recovery.fulfil_obligations(Payment.objects.get(), now=NOW)
-
-    assert get_states()[1:] == (PaymentState.REFUNDED, "refunded")
-    assert Refund.objects.count() == 1
 
 
 def refuse_to(monkeypatch, *operations):
@@ -157,14 +120,6 @@ def test_booking_with_refused_capture_can_be_cancelled(
     assert get_states() == (Status.CANCELLED, *states)
 
 
-def test_cancellation_that_is_too_late_leaves_the_payment_unchanged(uncaptured, monkeypatch):
-    refuse_to(monkeypatch, "capture")
-
-    with pytest.raises(ReservationNotOpen, match="has begun"):
-        cancel(uncaptured.pk, now=START)
-    assert get_states() == (Status.CONFIRMED, PaymentState.AUTHORIZED, "authorized")
-
-
 def adjust(reservation, amount, **options):
     options = {"by": reservation.user, "now": NOW, **options}
     return price_adjustments.adjust_price(
@@ -172,24 +127,29 @@ def adjust(reservation, amount, **options):
     )
 
 
-def test_refused_price_adjustment_leaves_the_payment_unchanged(uncaptured, monkeypatch):
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda row: cancel(row.pk, now=START), ReservationNotOpen, "has begun"),
+        (lambda row: adjust(row, 5), ReservationNotOpen, "only be lowered"),
+        (
+            lambda row: adjust(row, -5, expected_total=Decimal(60)),
+            *(ReservationNotOpen, "price has changed"),
+        ),
+        (
+            lambda row: reschedule(row, StaffFactory(), room=make_room_at_rate(row.room, 40)),
+            *(ReservationNotOpen, "more"),
+        ),
+        (lambda row: reschedule(row, StaffFactory()), InvalidRequest, None),
+    ],
+)
+def test_refused_change_leaves_the_payment_unchanged(
+    uncaptured, monkeypatch, change, error, message
+):
     refuse_to(monkeypatch, "capture")
 
-    with pytest.raises(ReservationNotOpen, match="only be lowered"):
-        adjust(uncaptured, 5)
-    with pytest.raises(ReservationNotOpen, match="price has changed"):
-        adjust(uncaptured, -5, expected_total=Decimal(60))
-    assert get_states() == (Status.CONFIRMED, PaymentState.AUTHORIZED, "authorized")
-
-
-def test_refused_reschedule_leaves_the_payment_unchanged(uncaptured, monkeypatch):
-    refuse_to(monkeypatch, "capture")
-    expensive = make_room_at_rate(uncaptured.room, 40)
-
-    with pytest.raises(ReservationNotOpen, match="more"):
-        reschedule(uncaptured, StaffFactory(), room=expensive)
-    with pytest.raises(InvalidRequest):
-        reschedule(uncaptured, StaffFactory())
+    with pytest.raises(error, match=message):
+        change(uncaptured)
     assert get_states() == (Status.CONFIRMED, PaymentState.AUTHORIZED, "authorized")
 
 
@@ -230,17 +190,6 @@ def test_cancellation_after_full_refund_says_already_refunded():
             0,
             cancellation.CANCELLED + cancellation.ALREADY_REFUNDED,
         )
-
-
-def test_payment_resolved_after_start_is_voided():
-    add_fault(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
-    reservation = make_draft(start=NOW + HOUR)
-    pay(reservation)
-    assert get_states() == (Status.PROCESSING, PaymentState.STARTED, "authorized")
-
-    payment_recovery.resolve_payment(Payment.objects.get(), now=NOW + timedelta(hours=2))
-
-    assert get_states() == (Status.NEW, PaymentState.VOIDED, "voided")
 
 
 def test_promo_code_page_saved_after_checkout_keeps_the_counters(rf):
@@ -469,20 +418,6 @@ def returned(monkeypatch):
         lambda self, key: [replace(each, failed=True) for each in list_refunds(self, key)],
     )
     return gateway_events.refresh_with_refunds(Payment.objects.get(pk=first.pk), now=NOW + MINUTE)
-
-
-def test_returned_refund_of_an_earlier_payment_needs_attention_until_it_is_made(returned):
-    assert returned.refunds.get().state == RefundState.REFUSED
-    assert find_refused_refunds()
-    assert {str(each).partition(":")[0] for each in integrity.find_problems(now=NOW)} == {
-        "reservations paid twice",
-        "refunded without refunds",
-    }
-
-    refunds.mark_refunded_manually(returned.refunds.get(), reason="In cash", now=NOW)
-
-    assert not find_refused_refunds()
-    assert not list(integrity.find_problems(now=NOW))
 
 
 def test_returned_refund_of_an_earlier_payment_can_be_retried(returned):

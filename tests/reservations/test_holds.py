@@ -1,26 +1,21 @@
 """The holds of drafts: extended by staff, and never more than a customer may have."""
 
 import datetime as dt
-from threading import Event
 
 import pytest
-from django.db import transaction
 
 from centers.models import Rate
 from reservations.booking.hold_extension import extend_hold
 from reservations.models import Reservation, history
-from roombook.errors import CardDeclined, InvalidRequest, ReservationNotOpen, SlotUnavailable
-from tests.concurrency import run_concurrently
+from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
-    DECLINED_NUMBER,
     HOUR,
     MINUTE,
     NOW,
     START,
     make_booking,
     make_draft,
-    pay,
 )
 
 pytestmark = [
@@ -82,35 +77,3 @@ def test_extend_expired_hold_with_taken_room_is_refused(clerk):
 def test_extend_hold_of_reservation_that_is_no_draft_is_refused(clerk):
     with pytest.raises(ReservationNotOpen):
         extend_hold(make_booking().pk, until=NOW + HOUR, by=clerk, now=NOW)
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("creates_per_hour", [0, 60])
-def test_decline_while_draft_is_created_holds_no_more_rooms_than_allowed(
-    settings, creates_per_hour
-):
-    settings.HELD_DRAFTS_MAX = 2
-    settings.CREATES_PER_HOUR = creates_per_hour
-    ada = UserFactory()
-    declined = make_draft(ada)
-    Reservation.objects.all().release_holds(NOW)
-    oldest = make_draft(ada)
-    has_created, is_declined = Event(), Event()
-
-    def create():
-        with transaction.atomic():
-            make_draft(ada)
-            has_created.set()
-            # The checkout is declined meanwhile, and has to wait for this transaction.
-            assert not is_declined.wait(timeout=0.5)
-
-    def decline():
-        has_created.wait(timeout=5)
-        with pytest.raises(CardDeclined):
-            pay(declined, DECLINED_NUMBER)
-        is_declined.set()
-
-    run_concurrently([create, decline])
-
-    held = Reservation.objects.filter(holds_slot=True)
-    assert (held.count(), held.filter(pk=oldest.pk).exists()) == (2, False)

@@ -135,7 +135,7 @@ def test_next_bookings_of_many_rooms_are_found_by_a_few_queries(django_assert_nu
     rooms = list(MeetingRoom.objects.with_booking_details().order_by("pk"))
 
     # The opening hours, and what takes the rooms.
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         found = {room: span.start for room, span in find_next_bookings(rooms, user=None, now=now)}
 
     assert found == {

@@ -93,7 +93,7 @@ AVAILABILITY: dict[str, Defect] = {
     ),
     "closing time is late": (hours, "is_open", ignore_the_last_quarter_hour),
     "opening hours are in UTC": (hours, "is_open", lambda f, span, week, _: f(span, week, UTC)),
-    "blocks are ignored": (availability, "_check_state", drop_reasons("room-blocked")),
+    "blocks are ignored": (availability, "check_state", drop_reasons("room-blocked")),
     "the past is free": (
         *(availability, "_check_window"),
         lambda f, room, rules, span, now: f(room, rules, span, min(span.start, now)),
@@ -174,7 +174,7 @@ PRICES: dict[str, Defect] = {
 COUNTS: dict[object, int] = {}
 
 
-def count_per_process(original, self, key, *, count=0, in_flight=0, now):
+def count_per_process(original, self, key, *, count, maximum=None, now):
     COUNTS[key] = COUNTS.get(key, 0) + count
     if COUNTS[key] > self.maximum:
         raise TooManyRequests(retry_after=1)
@@ -189,11 +189,8 @@ def count_checks(original, self, key, *, now):
 LIMITS: dict[str, Defect] = {
     "attempts are counted per process": (RateLimit, "_add", count_per_process),
     "all keys count together": (RateLimit, "_add", lambda f, self, _, **o: f(self, "all", **o)),
-    "attempts stay in flight": (FailureLimit, "finish", lambda *args, **o: None),
-    "success counts as failure": (
-        *(FailureLimit, "finish"),
-        lambda f, *args, **o: f(*args, **{**o, "has_failed": True}),
-    ),
+    "success counts as failure": (FailureLimit, "give_back", lambda *args, **o: None),
+    "late failure is not counted": (FailureLimit, "add_failure", lambda *args, **o: None),
     "checks count": (RateLimit, "check", count_checks),
     "nothing is cleared": (limits, "clear_failed_sign_ins", lambda *args: None),
     "each IPv6 address counts alone": (test_limits, "get_network_key", lambda _, address: address),
@@ -203,8 +200,6 @@ SQL = {
     "one attempt more": ("< %(maximum)s", "<= %(maximum)s"),
     "lockout never ends": ("stored.since <= %(over)s", "1 = 0"),
     "each attempt begins the window again": ("ELSE stored.since END", "ELSE %(now)s END"),
-    "attempts in flight are not counted": (f" + {limits.IN_FLIGHT} <", " <"),
-    "attempts of dead workers stay": ("stored.in_flight_until > %(now)s", "1 = 1"),
 }
 
 
@@ -244,7 +239,7 @@ def fails(check: Callable[[], object]) -> bool:
 def plant(owner: Any, name: str, broken: Callable[..., Any]) -> Any:
     original = getattr(owner, name, None)
     replacement = lambda *args, **options: broken(original, *args, **options)  # noqa: E731
-    return patch.object(owner, name, replacement, create=original is None)
+    return patch.object(owner, name, replacement)
 
 
 @pytest.mark.parametrize("name", AVAILABILITY)

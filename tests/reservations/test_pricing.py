@@ -111,32 +111,6 @@ def test_setup_fee_of_zero_adds_no_line():
     assert len(pricing.calculate_quote(room(rate(25, setup_fee=0)), hours(1)).lines) == 1
 
 
-def test_each_local_day_is_priced_separately():
-    # 22:00 to 03:00 in Denver: 2 hours of one day and 3 of the next, neither of them half a day.
-    late = hours(5, start=datetime(2027, 3, 4, 5, tzinfo=UTC))
-    assert pricing.calculate_quote(room(), late).total == 125
-
-
-@pytest.mark.parametrize(
-    ("some_rate", "length", "total"),
-    [
-        (flat(50), 9, "50.00"),
-        (rate(25), 1.1, "31.25"),  # per started quarter of an hour
-        (rate(25, blocks=True), 1.1, "50.00"),  # per started hour
-        (rate(0), 3, "0"),  # 0 is free
-        (rate("33.33"), 0.5, "16.67"),  # 16.665, half-up
-    ],
-)
-def test_room_price_with_flat_quarter_block_and_free_rates(some_rate, length, total):
-    assert pricing.calculate_quote(room(some_rate), hours(length)).total == Decimal(total)
-
-
-@pytest.mark.parametrize("some_rate", [None, rate(), flat(None), rate(setup_fee=20)])
-def test_room_without_a_rate_cannot_be_billed(some_rate):
-    with pytest.raises(RateNotConfigured):
-        pricing.calculate_quote(room(some_rate), hours(1))
-
-
 # --- Services -------------------------------------------------------------------------------------
 
 

@@ -6,19 +6,15 @@ import pytest
 from icalendar import Calendar
 
 from accounts.models import OutboxMessage
-from payments.gateways.sandbox_models import SandboxPayment
-from payments.models import PaymentState, Refund, RefundState
+from payments.models import Refund, RefundState
 from reservations.booking import (
+    amendments,
     approval,
     cancellation,
     checkout,
-    integrity,
-    payment_recovery,
-    rescheduling,
 )
 from reservations.booking.drafts import has_outdated_price
 from reservations.booking.hold_extension import extend_hold
-from reservations.booking.integrity.money import unmet_reductions
 from reservations.models import LineItemType, Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -27,7 +23,6 @@ from roombook.errors import (
     InvalidRequest,
     PromoCodeInvalid,
     ReservationNotOpen,
-    ServiceUnavailable,
     SlotUnavailable,
 )
 from tests.factories_centers import ServiceFactory
@@ -50,7 +45,6 @@ from tests.factories_reservations import (
     pay,
     update_promo_code,
 )
-from tests.gateway_faults import FaultKind, add_fault, clear_faults
 from tests.reservations.rescheduling_helpers import (
     DAY,
     get_net_payment,
@@ -215,53 +209,6 @@ def test_free_booking_can_be_rescheduled_only_to_free_slots(clerk):
         reschedule(reservation, clerk, room=make_room_in_same_center(free))
 
 
-def test_reschedule_to_cheaper_room_captures_authorized_payment_first(clerk):
-    add_fault(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
-    reservation = make_booking()
-    assert reservation.payments.get().state == PaymentState.AUTHORIZED
-
-    reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
-
-    assert (reservation.payments.get().state, get_net_payment()) == (PaymentState.CAPTURED, 45)
-
-
-def test_reschedule_to_cheaper_room_is_refused_while_capture_fails(clerk):
-    add_fault(operation="capture", kind=FaultKind.TIMEOUT_BEFORE)
-    reservation = make_booking()
-
-    with pytest.raises(ServiceUnavailable, match="Nothing was changed"):
-        reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
-    clear_faults()
-
-    assert Reservation.objects.get().total_cost == 75
-
-
-def test_refund_due_after_a_crash_is_paid_by_reconcile_payments(clerk, monkeypatch):
-    from django.core.management import call_command
-
-    reservation = make_booking()
-    monkeypatch.setattr(payment_recovery, "try_fulfil_obligations", lambda *_, **__: None)
-    reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
-    assert Refund.objects.get().state == RefundState.STARTED
-
-    call_command("reconcile_payments")
-
-    assert Refund.objects.get().state == RefundState.DONE
-    assert get_net_payment() == 45
-
-
-@pytest.mark.inconsistent_data
-def test_refused_refund_is_reported_as_problem(clerk):
-    reservation = make_booking()
-    SandboxPayment.objects.update(refunded=70)
-    reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
-    assert Refund.objects.get().state == RefundState.REFUSED
-
-    assert [row.pk for row in unmet_reductions()] == [reservation.pk]
-    found = [str(each) for each in integrity.find_problems(now=NOW)]
-    assert any("price reduced by 30.00, and 0" in each for each in found)
-
-
 def test_earlier_goodwill_refund_reduces_the_refund(clerk):
     reservation = make_booking()
     payment = reservation.payments.get()
@@ -274,9 +221,6 @@ def test_earlier_goodwill_refund_reduces_the_refund(clerk):
 
     assert done.refund == 15
     assert get_net_payment() == 0
-
-
-# --- Rescheduling: drafts, pending requests, refusals, promo codes, hours and e-mails -------------
 
 
 # --- Drafts ---------------------------------------------------------------------------------------
@@ -399,7 +343,7 @@ def test_processing_or_closed_reservation_cannot_be_rescheduled(clerk, status):
 
     with pytest.raises(ReservationNotOpen):
         reschedule(row, clerk, start=START + DAY)
-    assert not rescheduling.can_reschedule(row, now=NOW)
+    assert not amendments.can_reschedule(row, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -541,19 +485,6 @@ def test_reschedule_moves_monthly_hours_to_the_new_month(clerk):
     assert get_net_payment() == 25
 
 
-def test_reschedule_to_month_without_hours_is_more_expensive(clerk):
-    ada = UserFactory()
-    MonthlyAllowanceFactory(user=ada, hours=2)
-    reservation = make_booking(ada)
-    april = START + 30 * DAY
-    make_booking(ada, start=april + DAY)
-
-    preview = preview_reschedule(reservation, clerk, start=april)
-
-    assert preview.difference == 50
-    assert preview.can_be_waived
-
-
 # --- E-mails --------------------------------------------------------------------------------------
 
 
@@ -576,14 +507,6 @@ def test_rescheduled_email_has_an_updated_calendar_file(clerk):
     assert new["STATUS"] == "CONFIRMED"
     assert new.start == START + DAY
     assert cheap.name in new["SUMMARY"]
-
-
-def test_rescheduled_pending_request_stays_tentative(clerk):
-    reservation = make_pending_booking()
-
-    reschedule(reservation, clerk, start=START + DAY)
-
-    assert "STATUS:TENTATIVE" in emails.get_last_email(reservation).calendar
 
 
 def test_new_price_of_a_moved_draft_is_promised_until_after_its_new_hold():

@@ -133,11 +133,8 @@ class StripeOperations:
                 "card": {
                     "brand": brand,
                     "checks": {"cvc_check": "unchecked" if "cvc" in card else None},
-                    "country": "US",
                     "exp_month": int(card["exp_month"]),
                     "exp_year": int(card["exp_year"]),
-                    "fingerprint": "mToisGZ01V71BCos",
-                    "funding": "credit",
                     "last4": number[-4:],
                 },
                 "customer": None,
@@ -198,14 +195,9 @@ class StripeOperations:
             {
                 "object": "payment_intent",
                 "amount": amount,
-                "amount_capturable": 0,
-                "amount_received": 0,
-                "automatic_payment_methods": None,
-                "canceled_at": None,
                 "cancellation_reason": None,
                 "capture_method": params.get("capture_method", "automatic_async"),
                 "client_secret": "pi_secret",
-                "confirmation_method": "automatic",
                 "currency": params["currency"],
                 "customer": customer,
                 "description": params.get("description"),
@@ -214,9 +206,6 @@ class StripeOperations:
                 "metadata": params.get("metadata", {}),
                 "next_action": None,
                 "payment_method": None,
-                "payment_method_types": list(
-                    params.get("allowed_payment_method_types", {}).values()
-                ),
                 "status": "requires_payment_method",
             },
         )
@@ -264,7 +253,7 @@ class StripeOperations:
         if outcome != "good":
             code, decline_code = split_outcome(outcome)
             error = card_error(code, decline_code, charge=charge["id"])
-            charge |= {"status": "failed", "paid": False, "failure_code": code}
+            charge["status"] = "failed"
             charge["payment_method_details"]["card"].pop("capture_before")
             intent |= {
                 "status": "requires_payment_method",
@@ -276,7 +265,6 @@ class StripeOperations:
         intent |= {
             "status": "requires_capture",
             "payment_method": method["id"],
-            "amount_capturable": intent["amount"],
             "last_payment_error": None,
         }
         return intent
@@ -295,9 +283,7 @@ class StripeOperations:
                 "balance_transaction": None,
                 "captured": False,
                 "currency": intent["currency"],
-                "failure_code": None,
                 "metadata": intent["metadata"],
-                "paid": True,
                 "payment_intent": intent["id"],
                 "payment_method": method["id"],
                 "payment_method_details": {
@@ -319,11 +305,7 @@ class StripeOperations:
         charge["payment_method_details"]["card"].pop("capture_before")
         if self.settles_at_once:
             self.add_fee(mode, charge)
-        intent |= {
-            "status": "succeeded",
-            "amount_capturable": 0,
-            "amount_received": intent["amount"],
-        }
+        intent["status"] = "succeeded"
         return intent
 
     def cancel(self, mode: Mode, intent: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
@@ -333,9 +315,7 @@ class StripeOperations:
         )
         intent |= {
             "status": "canceled",
-            "canceled_at": int(time.time()),
             "cancellation_reason": params.get("cancellation_reason"),
-            "amount_capturable": 0,
             "next_action": None,
         }
         return intent
@@ -390,9 +370,6 @@ class StripeOperations:
                 "currency": source["currency"],
                 "exchange_rate": None,
                 "fee": fee,
-                "net": amount - fee,
-                "source": source["id"],
-                "status": "pending",
             },
         )
 
@@ -425,7 +402,6 @@ class StripeOperations:
                 "currency": charge["currency"],
                 "metadata": params.get("metadata", {}),
                 "payment_intent": intent["id"],
-                "reason": None,
                 "status": "succeeded",
             },
         )
@@ -465,11 +441,7 @@ class StripeOperations:
                 "metadata": params.get("metadata", {}),
                 "next_action": None,
                 "payment_method": None,
-                "payment_method_types": list(
-                    params.get("allowed_payment_method_types", {}).values()
-                ),
                 "status": "requires_payment_method",
-                "usage": params.get("usage", "off_session"),
             },
         )
         created["client_secret"] = f"{created['id']}_secret_3"
@@ -493,13 +465,9 @@ class StripeOperations:
             "cs_test",
             {
                 "object": "checkout.session",
-                "cancel_url": params["cancel_url"],
                 "customer": params["customer"],
                 "expires_at": int(params["expires_at"]),
                 "metadata": params.get("metadata", {}),
-                "mode": params["mode"],
-                "payment_intent": None,
-                "payment_status": "no_payment_required",
                 # Created when the customer confirms, as since version 2022-08-01.
                 "setup_intent": None,
                 "status": "open",

@@ -137,15 +137,7 @@ class StripeServer(StripeOperations):
                 "charge": self.test.objects[intent]["latest_charge"],
                 "created": now,
                 "currency": self.test.objects[intent]["currency"],
-                "evidence": {},
-                "evidence_details": {
-                    "due_by": now + WEEK_SECONDS,
-                    "has_evidence": False,
-                    "past_due": False,
-                    "submission_count": 0,
-                },
-                "is_charge_refundable": False,
-                "metadata": {},
+                "evidence_details": {"due_by": now + WEEK_SECONDS},
                 "payment_intent": intent,
                 "reason": "fraudulent",
                 "status": "needs_response",
@@ -163,8 +155,6 @@ class StripeServer(StripeOperations):
             "created": int(time.time()),
             "data": {"object": about},
             "livemode": about["livemode"],
-            "pending_webhooks": 1,
-            "request": {"id": None, "idempotency_key": None},
             "type": type_,
         }
 

@@ -12,11 +12,12 @@ from django.urls import reverse
 
 from accounts.models import CenterRole
 from reservations.models import WebhookDelivery, WebhookEndpoint, WebhookEvent
-from reservations.models.webhooks import RETRY_PERIOD, DeliveryState
+from reservations.models.webhooks import RETRY_PERIOD
 from reservations.webhooks import changes
 from reservations.webhooks.events import create_test_event
 from reservations.webhooks.sending import disable_endpoint
 from roombook.backoffice.models import AuditAction, AuditEntry
+from roombook.deliveries import DeliveryState
 from tests.factories_people import AdministratorFactory, StaffFactory
 from tests.factories_reservations import HOUR, NOW, make_booking, make_room
 from tests.webhooks.helpers import URL, make_endpoint, publish_and_send
@@ -179,7 +180,7 @@ def test_test_event_is_sent_listed_and_sent_again(administrator, settings):
         publish_and_send(NOW)
 
     delivery.refresh_from_db()
-    assert delivery.state == DeliveryState.DELIVERED
+    assert delivery.state == DeliveryState.SENT
     page = reverse("admin:reservations_webhookdelivery_change", args=[delivery.pk])
     assert "It works." in administrator.get(page).text
 

@@ -8,8 +8,8 @@ import pytest
 import time_machine
 from django.db import transaction
 
-from reservations.booking import cancellation, rescheduling
-from reservations.booking.change_request import ChangeRequest
+from reservations.booking import amendments, cancellation
+from reservations.booking.amendments import ChangeRequest
 from reservations.models import WebhookEvent
 from reservations.webhooks.events import create_test_event, publish_events
 from tests.concurrency import run_concurrently
@@ -147,7 +147,7 @@ def test_move_to_another_center_is_reported_to_both_and_later_changes_to_the_new
             Integrator(client, url=receiver.url, center_id=center)
             for receiver, center in zip(receivers, (old, new, CenterFactory().pk), strict=True)
         ]
-        rescheduling.reschedule(
+        amendments.amend(
             booking.pk,
             ChangeRequest(new_room.pk, booking.start, booking.end),
             by=StaffFactory(),

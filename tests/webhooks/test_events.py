@@ -11,8 +11,8 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import connection, transaction
 
-from reservations.booking import approval, cancellation, price_adjustments, rescheduling
-from reservations.booking.change_request import ChangeRequest
+from reservations.booking import amendments, approval, cancellation, price_adjustments
+from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation, WebhookDelivery, WebhookEvent
 from reservations.models.history import get_unpublished, record_changes
 from reservations.webhooks.events import create_test_event, prune_events, publish_events
@@ -92,7 +92,7 @@ def test_moved_reservation_is_reported_as_rescheduled_and_a_draft_only_by_its_hi
     draft = make_draft(now=NOW)
     assert not get_unpublished().exists()
     staff = StaffFactory()
-    rescheduling.reschedule(
+    amendments.amend(
         draft.pk,
         ChangeRequest(draft.room_id, draft.start + HOUR, draft.end + HOUR),
         by=staff,

@@ -13,11 +13,11 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from accounts.models import OutboxMessage
 from reservations.models import WebhookDelivery, WebhookEndpoint
-from reservations.models.webhooks import RETRY_PERIOD, SECRET_OVERLAP, DeliveryState
+from reservations.models.webhooks import RETRY_PERIOD, SECRET_OVERLAP
 from reservations.webhooks import sending
 from reservations.webhooks.events import create_test_event, publish_events
 from reservations.webhooks.sending import get_retry_delay, parse_retry_after, send_due_deliveries
-from roombook import deliveries
+from roombook.deliveries import DeliveryState
 from roombook.public_http import HTTPResult, post
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory
@@ -79,7 +79,7 @@ def test_failed_delivery_is_repeated_with_the_same_id_and_body_until_it_is_accep
         publish_and_send(delivery.next_attempt_at)
         delivery.refresh_from_db()
 
-        assert (delivery.state, delivery.status_code) == (DeliveryState.DELIVERED, 200)
+        assert (delivery.state, delivery.status_code) == (DeliveryState.SENT, 200)
         assert len(set(receiver.ids)) == 1
         assert len({body for _, body in receiver.requests}) == 1
         assert len({headers["webhook-timestamp"] for headers, _ in receiver.requests}) == 3
@@ -127,7 +127,7 @@ def test_unexpected_error_of_a_request_is_a_failure_of_that_delivery_only(monkey
 
     delivery.refresh_from_db()
     other.refresh_from_db()
-    assert (delivery.state, other.state) == (DeliveryState.WAITING, DeliveryState.DELIVERED)
+    assert (delivery.state, other.state) == (DeliveryState.WAITING, DeliveryState.SENT)
     assert delivery.response == "RuntimeError: can't start new thread"
     assert 24 * SECOND <= delivery.next_attempt_at - NOW <= 36 * SECOND
     [record] = caplog.records
@@ -214,7 +214,7 @@ def test_slow_and_dead_receivers_do_not_delay_the_others(monkeypatch):
         states = []
         for delivery in results:
             states.append((delivery.endpoint, delivery.state))
-            if states.count((working, DeliveryState.DELIVERED)) == 3:
+            if states.count((working, DeliveryState.SENT)) == 3:
                 break
         assert (hanging, DeliveryState.WAITING) not in states
         list(results)
@@ -267,7 +267,7 @@ def test_sender_that_died_leaves_its_delivery_to_the_next_one_after_the_lease():
         delivery = create_test_event(make_endpoint(receiver.url), now=NOW)
         waiting = WebhookDelivery.objects.waiting()
         # And then it is killed.
-        assert deliveries.lease(delivery, waiting, period=sending.SENDING_LEASE, now=NOW)
+        assert delivery.lease(waiting, period=sending.SENDING_LEASE, now=NOW)
         publish_and_send(NOW + SECOND)
         assert receiver.ids == []
         publish_and_send(NOW + sending.SENDING_LEASE)

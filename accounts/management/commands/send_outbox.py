@@ -4,7 +4,8 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from accounts import outbox
-from accounts.models import OutboxMessage, OutboxState
+from accounts.models import OutboxMessage
+from roombook.deliveries import DeliveryState
 from roombook.jobs import RegularJob
 
 
@@ -21,11 +22,11 @@ class Command(RegularJob):
     def handle(self, *args: object, limit: int | None, **options: object) -> None:
         if limit is not None and limit < 1:
             raise CommandError("--limit must be at least 1.", returncode=2)
-        states: list[OutboxState] = []
+        states: list[DeliveryState] = []
         for message in outbox.send_due_messages(clock=timezone.now, limit=limit):
-            states.append(OutboxState(message.state))
+            states.append(DeliveryState(message.state))
             self.stdout.write(f"{message}: {describe_message(message)}")
-        sent, failed = states.count(OutboxState.SENT), states.count(OutboxState.FAILED)
+        sent, failed = states.count(DeliveryState.SENT), states.count(DeliveryState.FAILED)
         waiting = OutboxMessage.objects.waiting().count()
         self.stdout.write(f"{sent} sent, {waiting} waiting, {failed} failed")
         if failed:
@@ -36,6 +37,6 @@ class Command(RegularJob):
 
 
 def describe_message(message: OutboxMessage) -> str:
-    if message.state == OutboxState.WAITING:
+    if message.state == DeliveryState.WAITING:
         return f"next try at {message.next_attempt_at:%Y-%m-%d %H:%M} UTC; {message.last_error}"
     return " ".join(part for part in (message.state, message.last_error) if part)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
-from roombook.backoffice.spreadsheets import InvalidFile
+from roombook.backoffice.spreadsheets import Sheet, iterate_csv, write_workbook
 from roombook.imports.resources import RESOURCES
 
 
@@ -23,30 +23,26 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, file: str, what: str, **options: object) -> None:
+        resource = RESOURCES[what]()
+        table = resource.export()
+        lines = iterate_csv(table.headers, table)
         if file == "-":
-            for line in RESOURCES[what]().export_csv():
+            for line in lines:
                 self.stdout.write(line, ending="")
             return
-        resource = RESOURCES[what](report_progress=self._report_progress)
         # Under another name until it is complete.
         part = Path(f"{file}.part")
         try:
             if file.lower().endswith(".xlsx"):
-                with resource.export_workbook() as book:
+                columns = resource.get_sheet_columns()
+                with write_workbook([Sheet(what, columns, table)]) as book:
                     part.write_bytes(book.read())
             else:
                 with part.open("w", encoding="utf-8", newline="") as out:
-                    out.writelines(resource.export_csv())
+                    out.writelines(lines)
             part.replace(file)
-        except InvalidFile as error:
-            raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror}.") from error
         finally:
             part.unlink(missing_ok=True)
-        name = what.replace("-", " ")
-        self.stdout.write(f"Exported {resource.exported_count:,} {name} to {file}.")
-
-    def _report_progress(self, rows: int) -> None:
-        if rows % 1000 == 0:
-            self.stdout.write(f"{rows:,} rows")
+        self.stdout.write(f"Exported {len(table):,} {what.replace('-', ' ')} to {file}.")

@@ -44,15 +44,18 @@ class Command(BaseCommand):
         self, *, file: str, what: str, dry_run: bool, email: str | None, **options: object
     ) -> None:
         user = get_staff(email)
-        resource = RESOURCES[what](user, report_progress=self._report_progress)
+        resource = RESOURCES[what](user)
         if user and not resource.can_import:
             raise CommandError(f"{user.email} may not import {what}.")
         try:
             table = resource.read_file(read_file(file))
+            result = resource.import_data(
+                table, dry_run, file_name=Path(file).name, now=timezone.now()
+            )
         except InvalidFile as error:
             raise CommandError(str(error)) from error
-        self.row_count = len(table)
-        result = resource.check(table)
+        except ImportRefused as refused:
+            raise CommandError(f"Nothing was written. {refused}") from refused
         if result.has_validation_errors():
             self._report_errors(result)
             raise CommandError(f"Nothing was written. {result.summary}.")
@@ -63,19 +66,10 @@ class Command(BaseCommand):
                 self.stdout.write(f"Row {row.number}, {column}: {text}")
         if losses := result.describe_losses(resource.singular):
             self.stdout.write(f"{losses}.")
-        if dry_run:
-            self.stdout.write(f"Nothing was written: --dry-run. {result.summary}.")
-            return
-        if result.rows:
-            try:
-                resource.save(result, file_name=Path(file).name, now=timezone.now())
-            except ImportRefused as refused:
-                raise CommandError(f"Nothing was written. {refused}") from refused
-        self.stdout.write(f"Imported {what.replace('-', ' ')}: {result.summary}.")
-
-    def _report_progress(self, rows: int) -> None:
-        if rows % 1000 == 0:
-            self.stdout.write(f"{rows:,} of {self.row_count:,} rows checked")
+        done = (
+            "Nothing was written: --dry-run." if dry_run else f"Imported {what.replace('-', ' ')}:"
+        )
+        self.stdout.write(f"{done} {result.summary}.")
 
     def _report_errors(self, result: ImportResult) -> None:
         for row in result.invalid_rows[:MAX_DISPLAYED_ERRORS]:

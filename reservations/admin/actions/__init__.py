@@ -27,7 +27,11 @@ from reservations.admin.actions.status_actions import (
     UndoCheckInAction,
     UndoNoShowAction,
 )
-from reservations.admin.actions.take_payment import CancelLinkAction, TakePaymentAction
+from reservations.admin.actions.take_payment import (
+    CancelLinkAction,
+    SendLinkAgainAction,
+    TakePaymentAction,
+)
 from reservations.models import Reservation
 
 # By name, in the order in which a page offers them.
@@ -39,6 +43,7 @@ ACTIONS: dict[str, Action] = {
         CheckInAction(),
         UndoCheckInAction(),
         TakePaymentAction(),
+        SendLinkAgainAction(),
         CancelLinkAction(),
         RescheduleAction(),
         ChangeServicesAction(),

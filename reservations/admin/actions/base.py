@@ -20,7 +20,7 @@ class ActionRequest:
     """What a member of staff asks for.
 
     ``data`` is the cleaned data of the action's form. ``expected_amount`` (the new total or the
-    refund) and ``expected_old_total`` are the amounts that the preview showed, if any. A preview
+    refund) and ``expected_version`` are those of the preview, if it had any. A preview
     has the e-mail unless ``has_email`` is false: to write it takes a transaction.
     """
 
@@ -29,7 +29,7 @@ class ActionRequest:
     now: dt.datetime
     data: Mapping[str, Any] = field(default_factory=dict)
     expected_amount: Decimal | None = None
-    expected_old_total: Decimal | None = None
+    expected_version: int | None = None
     has_email: bool = True
     # The URL of this service, without a slash at the end.
     base_url: str = ""
@@ -47,7 +47,7 @@ class ActionPreview:
     """What an action would do, in words, or in ``problems`` why it is not possible.
 
     ``email`` is the e-mail as it would go to the customer; it is not stored.
-    The expected amounts come back with the confirmation, so that the action fails if they changed.
+    The expected values come back with the confirmation, so that the action fails if they changed.
     If the action moves no money and can be undone, ``undo`` is what to submit for that.
     """
 
@@ -57,7 +57,7 @@ class ActionPreview:
     notes: list[str] = field(default_factory=list)
     email: OutboxMessage | None = None
     expected_amount: Decimal | None = None
-    expected_old_total: Decimal | None = None
+    expected_version: int | None = None
     undo: dict[str, str] = field(default_factory=dict)
 
 

@@ -19,16 +19,17 @@ from reservations.admin.actions.base import (
 from reservations.admin.actions.change_forms import ExtendForm, RescheduleForm, ServicesForm
 from reservations.admin.actions.forms import ActionForm
 from reservations.admin.actions.payment_form import (
+    LINK,
     SAVED_CARD,
+    describe_sent_link,
     describe_way,
     explains_absent_customer,
     find_missing,
     get_saved_card,
 )
 from reservations.admin.bill_comparison import compare_bills
-from reservations.booking import changes, rescheduling
-from reservations.booking.change_request import ChangeRequest, ChangeResult, RoomSlot
-from reservations.booking.change_steps import describe_room
+from reservations.booking import amendments, differences, payment_links
+from reservations.booking.amendments import Amendment, ChangeRequest, RoomSlot, describe_room
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates, money
@@ -41,11 +42,11 @@ class RescheduleAction(Action):
     form_class: ClassVar[type[ActionForm]] = RescheduleForm
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
-        return rescheduling.can_reschedule(reservation, now=now)
+        return amendments.can_reschedule(reservation, now=now)
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         reservation = request.reservation
-        result = rescheduling.preview(
+        result = amendments.preview(
             reservation.pk,
             self.get_change(request),
             waiver=request.data.get("waiver", ""),
@@ -63,7 +64,7 @@ class RescheduleAction(Action):
             expected_amount=result.new_total,
         )
         if result.can_be_waived and not is_paid:
-            refusal = rescheduling.get_waiver_refusal(request.by, old.room, new.room)
+            refusal = amendments.get_waiver_refusal(request.by, old.room, new.room)
             preview.notes += [refusal] if refusal else []
         if result.new_lines:
             preview.bill = compare_bills(
@@ -86,14 +87,21 @@ class RescheduleAction(Action):
             preview.facts += [
                 _describe_difference(reservation, result, way, now=request.now),
                 ("Free cancellation until", free_until),
-                describe_email(reservation, "with the change"),
+                describe_email(
+                    reservation, "with the link" if is_paid and way == LINK else "with the change"
+                ),
             ]
-            if is_paid:
+            if is_paid and way == LINK:
+                until = differences.get_link_end(reservation, new.start, now=request.now)
+                held_until = formatting.format_datetime(reservation, until)
+                preview.facts.append(("Paid and changed, or held, until", held_until))
+            elif is_paid:
                 describe_way(preview, reservation.user, way, result.charge)
+            if is_paid:
                 preview.problems += find_missing(request.data).values()
         is_free = not result.difference and not result.waived
         if old != new and is_free and not result.problems:
-            preview.undo = _build_undo(reservation, old, new)
+            preview.undo = _build_undo(reservation, old, moved.version)
         return preview
 
     def execute(self, request: ActionRequest) -> str:
@@ -106,12 +114,24 @@ class RescheduleAction(Action):
             is_charged = reservation.status == Status.CONFIRMED and not waiver
             if is_charged and way == SAVED_CARD:
                 return self._charge_saved_card(request, change, new_total)
-        taken = rescheduling.TakenPayment(way, request.data["reference"]) if way else None
-        result = rescheduling.reschedule(
+            if is_charged and way == LINK:
+                waiting = payment_links.send_change_link(
+                    reservation.pk,
+                    change,
+                    expected_total=new_total,
+                    base_url=request.base_url,
+                    by=request.by,
+                    now=request.now,
+                )
+                return describe_sent_link(waiting)
+        taken = None
+        if way in MANUAL_GATEWAYS:
+            taken = amendments.TakenPayment(way, request.data["reference"])
+        result = amendments.amend(
             reservation.pk,
             change,
             waiver=waiver,
-            taken=taken if way != SAVED_CARD else None,
+            taken=taken,
             expected_total=new_total,
             by=request.by,
             now=request.now,
@@ -127,14 +147,14 @@ class RescheduleAction(Action):
         """What the reservation should be."""
         data = request.data
         return ChangeRequest(
-            data["room"].pk, data["start"], data["end"], expected_slot=data["expected_slot"]
+            data["room"].pk, data["start"], data["end"], expected_version=data["expected_version"]
         )
 
     def _charge_saved_card(
         self, request: ActionRequest, change: ChangeRequest, total: Decimal
     ) -> str:
         with explains_absent_customer():
-            outcome = changes.charge_change(
+            outcome = differences.charge_change(
                 request.reservation.pk,
                 change,
                 expected_total=total,
@@ -164,7 +184,7 @@ class ExtendAction(RescheduleAction):
             reservation.room_id,
             reservation.start,
             data["end"],
-            expected_slot=data["expected_slot"],
+            expected_version=data["expected_version"],
         )
 
 
@@ -182,12 +202,11 @@ class ChangeServicesAction(RescheduleAction):
             services=data["services"],
             number_of_attendees=data["number_of_attendees"],
             attendees=data["attendees"],
-            expected_slot=data["expected_slot"],
-            expected_details=data["expected_details"],
+            expected_version=data["expected_version"],
         )
 
 
-def _describe_change(reservation: Reservation, result: ChangeResult) -> Iterator[tuple[str, str]]:
+def _describe_change(reservation: Reservation, result: Amendment) -> Iterator[tuple[str, str]]:
     if result.old != result.new:
         yield "From", _describe_slot(result.old)
         yield "To", _describe_slot(result.new)
@@ -197,17 +216,21 @@ def _describe_change(reservation: Reservation, result: ChangeResult) -> Iterator
 
 
 def _describe_difference(
-    reservation: Reservation, result: ChangeResult, way: str, *, now: dt.datetime
+    reservation: Reservation, result: Amendment, way: str, *, now: dt.datetime
 ) -> tuple[str, str]:
     if not result.charge:
         return "Refund", format_refund(result.refund)
+    if way == LINK:
+        return "To pay by the link", money.format_amount(result.charge)
     card = get_saved_card(reservation, now=now) if way == SAVED_CARD else None
     payer = card.description if card else MANUAL_GATEWAYS[way].label
     return "Charge", f"{money.format_amount(result.charge)}, {payer}"
 
 
-def _build_undo(reservation: Reservation, old: RoomSlot, new: RoomSlot) -> dict[str, str]:
+def _build_undo(reservation: Reservation, old: RoomSlot, version: int) -> dict[str, str]:
     """What has to be submitted to move the reservation back, if that would restore it exactly.
+
+    ``version`` is that of the reservation after the move.
 
     An override of the opening hours would be lost, and a local time that occurs twice is the first.
     """
@@ -220,7 +243,7 @@ def _build_undo(reservation: Reservation, old: RoomSlot, new: RoomSlot) -> dict[
         "start_1": f"{start:%H:%M}",
         "end_0": f"{end:%Y-%m-%d}",
         "end_1": f"{end:%H:%M}",
-        "expected_slot": new.key,
+        "expected_version": str(version),
         "expected_amount": str(reservation.total_cost),
     }
 

@@ -23,10 +23,8 @@ from reservations.admin.forms import (
 )
 from reservations.admin.new_reservation.forms import AMOUNT_UNITS, ServiceOptionForm
 from reservations.alternatives import AlternativeSearch
-from reservations.booking import rescheduling
-from reservations.booking.change_request import build_slot_key
-from reservations.booking.change_steps import build_details_key
-from reservations.booking.price_adjustments import ADJUST_PRICE
+from reservations.booking import amendments
+from reservations.booking.amendments import ADJUST_PRICE
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.backoffice.widgets import StaffTextField
@@ -42,12 +40,11 @@ class RescheduleRoomField(forms.ModelChoiceField):
 class DifferenceForm(PaymentForm):
     """How the customer of a booking pays if it costs more."""
 
-    expected_slot = forms.CharField(required=False, widget=forms.HiddenInput)
+    expected_version = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
     def prepare(self) -> None:
         """Offer the ways of payment for a booking; a draft and a request have no difference."""
-        slot = build_slot_key(self.reservation.room_id, self.reservation.span)
-        self.initial = {"expected_slot": slot, **self.initial}
+        self.initial = {"expected_version": self.reservation.version, **self.initial}
         if self.reservation.status != Status.CONFIRMED:
             for name in ("way", "reference", "consent"):
                 del self.fields[name]
@@ -81,7 +78,7 @@ class WaivableForm(DifferenceForm):
         waiver: str = self.cleaned_data["waiver"]
         own_room = self.reservation.room
         room = self.cleaned_data.get("room", own_room)
-        if waiver and (refusal := rescheduling.get_waiver_refusal(self.user, own_room, room)):
+        if waiver and (refusal := amendments.get_waiver_refusal(self.user, own_room, room)):
             raise forms.ValidationError(refusal)
         return waiver
 
@@ -127,15 +124,12 @@ class ServicesForm(WaivableForm):
     number_of_attendees = AttendeeCountField("Grows if more guests are listed.")
     attendees = GuestsField()
     # Required, because a form without data is incomplete: it would select no service.
-    expected_details = forms.CharField(widget=forms.HiddenInput)
+    expected_version = forms.IntegerField(widget=forms.HiddenInput)
 
     def prepare(self) -> None:
         row = self.reservation
-        # Read first: what changes while the rest is read is then noticed.
-        key = build_details_key(row)
         self._prepare_services()
         self.initial = {
-            "expected_details": key,
             "number_of_attendees": row.number_of_attendees,
             **self._prepare_guests(),
             **self.initial,

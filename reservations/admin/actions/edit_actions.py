@@ -2,7 +2,6 @@
 
 import datetime as dt
 
-from accounts.models import OutboxState
 from reservations.admin import formatting
 from reservations.admin.actions.base import (
     Action,
@@ -15,10 +14,11 @@ from reservations.admin.actions.base import (
 from reservations.admin.actions.forms import HoldExtensionForm, PriceAdjustmentForm
 from reservations.admin.bill_comparison import compare_bills
 from reservations.booking import hold_extension, price_adjustments, reminders
-from reservations.booking.price_adjustments import ADJUST_PRICE
+from reservations.booking.amendments import ADJUST_PRICE
 from reservations.models import Reservation
 from reservations.notifications import emails
 from roombook import money
+from roombook.deliveries import DeliveryState
 
 
 class AdjustPriceAction(Action):
@@ -45,7 +45,7 @@ class AdjustPriceAction(Action):
                 old_lines, result.lines, old_total=result.old_total, new_total=result.new_total
             ),
             expected_amount=result.new_total,
-            expected_old_total=result.old_total,
+            expected_version=reservation.version,
         )
         if not reservation.is_new:
             preview.facts.append(("Refund", format_refund(result.refund)))
@@ -57,7 +57,7 @@ class AdjustPriceAction(Action):
             request.reservation.pk,
             amount=request.data["amount"],
             reason=request.data["reason"],
-            expected_old_total=request.expected_old_total,
+            expected_version=request.expected_version,
             expected_total=request.expected_amount,
             by=request.by,
             now=request.now,
@@ -111,12 +111,12 @@ class ResendEmailAction(Action):
                 ("E-mail", message.kind),
                 ("Subject", message.subject),
                 ("E-mail to", request.reservation.user.email),
-                ("State", OutboxState(message.state).label),
+                ("State", DeliveryState(message.state).label),
             ]
         )
         if request.reservation.has_former_address:
             preview.notes.append("The address has changed: the customer gets the new details.")
-        elif message.state == OutboxState.WAITING:
+        elif message.state == DeliveryState.WAITING:
             preview.problems.append("It is already waiting to be sent.")
         elif message.calendar:
             preview.notes.append(

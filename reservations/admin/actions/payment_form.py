@@ -22,12 +22,13 @@ from payments.manual_payments import find_missing_reference, get_credit_refusal,
 from payments.models import SavedCard
 from reservations.admin.actions.base import ActionPreview
 from reservations.admin.actions.forms import ActionForm
-from reservations.models import Reservation
+from reservations.admin.formatting import format_datetime
+from reservations.models import BookingChange, Reservation
 from roombook import money
 from roombook.backoffice.widgets import StaffTextField
 from roombook.errors import CardDeclined, NoSavedCard
 
-SAVED_CARD = "card"
+SAVED_CARD, LINK = "card", "link"
 BANK_ASKS = (
     "The card's bank asks the customer for a confirmation. Nothing was charged. Choose another way"
     " of payment."
@@ -60,6 +61,7 @@ class PaymentForm(ActionForm):
             del self.fields["consent"]
         else:
             ways.append((SAVED_CARD, f"Saved card, {card.description}"))
+        ways.append((LINK, "Payment link by e-mail"))
         field: Any = self.fields["way"]
         field.choices = ways
 
@@ -114,3 +116,13 @@ def explains_absent_customer() -> Iterator[None]:
         if error.message == declines.REQUIRES_ACTION:
             raise CardDeclined(BANK_ASKS) from error
         raise
+
+
+def describe_sent_link(change: BookingChange) -> str:
+    """Say what becomes of a change whose payment link was sent."""
+    assert change.link_until is not None
+    until = format_datetime(change.reservation, change.link_until)
+    return (
+        "The link is sent within a minute. The booking changes once it is paid; what it changes to"
+        f" is held until {until}."
+    )

@@ -1,25 +1,25 @@
 """The action that takes the payment of a draft, in any way (B26)."""
 
 import datetime as dt
-from typing import Any
 
 from payments.gateways.manual import TERMINAL
 from reservations import availability
 from reservations.admin import formatting
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, describe_email
 from reservations.admin.actions.payment_form import (
+    LINK,
     SAVED_CARD,
     PaymentForm,
+    describe_sent_link,
     describe_way,
     explains_absent_customer,
 )
-from reservations.booking import payment_links, taking_payment
+from reservations.booking import differences, payment_links, taking_payment
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import confirmation
 from roombook import money
-
-LINK = "link"
+from roombook.errors import ReservationNotOpen
 
 
 class TakePaymentForm(PaymentForm):
@@ -30,8 +30,6 @@ class TakePaymentForm(PaymentForm):
             self.fields.clear()
             return
         self.prepare_ways()
-        ways: Any = self.fields["way"]
-        ways.choices = [*ways.choices, (LINK, "Payment link by e-mail")]
         self.initial = {"way": TERMINAL.name, **self.initial}
 
 
@@ -41,16 +39,53 @@ class CancelLinkAction(Action):
     is_immediate = True
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        if payment_links.find_waiting_change(reservation) is not None:
+            return True
         return payment_links.can_cancel_links(reservation, now=now)
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         reservation, until = request.reservation, request.reservation.payment_link_until
+        if change := payment_links.find_waiting_change(reservation):
+            until = change.link_until
         ends = formatting.format_datetime(reservation, until or request.now)
         return ActionPreview(facts=[("Would end", ends), ("E-mail to", "Nobody")])
 
     def execute(self, request: ActionRequest) -> str:
-        payment_links.cancel_links(request.reservation.pk, by=request.by, now=request.now)
+        booking = request.reservation
+        if not booking.is_new:
+            payment_links.cancel_change_link(booking.pk, by=request.by, now=request.now)
+            return "The payment link is cancelled. The booking is as it was."
+        payment_links.cancel_links(booking.pk, by=request.by, now=request.now)
         return "The payment link is cancelled. The room is still held."
+
+
+class SendLinkAgainAction(Action):
+    name, label, icon = "send-link-again", "Send payment link again", "forward_to_inbox"
+    title, confirm_label = "Send the payment link again", "Send payment link"
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        return payment_links.find_waiting_change(reservation) is not None
+
+    def build_preview(self, request: ActionRequest) -> ActionPreview:
+        booking = request.reservation
+        change = payment_links.find_waiting_change(booking)
+        if change is None:
+            raise ReservationNotOpen(payment_links.NO_LINK)
+        until = differences.get_link_end(booking, change.start, now=request.now)
+        return ActionPreview(
+            facts=[
+                ("To", payment_links.describe_change(change)),
+                ("To pay", money.format_amount(change.difference)),
+                ("Held until", formatting.format_datetime(booking, until)),
+                describe_email(booking, "with the link"),
+            ]
+        )
+
+    def execute(self, request: ActionRequest) -> str:
+        change = payment_links.send_change_link_again(
+            request.reservation, base_url=request.base_url, by=request.by, now=request.now
+        )
+        return describe_sent_link(change)
 
 
 class TakePaymentAction(Action):

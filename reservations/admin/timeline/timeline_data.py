@@ -45,7 +45,7 @@ class TimelineData:
         turnaround = max((room.turnaround_minutes for room in self.rooms), default=0)
         around = span.expand(dt.timedelta(minutes=turnaround))
         return (
-            Reservation.objects.filter(
+            Reservation.slots.filter(
                 room__in=[room.pk for room in self.rooms],
                 # No booking is longer, so the index is not read from its beginning.
                 start__gt=around.start - MAX_SPAN - dt.timedelta(days=1),
@@ -56,7 +56,8 @@ class TimelineData:
             .select_related("user")
             .only(
                 *("room_id", "start", "end", "turnaround_minutes", "status", "hold_until"),
-                *("checked_in_at", "user__first_name", "user__last_name"),
+                *("holds_for_id", "version", "checked_in_at"),
+                *("user__first_name", "user__last_name"),
             )
             .order_by("start", "pk")
         )

@@ -20,8 +20,7 @@ from reservations.admin.timeline.free_slots import (
 )
 from reservations.admin.timeline.geometry import TimelineAxis, TimelineTick
 from reservations.admin.timeline.timeline_data import TimelineData
-from reservations.booking import rescheduling
-from reservations.booking.change_request import build_slot_key
+from reservations.booking import amendments
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates
@@ -54,7 +53,7 @@ class TimelineBooking:
     """A booking; ``label`` describes it for screen readers.
 
     Only a booking that can be rescheduled here has a ``move_url``. ``first`` and ``last`` are its
-    minutes on the axis, and ``slot_key`` names its room and time (see ``rescheduling``).
+    minutes on the axis, and ``version`` shows whether the page is stale.
     """
 
     href: str
@@ -71,7 +70,7 @@ class TimelineBooking:
     move_url: str
     first: int
     last: int
-    slot_key: str
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +149,19 @@ def _build_booking(
     time = geometry.format_span(booking.span, axis).replace(" - ", "-")
     starts_before = booking.start < axis.span.start
     ends_after = booking.end > axis.span.end
+    # A slot that is held for a change belongs to its booking.
+    reservation_id = booking.holds_for_id or booking.pk
+    if booking.holds_for_id is not None:
+        label = f"Held for its change, held until {label.partition(', held until ')[2]}"
     can_move = (
         data.options.can_change
+        and booking.holds_for_id is None
         and not starts_before
         and not ends_after
-        and rescheduling.can_reschedule(booking, now=data.options.now)
+        and amendments.can_reschedule(booking, now=data.options.now)
     )
     return TimelineBooking(
-        href=get_reservation_url(booking.pk),
+        href=get_reservation_url(reservation_id),
         style=f"{axis.format_style(booking.span)};--lane:{lane}",
         status=status.value,
         status_label=status_label,
@@ -165,14 +169,14 @@ def _build_booking(
         name=name,
         time=time,
         # It contains the visible text, so that it can be spoken to select the link.
-        label=f"{name} {time} {label}, {room.name}, reservation {booking.pk}",
+        label=f"{name} {time} {label}, {room.name}, reservation {reservation_id}",
         starts_before=starts_before,
         ends_after=ends_after,
         start=booking.start,
         move_url=_get_move_url(booking.pk) if can_move else "",
         first=(booking.start - axis.span.start) // geometry.MINUTE,
         last=(booking.end - axis.span.start) // geometry.MINUTE,
-        slot_key=build_slot_key(room.pk, booking.span),
+        version=booking.version,
     )
 
 

@@ -11,6 +11,7 @@ from enum import IntEnum
 from itertools import groupby
 
 from django.db.models import Q
+from django.urls import reverse
 
 from accounts import customer_access, roles
 from accounts.models import User
@@ -18,8 +19,8 @@ from centers.models import Center
 from centers.span import Span, get_local_midnight
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action
+from reservations.admin.actions.change_actions import ExtendAction
 from reservations.admin.formatting import format_customer, format_service, format_time_zone
-from reservations.admin.overruns import get_overrun_urls
 from reservations.admin.reports.periods import DAY, filter_by_local_span
 from reservations.booking.balances import get_unpaid_amounts
 from reservations.models import Reservation
@@ -69,7 +70,7 @@ class Arrival:
     services: list[str]
     checked_in: str
     actions: list[Action]
-    overrun_url: str
+    extend_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,6 @@ def _describe_center(arrivals: list[Arrival], now: dt.datetime) -> CenterDay:
 
 
 def _describe_arrivals(rows: list[Reservation], user: User, now: dt.datetime) -> Iterator[Arrival]:
-    overrun_urls = get_overrun_urls(rows, user, now=now)
     payable = [
         row.pk for row in rows if roles.has_permission(user, roles.VIEW_PAYMENT, row.room.center_id)
     ]
@@ -194,7 +194,7 @@ def _describe_arrivals(rows: list[Reservation], user: User, now: dt.datetime) ->
             services=[format_service(each) for each in row.chosen_services.all()],
             checked_in=f"{arrived.astimezone(center.zone):%H:%M}" if arrived else "",
             actions=list(_find_actions(row, user, now)),
-            overrun_url=overrun_urls.get(row.pk, ""),
+            extend_url=_get_extend_url(row, user, now),
         )
 
 
@@ -215,3 +215,12 @@ def _find_actions(row: Reservation, user: User, now: dt.datetime) -> Iterator[Ac
         is_possible = action.is_available(row, now=now) and action.is_permitted(user, row)
         if is_possible and action.is_immediate_for(row, now=now):
             yield action
+
+
+def _get_extend_url(row: Reservation, user: User, now: dt.datetime) -> str:
+    """The page that extends a meeting that takes place, or "" if the user cannot do that."""
+    action = ACTIONS[ExtendAction.name]
+    is_running = row.start <= now and action.is_available(row, now=now)
+    if not is_running or not action.is_permitted(user, row):
+        return ""
+    return reverse("admin:reservations_reservation_action", args=[row.pk, action.name])

@@ -186,7 +186,7 @@ def changes_off_their_payment(now: dt.datetime) -> Rows:
     is_resolved = ~Q(payment__state=PaymentState.STARTED)
     is_voided = Q(payment__state=PaymentState.VOIDED)
     is_voided &= ~Q(payment__reservation__status=Status.CANCELLED)
-    rows = BookingChange.objects.filter(
+    rows = BookingChange.objects.filter(payment__isnull=False).filter(
         Q(is_resolved, state=ChangeState.STARTED)
         | Q(is_voided, state=ChangeState.APPLIED)
         | Q(payment__state__in=["started", "declined"], state=ChangeState.APPLIED)

@@ -4,10 +4,11 @@ import datetime as dt
 
 from django.conf import settings
 from django.db.models import Exists, F, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 
 from payments.models import Payment, PaymentState
 from reservations.booking.integrity.common import OVERDUE_AFTER, CheckList, Rows
-from reservations.models import Reservation
+from reservations.models import BookingChange, ChangeState, Reservation
 from reservations.models.status import Status
 
 CHECKS = CheckList()
@@ -16,18 +17,25 @@ CHECKS = CheckList()
 @CHECKS.add("reservations {} and {} both hold room {}")
 def overlapping_holders(now: dt.datetime) -> Rows:
     """Find two reservations that hold the same room at the same time, with their turnaround."""
-    conflicts = Reservation.objects.filter(
-        room=OuterRef("room"),
-        holds_slot=True,
-        pk__gt=OuterRef("pk"),
+    slots = Reservation.slots.filter(holds_slot=True).annotate(holder=Coalesce("holds_for", "pk"))
+    conflicts = slots.filter(
+        ~Q(holder=OuterRef("holder")), room=OuterRef("room"), pk__gt=OuterRef("pk")
     ).filter(
         Q(start__lt=OuterRef("occupied_until"), occupied_until__gt=OuterRef("start"))
         | Q(occupied_from__lt=OuterRef("end"), end__gt=OuterRef("occupied_from"))
     )
-    rows = Reservation.objects.filter(holds_slot=True).annotate(
-        conflict=Subquery(conflicts.order_by("pk").values("pk")[:1])
-    )
+    rows = slots.annotate(conflict=Subquery(conflicts.order_by("pk").values("pk")[:1]))
     return rows.filter(conflict__isnull=False).values_list("pk", "conflict", "room")
+
+
+@CHECKS.add("room {} is held for a change of reservation {} that does not wait")
+def slots_held_for_no_change(now: dt.datetime) -> Rows:
+    """Find rooms that are held although no change of the booking waits for its payment link."""
+    waiting = BookingChange.objects.filter(
+        reservation=OuterRef("holds_for"), payment=None, state=ChangeState.STARTED
+    )
+    rows = Reservation.slots.filter(~Exists(waiting), holds_for__isnull=False)
+    return rows.values_list("room", "holds_for")
 
 
 @CHECKS.add("reservation {} is Processing without a payment under way")

@@ -2,9 +2,9 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from reservations.models import WebhookDelivery
-from reservations.models.webhooks import DeliveryState
 from reservations.webhooks.events import prune_events, publish_events
 from reservations.webhooks.sending import send_due_deliveries
+from roombook.deliveries import DeliveryState
 from roombook.jobs import RegularJob
 
 
@@ -22,7 +22,7 @@ class Command(RegularJob):
             states.append(DeliveryState(delivery.state))
             self.stdout.write(f"{delivery}: {describe_delivery(delivery)}")
         prune_events(now=timezone.now())
-        sent, failed = states.count(DeliveryState.DELIVERED), states.count(DeliveryState.FAILED)
+        sent, failed = states.count(DeliveryState.SENT), states.count(DeliveryState.FAILED)
         waiting = WebhookDelivery.objects.waiting().to_active_endpoints().count()
         self.stdout.write(
             f"{published} published, {sent} delivered, {waiting} waiting, {failed} failed"

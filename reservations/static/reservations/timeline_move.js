@@ -91,7 +91,7 @@ document.addEventListener("DOMContentLoaded", () => {
       start_1: start.slice(11),
       end_0: end.slice(0, 10),
       end_1: end.slice(11),
-      expected_slot: link.dataset.slot,
+      expected_version: link.dataset.version,
     };
     document.dispatchEvent(new CustomEvent("timeline:drop", { detail: { link, fields } }));
   };

@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
                 ('action', models.PositiveSmallIntegerField(choices=[(0, 'Created'), (1, 'Changed'), (2, 'Deleted'), (3, 'Viewed')])),
                 ('object_id', models.BigIntegerField()),
                 ('object_name', models.CharField(max_length=250)),
-                ('changes', models.JSONField(default=dict, help_text='Field name to [old, new]; for relations to many rows to {"added": [names]}.')),
+                ('changes', models.JSONField(default=dict, help_text='Field name to [old, new].')),
                 ('note', models.TextField(blank=True)),
                 ('actor_email', models.EmailField(blank=True, help_text='Of staff only.', max_length=254)),
                 ('network_address', models.GenericIPAddressField(null=True)),

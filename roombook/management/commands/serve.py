@@ -54,8 +54,6 @@ class Command(BaseCommand):
             call_command("seed_demo", if_empty=True)
         os.environ["PORT"] = str(port)
         os.environ["WELCOME"] = render_welcome(f"http://{HOST}:{port}")
-        # Only the welcome text, and then one line per request.
-        os.environ.setdefault("GUNICORN_LOG_LEVEL", "warning")
         self.stdout.flush()
         # Without what they print: only their e-mails, and errors.
         jobs = ["manage.py", "run_jobs", f"--parent={os.getpid()}", "--verbosity=0"]
@@ -65,6 +63,8 @@ class Command(BaseCommand):
             sys.executable,
             [
                 *(sys.executable, "-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"),
+                # Only the welcome text, and then one line per request.
+                *("--log-level", "warning"),
                 *("--chdir", str(settings.BASE_DIR), "roombook.wsgi"),
             ],
         )

@@ -4,9 +4,10 @@ from decimal import Decimal
 
 import pytest
 
-from accounts.models import OutboxMessage, OutboxState
+from accounts.models import OutboxMessage
 from payments.models import Dispute, PaymentState, Refund, RefundState
 from reservations.models.status import Status
+from roombook.deliveries import DeliveryState
 from tests.backoffice.dashboard.helpers import DAY, NOW, meeting, paid, seen
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import HOUR, make_booking, make_room
@@ -115,7 +116,7 @@ def unsent(count, **fields):
                 "about": f"reservation {number}",
                 "subject": "Booked",
                 "text": "Booked",
-                "state": OutboxState.FAILED,
+                "state": DeliveryState.FAILED,
                 "last_error": "no such user",
                 "created_at": NOW - DAY,
                 **fields,
@@ -126,10 +127,14 @@ def unsent(count, **fields):
 def test_alerts_list_unsent_emails():
     unsent(1)
     unsent(
-        1, state=OutboxState.WAITING, next_attempt_at=NOW, created_at=NOW - 2 * HOUR, last_error=""
+        1,
+        state=DeliveryState.WAITING,
+        next_attempt_at=NOW,
+        created_at=NOW - 2 * HOUR,
+        last_error="",
     )
-    unsent(1, state=OutboxState.WAITING, next_attempt_at=NOW, created_at=NOW)
-    unsent(1, state=OutboxState.SENT, sent_at=NOW, created_at=NOW - 2 * HOUR)
+    unsent(1, state=DeliveryState.WAITING, next_attempt_at=NOW, created_at=NOW)
+    unsent(1, state=DeliveryState.SENT, sent_at=NOW, created_at=NOW - 2 * HOUR)
 
     assert concerns() == [
         ("E-mail not sent: confirmed", "reservation 0. Waiting to be sent"),
@@ -156,5 +161,5 @@ def test_alerts_many_unsent_emails_are_one_alert():
     unsent(4)
     assert concerns() == [("4 e-mails were not sent", "no such user")]
 
-    OutboxMessage.objects.update(state=OutboxState.WAITING, next_attempt_at=NOW, last_error="")
+    OutboxMessage.objects.update(state=DeliveryState.WAITING, next_attempt_at=NOW, last_error="")
     assert concerns() == [("4 e-mails were not sent", "Waiting to be sent")]

@@ -4,6 +4,4 @@ It is an upper bound for the speed of Django and DRF. It runs the same queries o
 with the same locks, and returns the same JSON; `make bench` compares the responses before it
 measures. Rules that need no framework (prices, opening hours, descriptions of amounts) are
 roombook's own functions.
-
-    RAW_PREPARE=true gunicorn -k sync -w 2 tests.bench.raw.wsgi
 """

@@ -1,9 +1,11 @@
-"""The connection, prepared statements, transactions, refusals and authentication."""
+"""The connection, prepared statements, transactions and authentication."""
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, NamedTuple
 
 import psycopg2
@@ -13,21 +15,9 @@ from roombook.db.compiled_queries import with_numbered_placeholders
 
 psycopg2.extras.register_uuid()
 
-Row = tuple[Any, ...]
+Row = Sequence[Any]
 JSONDict = dict[str, Any]
-
-# Prepare each distinct statement once per connection, as roombook does.
-PREPARE = os.environ.get("RAW_PREPARE") == "true"
 TRANSACTION_STATEMENTS = {"BEGIN", "COMMIT", "ROLLBACK"}
-
-
-class Refused(Exception):
-    """A response other than 200, with its status and error code."""
-
-    def __init__(self, status: str, code: str) -> None:
-        super().__init__(code)
-        self.status = status
-        self.code = code
 
 
 class PreparingCursor(psycopg2.extensions.cursor):
@@ -51,27 +41,27 @@ class PreparingCursor(psycopg2.extensions.cursor):
         return self.prepared[sql]
 
 
-_connection: Any = None
+@cache
+def get_connection() -> Any:
+    connection = psycopg2.connect(os.environ["DATABASE_URL"], cursor_factory=PreparingCursor)
+    connection.autocommit = True
+    return connection
 
 
 def get_cursor() -> Any:
-    """A cursor of the process's one connection."""
-    global _connection
-    if _connection is None:
-        factory = PreparingCursor if PREPARE else None
-        _connection = psycopg2.connect(os.environ["DATABASE_URL"], cursor_factory=factory)
-        _connection.autocommit = True
-    return _connection.cursor()
+    return get_connection().cursor()
 
 
-class transaction:  # noqa: N801 (reads as a statement)
-    def __enter__(self) -> Any:
-        self.cursor = get_cursor()
-        self.cursor.execute("BEGIN")
-        return self.cursor
-
-    def __exit__(self, error_type: Any, *rest: Any) -> None:
-        self.cursor.execute("COMMIT" if error_type is None else "ROLLBACK")
+@contextmanager
+def transaction() -> Iterator[Any]:
+    cur = get_cursor()
+    cur.execute("BEGIN")
+    try:
+        yield cur
+    except BaseException:
+        cur.execute("ROLLBACK")
+        raise
+    cur.execute("COMMIT")
 
 
 def fetch_all(cur: Any, sql: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -97,35 +87,22 @@ class User(NamedTuple):
     company_name: str
 
 
-def authenticate(cur: Any, data: JSONDict, now: datetime) -> User:
-    found = fetch_all(
+def authenticate(
+    cur: Any, data: JSONDict, now: datetime, *, columns: str = "", joins: str = "", pk: int = 0
+) -> tuple[User, Row]:
+    """Reads the Token's account, and `columns` of `joins` of the row with the id `pk`."""
+    [(token, created_at, expires_at, *row)] = fetch_all(
         cur,
-        """SELECT t.id, t.created_at, t.expires_at,
-                  u.id, u.email, u.first_name, u.last_name, u.company_name
-           FROM accounts_apitoken t JOIN accounts_user u ON u.id = t.user_id
-           WHERE t.digest = %s AND t.expires_at > %s AND u.is_active""",
-        (hash_token(data), now),
+        f"""SELECT k.id, k.created_at, k.expires_at,
+                   u.id, u.email, u.first_name, u.last_name, u.company_name {columns}
+            FROM accounts_apitoken k JOIN accounts_user u ON u.id = k.user_id {joins}
+            WHERE k.digest = %s AND k.expires_at > %s AND u.is_active""",
+        (*((pk,) if joins else ()), hashlib.sha256(data["Token"].encode()).hexdigest(), now),
     )
-    if not found:
-        raise Refused("401 Unauthorized", "NotSignedIn")
-    token, created_at, expires_at, *user = found[0]
-    extend_token(cur, token, created_at, expires_at, now)
-    return User(*user)
-
-
-def hash_token(data: JSONDict) -> str:
-    token = data.get("Token")
-    if not isinstance(token, str) or not token.isascii() or not 0 < len(token) <= 128:
-        raise Refused("401 Unauthorized", "NotSignedIn")
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
-def extend_token(
-    cur: Any, token: int, created_at: datetime, expires_at: datetime, now: datetime
-) -> None:
     until = min(now + timedelta(days=30), created_at + timedelta(days=180))
     if until - expires_at >= timedelta(days=1):
         cur.execute(
             "UPDATE accounts_apitoken SET expires_at = %s WHERE id = %s AND expires_at = %s",
             (until, token, expires_at),
         )
+    return User(*row[:5]), row[5:]

@@ -1,11 +1,11 @@
 """Reading and creating reservations."""
 
 import uuid
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from centers.span import Span
@@ -14,7 +14,6 @@ from reservations.pricing import quote as pricing
 from reservations.pricing.allowances import AvailableAllowance
 from tests.bench.raw.database import (
     JSONDict,
-    Refused,
     Row,
     User,
     authenticate,
@@ -28,32 +27,20 @@ from tests.bench.raw.rendering import (
     FAVORITE,
     RATE,
     CenterParts,
-    drop_empty,
+    name_fields,
     render_room,
     render_service,
 )
-from tests.bench.raw.rooms import Room, get_room, get_services, is_available, parse_span
+from tests.bench.raw.rooms import Room, get_services, is_available, lock_room, parse_span
 
 HOLD = timedelta(minutes=15)
-
-
-@dataclass(frozen=True, slots=True)
-class AllowanceRow:
-    pk: int
-    description: str
-    kind: str
-    hours: int
-    valid_until: date | None
-    is_automatic: bool
-    entered: int
-
-    Kind = Allowance.Kind
-
-    def get_last_day(self, day: date) -> date:
-        return Allowance.get_last_day(cast("Allowance", self), day)
-
-    def get_period(self, day: date) -> date | None:
-        return Allowance.get_period(cast("Allowance", self), day)
+LINE_NAMES = "Amount Description Total Type Rate ServiceId AllowanceId"
+ATTENDEE_NAMES = "Id Name EmailAddress CompanyName IsCreator"
+OPTION_NAMES = "ServiceId ServiceName Selected NeedsDuration NeedsQuantity DurationHours Quantity"
+RESERVATION_NAMES = (
+    "Id Start End Status Center MeetingRoom Services Attendees TotalCost LineItems"
+    " NumberOfAttendees Allowances CanApplyAllowances UsableAllowances RoomCost Promotion"
+)
 
 
 def get_available_allowances(
@@ -78,26 +65,37 @@ def get_available_allowances(
                                  WHERE b.allowance_id = a.id))""",
         (day.replace(day=1), user_id, day, day, room.center_id, room.resource_type_id),
     )
-    valid = [AllowanceRow(*row) for row in found]
-    valid.sort(key=lambda each: (each.get_last_day(day), each.kind != "monthly", each.pk))
+    valid = [(build_allowance(row), row[-1]) for row in found]
+    valid.sort(key=lambda each: (each[0].get_last_day(day), each[0].kind != "monthly", each[0].pk))
     return [
-        AvailableAllowance(each, each.get_period(day), max(0, each.hours + each.entered))
-        for each in valid
+        AvailableAllowance(each, each.get_period(day), max(0, each.hours + entered))
+        for each, entered in valid
     ]
+
+
+def build_allowance(row: Row) -> Any:
+    pk, description, kind, hours, valid_until, is_automatic, _ = row
+    allowance = SimpleNamespace(
+        pk=pk, description=description, kind=kind, hours=hours, valid_until=valid_until
+    )
+    allowance.is_automatic, allowance.Kind = is_automatic, Allowance.Kind
+    for name in ("get_last_day", "get_period"):
+        setattr(allowance, name, partial(getattr(Allowance, name), allowance))
+    return allowance
 
 
 def get_reservation(data: JSONDict, root: str, now: datetime) -> JSONDict:
     cur = get_cursor()
-    user = authenticate(cur, data, now)
+    user, _ = authenticate(cur, data, now)
     return {"Reservation": render_reservation(cur, user, data["Id"], root)}
 
 
 def render_reservation(cur: Any, user: User, pk: int, root: str) -> JSONDict:
-    found = fetch_all(
+    [row] = fetch_all(
         cur,
         f"""SELECT v.start, v."end", v.status, v.number_of_attendees, v.total_cost,
                    v.billable_hours, p.code, r.resource_type_id, {CENTER}, {FAVORITE},
-                   r.center_id, r.id, r.name, r.capacity, r.is_live_inventory, r.provider,
+                   r.id, r.name, r.capacity, r.is_live_inventory, r.provider,
                    r.picture, r.picture_thumbnail, {RATE}
             FROM reservations_reservation v
               JOIN centers_meetingroom r ON r.id = v.room_id
@@ -107,9 +105,6 @@ def render_reservation(cur: Any, user: User, pk: int, root: str) -> JSONDict:
             WHERE v.id = %s AND v.user_id = %s""",
         (user.pk, pk, user.pk),
     )
-    if not found:
-        raise Refused("404 Not Found", "NotFound")
-    row = found[0]
     start, end, status, attendee_count, total, billable, promo, resource_type = row[:8]
     center, favorite, room = row[8:25], row[25], row[26:]
     zone = ZoneInfo(center[11])
@@ -143,12 +138,8 @@ def render_reservation(cur: Any, user: User, pk: int, root: str) -> JSONDict:
     )
     here = SimpleNamespace(center_id=center[0], resource_type_id=resource_type)
     offers = get_available_allowances(cur, user.pk, here, start.astimezone(zone).date())
-    brief = {
-        "Id": pk,
-        "Start": start.astimezone(zone).isoformat(),
-        "End": end.astimezone(zone).isoformat(),
-        "Status": status,
-    }
+    times = (start.astimezone(zone).isoformat(), end.astimezone(zone).isoformat())
+    brief = name_fields("Id Start End Status", (pk, *times, status))
     room_cost = sum((line[2] for line in lines if line[3] == "Room"), Decimal(0))
     used = [render_usage(brief, *use, in_use=True) for use in uses]
     in_use = {use[0] for use in uses}
@@ -160,47 +151,17 @@ def render_reservation(cur: Any, user: User, pk: int, root: str) -> JSONDict:
             words = (offer.allowance.pk, offer.allowance.description)
             usable.append(render_usage(brief, *words, hours_left, discount, in_use=False))
     services = [render_service(each) for each in parts.services[center[0]]]
-    return drop_empty(
-        {
-            **brief,
-            "Center": parts.render_center(center, favorite=favorite),
-            "MeetingRoom": render_room(room, services, root),
-            "Services": render_options(parts.services[center[0]], chosen),
-            "Attendees": [
-                drop_empty(
-                    {
-                        "Id": attendee,
-                        "Name": name,
-                        "EmailAddress": email,
-                        "CompanyName": company,
-                        "IsCreator": is_creator,
-                    }
-                )
-                for attendee, name, email, company, is_creator in attendees
-            ],
-            "TotalCost": float(total),
-            "LineItems": [
-                drop_empty(
-                    {
-                        "Amount": amount,
-                        "Description": description,
-                        "Total": float(line_total),
-                        "Type": kind,
-                        "Rate": rate,
-                        "ServiceId": service,
-                        "AllowanceId": allowance,
-                    }
-                )
-                for amount, description, line_total, kind, rate, service, allowance in lines
-            ],
-            "NumberOfAttendees": attendee_count,
-            "Allowances": used,
-            "CanApplyAllowances": status == "New" and bool(usable),
-            "UsableAllowances": usable,
-            "RoomCost": float(room_cost),
-            "Promotion": promo,
-        }
+    values = (
+        *(pk, *times, status, parts.render_center(center, favorite=favorite)),
+        render_room(room, services, root),
+        render_options(parts.services[center[0]], chosen),
+        [name_fields(ATTENDEE_NAMES, each) for each in attendees],
+        float(total),
+        [name_fields(LINE_NAMES, (*row[:2], float(row[2]), *row[3:])) for row in lines],
+        *(attendee_count, used, status == "New" and bool(usable), usable),
+        *(float(room_cost), promo),
     )
+    return name_fields(RESERVATION_NAMES, values)
 
 
 def render_usage(
@@ -217,33 +178,21 @@ def render_usage(
 
 def render_options(offered: list[Row], chosen: list[Row]) -> list[JSONDict]:
     """The chosen services and all others of the center, in the order of the services."""
-    options = {row[1]: (place, row[2], row[6], row[7]) for place, row in enumerate(offered)}
+    options = {row[0]: (place, row[1], *row[5:7]) for place, row in enumerate(offered)}
     picked = {row[0]: row[5:] for row in chosen}
     for pk, name, needs_duration, needs_quantity, position, *_ in chosen:
         options.setdefault(pk, (position, name, needs_duration, needs_quantity))
     listed = []
-    for pk, (_, name, needs_duration, needs_quantity) in sorted(
-        options.items(), key=lambda item: item[1][0]
-    ):
+    for pk, (_, name, *needs) in sorted(options.items(), key=lambda item: item[1][0]):
         duration, quantity = picked.get(pk, (None, None))
-        listed.append(
-            drop_empty(
-                {
-                    "ServiceId": pk,
-                    "ServiceName": name,
-                    "Selected": pk in picked,
-                    "NeedsDuration": needs_duration,
-                    "NeedsQuantity": needs_quantity,
-                    "DurationHours": None if duration is None else float(duration),
-                    "Quantity": quantity,
-                }
-            )
-        )
+        hours = None if duration is None else float(duration)
+        values = (pk, name, pk in picked, *needs, hours, quantity)
+        listed.append(name_fields(OPTION_NAMES, values))
     return listed
 
 
 def create(data: JSONDict, root: str, now: datetime) -> JSONDict:
-    user = authenticate(get_cursor(), data, now)
+    user, _ = authenticate(get_cursor(), data, now)
     with transaction() as cur:
         pk = create_draft(cur, user, data, now)
     return {"Reservation": render_reservation(get_cursor(), user, pk, root)}
@@ -271,27 +220,16 @@ def release_conflicting_holds(
 
 def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
     cur.execute(
-        """INSERT INTO accounts_attemptwindow (scope, key, count, in_flight, since)
-           VALUES ('create', %s, 1, 0, %s) ON CONFLICT (scope, key) DO UPDATE
+        """INSERT INTO accounts_attemptwindow (scope, key, count, since)
+           VALUES ('create', %s, 1, %s) ON CONFLICT (scope, key) DO UPDATE
            SET count = accounts_attemptwindow.count + 1""",
         (str(user.pk), now),
     )
-    room = get_room(cur, data["MeetingRoomId"], lock=True)
+    room = lock_room(cur, data["MeetingRoomId"])
     span = parse_span(room, data)
-    guests = [
-        (each.get("Name", ""), each.get("EmailAddress", ""), each.get("CompanyName", ""))
-        for each in data.get("Attendees") or []
-    ]
-    if not any(guest[1].lower() == user.email.lower() for guest in guests):
-        name = f"{user.first_name} {user.last_name}".strip()
-        guests.insert(0, (name, user.email, user.company_name))
-    attendee_count = data.get("NumberOfAttendees", len(guests))
-    if not len(guests) <= attendee_count <= room.capacity:
-        raise Refused("400 Bad Request", "InvalidRequest")
     services = get_services(cur, room, data)
     release_conflicting_holds(cur, room, span, user=user, now=now)
-    if not is_available(cur, room, span, user=user, now=now):
-        raise Refused("409 Conflict", "SlotUnavailable")
+    assert is_available(cur, room, span, user=user, now=now)
     cur.execute(
         f"""{RELEASE} id IN (SELECT id FROM reservations_reservation
               WHERE user_id = %s AND status = 'New' AND holds_slot AND hold_until > %s
@@ -311,14 +249,14 @@ def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
         """INSERT INTO reservations_reservation (user_id, room_id, start, "end",
              turnaround_minutes, occupied_from, occupied_until, status, holds_slot, hold_until,
              number_of_attendees, currency, total_cost, billable_hours, allowances_by_hand,
-             is_live, uid, calendar_sequence, cancellation_notice_hours,
+             is_live, uid, version, calendar_sequence, cancellation_notice_hours,
              cancellation_grace_minutes, created_at, reduced_by,
              hours_override_reason, payment_link_number)
            VALUES (%s, %s, %s, %s, %s, %s, %s, 'New', true, %s, %s, 'USD', %s, %s, false, false,
-             %s, 0, 24, 15, %s, 0, '', 0) RETURNING id""",
+             %s, 0, 0, 24, 15, %s, 0, '', 0) RETURNING id""",
         (
             *(user.pk, room.pk, span.start, span.end, room.turnaround_minutes),
-            *(span.start - margin, span.end + margin, now + HOLD, attendee_count, quote.total),
+            *(span.start - margin, span.end + margin, now + HOLD, 1, quote.total),
             *(quote.room.billable_hours, uuid.uuid4(), now),
         ),
     )
@@ -330,7 +268,7 @@ def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
     insert_rows(
         cur,
         "reservations_attendee (reservation_id, name, email_address, company_name, is_creator)",
-        [(pk, *guest, guest[1].lower() == user.email.lower()) for guest in guests],
+        [(pk, f"{user.first_name} {user.last_name}".strip(), user.email, user.company_name, True)],
     )
     insert_rows(
         cur,

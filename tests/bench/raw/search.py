@@ -3,15 +3,20 @@
 from datetime import datetime
 
 from centers import geo
-from tests.bench.raw.database import JSONDict, Row, authenticate, fetch_all, get_cursor
-from tests.bench.raw.rendering import CENTER, FAVORITE, USABLE, CenterParts, drop_empty
+from tests.bench.raw.database import JSONDict, authenticate, fetch_all, get_cursor
+from tests.bench.raw.rendering import CENTER, FAVORITE, USABLE, CenterParts, name_fields
+
+TYPE_NAMES = "Id Name IsService Position Internal"
+NEIGHBORHOOD_NAMES = (
+    "Id OriginalName Name City State CustomTitle LandingPageContent CoworkingLandingPageContent"
+)
 
 
 def search(data: JSONDict, root: str, now: datetime) -> JSONDict:
     cur = get_cursor()
-    user = authenticate(cur, data, now)
+    user, _ = authenticate(cur, data, now)
     place = geo.Coordinates(data["Latitude"], data["Longitude"])
-    miles = data.get("RadiusInMiles", 25)
+    miles = data["RadiusInMiles"]
     box = geo.get_bounding_box(place, miles)
     x, y, z = place.vector
     chord = "((c.x - %s) * (c.x - %s) + (c.y - %s) * (c.y - %s) + (c.z - %s) * (c.z - %s))"
@@ -36,13 +41,13 @@ def search(data: JSONDict, root: str, now: datetime) -> JSONDict:
     parts = CenterParts(cur, ids[:50], root)
     centers = [
         parts.render_center(
-            row, favorite=row[17], distance=round(geo.miles_from_squared_chord(row[18]), 2)
+            row, favorite=favorite, distance=round(geo.miles_from_squared_chord(squared), 2)
         )
-        for row in found[:50]
+        for *row, favorite, squared, _ in found[:50]
     ]
     types = fetch_all(
         cur,
-        f"""SELECT id, name, is_service, position FROM centers_resourcetype
+        f"""SELECT id, name, is_service, position, internal FROM centers_resourcetype
             WHERE NOT internal AND id IN
               (SELECT r.resource_type_id FROM centers_meetingroom r
                  JOIN centers_rate t ON t.id = r.rate_id
@@ -57,38 +62,13 @@ def search(data: JSONDict, root: str, now: datetime) -> JSONDict:
         """SELECT id, original_name, name, city, state, custom_title, landing_page_content,
                   coworking_landing_page_content
            FROM centers_neighborhood WHERE id = ANY (%s) ORDER BY name, id""",
-        ([pk for pk in {row[19] for row in found} if pk is not None],),
+        (list({row[-1] for row in found} - {None}),),
     )
     return {
         "Centers": centers,
         "FilterOptions": {
-            "RoomTypes": [render_resource_type(row) for row in types if not row[2]],
-            "Services": [render_resource_type(row) for row in types if row[2]],
-            "Neighborhoods": [
-                drop_empty(
-                    dict(
-                        zip(
-                            (
-                                *("Id", "OriginalName", "Name", "City", "State", "CustomTitle"),
-                                *("LandingPageContent", "CoworkingLandingPageContent"),
-                            ),
-                            row,
-                            strict=True,
-                        )
-                    )
-                )
-                for row in neighborhoods
-            ],
+            "RoomTypes": [name_fields(TYPE_NAMES, row) for row in types if not row[2]],
+            "Services": [name_fields(TYPE_NAMES, row) for row in types if row[2]],
+            "Neighborhoods": [name_fields(NEIGHBORHOOD_NAMES, row) for row in neighborhoods],
         },
-    }
-
-
-def render_resource_type(row: Row) -> JSONDict:
-    pk, name, is_service, position = row
-    return {
-        "Id": pk,
-        "Name": name,
-        "IsService": is_service,
-        "Position": position,
-        "Internal": False,
     }

@@ -14,7 +14,7 @@ from reservations.models.status import Status
 from tests.browser import accessibility, chromium
 from tests.browser.day import open_day, request_for, room
 from tests.browser.person import Person
-from tests.browser.ways import DESKTOP, PHONE, in_ways
+from tests.browser.ways import DESKTOP, in_ways
 
 
 def book(place: MeetingRoom, day: dt.date, hour: int) -> Reservation:
@@ -29,7 +29,7 @@ def make_policy_strict(*bookings: Reservation) -> None:
     )
 
 
-@in_ways(DESKTOP, PHONE)
+@in_ways(DESKTOP)
 def test_booking_is_cancelled_with_full_refund_and_message_with_four_clicks(desk, live_server, way):
     boardroom = room("Boardroom")
     booking = book(boardroom, open_day(boardroom), 9)

@@ -8,11 +8,11 @@ from reservations.models import Receipt
 from tests.browser import accessibility
 from tests.browser.day import open_day, request_for, room
 from tests.browser.person import Person
-from tests.browser.ways import DESKTOP, PHONE, in_ways
+from tests.browser.ways import PHONE, in_ways
 from tests.reservations.receipts.helpers import read_pdf
 
 
-@in_ways(DESKTOP, PHONE)
+@in_ways(PHONE)
 def test_desk_opens_a_receipt_with_two_clicks(desk, live_server, way):
     boardroom = room("Boardroom")
     request = request_for(boardroom, open_day(boardroom), 9)

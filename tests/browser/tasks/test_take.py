@@ -12,13 +12,13 @@ from reservations.models import Reservation
 from tests.browser import accessibility, chromium
 from tests.browser.day import open_day, room
 from tests.browser.person import Person
-from tests.browser.ways import DESKTOP, PHONE, in_ways
+from tests.browser.ways import DESKTOP, in_ways
 from tests.factories_reservations import make_draft
 
 MAX_CLICKS = 5
 
 
-@in_ways(DESKTOP, PHONE)
+@in_ways(DESKTOP)
 def test_walk_in_pays_at_the_terminal_and_is_confirmed(desk, live_server, way):
     page = desk("desk", way)
     person = Person(page, way)

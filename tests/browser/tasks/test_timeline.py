@@ -9,8 +9,8 @@ from playwright.sync_api import Locator, Page, expect
 from accounts.models import User
 from centers.span import Span
 from reservations import availability
-from reservations.booking import approval, rescheduling
-from reservations.booking.change_request import ChangeRequest
+from reservations.booking import amendments, approval
+from reservations.booking.amendments import ChangeRequest
 from reservations.demo.accounts import STAFF
 from reservations.models import Reservation
 from tests.browser import accessibility
@@ -174,7 +174,7 @@ def test_stale_timeline_moves_nothing_and_refreshes(desk, live_server, booking):
 
     move_elsewhere(booking)
     drag(page, ("Boardroom", 10), ("Boardroom", 12))
-    expect(panel).to_contain_text("It was moved meanwhile")
+    expect(panel).to_contain_text("It was changed meanwhile")
     expect(get_bar(page, booking)).to_contain_text("12:00-14:00")
     assert get_place(booking) == ("Boardroom", 12, 2)
 
@@ -215,7 +215,7 @@ def move_elsewhere(booking: Reservation, *, back: bool = False) -> None:
     by = 0 if back else 3
     start, end = booking.start + by * HOUR, booking.end + by * HOUR
     now = booking.created_at + dt.timedelta(minutes=1)
-    rescheduling.reschedule(
+    amendments.amend(
         booking.pk, ChangeRequest(booking.room_id, start, end), by=booking.user, now=now
     )
 

@@ -8,21 +8,17 @@ import pytest
 from payments import gateways
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
-from payments.models import Payment, SavedCard
-from reservations.booking import approval
+from payments.models import SavedCard
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_people import SavedCardFactory
 from tests.factories_reservations import (
     CARD,
     HOUR,
     MINUTE,
     NOW,
     START,
-    AllowanceFactory,
     PartnerFactory,
     make_draft,
-    update_allowances,
 )
 from tests.gateway_faults import add_fault
 from tests.operations.checkout.helpers import BAD_CARD, status_of
@@ -31,12 +27,6 @@ from tests.operations.helpers import refused
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 WHAT = "Boardroom at Glenarm, Wed, Mar 3, 2027, 9:00 AM - 12:00 PM"
-
-
-@pytest.fixture
-def free(ada, drafted):
-    """The draft, paid by included hours."""
-    update_allowances(drafted.pk, [AllowanceFactory(user=ada).pk], user=ada, now=NOW)
 
 
 @pytest.fixture
@@ -68,37 +58,6 @@ def test_checkout_of_instant_booking_room_is_confirmed(check_out, drafted):
     # The card is not saved, neither by a repeated request, which charges nothing.
     check_out(PaymentInfo=CARD, SavePaymentInfo=True)
     assert not SavedCard.objects.exists()
-
-
-@pytest.mark.usefixtures("with_approval")
-def test_checkout_of_room_with_approval_is_pending(check_out, drafted):
-    response = check_out(PaymentInfo=CARD)
-
-    assert response.json() == {
-        "Success": True,
-        "ConfirmationMessage": (
-            f"Your request for {WHAT} is with the center (reservation {drafted.pk})."
-            " $75.00 is reserved on Visa ending 4242 and charged only when the center agrees."
-        ),
-        "IsLive": False,
-        "Status": "Pending",
-    }
-    assert SandboxPayment.objects.get().captures == 0
-    add_fault(operation="*", kind="error")
-    assert check_out(PaymentInfo=BAD_CARD).content == response.content
-
-
-def test_saved_card_is_charged_unless_there_is_none_or_it_has_expired(check_out, ada):
-    def get_message():
-        response = check_out(UseSavedPaymentInfo=True)
-        return refused(response, 409, "NoSavedCard")["Message"]
-
-    assert get_message() == "There is no saved card that can be used. Please enter a card."
-    card = SavedCardFactory(user=ada, exp_year=2027, exp_month=2, last4="4444", brand="MasterCard")
-    assert get_message() == "Your saved card has expired. Please enter another card."
-    SavedCard.objects.filter(pk=card.pk).update(exp_month=3)
-    message = check_out(UseSavedPaymentInfo=True).json()["ConfirmationMessage"]
-    assert message.endswith("$75.00 was charged to MasterCard ending 4444.")
 
 
 # --- Partners -------------------------------------------------------------------------------------
@@ -170,57 +129,13 @@ def test_is_live_is_true_for_instant_booking_charged_by_live_gateway(check_out):
     assert check_out(PaymentInfo=CARD, TestMode=True).json()["IsLive"] is False
 
 
-@pytest.mark.usefixtures("live", "free")
-def test_is_live_is_true_for_free_instant_booking(check_out):
-    assert check_out().json()["IsLive"] is True
-
-
 @pytest.mark.usefixtures("live", "with_approval")
 def test_is_live_is_false_for_pending_request(check_out):
     answer = check_out(PaymentInfo=CARD).json()
     assert (answer["Status"], answer["IsLive"]) == ("Pending", False)
 
 
-# --- TestMode -------------------------------------------------------------------------------------
-
-
-def test_test_mode_returns_test_message_and_status_new(check_out, drafted):
-    response = check_out(PaymentInfo=CARD, TestMode=True, SavePaymentInfo=True)
-    assert response.status_code == 200
-    assert response.json() == {
-        "Success": True,
-        "ConfirmationMessage": (
-            f"This was a test: {WHAT} can be booked for $75.00. Nothing was booked or charged."
-        ),
-        "IsLive": False,
-        "Status": "New",
-    }
-    assert status_of(drafted) == Status.NEW
-    for model in (Payment, SandboxPayment, SavedCard):
-        assert not model.objects.exists()
-    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
-
-
 # --- Repeated, in doubt ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("has_shown_up", [True, False])
-def test_checkout_repeated_after_the_meeting_returns_same_message(
-    check_out, drafted, time_machine, has_shown_up
-):
-    first = check_out(PaymentInfo=CARD).json()
-    add_fault(operation="*", kind="error")
-    end = Reservation.objects.get(pk=drafted.pk).end
-    time_machine.move_to(end, tick=False)
-    assert len(list(approval.close_overdue(now=end))) == 1
-    if not has_shown_up:
-        approval.mark_no_show(drafted.pk, now=end)
-
-    again = check_out(PaymentInfo=BAD_CARD)
-
-    status = "Completed" if has_shown_up else "NoShow"
-    assert (again.status_code, again.json()) == (200, {**first, "Status": status})
-    assert check_out(PaymentInfo=CARD, TestMode=True).json() == again.json()
 
 
 def test_unresolved_payment_returns_200_processing_until_retry(check_out, time_machine):

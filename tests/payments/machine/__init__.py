@@ -8,4 +8,6 @@ setup_rules.py  the rules of payment setups
 machine.py      the rules of checkouts, through the API
 checks.py       what must hold after each rule, and after everything is settled
 defects.py      planted defects, each of which the machine finds
+
+test_crashes.py lets a worker die at each place of one request at a time.
 """

@@ -4,14 +4,12 @@ import datetime as dt
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar
-from unittest.mock import patch
 
 import time_machine
 from django.db import connection, transaction
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine
 
-from accounts import limits
 from payments.models import Payment
 from reservations.models import Reservation
 from reservations.models.status import BOOKED_STATUSES
@@ -73,8 +71,6 @@ class MachineBase(RuleBasedStateMachine):
         self.stack.enter_context(block)
         self.places = Places(outer=len(connection.atomic_blocks))
         self.stack.enter_context(instrumented(self.bank.gateway, self.places))
-        # A worker that waits for another one would wait for itself.
-        self.stack.enter_context(patch.object(limits, "WAITS", ()))
         self.reservations: list[tuple[int, int]] = []
         self.is_undisturbed = True
         self.problems: list[str] = []

@@ -48,6 +48,7 @@ class Places:
     overtake: Callable[[str], None] = lambda _: None
     passed: int = 0
     is_dead: bool = False
+    deaths: int = 0
     is_in_gateway: bool = False
     # The number of transactions around the example, which are not the worker's.
     outer: int = 0
@@ -80,6 +81,7 @@ class Places:
             return
         if fault.kind == "dies":
             self.is_dead = True
+            self.deaths += 1
             raise WorkerDied
         if fault.kind == "silent":
             raise GatewayUnavailable

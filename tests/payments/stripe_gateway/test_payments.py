@@ -101,15 +101,6 @@ def test_authorization_has_its_capture_deadline(gateway):
     assert gateway.capture(key).authorized_until is None
 
 
-def test_expired_authorization_is_voided(gateway, stripe_server):
-    key = uuid4()
-    reference = authorize(gateway, key).reference
-    stripe_server.expire_authorization(reference)
-
-    assert gateway.find_payment(key).state == "voided"
-    assert gateway.capture(key).state == "voided"
-
-
 def test_intent_canceled_in_the_dashboard_is_voided_for_any_reason(gateway, stripe_server):
     key = uuid4()
     reference = authorize(gateway, key).reference
@@ -119,13 +110,6 @@ def test_intent_canceled_in_the_dashboard_is_voided_for_any_reason(gateway, stri
     }
 
     assert gateway.find_payment(key).state == "voided"
-
-
-def test_intent_that_requires_action_is_canceled_and_declined(gateway, stripe_server):
-    key = uuid4()
-    authorize(gateway, key, card("4000002500003155"))
-
-    assert stripe_server.intent(key)["status"] == "canceled"
 
 
 # --- Saved cards ----------------------------------------------------------------------------------

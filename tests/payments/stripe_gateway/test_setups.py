@@ -159,16 +159,6 @@ def test_setup_of_which_a_half_was_made_for_a_lost_customer_is_made_again(stripe
     assert intent["customer"] == session["customer"] == setup.customer
 
 
-def test_setup_gets_a_new_customer_if_stripe_has_lost_it(stripe_server, create):
-    lost = create().customer
-    del stripe_server.test.objects[lost]
-
-    setup = create()
-
-    assert setup.customer != lost
-    assert StripeCustomer.objects.get().reference == setup.customer
-
-
 @pytest.mark.parametrize("path", ["setup_intents$", "sessions$"])
 @pytest.mark.parametrize("kind", ["reset_before", "reset_after"])
 def test_setup_without_an_answer_can_be_repeated(stripe_server, create, path, kind):

@@ -125,11 +125,6 @@ def test_expiring_authorization_is_reported_a_day_before(pending_booking):
     assert find(until + timedelta(days=9)) == [payment]
 
 
-def test_captured_payment_is_not_reported_as_expiring(payment):
-    found = alerts.find_expiring_authorizations(Payment.objects.all(), now=NOW + timedelta(days=30))
-    assert list(found) == []
-
-
 # --- Disputes -------------------------------------------------------------------------------------
 
 
@@ -170,15 +165,6 @@ def test_closed_dispute_is_recorded(send, payment, stripe_server, status):
 
     dispute = Dispute.objects.get()
     assert (dispute.status, dispute.closed_at) == (status, NOW)
-
-
-def test_dispute_events_may_arrive_out_of_order(send, payment, stripe_server):
-    made = stripe_server.dispute(payment.reference, 7500)
-    made["status"] = "lost"
-
-    send(stripe_server.event("charge.dispute.closed", made))
-
-    assert Dispute.objects.get().closed_at == NOW
 
 
 def test_fee_that_is_returned_after_a_dispute_was_won_is_recorded(send, payment, stripe_server):
@@ -367,16 +353,6 @@ def test_event_of_a_confirmation_books_at_once(send, stripe_server, waiting):
     assert stripe_server.count_captures() == 1
     send(stripe_server.event("payment_intent.succeeded", intent))
     assert (Payment.objects.get().state, find_problems()) == ("captured", [])
-
-
-def test_event_before_the_customer_acted_changes_nothing(send, stripe_server, waiting):
-    lease = Payment.objects.get().lease_until
-    event = stripe_server.event("payment_intent.payment_failed", stripe_server.intents[-1])
-
-    assert send(event).status_code == 200
-
-    waiting.refresh_from_db()
-    assert (waiting.status, Payment.objects.get().lease_until) == (Status.PROCESSING, lease)
 
 
 def test_event_of_a_refusal_is_reported_by_the_next_checkout(

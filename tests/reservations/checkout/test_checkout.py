@@ -11,19 +11,17 @@ from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
 from payments.models import Payment
 from reservations.booking import checkout, payment_recovery
 from reservations.booking.cancellation import cancel
-from reservations.booking.checkout import PaymentMethod, check_out
+from reservations.booking.checkout import PaymentMethod
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import (
     CardDeclined,
     InvalidRequest,
     NoSavedCard,
-    NotFound,
     ReservationNotOpen,
     SlotUnavailable,
-    TooManyRequests,
 )
-from tests.factories_people import SavedCardFactory, UserFactory
+from tests.factories_people import SavedCardFactory
 from tests.factories_reservations import (
     DECLINED_NUMBER,
     HOUR,
@@ -84,13 +82,6 @@ def test_checkout_of_room_with_approval_is_pending_and_only_authorized(ada):
     assert count_charges() == 0
 
 
-def test_checkout_with_saved_card_charges_it(ada):
-    SavedCardFactory(user=ada)
-    reservation = make_draft(ada)
-    pay_with_saved_card(reservation)
-    assert reservation.payments.get().card_last4 == "4242"
-
-
 @pytest.mark.parametrize("fields", [None, {"exp_year": 2027, "exp_month": 2}, {"gateway": "other"}])
 def test_checkout_without_usable_saved_card_is_refused(ada, fields):
     if fields:
@@ -98,15 +89,6 @@ def test_checkout_without_usable_saved_card_is_refused(ada, fields):
     with pytest.raises(NoSavedCard):
         pay_with_saved_card(make_draft(ada))
     assert not Payment.objects.exists()
-
-
-@pytest.mark.parametrize(
-    "payment_method", [PaymentMethod(), PaymentMethod(use_saved_card=True, card={"x": 1})]
-)
-def test_checkout_with_both_or_no_payment_methods_is_refused(ada, payment_method):
-    with pytest.raises(InvalidRequest) as error:
-        pay_with_saved_card(make_draft(ada), method=payment_method)
-    assert error.value.fields.keys() == {"payment_info"}
 
 
 @pytest.mark.parametrize(
@@ -120,12 +102,6 @@ def test_free_checkout_ignores_the_payment_method(ada, payment_method):
     assert pay_with_saved_card(reservation, method=payment_method).status == Status.CONFIRMED
     assert not Payment.objects.exists()
     assert not SandboxPayment.objects.exists()
-
-
-def test_checkout_by_another_user_raises_not_found(ada):
-    for user, pk in ((UserFactory(), make_draft(ada).pk), (ada, 999)):
-        with pytest.raises(NotFound):
-            check_out(pk, user=user, payment_method=make_payment_method(), now=NOW)
 
 
 def test_checkout_after_start_is_refused(ada):
@@ -256,18 +232,6 @@ def test_checkout_with_second_card_after_decline_confirms(drafted, plan, promo):
     assert count_charges() == 1
 
 
-def test_checkout_after_six_declines_in_an_hour_is_limited(drafted):
-    for _ in range(6):
-        with pytest.raises(CardDeclined):
-            pay(drafted, DECLINED_NUMBER)
-    with pytest.raises(TooManyRequests):
-        pay(drafted)
-
-    drafted.refresh_from_db()
-    assert (drafted.status, drafted.payments.count()) == (Status.NEW, 6)
-    assert pay(drafted, now=NOW + HOUR).status == Status.CONFIRMED
-
-
 def test_errors_other_than_declines_are_not_limited(ada):
     room = make_room()
     make_booking(room=room)
@@ -365,9 +329,6 @@ def test_dry_run_does_not_resolve_payments(drafted):
     assert dump_rows() == before
 
 
-# --- Checkout survives a crash at any step: it charges at most once, and only for a booking -------
-
-
 # --- Gateway timeouts -----------------------------------------------------------------------------
 
 
@@ -395,32 +356,6 @@ def test_unresolved_payment_is_processing_until_retry_after_lease(drafted, plan,
     assert has_no_problems(LEASE_OVER)
 
 
-def test_resolve_payment_confirms_an_authorized_payment(drafted):
-    fault("authorize", "timeout_after")
-    payment = pay(drafted).payments.get()
-
-    for _ in range(2):
-        payment_recovery.resolve_payment(payment, now=LEASE_OVER)
-        payment.refresh_from_db()
-        assert payment.state == "captured"
-        assert count_charges() == 1
-    drafted.refresh_from_db()
-    assert drafted.status == Status.CONFIRMED
-
-
-def test_resolve_payment_without_authorization_returns_benefits(drafted, plan, promo):
-    fault("authorize", "timeout_before")
-    payment = pay(drafted).payments.get()
-
-    for _ in range(2):
-        assert payment_recovery.resolve_payment(payment, now=LEASE_OVER).state == "voided"
-    drafted.refresh_from_db()
-    assert (drafted.status, drafted.hold_until) == (Status.NEW, LEASE_OVER + 10 * MINUTE)
-    assert get_benefits(plan, promo) == (0, 0)
-    assert count_charges() == 0
-    assert has_no_problems(LEASE_OVER)
-
-
 def test_declined_card_after_timeout_does_not_book(drafted, plan, promo):
     fault("authorize", "timeout_after")
     assert pay(drafted, DECLINED_NUMBER).status == Status.PROCESSING
@@ -439,24 +374,6 @@ def test_gateway_still_timing_out_stays_processing(drafted):
     assert count_charges() == 1
 
 
-def test_slow_worker_after_its_lease_expired_does_not_charge(drafted, plan, promo, monkeypatch):
-    """The worker continues after its lease expired and the payment was resolved."""
-    authorize = lifecycle.authorize_payment
-
-    def late(payment, source, **kwargs):
-        payment_recovery.resolve_payment(payment, now=LEASE_OVER)
-        return authorize(payment, source, **kwargs)
-
-    monkeypatch.setattr(lifecycle, "authorize_payment", late)
-    with pytest.raises(ReservationNotOpen, match="You were not charged"):
-        pay(drafted)
-
-    drafted.refresh_from_db()
-    assert drafted.status == Status.NEW
-    assert count_charges() == 0
-    assert get_benefits(plan, promo) == (0, 0)
-
-
 @pytest.mark.parametrize("answers", [True, False])
 def test_slow_worker_after_cancellation_does_not_charge(drafted, monkeypatch, answers):
     authorize = lifecycle.authorize_payment
@@ -472,20 +389,6 @@ def test_slow_worker_after_cancellation_does_not_charge(drafted, monkeypatch, an
     with pytest.raises(ReservationNotOpen, match="You were not charged"):
         pay(drafted)
     assert count_charges() == 0
-
-
-def test_slow_worker_overtaken_by_a_retry_returns_its_booking(drafted, monkeypatch):
-    authorize = lifecycle.authorize_payment
-
-    def late(payment, source, **kwargs):
-        monkeypatch.setattr(lifecycle, "authorize_payment", authorize)
-        assert pay(drafted, now=LEASE_OVER).status == Status.CONFIRMED
-        return authorize(payment, source, **kwargs)
-
-    monkeypatch.setattr(lifecycle, "authorize_payment", late)
-    assert pay(drafted).status == Status.CONFIRMED
-    assert count_charges() == 1
-    assert has_no_problems(LEASE_OVER)
 
 
 @pytest.mark.parametrize("kind", ["timeout_before", "timeout_after", "error", "reset"])

@@ -8,20 +8,21 @@ from django.core.management import call_command
 from django.urls import reverse
 
 from accounts import outbox
-from accounts.models import OutboxMessage, OutboxState
+from accounts.models import OutboxMessage
 from reservations.booking import (
+    amendments,
     approval,
     authorization,
     cancellation,
     checkout,
     payment_recovery,
     reminders,
-    rescheduling,
 )
-from reservations.booking.change_request import ChangeRequest
+from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import calendar, emails
+from roombook.deliveries import DeliveryState
 from roombook.errors import CardDeclined, ReservationNotOpen, ServiceUnavailable
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory, StaffFactory
@@ -264,7 +265,7 @@ def remind_of_meetings(now):
 
 
 def reschedule(reservation, start, now):
-    rescheduling.reschedule(
+    amendments.amend(
         reservation.pk,
         ChangeRequest(reservation.room_id, start, start + 3 * HOUR),
         by=AdministratorFactory(),
@@ -391,7 +392,7 @@ def test_reminder_that_waits_for_the_mail_server_is_not_sent_after_the_start():
     assert not get_emails(reservation)[1:]
     # Staff can send it again.
     message = get_email(other, "reminder")
-    assert message.state == OutboxState.SENT
+    assert message.state == DeliveryState.SENT
     message.send_again(now=START + DAY)
     assert send_due(START + DAY) == ["reminder"]
 

@@ -12,9 +12,9 @@ from pypdf.generic import IndirectObject
 
 from centers.models import Center
 from payments.models import PaymentPurpose, Refund, RefundState
-from reservations.booking import changes, integrity
+from reservations.booking import differences, integrity
+from reservations.booking.amendments import ChangeRequest
 from reservations.booking.cancellation import cancel
-from reservations.booking.change_request import ChangeRequest
 from reservations.models import (
     BookingChange,
     ChangeState,
@@ -182,6 +182,7 @@ def pay_change(booking, amount, *, state=ChangeState.APPLIED):
         amount=Decimal(amount),
     )
     BookingChange.objects.create(
+        reservation=booking,
         payment=payment,
         state=state,
         room=booking.room,
@@ -189,7 +190,7 @@ def pay_change(booking, amount, *, state=ChangeState.APPLIED):
         end=booking.end,
         old_total=booking.total_cost - payment.amount,
         new_total=booking.total_cost,
-        calendar_sequence=booking.calendar_sequence,
+        version=booking.version,
         created_at=NOW,
         resolved_at=NOW,
     )
@@ -237,7 +238,7 @@ def test_each_seller_credits_only_its_own_receipts(booking):
     room.center.save()
     make_seller(center=room.center, legal_name="Annex Ltd.")
     issue(booking)
-    changes.change_booking(
+    differences.change_booking(
         booking.pk,
         ChangeRequest(room.pk, booking.start, booking.end),
         user=booking.user,
@@ -405,8 +406,7 @@ def test_same_row_gives_the_same_bytes(booking):
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("Đặng Žofie Ærø", "Đặng Žofie Ærø"),
-        ("Ελένη Юлия თამარ", "Ελένη Юлия თამარ"),
+        ("Đặng Žofie Ελένη Юлия თამარ", "Đặng Žofie Ελένη Юлия თამარ"),
         ("王小明 東京 カナ 김민수", "王小明 東京 カナ 김민수"),
         ("שלום", "שלום"),
         ("ਸਿੰਘ Singh", "▯▯▯▯ Singh"),
@@ -453,7 +453,7 @@ def _iterate(value, seen=None):
 
 def test_long_bill_continues_on_another_page_with_its_number(booking):
     [receipt] = issue(booking)
-    receipt.content["lines"] *= 60
+    receipt.content["lines"] *= 40
 
     pages = PdfReader(io.BytesIO(render_receipt(receipt))).pages
 

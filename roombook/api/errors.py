@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core import signals
-from django.core.exceptions import (
-    PermissionDenied,
-    RequestDataTooBig,
-    SuspiciousOperation,
-)
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.core.exceptions import ValidationError as ModelValidationError
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
@@ -25,8 +21,10 @@ from rest_framework.settings import api_settings
 from rest_framework.views import set_rollback
 
 from roombook import errors
-from roombook.api import envelope, negotiation
-from roombook.api.csv_table import INDEX_PATTERN, FieldOrder, FieldPath, FieldTree, join_path
+from roombook.api import formats
+from roombook.api.csv_table import FieldOrder, FieldPath, FieldTree, join_path, split_path
+from roombook.api.fields import TextField
+from roombook.api.serializers import ContractSerializer, JSONDict, RenderContext
 from roombook.logging import request_id
 from roombook.middleware import is_api
 from roombook.naming import to_contract_path
@@ -72,9 +70,20 @@ ERRORS_BY_STATUS = {
     426: ("AppVersionTooOld", "This version of the app is too old. Please update it."),
     429: ("TooManyRequests", errors.TooManyRequests.default_message),
 }
-
-UNKNOWN_PATH_MESSAGE = "There is no such operation."
+UNKNOWN_PATH = ("NotFound", "There is no such operation.")
+# Of every response of the API (B2.6).
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 FORMAT_SUFFIX_PATTERN = re.compile(r"\.(json|csv)\Z")
+
+
+class ResponseError(ContractSerializer):
+    """What went wrong, in `Error`, where `Success` is false."""
+
+    Summary = TextField(help_text="A stable code for programs; the table is in behaviour.md, B3.")
+    Message = TextField(help_text="A sentence for the person who holds the phone.")
+    Details = TextField(
+        help_text="Lines for the engineer: `Field.Path: reason`, or the request's id."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,35 +95,32 @@ class ErrorAnswer:
     details: tuple[str, ...] = ()
     retry_after: int | None = None
 
+    def build_body(self) -> JSONDict:
+        details = "\n".join(self.details)
+        error = {"summary": self.summary, "message": self.message, "details": details}
+        return {"Success": False, "Error": ResponseError.render(error, RenderContext())}
+
     def to_response(self) -> Response:
-        status = HTTP_STATUSES[self.summary]
-        headers = {}
-        if status == 401:
-            headers["WWW-Authenticate"] = "Token"
+        response = Response(self.build_body(), HTTP_STATUSES[self.summary], headers=HEADERS)
+        if response.status_code == 401:
+            response["WWW-Authenticate"] = "Token"
         if self.retry_after is not None:
-            headers["Retry-After"] = str(self.retry_after)
-        body = envelope.build_failure(self.summary, self.message, self.details)
-        return envelope.build_response(body, status, headers)
+            response["Retry-After"] = str(self.retry_after)
+        return response
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
     """Return the response to an exception in an operation; defects are logged with traceback."""
-    request = context["request"]
+    request = context["request"].http_request
     set_rollback()
     answer = get_error_answer(error, context["view"].Input.field_tree())
     response = (answer or build_internal_error()).to_response()
     if answer is None:
         # As Django does: error collectors and the test client listen to this signal.
-        signals.got_request_exception.send(sender=None, request=request._request)
+        signals.got_request_exception.send(sender=None, request=request)
     if response.status_code >= 500:
-        log_response(
-            "%s: %s",
-            response.reason_phrase,
-            request.path,
-            response=response,
-            request=request._request,
-            exception=error,
-        )
+        reason = (response.reason_phrase, request.path)
+        log_response("%s: %s", *reason, response=response, request=request, exception=error)
     return response
 
 
@@ -122,11 +128,7 @@ def get_error_answer(error: Exception, field_tree: FieldTree) -> ErrorAnswer | N
     """Return the error response for an exception, or None if the exception is a defect."""
     match error:
         case errors.InvalidRequest():
-            reasons = (
-                (split_path(to_contract_path(path)), reason)
-                for path, reason in error.fields.items()
-            )
-            lines = format_details(reasons, field_tree)
+            lines = format_details(iterate_attributes(error.fields), field_tree)
             return ErrorAnswer(error.code, error.message, (*lines, *error.details))
         case errors.DomainError() if HTTP_STATUSES.get(error.code, 500) != 500:
             return ErrorAnswer(error.code, error.message, error.details, error.retry_after)
@@ -136,9 +138,11 @@ def get_error_answer(error: Exception, field_tree: FieldTree) -> ErrorAnswer | N
         case drf.Throttled():
             wait = int(getattr(error, "wait", None) or 1)
             return ErrorAnswer(*ERRORS_BY_STATUS[429], retry_after=wait)
+        case drf.ParseError() | drf.UnsupportedMediaType():
+            # Their details are messages of this API; DRF's default texts add nothing.
+            return ErrorAnswer(*ERRORS_BY_STATUS[error.status_code], (str(error.detail),))
         case drf.APIException() if error.status_code in ERRORS_BY_STATUS:
-            details = (str(error.detail),) if has_detail_of_ours(error) else ()
-            return ErrorAnswer(*ERRORS_BY_STATUS[error.status_code], details)
+            return ErrorAnswer(*ERRORS_BY_STATUS[error.status_code])
         case Http404() | PermissionDenied():
             return ErrorAnswer(*ERRORS_BY_STATUS[404])
         case RequestDataTooBig():
@@ -150,24 +154,16 @@ def get_error_answer(error: Exception, field_tree: FieldTree) -> ErrorAnswer | N
         case ModelValidationError():
             # Django's own messages may repeat the value.
             names = error.error_dict if hasattr(error, "error_dict") else {}
-            reasons = ((split_path(to_contract_path(name)), "Not valid.") for name in names)
+            reasons = iterate_attributes(dict.fromkeys(names, "Not valid."))
             return ErrorAnswer(*ERRORS_BY_STATUS[400], format_details(reasons, field_tree))
         case OperationalError() | InterfaceError():
             return build_unavailable()
     return None
 
 
-def has_detail_of_ours(error: drf.APIException) -> bool:
-    """Return whether the detail is a message of this API; DRF's default texts add nothing."""
-    return isinstance(error, drf.ParseError | drf.UnsupportedMediaType)
-
-
 def build_internal_error() -> ErrorAnswer:
-    return ErrorAnswer(
-        "InternalError",
-        errors.DomainError.default_message,
-        (f"Request {request_id.get()}",),
-    )
+    message = errors.DomainError.default_message
+    return ErrorAnswer("InternalError", message, (f"Request {request_id.get()}",))
 
 
 def build_unavailable() -> ErrorAnswer:
@@ -176,6 +172,12 @@ def build_unavailable() -> ErrorAnswer:
 
 
 # --- Details: one line for each invalid field -----------------------------------------------------
+
+
+def iterate_attributes(reasons: Mapping[str, str]) -> Iterator[tuple[FieldPath, str]]:
+    """Yield the contract's path of each invalid attribute with the reason."""
+    for path, reason in reasons.items():
+        yield split_path(to_contract_path(path)), reason
 
 
 def iterate_reasons(
@@ -188,11 +190,6 @@ def iterate_reasons(
             yield from iterate_reasons(inner, inner_path)
     else:
         yield path, " ".join(str(reason) for reason in detail)
-
-
-def split_path(name: str) -> FieldPath:
-    parts = name.split(".")
-    return tuple(int(part) if INDEX_PATTERN.fullmatch(part) else part for part in parts)
 
 
 def format_details(
@@ -210,19 +207,20 @@ def format_details(
 def respond_outside_operation(request: HttpRequest, answer: ErrorAnswer) -> Response:
     """Return the envelope in the requested format if no operation handles the request."""
     suffix = FORMAT_SUFFIX_PATTERN.search(request.path_info)
-    format_suffix = suffix[1] if suffix else None
     response = answer.to_response()
-    renderer, media_type = negotiation.select_renderer_for_error(request, format_suffix)
-    response.accepted_renderer = renderer
-    response.accepted_media_type = media_type
+    renderer = formats.select_renderer_for_error(request, suffix and suffix[1])
+    response.accepted_renderer, response.accepted_media_type = renderer
     response.renderer_context = {"request": request}  # type: ignore[attr-defined]
-    return envelope.render_response(response)
+    response.render()
+    # CommonMiddleware sets it only if the view was called.
+    response.headers["Content-Length"] = str(len(response.content))
+    return response
 
 
 @csrf_exempt
 def handle_unknown_path(request: HttpRequest) -> HttpResponse:
     """Respond to any path below /api/ that is not an operation, even if DEBUG is on."""
-    return respond_outside_operation(request, ErrorAnswer("NotFound", UNKNOWN_PATH_MESSAGE))
+    return respond_outside_operation(request, ErrorAnswer(*UNKNOWN_PATH))
 
 
 def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -239,7 +237,7 @@ def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
     if is_api(request):
-        return respond_outside_operation(request, ErrorAnswer("NotFound", UNKNOWN_PATH_MESSAGE))
+        return respond_outside_operation(request, ErrorAnswer(*UNKNOWN_PATH))
     return defaults.page_not_found(request, exception)
 
 

@@ -1,8 +1,8 @@
-"""The OpenAPI description of all operations (docs/openapi.json), made by drf-spectacular.
+"""Generates docs/openapi.json and openapi-3.0.json with drf-spectacular (`make contract-docs`).
 
 Nothing is described here: texts, types and bounds come from the operations and their serializers.
-`make contract-docs` writes the files, and roombook/api/views.py serves them. It also writes
-example_responses.json: what the examples of requests get if the database has the demo data.
+roombook/api/views.py serves the files. example_responses.json contains what the examples of
+requests get if the database has the demo data; `make contract-docs` writes it too.
 """
 
 import csv
@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from django.urls import get_resolver
+from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import append_meta, build_array_type, build_object_type
 from drf_spectacular.utils import (
+    Direction,
     OpenApiExample,
     OpenApiParameter,
     OpenApiRequest,
@@ -24,15 +27,22 @@ from drf_spectacular.utils import (
 )
 
 from roombook import errors
-from roombook.api import csv_table, envelope, idempotency
-from roombook.api import openapi_types as openapi_types  # registers how fields are described
-from roombook.api.contract_schema import get_operation_name, get_operations
-from roombook.api.exceptions import ERRORS_BY_STATUS, HTTP_STATUSES
-from roombook.api.negotiation import CALLBACK_PATTERN, JAVASCRIPT_TYPES, MAX_CALLBACK_LENGTH
+from roombook.api import csv_table, fields, idempotency
+from roombook.api.errors import ERRORS_BY_STATUS, HTTP_STATUSES, ErrorAnswer, ResponseError
+from roombook.api.formats import (
+    CALLBACK_PATTERN,
+    JAVASCRIPT_TYPES,
+    MAX_CALLBACK_LENGTH,
+    CSVRenderer,
+)
 from roombook.api.operations import EXAMPLE_TOKEN, Operation
-from roombook.api.renderers import CSVRenderer
-from roombook.api.rendering import JSONDict
-from roombook.api.serializers import ContractSerializer
+from roombook.api.serializers import (
+    AnyField,
+    ContractListSerializer,
+    ContractSerializer,
+    JSONDict,
+)
+from tests.contract.schema import find_nested_classes, get_operation_name, get_operations
 
 # Errors that every operation can have. MethodNotAllowed belongs to other methods.
 COMMON_ERRORS = (
@@ -47,6 +57,72 @@ COMMON_ERRORS = (
 EXAMPLE_RESPONSES = Path(__file__).with_name("example_responses.json")
 CSV_SCHEMA = {"type": "string", "description": "A header of dotted names, and rows."}
 JSONP_SCHEMA = {"type": "string", "description": "The JSON response as the argument of a call."}
+# The introduction of the OpenAPI description.
+DESCRIPTION = """\
+roombook books meeting rooms. All operations are `POST` requests with named fields.
+
+- **Sign in** returns a Token. Every other request has it in its field `Token`; there is no
+  authentication header.
+- **Requests** are JSON, or CSV with a header and one row, whose columns have dotted names
+  (`PaymentInfo.FirstName`, `ServiceOptions.0.ServiceId`). Unknown fields are ignored, and `null` is
+  the same as an absent field.
+- **Responses** are JSON or CSV: by a suffix of the path (`/api/sign-in.csv`, `/api/sign-in.json`),
+  else by the query parameter `format`, else by `Accept`. `callback` wraps JSON as JSONP. Fields
+  without a value are left out.
+- **Errors** have `Success` false and an `Error`. Programs decide by the HTTP status and by
+  `Error.Summary`, which is a stable code. A path that does not exist is 404 `NotFound`, a method
+  other than POST is 405 `MethodNotAllowed`.
+- **Dates and times** are ISO 8601. Responses have the offset of the center. A time without an
+  offset, in a request about a center, is the center's local time.
+- **New values** of enumerations and new fields may be added: accept those that you do not know.
+"""
+
+OPENAPI_3_1 = {
+    "TITLE": "roombook",
+    # A test compares it with pyproject.toml.
+    "VERSION": "0.1.0",
+    "DESCRIPTION": DESCRIPTION,
+    "OAS_VERSION": "3.1.0",
+    "PREPROCESSING_HOOKS": ["tests.contract.openapi.list_endpoints"],
+    "POSTPROCESSING_HOOKS": ["tests.contract.openapi.share_error_responses"],
+    "SORT_OPERATIONS": False,
+    "SORT_OPERATION_PARAMETERS": False,
+}
+# Many generators of clients do not know 3.1 yet.
+OPENAPI_3_0 = {**OPENAPI_3_1, "OAS_VERSION": "3.0.3"}
+LOCAL_TIME_PATTERN = f"^({fields.DATE_TIME_PATTERN.pattern})$"
+DAY_OR_TIME_PATTERN = f"^({fields.DATE_PATTERN.pattern}|{fields.DATE_TIME_PATTERN.pattern})$"
+
+
+class RequestBase(ContractSerializer):
+    """Part of every request."""
+
+    AppVersion = fields.TextField(
+        help_text="The version of the app, such as `2.10.0`. A deployment may refuse versions that"
+        " are too old."
+    )
+
+
+class SecureRequestBase(RequestBase):
+    """Part of every request of an operation that needs a Token."""
+
+    Token = fields.TextField(required=True, help_text="The Token that Sign in returned.")
+
+
+class SuccessBase(ContractSerializer):
+    """Part of every response to a request that succeeded."""
+
+    Success = fields.BooleanField(required=True, help_text="`true`.")
+
+
+class ResponseBase(ContractSerializer):
+    """The response to a request that failed."""
+
+    Success = fields.BooleanField(required=True, help_text="`false`.")
+    Error = ResponseError(help_text="What went wrong.")
+
+
+# --- Operations -----------------------------------------------------------------------------------
 
 
 def list_endpoints(endpoints: object) -> list[tuple[str, str, str, Any]]:
@@ -150,7 +226,7 @@ class OperationAutoSchema(AutoSchema):
     def get_request_serializer(self) -> Any:
         """Return the description of each media type."""
         view = self.operation
-        base = envelope.SecureRequestBase if view.requires_token else envelope.RequestBase
+        base = SecureRequestBase if view.requires_token else RequestBase
         example = build_example(view)
         return {
             "application/json": OpenApiRequest(
@@ -165,7 +241,7 @@ class OperationAutoSchema(AutoSchema):
     def get_response_serializers(self) -> Any:
         """Return the description of each status and media type."""
         view = self.operation
-        output = make_component(f"{view.__name__}Response", envelope.SuccessBase, view.Output)
+        output = make_component(f"{view.__name__}Response", SuccessBase, view.Output)
         example = read_example_responses().get(self.path)
         responses = self._describe_response(
             200,
@@ -178,10 +254,10 @@ class OperationAutoSchema(AutoSchema):
             messages = {code: find_message(code) for code in codes}
             responses |= self._describe_response(
                 status,
-                envelope.ResponseBase,
+                ResponseBase,
                 "\n".join(f"- `{code}`: {message}" for code, message in messages.items()),
                 [
-                    OpenApiExample(code, envelope.build_failure(code, message))
+                    OpenApiExample(code, ErrorAnswer(code, message).build_body())
                     for code, message in messages.items()
                 ],
             )
@@ -203,6 +279,9 @@ class OperationAutoSchema(AutoSchema):
             (status, "text/csv"): OpenApiResponse(CSV_SCHEMA, description, list(csv_examples)),
             (status, JAVASCRIPT_TYPES[0]): OpenApiResponse(JSONP_SCHEMA, description),
         }
+
+
+Operation.schema = OperationAutoSchema()
 
 
 def make_component(name: str, *bases: type[ContractSerializer]) -> type[ContractSerializer]:
@@ -263,3 +342,110 @@ def find_message(code: str) -> str:
         return str(error.default_message)
     messages = dict(ERRORS_BY_STATUS.values())
     return messages.get(code, errors.DomainError.default_message)
+
+
+# --- Fields ---------------------------------------------------------------------------------------
+
+
+class ContractSerializerExtension(OpenApiSerializerExtension):
+    """Describes an object of the contract.
+
+    Responses may leave out all fields but Success, so only fields of requests are required.
+    """
+
+    target_class = ContractSerializer
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: Direction) -> JSONDict:
+        serializer: ContractSerializer = self.target
+        if type(serializer) in find_request_types():
+            direction = "request"
+        defaults = find_defaults(auto_schema.view) if isinstance(serializer, RequestBase) else {}
+        properties = {}
+        for name, field in serializer.fields.items():
+            description = field.help_text or ""
+            if field.source in defaults:
+                description += f" Default: `{json.dumps(defaults[field.source])}`."
+            meta = {"description": description.strip()} if description else {}
+            properties[name] = append_meta(describe_field(field, auto_schema, direction), meta)
+        return build_object_type(
+            properties,
+            required=[name for name, field in serializer.fields.items() if field.required],
+            description=inspect.cleandoc(type(serializer).__doc__ or ""),
+        )
+
+
+@cache
+def find_request_types() -> frozenset[type[ContractSerializer]]:
+    """Return the types inside requests. They are described as requests have them: with bounds."""
+    operations = get_operations(get_resolver().url_patterns).values()
+    return frozenset(find_nested_classes([each.Input() for each in operations]).values())
+
+
+def find_defaults(operation: Any) -> JSONDict:
+    """Return the default values of request fields, by their Python names."""
+    parameters = inspect.signature(operation.perform).parameters.values()
+    return {
+        each.name: each.default
+        for each in parameters
+        if each.default not in (inspect.Parameter.empty, None, "")
+    }
+
+
+def describe_field(field: AnyField, auto_schema: AutoSchema, direction: Direction) -> JSONDict:
+    """Return the schema of a field's value, without its description."""
+    match field:
+        case ContractListSerializer() | fields.ListField():
+            schema: JSONDict = build_array_type(describe_field(field.child, auto_schema, direction))
+            return schema | ({"maxItems": field.max_length} if direction == "request" else {})
+        case ContractSerializer(contract_type=str(name)) if name:
+            # A part of this type, which another field describes whole.
+            return {"$ref": f"#/components/schemas/{name}"}
+        case ContractSerializer():
+            reference: JSONDict = auto_schema.resolve_serializer(field, direction).ref
+            return reference
+    schema = describe_value(field, direction)
+    nullable = getattr(field, "contract_type", "").endswith("?")
+    described: JSONDict = append_meta(schema, {"nullable": True} if nullable else {})
+    return described
+
+
+def describe_value(field: AnyField, direction: Direction) -> JSONDict:
+    """Return the schema of a value that is neither an object nor a list."""
+    is_request = direction == "request"
+    # Requests are checked against bounds, responses are not.
+    bounds = describe_bounds(field) if is_request and hasattr(field, "min_value") else {}
+    match field:
+        case fields.ChoiceField():
+            # Responses may get new values, which the clients of today should accept.
+            return {"type": "string", "enum" if is_request else "x-extensible-enum": field.values}
+        case fields.TextField():
+            if not is_request:
+                return {"type": "string"}
+            least = {} if field.allow_blank else {"minLength": 1}
+            return {"type": "string", "maxLength": field.max_length, **least}
+        case fields.BooleanField():
+            return {"type": "boolean"}
+        case fields.IntegerField():
+            return {"type": "integer", "format": "int32", **bounds}
+        case fields.DoubleField():
+            return {"type": "number", "format": "double", **bounds}
+        case fields.DecimalField():
+            return {"type": "number", **bounds}
+        case fields.CenterDayOrTimeField() if is_request:
+            return {"type": "string", "pattern": DAY_OR_TIME_PATTERN}
+        case fields.CenterDateTimeField() if is_request:
+            # A local time without offset is no `date-time`.
+            return {"type": "string", "pattern": LOCAL_TIME_PATTERN}
+        case fields.DateTimeField():
+            return {"type": "string", "format": "date-time"}
+        case fields.ObjectField():
+            return {"type": "object", "additionalProperties": True}
+        case fields.UrlField():
+            return {"type": "string", "format": "uri"}
+    raise TypeError(f"{type(field).__name__} has no description; add it to describe_value.")
+
+
+def describe_bounds(field: Any) -> JSONDict:
+    bounds = {"minimum": field.min_value, "maximum": field.max_value}
+    return {name: bound for name, bound in bounds.items() if bound is not None}

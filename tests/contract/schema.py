@@ -1,41 +1,23 @@
-"""The contract as data, derived from the serializers of the operations.
+"""The contract as data: its operations and ours, their fields, and the types of these.
 
-docs/contract.md is generated from it, and tests compare it, and responses, with tables that were
-written manually from the original contract.
-
-A type is written as the contract writes it: `string`, `int`, `IList<ServiceOption>`.
+It is derived from the serializers. docs/contract.md is generated from it, and tests compare it, and
+responses, with the hand-written tables of tables.py. A type is written as the contract writes it:
+`string`, `int`, `IList<ServiceOption>`. What ours are is written in docs/openapi.json and
+docs/contract.md: a change of one that changes these files makes a test fail.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from roombook.api.envelope import ResponseError
+from roombook import urls
+from roombook.api.errors import ResponseError
 from roombook.api.fields import ListField
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractListSerializer, ContractSerializer
 from roombook.naming import to_snake_case
+from tests.contract.tables import OPERATIONS, ContractSchema, OperationSchema
 
 RESPONSE_BASE = {"Success": "boolean", "Error": "ResponseError"}
-
-
-@dataclass(frozen=True)
-class OperationSchema:
-    """An operation's name, path and fields; AppVersion, Token, Success and Error not repeated."""
-
-    name: str
-    path: str
-    request: Mapping[str, str] = field(default_factory=dict)
-    response: Mapping[str, str] = field(default_factory=dict)
-    needs_token: bool = True
-
-
-@dataclass(frozen=True)
-class ContractSchema:
-    """All operations by name, and the fields of all object types."""
-
-    operations: Mapping[str, OperationSchema]
-    types: Mapping[str, Mapping[str, str]]
 
 
 def get_element_type(type_name: str) -> str:
@@ -48,9 +30,6 @@ def get_element_type(type_name: str) -> str:
 
 def is_list_type(type_name: str) -> bool:
     return get_element_type(type_name) != type_name
-
-
-# --- From serializers -----------------------------------------------------------------------------
 
 
 def build_contract(patterns: Iterable[object]) -> ContractSchema:
@@ -128,3 +107,23 @@ def get_type_name(field: Any) -> str:
     if isinstance(field, ListField | ContractListSerializer):
         return f"IList<{get_type_name(field.child)}>"
     return type(field).__name__
+
+
+CONTRACT = build_contract([*urls.contract_paths, *urls.extension_paths])
+TYPES = CONTRACT.types
+ALL_OPERATIONS = list(CONTRACT.operations.values())
+EXTENSIONS = ALL_OPERATIONS[len(OPERATIONS) :]
+
+
+def iterate_paths(fields: Mapping[str, str], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path and type of every field of a request; of a list, of its first element.
+
+    Requests, unlike ReservationInfo, do not nest in a circle.
+    """
+    for name, type_name in fields.items():
+        path = f"{prefix}{name}"
+        yield path, type_name
+        if is_list_type(type_name):
+            path, type_name = f"{path}.0", get_element_type(type_name)
+            yield path, type_name
+        yield from iterate_paths(TYPES.get(type_name, {}), f"{path}.")

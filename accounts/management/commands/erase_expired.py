@@ -1,9 +1,9 @@
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from reservations.booking import account_erasure
+from accounts import erasure
+from accounts.personal_data import erase_expired_rows
 from roombook.jobs import RegularJob
-from roombook.personal_data import erase_expired_data
 
 
 class Command(RegularJob):
@@ -15,8 +15,8 @@ class Command(RegularJob):
 
     def handle(self, **options: object) -> None:
         now = timezone.now()
-        overdue = account_erasure.finish_erasures(now=now)
-        counts, failed = erase_expired_data(now=now)
+        overdue = erasure.finish_erasures(now=now)
+        counts, failed = erase_expired_rows(now=now)
         erased = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         self.stdout.write(f"Erased: {erased or 'nothing'}.")
         if unfinished := [*map(str, overdue), *failed]:

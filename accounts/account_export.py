@@ -1,0 +1,164 @@
+"""Everything that is stored about an account, as one JSON document (B22.11).
+
+accounts/personal_data.py says what that is. A large document is not returned at once: its owner
+gets an e-mail with a link, which writes it in pieces. So neither needs more memory or statements
+for a larger account, and no copy is stored.
+"""
+
+import datetime as dt
+import json
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+from django.core import signing
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import Manager, Model, QuerySet
+from django.db.models.fields.files import FieldFile
+from django.utils.crypto import constant_time_compare
+
+from accounts import emails
+from accounts.models import User
+from accounts.models.outbox_message import EXPORT_KIND
+from accounts.personal_data import TABLES, Exported
+from roombook.db.transactions import in_transaction
+from roombook.images import get_url
+from roombook.naming import to_contract_name
+
+Fields = dict[str, Any]
+
+# The rows of a list that are read at once, and that a response contains at most.
+BATCH_SIZE = 100
+MAX_ROWS = 200
+LINK_LIFETIME = dt.timedelta(hours=24)
+SALT = "accounts.account_export"
+
+
+def build_export(user: User) -> Fields | None:
+    """Return the document, or None if one of its lists has more than MAX_ROWS elements."""
+    lists = _get_lists(user, for_staff=False).values()
+    if any(rows[MAX_ROWS : MAX_ROWS + 1].exists() for rows in lists):
+        return None
+    document: Fields = json.loads("".join(iterate_json(user)))
+    return document
+
+
+def iterate_json(user: User, *, for_staff: bool = False) -> Iterator[str]:
+    """Yield the document as JSON text, in pieces; for staff with what only they see (B18)."""
+    yield f'{{"Account":{_encode(user, for_staff=for_staff)}'
+    for name, rows in _get_lists(user, for_staff=for_staff).items():
+        yield f',"{name}":['
+        for index, row in enumerate(_iterate_rows(rows)):
+            yield f"{',' if index else ''}{_encode(row, for_staff=for_staff)}"
+        yield "]"
+    yield "}"
+
+
+@in_transaction
+def send_link(user: User, build_url: Callable[[str], str], *, now: dt.datetime) -> None:
+    """E-mail the account's owner a link to the document. `build_url` makes a secret a URL."""
+    service = emails.get_service_name()
+    emails.enqueue_email(
+        user_id=user.pk,
+        to=user.email,
+        kind=EXPORT_KIND,
+        about=f"account {user.pk}",
+        heading=f"Your data at {service}",
+        paragraphs=[
+            f"You requested everything that {service} stores about you. You can download it for 24"
+            " hours, until you change your password:",
+            build_url(signing.dumps([user.pk, user.get_session_auth_hash()], salt=SALT)),
+            "If you did not ask for it, change your password.",
+        ],
+        expires_at=now + LINK_LIFETIME,
+        now=now,
+    )
+
+
+def find_account(secret: str) -> User | None:
+    """Return the active account that was sent this link, unless the link has expired."""
+    try:
+        pk, auth_hash = signing.loads(secret, salt=SALT, max_age=LINK_LIFETIME)
+    except signing.BadSignature:
+        return None
+    user = User.objects.filter(pk=pk, is_active=True).first()
+    # A change of the password, and an erasure, end the link.
+    if user is None or not constant_time_compare(auth_hash, user.get_session_auth_hash()):
+        return None
+    return user
+
+
+# --- The document --------------------------------------------------------------------------------
+
+
+def _get_lists(user: User, *, for_staff: bool) -> dict[str, QuerySet[Any]]:
+    """Return the lists of the document by their names."""
+    lists = {}
+    for label, table in TABLES.items():
+        part = table.export
+        if label == User._meta.label or not isinstance(part, Exported) or not part.name:
+            continue
+        if part.fields or for_staff:
+            rows = part.find(user) if part.find else table.find_rows(label, user)
+            lists[part.name] = rows.order_by("pk").prefetch_related(*part.prefetch.split())
+    return lists
+
+
+def _iterate_rows(rows: QuerySet[Any]) -> Iterator[Model]:
+    """Yield rows in the order of their ids; each batch is a few statements."""
+    last = 0
+    while batch := list(rows.filter(pk__gt=last)[:BATCH_SIZE]):
+        yield from batch
+        last = batch[-1].pk
+        if len(batch) < BATCH_SIZE:
+            return
+
+
+def _describe(row: Model, *, for_staff: bool) -> Fields:
+    """Return the fields of a row."""
+    part = TABLES[row._meta.label].export
+    assert isinstance(part, Exported)
+    fields: Fields = {}
+    for each in f"{part.fields} {part.for_staff if for_staff else ''}".split():
+        name, _, path = each.rpartition("=")
+        fields[name or to_contract_name(path)] = _read(row, path)
+    return fields | {name: compute(row) for name, compute in part.computed.items()}
+
+
+def _read(row: Any, path: str) -> Any:
+    for name in path.split("."):
+        try:
+            row = getattr(row, name)
+        except ObjectDoesNotExist:
+            return None
+        if row is None:
+            return None
+    return row
+
+
+def _to_plain(value: Any, *, for_staff: bool) -> Any:
+    """Return a value as JSON has it; in objects, without fields that have no value (B2.1, B2.2)."""
+    match value:
+        case Model():
+            return _to_plain(_describe(value, for_staff=for_staff), for_staff=for_staff)
+        case Manager():
+            return [_to_plain(each, for_staff=for_staff) for each in value.all()]
+        case dict():
+            fields = {name: _to_plain(each, for_staff=for_staff) for name, each in value.items()}
+            return {name: each for name, each in fields.items() if each not in (None, "")}
+        case Decimal():
+            return float(value)
+        case dt.datetime():
+            return value.astimezone(dt.UTC).isoformat(timespec="seconds")
+        case dt.date():
+            return value.isoformat()
+        case FieldFile():
+            return get_url(value.name or "")
+        case _ if callable(value):
+            return value()
+    return value
+
+
+def _encode(row: Model, *, for_staff: bool) -> str:
+    fields = _to_plain(row, for_staff=for_staff)
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,719 @@
+"""A reservation becomes another one, and the difference of its price is settled (B15.4, B27).
+
+Everybody amends in the same way (`perform`): lock both rooms and the reservation, evaluate the new
+slot without the reservation itself, return the benefits, store the new room, time, services and
+attendees, price them by today's rates, consume the benefits again, require the total that the user
+has seen, settle the difference, and record it all. Only the settlement differs:
+
+* A draft is only repriced. Its hold continues, or starts again if it has expired.
+* A booking that becomes cheaper is refunded. The reduction is added to `reduced_by` in the same
+  transaction, so that always: amounts charged = total cost + reduced by (`verify_integrity`). The
+  gateway is called afterwards, and `reconcile_payments` does that if the worker dies in between.
+* If a booking becomes more expensive, staff have taken the difference, or it is waived by an
+  adjustment with a reason that the bill shows. A waiver applies once: the next amendment prices the
+  booking without it. The new center bears its cost, so it needs the permission at both centers.
+* A card or a payment link pays the difference in more than one transaction: differences.py.
+* A request (Pending) keeps its price, because gateways capture the authorized amount.
+
+A booking keeps the promo code that it has used, even if the code has expired or is used up since.
+If the customer amends it, the code must be for the new room and day; if staff do, it need not be.
+"""
+
+import copy
+import datetime as dt
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts import roles
+from accounts.models import User
+from centers.models import MeetingRoom
+from centers.requested_span import resolve_span
+from centers.span import Span
+from payments import refunds
+from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
+from payments.manual_payments import record_manual_payment
+from payments.models import Payment, PaymentPurpose, PaymentState
+from reservations import availability
+from reservations.availability import Availability
+from reservations.booking import drafts
+from reservations.booking.drafts import AttendeeInput
+from reservations.booking.holds import release_conflicting_holds, release_holds_for
+from reservations.booking.locks import lock_drafts_of_customer, lock_for_rescheduling
+from reservations.booking.payment_recovery import (
+    CaptureDue,
+    fulfils_obligations,
+    lock_booked_payments,
+)
+from reservations.booking.taking_payment import require_account_payment
+from reservations.models import (
+    Attendee,
+    BookingChange,
+    ChangeState,
+    LineItem,
+    LineItemType,
+    PriceAdjustment,
+    Reservation,
+    history,
+)
+from reservations.models.status import Status
+from reservations.notifications import emails
+from reservations.pricing import bill, promo_codes, services
+from reservations.pricing.quote import Quote, QuoteLine, ServiceSelection
+from reservations.pricing.services import ServiceInput
+from roombook import dates, money
+from roombook.db.transactions import in_transaction
+from roombook.errors import InvalidRequest, ReservationNotOpen
+
+ADJUST_PRICE = "reservations.adjust_price"
+AMENDABLE_STATUSES = frozenset({Status.NEW, Status.PENDING, Status.CONFIRMED})
+
+
+@dataclass(frozen=True, slots=True)
+class RoomSlot:
+    """A room and a time span."""
+
+    room: MeetingRoom
+    start: dt.datetime
+    end: dt.datetime
+
+    @property
+    def span(self) -> Span:
+        return Span(self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRequest:
+    """What a reservation should be. Times without an offset are local to the center of the room.
+
+    Services, number and attendees are None if they stay as they are. `expected_version` is that of
+    the reservation that the user saw; None if it need not be the same.
+    """
+
+    room_id: int
+    start: dt.datetime
+    end: dt.datetime
+    services: Sequence[ServiceInput] | None = None
+    number_of_attendees: int | None = None
+    attendees: Sequence[AttendeeInput] | None = None
+    expected_version: int | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """A reservation before (`former`) and after, on its way or as a preview.
+
+    `charge` is what was charged for a higher price, and `way` says how. `problems` are messages for
+    staff that say why it is not possible. `can_be_waived`: the only problem is the price, and the
+    difference can be paid, or waived by a user with the permission. `payments` have obligations.
+    """
+
+    reservation: Reservation
+    former: Reservation
+    request: ChangeRequest
+    old: RoomSlot
+    new: RoomSlot
+    is_by_staff: bool
+    old_lines: tuple[LineItem, ...]
+    new_total: Decimal
+    new_lines: tuple[QuoteLine, ...] = ()
+    # The services that are selected; None if they stay as they are.
+    selections: tuple[ServiceSelection, ...] | None = None
+    waived: Decimal = money.ZERO
+    refund: Decimal = money.ZERO
+    charge: Decimal = money.ZERO
+    way: str = ""
+    problems: tuple[str, ...] = ()
+    can_be_waived: bool = False
+    payments: tuple[Payment, ...] = ()
+
+    @property
+    def old_total(self) -> Decimal:
+        return Decimal(self.former.total_cost)
+
+    @property
+    def difference(self) -> Decimal:
+        return self.new_total - self.old_total
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the reservation is already as it should be; nothing was applied yet."""
+        request, row = self.request, self.former
+        if self.old != self.new or self.selections is not None:
+            return False
+        if request.number_of_attendees not in {None, row.number_of_attendees}:
+            return False
+        if request.attendees is None:
+            return True
+        wanted = drafts.add_creator(row.user, request.attendees)
+        return _describe_guests(wanted) == _describe_guests(row.attendees.all())
+
+
+@dataclass(frozen=True, slots=True)
+class TakenPayment:
+    """How staff took a difference without a gateway: its name, and the number of the slip."""
+
+    gateway: str
+    reference: str = ""
+
+
+class ExtraCharge(ReservationNotOpen):
+    """A booking would cost more, and the difference is neither paid nor waived."""
+
+    def __init__(self, difference: Decimal) -> None:
+        amount = money.format_amount(difference)
+        super().__init__(f"It costs {amount} more. Choose how the customer pays that, or waive it.")
+        self.difference = difference
+
+
+# --- Who may, and when ----------------------------------------------------------------------------
+
+
+def can_reschedule(reservation: Reservation, *, now: dt.datetime) -> bool:
+    """Return whether the status and the time allow the reservation to be rescheduled."""
+    return reservation.status in AMENDABLE_STATUSES and reservation.start > now
+
+
+def can_extend(reservation: Reservation, *, now: dt.datetime) -> bool:
+    """Return whether staff can extend the meeting: it is booked, and runs now."""
+    return reservation.status == Status.CONFIRMED and reservation.start <= now < reservation.end
+
+
+def get_waiver_refusal(user: User, *rooms: MeetingRoom) -> str:
+    """Return why the user cannot waive the difference between these rooms; empty if they can."""
+    for room in rooms:
+        if not roles.has_permission(user, ADJUST_PRICE, room.center_id):
+            return f"Only who may adjust prices at {room.center.name} can waive the difference."
+    return ""
+
+
+def _describe_guests(guests: Iterable[Attendee]) -> list[tuple[str, str, str]]:
+    return sorted((each.name, each.email_address, each.company_name) for each in guests)
+
+
+def require_version(reservation: Reservation, expected: int | None) -> None:
+    """Raise ReservationNotOpen if the reservation is no longer as the user saw it."""
+    if expected is not None and expected != reservation.version:
+        span, room = reservation.span, reservation.room
+        time = dates.format_span(span.start, span.end, room.center.zone)
+        raise ReservationNotOpen(
+            f"It was changed meanwhile, and is in {describe_room(room)}, {time}. Nothing was"
+            " changed now. Please open the page again."
+        )
+
+
+def require_expected(label: str, amount: Decimal, *, expected: Decimal | None) -> None:
+    """Raise ReservationNotOpen if an amount differs from the one that the user has confirmed.
+
+    So a change that is confirmed twice is applied once. `expected` is None if no amount was shown.
+    """
+    if expected is not None and amount != expected:
+        raise ReservationNotOpen(
+            f"The {label} has changed: it comes to {money.format_amount(amount)} now. Nothing was"
+            " done. Please look again."
+        )
+
+
+# --- By staff, in one transaction -----------------------------------------------------------------
+
+
+@in_transaction
+def preview(
+    reservation_id: int, request: ChangeRequest, *, waiver: str = "", by: User, now: dt.datetime
+) -> Amendment:
+    """Amend for staff, roll that back and return it.
+
+    `problems` contains the reasons why it is not possible. Only invalid requests raise an error.
+    """
+    lock_drafts_of_customer(reservation_id, now=now)
+    amendment = _open_for_staff(reservation_id, request, now=now)
+    problems = evaluate(amendment, now=now).staff_texts
+    if not problems:
+        amendment = apply(amendment, waiver=waiver, by=by, now=now)
+        if not amendment.reservation.is_new:
+            try:
+                require_no_extra_charge(amendment.reservation, old_total=amendment.old_total)
+            except ReservationNotOpen as error:
+                problems = (error.message,)
+                amendment = replace(amendment, can_be_waived=amendment.difference > 0)
+            else:
+                amendment = replace(amendment, refund=-amendment.difference)
+    transaction.set_rollback(True)
+    return replace(amendment, problems=problems)
+
+
+@fulfils_obligations
+def amend(
+    reservation_id: int,
+    request: ChangeRequest,
+    *,
+    waiver: str = "",
+    taken: TakenPayment | None = None,
+    expected_total: Decimal | None = None,
+    by: User,
+    now: dt.datetime,
+) -> tuple[Amendment, Iterable[Payment]]:
+    """Amend a reservation for staff.
+
+    `waiver` is the reason for waiving the difference to a higher price; `taken` is how the customer
+    has paid it. `expected_total` is the new total in the preview: if it or what the user saw
+    has changed since then, nothing is done.
+
+    Raises:
+        SlotUnavailable, ReservationNotOpen, InvalidRequest, NotFound, PromoCodeInvalid,
+        AllowanceExhausted, RateNotConfigured: nothing was changed.
+        ServiceUnavailable: the payment is not resolved yet; nothing was changed.
+    """
+    lock_drafts_of_customer(reservation_id, now=now)
+    if taken is not None and taken.gateway == ACCOUNT.name:
+        # First of all, because it locks the customer's account.
+        if expected_total is None:
+            raise InvalidRequest({"gateway": "The new price is needed."})
+        row = Reservation.objects.select_related("room", "user").get(pk=reservation_id)
+        require_account_payment(row, expected_total - row.total_cost, by=by)
+    settle = functools.partial(refund, now=now)
+    if taken is not None:
+        settle = functools.partial(_take, taken=taken, by=by, now=now)
+    amendment = perform(
+        _open_for_staff(reservation_id, request, now=now),
+        settle,
+        waiver=waiver,
+        expected_total=expected_total,
+        by=by,
+        now=now,
+    )
+    return amendment, amendment.payments
+
+
+def _open_for_staff(reservation_id: int, request: ChangeRequest, *, now: dt.datetime) -> Amendment:
+    reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
+    require_version(reservation, request.expected_version)
+    amendment = begin(reservation, room, request, is_by_staff=True, now=now)
+    if amendment.is_same:
+        raise InvalidRequest({"start_date": "It is like that already. Nothing would change."})
+    return amendment
+
+
+# --- The steps ------------------------------------------------------------------------------------
+
+
+def begin(
+    reservation: Reservation,
+    room: MeetingRoom,
+    request: ChangeRequest,
+    *,
+    is_by_staff: bool,
+    now: dt.datetime,
+) -> Amendment:
+    """Validate the request; nothing has changed yet.
+
+    The caller holds the locks of both rooms and of the reservation. Staff can extend a meeting that
+    is running: only its end moves.
+
+    Raises ReservationNotOpen or InvalidRequest.
+    """
+    if reservation.status == Status.PROCESSING:
+        raise ReservationNotOpen("A payment is under way. Please try again in a minute.")
+    if reservation.status not in AMENDABLE_STATUSES:
+        raise ReservationNotOpen(f"It is {reservation.status} and can no longer be moved.")
+    span = resolve_span(room.center, request.start, request.end)
+    old = RoomSlot(reservation.room, reservation.start, reservation.end)
+    new = RoomSlot(room, span.start, span.end)
+    is_longer = old.room.pk == room.pk and new.start == old.start and new.end > old.end
+    is_extension = is_by_staff and is_longer and can_extend(reservation, now=now)
+    if old.start <= now and not is_extension:
+        raise ReservationNotOpen("Its time has come; it can no longer be moved.")
+    selections = None
+    if request.services is not None:
+        booked = bill.get_selected_services(reservation)
+        selected = services.select_services(room.center, request.services, span, booked=booked)
+        selections = None if selected == booked else tuple(selected)
+    else:
+        missing = reservation.chosen_services.exclude(service__center=room.center_id)
+        if names := ", ".join(missing.values_list("service__name", flat=True)):
+            raise InvalidRequest(
+                {"meeting_room_id": f"That center does not offer what was booked: {names}."}
+            )
+    attendees = reservation.number_of_attendees
+    is_same_number = request.attendees is None and request.number_of_attendees is None
+    if is_same_number and attendees > room.capacity:
+        problem = f"The room holds {room.capacity} people, and {attendees} are expected."
+        raise InvalidRequest({"meeting_room_id": problem})
+    return Amendment(
+        reservation,
+        copy.copy(reservation),
+        request,
+        old,
+        new,
+        is_by_staff=is_by_staff,
+        old_lines=tuple(reservation.line_items.order_by("position")),
+        new_total=reservation.total_cost,
+        selections=selections,
+    )
+
+
+def perform(
+    amendment: Amendment,
+    settle: Callable[[Amendment], Amendment],
+    *,
+    waiver: str = "",
+    expected_total: Decimal | None = None,
+    by: User | None,
+    now: dt.datetime,
+) -> Amendment:
+    """Amend the locked reservation, settle the difference, and record it all, or raise.
+
+    What waits for a payment is called off: the booking is not as it was.
+    """
+    evaluate(amendment, now=now).raise_if_unavailable()
+    amendment = apply(amendment, waiver=waiver, by=by, now=now)
+    require_expected("price", amendment.new_total, expected=expected_total)
+    amendment = settle(amendment)
+    if not amendment.reservation.is_new:
+        called_off = call_off_changes(amendment.reservation, now=now)
+        amendment = replace(amendment, payments=(*amendment.payments, *called_off))
+    _record(amendment, waiver=waiver, by=by, now=now)
+    return amendment
+
+
+def evaluate(amendment: Amendment, *, now: dt.datetime) -> Availability:
+    """Evaluate the new slot. Releases the customer's own drafts and expired holds that conflict."""
+    reservation, new = amendment.reservation, amendment.new
+    user = reservation.user
+    release_conflicting_holds(new.room, new.span, user=user, now=now, excluding=reservation)
+    return availability.evaluate(
+        new.room,
+        new.span,
+        now=now,
+        for_user=user,
+        excluding=reservation,
+        ignore_opening_hours=reservation.is_outside_hours and _keeps_its_time(amendment),
+        has_begun=reservation.start <= now,
+    )
+
+
+def _keeps_its_time(amendment: Amendment) -> bool:
+    """Return whether only the room changes. An override applies to one time at one center."""
+    old, new = amendment.old, amendment.new
+    return old.room.center_id == new.room.center_id and old.span == new.span
+
+
+def apply(
+    amendment: Amendment, *, waiver: str = "", by: User | None, now: dt.datetime
+) -> Amendment:
+    """Change and reprice the reservation. Raises PromoCodeInvalid or AllowanceExhausted."""
+    reservation, new = amendment.reservation, amendment.new
+    is_booked = not reservation.is_new
+    waived_by = by if is_booked and waiver else None
+    if waived_by and (refusal := get_waiver_refusal(waived_by, amendment.old.room, new.room)):
+        raise InvalidRequest({"waiver": refusal})
+    is_repriced = amendment.old != new or amendment.selections is not None
+    keeps_promo = is_booked and is_repriced and _return_benefits(reservation, now=now)
+    _save_slot(amendment, now=now)
+    _save_details(amendment)
+    if not is_repriced:
+        return amendment
+    reservation.price_adjustments.filter(is_waiver=True).delete()
+    quote = bill.reprice(reservation)
+    waived = money.ZERO
+    if waived_by and quote.total > amendment.old_total:
+        waived = calculate_waiver(quote, new.room.center.tax_rate, amendment.old_total)
+        PriceAdjustment.objects.create(
+            reservation=reservation,
+            amount=-waived,
+            reason=waiver,
+            by=waived_by,
+            at=now,
+            is_waiver=True,
+        )
+        quote = bill.reprice(reservation)
+    if is_booked:
+        bill.consume_benefits(
+            reservation, keeps_promo=keeps_promo, is_by_staff=amendment.is_by_staff, now=now
+        )
+    elif reservation.promo_code is not None:
+        promo_codes.require_usable(reservation.promo_code, reservation, now=now)
+    return replace(
+        amendment, new_lines=quote.lines, new_total=reservation.total_cost, waived=waived
+    )
+
+
+def _return_benefits(reservation: Reservation, *, now: dt.datetime) -> bool:
+    """Return the booking's promo use and included hours. True if it had used its promo code."""
+    had_promo = reservation.promo_redemptions.filter(given_back_at__isnull=True).exists()
+    bill.return_benefits(reservation, now=now)
+    if reservation.promo_code is not None:
+        # `return_benefits` has changed the counters of another instance.
+        reservation.promo_code.refresh_from_db()
+    return had_promo
+
+
+def _save_slot(amendment: Amendment, *, now: dt.datetime) -> None:
+    reservation, old, new = amendment.reservation, amendment.old, amendment.new
+    if not _keeps_its_time(amendment):
+        reservation.hours_override_reason = ""
+    if old.room.center_id != new.room.center_id:
+        # What is captured already stays in the cash of the previous center (B18).
+        uncaptured = reservation.payments.filter(captured_at=None)
+        uncaptured.update(cash_center=new.room.center_id)
+    reservation.room = new.room
+    reservation.start, reservation.end = new.start, new.end
+    reservation.turnaround_minutes = new.room.turnaround_minutes
+    reservation.version += 1
+    if reservation.is_new:
+        if not reservation.is_held_at(now):
+            reservation.hold_until = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
+            # The new price is promised until after this hold (B15.2).
+            reservation.price_held_until = None
+            release_holds_for(reservation, now=now)
+        assert reservation.hold_until is not None  # because it is held
+        reservation.hold_until = min(reservation.hold_until, new.start)
+        reservation.holds_slot = True
+    else:
+        payment = reservation.payments.order_by("pk").last()
+        is_live_payment = payment.is_live if payment else reservation.is_live
+        reservation.is_live = new.room.is_live_inventory and is_live_payment
+        reservation.advance_calendar(now)
+    reservation.save(
+        update_fields=[
+            *("room", "start", "end", "turnaround_minutes", "occupied_from", "occupied_until"),
+            *("holds_slot", "hold_until", "price_held_until"),
+            *("is_live", "hours_override_reason", "version"),
+            *("calendar_sequence", "calendar_changed_at"),
+        ]
+    )
+
+
+def _save_details(amendment: Amendment) -> None:
+    """Store the services and the attendees if they change."""
+    reservation, request = amendment.reservation, amendment.request
+    if amendment.selections is not None:
+        reservation.chosen_services.all().delete()
+        drafts.save_services(reservation, amendment.selections)
+    if request.attendees is None and request.number_of_attendees is None:
+        return
+    guests: Sequence[Attendee] = list(reservation.attendees.all())
+    if request.attendees is not None:
+        guests = drafts.add_creator(reservation.user, request.attendees)
+    count = request.number_of_attendees
+    if count is None:
+        count = max(reservation.number_of_attendees, len(guests))
+    room = amendment.new.room
+    reservation.number_of_attendees = drafts.resolve_attendee_count(room, count, guests)
+    reservation.save(update_fields=["number_of_attendees"])
+    if request.attendees is not None:
+        reservation.attendees.all().delete()
+        drafts.save_attendees(reservation, guests)
+
+
+def calculate_waiver(quote: Quote, tax_rate: Decimal, max_total: Decimal) -> Decimal:
+    """Return the reduction before tax with which a bill, including tax, adds up to `max_total`.
+
+    If no amount before tax gives exactly that total, the next lower total is used, and the
+    remainder is refunded.
+    """
+    untaxed = sum((line.total for line in quote.lines if line.type != LineItemType.TAX), money.ZERO)
+    step = Decimal(1).scaleb(-money.get_minor_digits())
+    target = money.round_amount(max_total / (1 + tax_rate / 100)) + step
+    while target + money.round_amount(target * tax_rate / 100) > max_total:
+        target -= step
+    return untaxed - target
+
+
+def describe_room(room: MeetingRoom) -> str:
+    return f"{room.name} at {room.center.name}"
+
+
+def _record(amendment: Amendment, *, waiver: str, by: User | None, now: dt.datetime) -> None:
+    """Record it in the history, and write to the customer of a booking."""
+    reservation, former = amendment.reservation, amendment.former
+    old, new = amendment.old, amendment.new
+    has_moved = old.room.center_id != new.room.center_id
+    old_room, new_room = describe_room(old.room), describe_room(new.room)
+    if has_moved and old_room == new_room:  # Two centers may have the same name.
+        old_room += f" (center {old.room.center_id})"
+        new_room += f" (center {new.room.center_id})"
+    selected = None
+    if amendment.selections is not None:
+        selected = ", ".join(each.service.name for each in amendment.selections) or "none"
+    waived = f"{money.format_amount(amendment.waived)}: {waiver}" if amendment.waived else None
+    charge = None
+    if amendment.charge:
+        charge = f"{money.format_amount(amendment.charge)} ({amendment.way})"
+    kept = ("start", "end", "hold_until", "hours_override_reason", "number_of_attendees")
+    changes = {
+        "room": (old_room, new_room),
+        **{name: (getattr(former, name), getattr(reservation, name)) for name in kept},
+        "services": (None, selected),
+        "total_cost": (amendment.old_total, amendment.new_total),
+        "refund": (None, amendment.refund or None),
+        "charge": (None, charge),
+        "waived": (None, waived),
+    }
+    former_center = old.room.center_id if has_moved else None
+    history.record_changes(reservation, changes, by=by, now=now, former_center_id=former_center)
+    if not reservation.is_new:
+        emails.send_rescheduled(
+            reservation,
+            old_room=old.room,
+            old_start=old.start,
+            old_end=old.end,
+            refund=amendment.refund,
+            charge=amendment.charge,
+            now=now,
+        )
+        post(reservation.pk, EventKind.CHANGED, by=by, now=now)
+
+
+# --- Settling the difference ----------------------------------------------------------------------
+
+
+def refund(amendment: Amendment, *, now: dt.datetime) -> Amendment:
+    """Refund what a booking costs less. A draft has nothing to settle.
+
+    Raises ExtraCharge if it costs more and that is not paid, or ReservationNotOpen for a request.
+    """
+    reservation, old_total = amendment.reservation, amendment.old_total
+    if reservation.is_new:
+        return amendment
+    require_no_extra_charge(reservation, old_total=old_total)
+    reason = "Changed to something cheaper"
+    given, payments = refund_reduction(reservation, old_total=old_total, reason=reason, now=now)
+    return replace(amendment, refund=given, payments=tuple(payments))
+
+
+def _take(amendment: Amendment, taken: TakenPayment, *, by: User, now: dt.datetime) -> Amendment:
+    """Record the payment of a higher price. No gateway is called, so nothing can be in doubt."""
+    reservation = amendment.reservation
+    if amendment.difference <= 0 or reservation.status != Status.CONFIRMED:
+        return refund(amendment, now=now)
+    payment = record_manual_payment(
+        reservation_id=reservation.pk,
+        reservation_uid=reservation.uid,
+        center_id=amendment.new.room.center_id,
+        time_zone_id=amendment.new.room.center.time_zone_id,
+        gateway=taken.gateway,
+        amount=amendment.difference,
+        currency=reservation.currency,
+        reference=taken.reference,
+        by=by,
+        purpose=PaymentPurpose.CHANGE,
+        now=now,
+    )
+    change = store(payment, amendment, by=by, now=now)
+    change.resolve(ChangeState.APPLIED, now=now)
+    way = MANUAL_GATEWAYS[taken.gateway].label
+    return replace(amendment, charge=amendment.difference, way=way)
+
+
+def require_no_extra_charge(reservation: Reservation, *, old_total: Decimal) -> None:
+    """Raise ReservationNotOpen if what was paid cannot cover the new price of a booking.
+
+    Raises its subclass ExtraCharge if the customer can pay the difference.
+    """
+    difference = reservation.total_cost - old_total
+    if difference and reservation.status == Status.PENDING:
+        amount = money.format_amount(abs(difference))
+        word, way = ("more", ", or waive the difference.")
+        if difference < 0:
+            word, way = ("less", ": then the difference is refunded.")
+        raise ReservationNotOpen(
+            f"It would cost {amount} {word}, and a request's money is taken as it was reserved."
+            f" Approve it first{way}"
+        )
+    if difference > 0:
+        raise ExtraCharge(difference)
+
+
+def refund_reduction(
+    reservation: Reservation, *, old_total: Decimal, reason: str, now: dt.datetime
+) -> tuple[Decimal, list[Payment]]:
+    """Record by how much the price of a booking was reduced, and create the refunds.
+
+    Returns the refunded amount and the payments, for `fulfils_obligations`. The caller holds the
+    lock of the reservation, and has called `require_no_extra_charge` and made all other checks.
+    """
+    reduction = old_total - reservation.total_cost
+    if not reduction:
+        return money.ZERO, []
+    reservation.reduced_by += reduction
+    reservation.save(update_fields=["reduced_by"])
+    payments = lock_booked_payments(reservation)
+    if due := [each for each in payments if each.state != PaymentState.CAPTURED]:
+        raise CaptureDue(due)
+    # Less than the reduction if the gateway's dashboard has refunded something already.
+    return refunds.create_refunds(payments, amount=reduction, reason=reason, now=now), payments
+
+
+# --- What waits for its payment -------------------------------------------------------------------
+
+
+def store(
+    payment: Payment | None,
+    amendment: Amendment,
+    *,
+    link_until: dt.datetime | None = None,
+    by: User | None,
+    now: dt.datetime,
+) -> BookingChange:
+    """Store what was requested, until its payment is resolved."""
+    request = amendment.request
+    return BookingChange.objects.create(
+        reservation=amendment.reservation,
+        payment=payment,
+        link_until=link_until,
+        by=by,
+        is_by_staff=amendment.is_by_staff,
+        room=amendment.new.room,
+        start=amendment.new.start,
+        end=amendment.new.end,
+        number_of_attendees=request.number_of_attendees,
+        services=None if request.services is None else list(request.services),
+        attendees=None if request.attendees is None else list(request.attendees),
+        old_total=amendment.old_total,
+        new_total=amendment.new_total,
+        version=amendment.former.version,
+        created_at=now,
+    )
+
+
+def read(change: BookingChange) -> ChangeRequest:
+    """Return what was requested, from its row."""
+    selected = change.services
+    if selected is not None:
+        selected = [
+            each | {"duration_hours": Decimal(hours)}
+            if (hours := each.get("duration_hours")) is not None
+            else each
+            for each in selected
+        ]
+    return ChangeRequest(
+        change.room_id,
+        change.start,
+        change.end,
+        selected,
+        change.number_of_attendees,
+        change.attendees,
+    )
+
+
+def call_off_changes(reservation: Reservation, *, now: dt.datetime) -> list[Payment]:
+    """Call off changes that are not paid yet: the booking has changed or ended (B27.4).
+
+    The caller holds the lock of the reservation: if they were resolved before, another one could
+    begin, or begin to wait, in between. Returns those that wait for the customer, to be voided
+    after the transaction. The requests that are at work on the others void these.
+    """
+    if not reservation.changes.filter(state=ChangeState.STARTED).exists():
+        return []
+    reservation.end_waiting_change(message="The booking has changed or ended.", now=now)
+    started = reservation.payments.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED)
+    if not started.update(is_called_off=True):
+        return []
+    return list(started.filter(action_until__isnull=False))

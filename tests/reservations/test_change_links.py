@@ -1,0 +1,415 @@
+"""A payment link pays for a change of a booking by staff (B27.7)."""
+
+import re
+from decimal import Decimal
+
+import pytest
+from django.core.management import call_command
+from django.db import transaction
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import OutboxMessage
+from centers.span import Span
+from payments.gateways.sandbox import SandboxGateway, confirm_payment
+from payments.gateways.sandbox_models import SandboxPayment, SandboxSetup
+from payments.gateways.sandbox_setups import confirm_setup
+from payments.models import Payment, PaymentSetup
+from reservations import availability
+from reservations.booking import approval, cancellation, integrity, payment_links
+from reservations.models import BookingChange, Reservation, history
+from reservations.models.status import Status
+from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen, SlotUnavailable
+from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reservation_pages import action_url, confirm, reservation_url
+from tests.concurrency import run_concurrently
+from tests.factories_people import AdministratorFactory
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    make_booking,
+    make_draft,
+    make_room,
+)
+from tests.payments.gateway_helpers import card
+from tests.reservations.rescheduling_helpers import (
+    build_request,
+    change,
+    get_money,
+    make_room_at_rate,
+    reschedule,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock", "data_is_consistent")]
+
+BASE_URL = "https://rooms.example.com"
+BANK_ASKS = "4000002760003184"
+
+
+@pytest.fixture
+def clerk():
+    return AdministratorFactory()
+
+
+@pytest.fixture
+def booking():
+    """Three hours at 25, in a room with a turnaround."""
+    room = make_room_at_rate(make_room(), 25)
+    room.turnaround_minutes = 30
+    room.save()
+    return make_booking(room=room)
+
+
+def send(booking, clerk, *, now=NOW, total="125", hours=5, **request):
+    """Send a link for two more hours, and return its path."""
+    payment_links.send_change_link(
+        booking.pk,
+        build_request(booking, hours=hours, **request),
+        expected_total=Decimal(total),
+        base_url=BASE_URL,
+        by=clerk,
+        now=now,
+    )
+    message = OutboxMessage.objects.filter(kind="payment link").latest("pk")
+    return re.search(r"/pay/[\w:-]+", message.text)[0]
+
+
+def enter_card(client, link, total="50.00", number="4242424242424242"):
+    """Press the button, enter a card at the gateway, and return the address it leads back to."""
+    page = client.post(link, {"total": total}).content.decode()
+    secret = re.search(r'url=/sandbox/setups/(\w+)"', page)[1]
+    confirm_setup(secret, card(number))
+    return SandboxSetup.objects.get(secret=secret).return_url
+
+
+def follow(client, url):
+    return words(client.get(url, follow=True))
+
+
+def get_values(booking):
+    return Reservation.objects.filter(pk=booking.pk).values().get()
+
+
+def is_free(room, *, first, hours=1, now=NOW):
+    return availability.evaluate(
+        room, Span(START + first * HOUR, START + (first + hours) * HOUR), now=now
+    ).is_available
+
+
+# --- Paying ---------------------------------------------------------------------------------------
+
+
+def test_link_holds_the_new_time_shows_the_difference_and_applies_the_change_once(
+    client, booking, clerk
+):
+    before = get_values(booking)
+
+    link = send(booking, clerk)
+
+    # The booking is as it was, and its new time is held, also for its own customer.
+    assert get_values(booking) == before
+    assert not is_free(booking.room, first=4)
+    with pytest.raises(SlotUnavailable):
+        make_draft(booking.user, booking.room, start=START + 4 * HOUR, hours=1)
+    # What holds it is no reservation of anybody.
+    assert list(Reservation.objects.all()) == [booking]
+    message = OutboxMessage.objects.get(kind="payment link")
+    assert (message.is_secret, "It costs $50.00 more" in message.text) == (True, True)
+    bill = words(client.get(link))
+    assert "New price $125.00" in bill
+    assert "To pay now $50.00" in bill
+    assert not PaymentSetup.objects.exists()
+
+    back = enter_card(client, link)
+    for url in (back, back, link):
+        assert "You have booked" in follow(client, url)
+
+    booking.refresh_from_db()
+    assert (booking.end, booking.total_cost) == (START + 5 * HOUR, 125)
+    assert get_money() == [(75, 0), (50, 0)]
+    assert {each.state for each in BookingChange.objects.all()} == {"applied"}
+    assert not Reservation.slots.filter(holds_for__isnull=False).exists()
+    assert history.get_changes(booking).first().actor == clerk
+    call_command("reconcile_payments")
+    assert not list(integrity.find_problems(now=timezone.now()))
+
+
+def test_declined_card_leaves_the_booking_and_another_card_pays(client, booking, clerk):
+    before, link = get_values(booking), send(booking, clerk)
+
+    back = enter_card(client, link, number="4000000000000341")
+    assert "was declined" in follow(client, back)
+    assert "was declined" in follow(client, back)
+
+    assert get_values(booking) == before
+    assert not is_free(booking.room, first=4)
+    assert "You have booked" in follow(client, enter_card(client, link))
+    assert get_money() == [(75, 0), (0, 0), (50, 0)]
+
+
+def test_bank_that_asks_is_answered_and_the_change_is_applied(client, booking, clerk):
+    link = send(booking, clerk)
+
+    assert "Open the page of your bank" in follow(
+        client, enter_card(client, link, number=BANK_ASKS)
+    )
+    # Nobody cancels the link, or sends another one, while somebody pays.
+    with pytest.raises(ReservationNotOpen, match="under way"):
+        payment_links.cancel_change_link(booking.pk, by=clerk, now=NOW)
+    with pytest.raises(ReservationNotOpen, match="under way"):
+        send(booking, clerk)
+    confirm_payment(SandboxPayment.objects.latest("pk").secret)
+
+    assert "You have booked" in follow(client, link)
+    booking.refresh_from_db()
+    assert booking.total_cost == 125
+
+
+@pytest.mark.parametrize("hours", [3.5, 5])
+def test_running_meeting_is_extended_by_a_link_that_ends_with_it(
+    client, booking, clerk, clock, hours
+):
+    running = START + 2 * HOUR
+    clock.move_to(running)
+    link = send(booking, clerk, hours=hours, total=25 * hours, now=running)
+    assert BookingChange.objects.get().link_until == booking.end
+
+    amount = f"{25 * (hours - 3):.2f}"
+    back = enter_card(client, link, amount, BANK_ASKS)
+    assert "Open the page of your bank" in follow(client, back)
+    confirm_payment(SandboxPayment.objects.latest("pk").secret)
+
+    assert "You have booked" in follow(client, link)
+    booking.refresh_from_db()
+    assert booking.end == START + hours * HOUR
+
+
+def test_link_for_another_room_holds_it_and_not_more(client, booking, clerk):
+    former, other = booking.room, make_room_at_rate(booking.room, 50)
+    link = send(booking, clerk, room=other, hours=3, total="150")
+
+    assert not is_free(other, first=0)
+    assert is_free(other, first=3)
+    assert "You have booked" in follow(client, enter_card(client, link, "75.00"))
+    booking.refresh_from_db()
+    assert booking.room == other
+    assert is_free(former, first=0)
+
+
+# --- The end of a link ----------------------------------------------------------------------------
+
+
+def test_expired_link_releases_the_time_and_can_be_sent_again(
+    client, booking, clerk, clock, office
+):
+    before, link = get_values(booking), send(booking, clerk)
+    until = BookingChange.objects.get().link_until
+    clock.move_to(until)
+    office.force_login(clerk)
+
+    assert client.get(link).status_code == 410
+    assert is_free(booking.room, first=4, now=until)
+    assert "not paid: the booking is as it was" in words(office.get(reservation_url(booking)))
+    assert get_values(booking) == before
+
+    done = confirm(office, booking, "send-link-again")
+    assert "The link is sent" in messages_of(done)[0][1]
+    assert client.get(link).status_code == 410
+    assert not is_free(booking.room, first=4, now=until)
+    message = OutboxMessage.objects.filter(kind="payment link").latest("pk")
+    again = re.search(r"/pay/[\w:-]+", message.text)[0]
+    assert "You have booked" in follow(client, enter_card(client, again))
+
+
+def test_time_that_others_booked_after_the_end_of_a_link_cannot_be_held_again(
+    booking, clerk, clock
+):
+    send(booking, clerk)
+    later = BookingChange.objects.get().link_until
+    clock.move_to(later)
+    make_draft(room=booking.room, start=START + 4 * HOUR, hours=1, now=later)
+
+    with pytest.raises(SlotUnavailable):
+        payment_links.send_change_link_again(booking, base_url=BASE_URL, by=clerk, now=later)
+
+    # The change still waits, so that staff can cancel it.
+    assert BookingChange.objects.get().state == "started"
+
+
+def cancel_link(booking, clerk):
+    payment_links.cancel_change_link(booking.pk, by=clerk, now=NOW)
+
+
+OTHERS = {
+    "cancelled link": cancel_link,
+    "cancelled booking": lambda booking, clerk: cancellation.cancel(booking.pk, by=clerk, now=NOW),
+    "another change by staff": lambda booking, clerk: reschedule(booking, clerk, hours=2),
+    "change by the customer": lambda booking, clerk: change(booking, hours=4, total=100),
+    "another link": lambda booking, clerk: send(booking, clerk, hours=4, total="100"),
+}
+
+
+@pytest.mark.parametrize("is_card_entered", [True, False])
+@pytest.mark.parametrize("other", OTHERS)
+def test_link_ends_when_staff_cancel_it_or_the_booking_changes(
+    client, booking, clerk, other, is_card_entered
+):
+    link = send(booking, clerk)
+    url = enter_card(client, link) if is_card_entered else link
+    OTHERS[other](booking, clerk)
+
+    assert "This link has ended" in follow(client, url)
+
+    waiting = BookingChange.objects.filter(payment=None).earliest("pk")
+    assert (waiting.state, waiting.attendees) == ("abandoned", None)
+    held = Reservation.slots.filter(holds_for__isnull=False)
+    assert held.count() == (other == "another link")
+    assert not Payment.objects.filter(is_by_link=True).exists()
+    assert SandboxPayment.objects.count() == 1 + (other == "change by the customer")
+
+
+def test_booking_that_is_over_ends_the_change_that_waits(booking, clerk, clock):
+    send(booking, clerk)
+    clock.move_to(booking.end)
+
+    assert list(approval.close_overdue(now=booking.end)) == [booking]
+
+    assert BookingChange.objects.get().state == "abandoned"
+    assert not Reservation.slots.filter(holds_for__isnull=False).exists()
+
+
+def test_link_whose_price_has_changed_charges_nothing(client, booking, clerk):
+    link = send(booking, clerk)
+    booking.room.rate.hourly = Decimal(30)
+    booking.room.rate.save()
+
+    answer = words(client.post(link, {"total": "50.00"}))
+
+    assert "The price has changed since the link was sent" in answer
+    assert not PaymentSetup.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("request_", "total", "error"),
+    [
+        ({"hours": 2}, "50", InvalidRequest),
+        ({"hours": 5}, "124", ReservationNotOpen),
+        ({"hours": 6}, "150", SlotUnavailable),
+    ],
+)
+def test_change_that_needs_no_payment_or_is_impossible_gets_no_link(
+    booking, clerk, request_, total, error
+):
+    make_booking(room=booking.room, start=START + 6 * HOUR, hours=1)
+    before = get_values(booking)
+
+    with pytest.raises(error):
+        send(booking, clerk, total=total, **request_)
+
+    assert get_values(booking) == before
+    assert not BookingChange.objects.exists()
+    assert not OutboxMessage.objects.filter(kind="payment link").exists()
+
+
+# --- Crashes and rivals ---------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """Ends a request as the death of its worker does."""
+
+
+def crash_after(monkeypatch, owner, name, *, before=False):
+    real = getattr(owner, name)
+
+    def crash(*args, **kwargs):
+        if not before:
+            real(*args, **kwargs)
+        monkeypatch.setattr(owner, name, real)
+        raise Killed
+
+    monkeypatch.setattr(owner, name, crash)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "is_applied"),
+    [("authorize", True, False), ("authorize", False, True), ("capture", False, True)],
+)
+def test_worker_that_dies_while_a_link_is_paid_leaves_one_outcome(
+    client, booking, clerk, clock, monkeypatch, name, before, is_applied
+):
+    link = send(booking, clerk)
+    back = enter_card(client, link)
+    crash_after(monkeypatch, SandboxGateway, name, before=before)
+    with pytest.raises(Killed):
+        client.get(back)
+
+    clock.move_to(NOW + 2 * MINUTE)
+    call_command("reconcile_payments", older_than=0)
+
+    booking.refresh_from_db()
+    assert booking.total_cost == (125 if is_applied else 75)
+    assert sum(captured - refunded for captured, refunded in get_money()) == booking.total_cost
+    text = "You have booked" if is_applied else "To pay now $50.00"
+    assert text in follow(client, link)
+    assert is_applied == (not Reservation.slots.filter(holds_for__isnull=False).exists())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_payers_of_a_link_and_the_customer_at_once_pay_for_one_change(client, booking, clerk):
+    link = send(booking, clerk)
+    backs = [enter_card(client, link) for _ in range(2)]
+
+    run_concurrently(
+        [
+            *(lambda back=back: follow(Client(), back) for back in backs),
+            lambda: change(booking, hours=5, total=125),
+            lambda: cancel_link(booking, clerk),
+        ],
+        losers=(DomainError,),
+    )
+    call_command("reconcile_payments", older_than=0)
+
+    booking.refresh_from_db()
+    assert booking.total_cost in {75, 125}
+    assert sum(captured - refunded for captured, refunded in get_money()) == booking.total_cost
+    assert not Reservation.slots.filter(holds_for__isnull=False).exists()
+
+
+def test_database_lets_a_held_slot_overlap_only_its_own_booking(booking, clerk):
+    send(booking, clerk)
+    held = Reservation.slots.get(holds_for=booking)
+    other = make_booking(room=booking.room, start=START + 24 * HOUR)
+
+    other.start, other.end = held.start, held.end
+    with pytest.raises(SlotUnavailable), transaction.atomic():
+        other.save()
+    assert Reservation.objects.get(pk=other.pk).status == Status.CONFIRMED
+
+
+# --- In the back office ---------------------------------------------------------------------------
+
+
+def test_staff_send_and_cancel_a_link_for_an_extension(client, booking, office, clock):
+    shown = office.post(
+        action_url(booking, "extend"),
+        {"end_0": "2027-03-03", "end_1": "14:00", "way": "link"},
+    )
+    assert "To pay by the link $50.00" in words(shown)
+    sent = dict(shown.context["submitted"])
+    done = confirm(office, booking, "extend", **sent, expected_amount="125.00")
+    assert "The link is sent within a minute" in messages_of(done)[0][1]
+
+    page = words(office.get(reservation_url(booking)))
+    assert "Payment link $50.00. Sent, can be paid until" in page
+    timeline = office.get(
+        reverse("admin:reservations_timeline"),
+        {"center": booking.room.center_id, "date": "2027-03-03"},
+    )
+    assert "Held for its change" in timeline.content.decode()
+
+    confirm(office, booking, "cancel-link")
+    assert BookingChange.objects.get().state == "abandoned"
+    assert is_free(booking.room, first=4)
