@@ -1,9 +1,9 @@
-"""Payment links: a draft, or a change of a booking that costs more, is paid on a page of this
-service, by anybody who has the link (B26.7, B27.7).
+"""Payment links: anybody who has one can pay, on a page of this service (B26.7, B27.7).
 
-A link is a signed secret that names the reservation, its own end, and its number or the change. It
-is not stored: the state of the draft or of the change decides what its page shows. The room is held
-until the link ends. Staff cancel all links of a draft by increasing their number.
+A link pays for a draft, or for a change of a booking that costs more. It is a signed secret
+that names the reservation, its own end, and its number or the change. It is not stored: the state
+of the draft or of the change decides what its page shows. The room is held until the link ends.
+Staff cancel all links of a draft by increasing their number.
 """
 
 import copy
@@ -19,8 +19,9 @@ from accounts import emails
 from accounts.models import OutboxMessage, User
 from accounts.models.outbox_message import PAYMENT_LINK_KIND
 from payments import one_time_cards
-from payments.models import PaymentPurpose, PaymentSetup, PaymentState
-from reservations.booking import amendments, checkout, differences, hold_extension
+from payments.models import PaymentPurpose, PaymentSetup, PaymentState, SavedCard
+from reservations import availability
+from reservations.booking import amendments, checkout, claims, differences, hold_extension
 from reservations.booking.amendments import ChangeRequest
 from reservations.booking.drafts import lock_draft
 from reservations.booking.locks import lock_reservation
@@ -39,47 +40,141 @@ DECLINE_SHOWN_FOR = dt.timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class PaymentLink:
-    """A link with the draft that it pays for, or with the change of the booking."""
+    """A link of a reservation, and what it pays for."""
 
     reservation: Reservation
     until: dt.datetime
-    number: int
-    change: BookingChange | None = None
 
     @property
     def amount(self) -> Decimal:
-        return self.reservation.total_cost if self.change is None else self.change.difference
+        raise NotImplementedError
+
+    def is_cancelled(self) -> bool:
+        raise NotImplementedError
+
+    def is_paid(self) -> bool:
+        raise NotImplementedError
+
+    def has_payment_in_progress(self) -> bool:
+        """Whether a payment is not resolved yet."""
+        raise NotImplementedError
+
+    def is_open(self, now: dt.datetime) -> bool:
+        """Whether what it pays for still waits for that."""
+        raise NotImplementedError
+
+    def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
+        """Raise DomainError unless this total, which the payer was shown, can be paid now."""
+        raise NotImplementedError
+
+    def charge(
+        self,
+        card: SavedCard,
+        *,
+        shown_total: Decimal | None,
+        network_address: str,
+        now: dt.datetime,
+    ) -> None:
+        """Charge the card. Raises DomainError."""
+        raise NotImplementedError
 
     def has_ended(self, now: dt.datetime) -> bool:
         """Whether its time is over, or staff have cancelled it."""
-        is_cancelled = self.number != self.reservation.payment_link_number
-        if self.change is not None:
-            is_cancelled = self.change.state == ChangeState.ABANDONED
-        return self.until <= now or is_cancelled
+        return self.until <= now or self.is_cancelled()
+
+    def is_payable(self, now: dt.datetime) -> bool:
+        """Whether a payment can begin."""
+        is_active = self.reservation.user.is_active
+        return is_active and self.is_open(now) and not self.has_ended(now)
+
+
+@dataclass(frozen=True, slots=True)
+class DraftLink(PaymentLink):
+    """A link that pays for a draft, which is booked then."""
+
+    number: int
+
+    @property
+    def amount(self) -> Decimal:
+        return self.reservation.total_cost
+
+    def is_cancelled(self) -> bool:
+        return self.number != self.reservation.payment_link_number
 
     def is_paid(self) -> bool:
-        """Whether its reservation is booked, or its change applied."""
-        if self.change is not None:
-            return self.change.state == ChangeState.APPLIED
         return self.reservation.status in BOOKED_STATUSES
 
     def has_payment_in_progress(self) -> bool:
-        """Whether a payment is not resolved yet; of a change only one by its link."""
-        if self.change is None:
-            return self.reservation.status == Status.PROCESSING
+        return self.reservation.status == Status.PROCESSING
+
+    def is_open(self, now: dt.datetime) -> bool:
+        return self.reservation.is_new and now < self.reservation.start
+
+    def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
+        draft = self.reservation
+        claims.require_current_price(draft, shown_total=shown_total, by=draft.user, now=now)
+        answer = availability.evaluate_reservation(draft, now=now, for_user=draft.user)
+        answer.raise_if_unavailable()
+
+    def charge(
+        self,
+        card: SavedCard,
+        *,
+        shown_total: Decimal | None,
+        network_address: str,
+        now: dt.datetime,
+    ) -> None:
+        checkout.check_out(
+            self.reservation.pk,
+            user=self.reservation.user,
+            payment_method=checkout.PaymentMethod(
+                one_time_card=card,
+                link_number=self.reservation.payment_link_number,
+                network_address=network_address,
+            ),
+            shown_total=shown_total,
+            now=now,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLink(PaymentLink):
+    """A link that pays for a change of a booking, which is applied then."""
+
+    change: BookingChange
+
+    @property
+    def amount(self) -> Decimal:
+        return self.change.difference
+
+    def is_cancelled(self) -> bool:
+        return self.change.state == ChangeState.ABANDONED
+
+    def is_paid(self) -> bool:
+        return self.change.state == ChangeState.APPLIED
+
+    def has_payment_in_progress(self) -> bool:
         return self.reservation.payments.filter(
             purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED, is_by_link=True
         ).exists()
 
-    def is_payable(self, now: dt.datetime) -> bool:
-        """Whether a payment can begin."""
-        reservation = self.reservation
-        if self.change is None:
-            is_open = reservation.is_new and now < reservation.start
-        else:
-            is_confirmed = reservation.status == Status.CONFIRMED
-            is_open = is_confirmed and self.change.state == ChangeState.STARTED
-        return is_open and not self.has_ended(now) and reservation.user.is_active
+    def is_open(self, now: dt.datetime) -> bool:
+        is_confirmed = self.reservation.status == Status.CONFIRMED
+        return is_confirmed and self.change.state == ChangeState.STARTED
+
+    def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
+        # The difference was fixed when the link was sent.
+        differences.require_payable(self.change, now=now)
+
+    def charge(
+        self,
+        card: SavedCard,
+        *,
+        shown_total: Decimal | None,
+        network_address: str,
+        now: dt.datetime,
+    ) -> None:
+        differences.pay_by_link(self.change, card, now=now)
 
 
 @in_transaction
@@ -246,10 +341,6 @@ def cancel_links(draft_id: int, *, by: User, now: dt.datetime) -> None:
     history.record_changes(reservation, {"payment_link": (until, None)}, by=by, now=now)
 
 
-def _get_subject(reservation: Reservation) -> str:
-    return f"payment link {reservation.pk}"
-
-
 def get_end(draft: Reservation, *, now: dt.datetime) -> dt.datetime:
     """Return the time until which a link that is sent now can be paid: the longest hold."""
     latest = hold_extension.get_latest_hold_end(draft, now=now)
@@ -268,11 +359,12 @@ def find_link(secret: str) -> PaymentLink | None:
     reservation = rows.filter(uid=UUID(uid)).first()
     if reservation is None:
         return None
-    change = None
-    if change_ids:
-        change = reservation.changes.select_related("room__center").get(pk=change_ids[0])
-        change.reservation = reservation
-    return PaymentLink(reservation, dt.datetime.fromtimestamp(until, dt.UTC), number, change)
+    ends_at = dt.datetime.fromtimestamp(until, dt.UTC)
+    if not change_ids:
+        return DraftLink(reservation, ends_at, number)
+    change = reservation.changes.select_related("room__center").get(pk=change_ids[0])
+    change.reservation = reservation
+    return ChangeLink(reservation, ends_at, change)
 
 
 def _get_signer() -> Signer:
@@ -292,25 +384,11 @@ def pay(
     Safe to repeat: it is one checkout. A card that is declined is discarded; `reconcile_payments`
     discards the others.
 
-    Raises PaymentSetupNotComplete, or the errors of `check_out` or `pay_by_link`.
+    Raises PaymentSetupNotComplete, or the errors of `charge`.
     """
-    reservation = link.reservation
     card = one_time_cards.fetch_card(setup, now=now)
     try:
-        if link.change is not None:
-            differences.pay_by_link(link.change, card, now=now)
-            return
-        checkout.check_out(
-            reservation.pk,
-            user=reservation.user,
-            payment_method=checkout.PaymentMethod(
-                one_time_card=card,
-                link_number=reservation.payment_link_number,
-                network_address=network_address,
-            ),
-            shown_total=shown_total,
-            now=now,
-        )
+        link.charge(card, shown_total=shown_total, network_address=network_address, now=now)
     except CardDeclined as error:
         one_time_cards.discard(setup, message=error.message)
         raise

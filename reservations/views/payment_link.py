@@ -23,10 +23,9 @@ from accounts.limits import (
 )
 from payments import one_time_cards, setups
 from payments.gateways.base import GatewayUnavailable
-from reservations import availability
-from reservations.booking import claims, differences, payment_links
+from reservations.booking import payment_links
 from reservations.booking.payment_action import get_payment_action
-from reservations.booking.payment_links import PaymentLink
+from reservations.booking.payment_links import ChangeLink, PaymentLink
 from reservations.notifications import confirmation
 from reservations.notifications.formatting import format_local_time
 from roombook import money
@@ -114,12 +113,7 @@ def _open_setup(request: HttpRequest, link: PaymentLink, *, secret: str, now: dt
     """Create a payment setup, and return the URL of the gateway's page. Raises DomainError."""
     reservation = link.reservation
     total = parse_total(request.POST.get("total", ""))
-    if link.change is None:
-        claims.require_current_price(reservation, shown_total=total, by=reservation.user, now=now)
-        answer = availability.evaluate_reservation(reservation, now=now, for_user=reservation.user)
-        answer.raise_if_unavailable()
-    else:
-        differences.require_payable(link.change, now=now)
+    link.require_payable(total, now=now)
     check_declined_cards(get_client_address(request), is_by_link=True, now=now)
     setup = setups.create_setup(
         reservation.user, return_url="", reservation_id=reservation.pk, now=now
@@ -189,12 +183,12 @@ def _render(
             "total": link.amount,
             "until": format_local_time(reservation.room.center, link.until),
         }
-        if link.change is None:
-            fields["lines"] = reservation.line_items.order_by("position")
-        else:
+        if isinstance(link, ChangeLink):
             fields |= {
                 "changed_booking": payment_links.describe_change(link.change),
                 "old_total": money.format_amount(link.change.old_total),
                 "new_total": money.format_amount(link.change.new_total),
             }
+        else:
+            fields["lines"] = reservation.line_items.order_by("position")
     return render(request, "reservations/payment_link.html", fields, status=status)

@@ -485,7 +485,7 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
 
 
 def get_constraint_fields(constraint: Any) -> list[str]:
-    """The names of the fields that a check constraint compares."""
+    """The names of the fields that a constraint compares. All but the checks compare names."""
 
     def iterate(node: Any) -> Iterator[str]:
         for child in node.children:

@@ -121,7 +121,7 @@ class Business:
         opened = setups.open_setup(setup, own_page="https://example.com")
         confirm_setup(opened.at_gateway.client_secret, card())
         setup.refresh_from_db()
-        link = payment_links.PaymentLink(draft, self.now + HOUR, draft.payment_link_number)
+        link = payment_links.DraftLink(draft, self.now + HOUR, draft.payment_link_number)
         payment_links.pay(link, setup, shown_total=draft.total_cost, now=self.now)
         return Reservation.objects.get(pk=draft.pk)
 

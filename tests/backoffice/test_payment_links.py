@@ -12,7 +12,6 @@ from accounts.models import AttemptWindow, OutboxMessage, User
 from payments import one_time_cards
 from payments.gateways.sandbox import confirm_payment, refuse_payment
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxSetup
-from payments.gateways.sandbox_setups import confirm_setup
 from payments.models import Payment, PaymentSetup, SavedCard
 from reservations.admin.actions import get_available_actions
 from reservations.booking import hold_extension, integrity, payment_links
@@ -36,8 +35,8 @@ from tests.factories_reservations import (
     make_room,
 )
 from tests.http import post
-from tests.payments.gateway_helpers import card
 from tests.reservations.checkout.helpers import pay_with_saved_card
+from tests.reservations.payment_link_pages import enter_card, find_link, follow
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -64,19 +63,7 @@ def send(draft, staff):
     payment_links.send_link(draft, base_url="https://rooms.example.com", by=staff, now=NOW)
     message = OutboxMessage.objects.get(kind="payment link")
     assert message.is_secret
-    return re.search(r"/pay/[\w:-]+", message.text)[0]
-
-
-def enter_card(client, link, total="75.00", number="4242424242424242"):
-    """Press the button, enter a card at the gateway, and return the address it leads back to."""
-    page = client.post(link, {"total": total}).content.decode()
-    secret = re.search(r'url=/sandbox/setups/(\w+)"', page)[1]
-    confirm_setup(secret, card(number))
-    return SandboxSetup.objects.get(secret=secret).return_url
-
-
-def follow(client, url):
-    return words(client.get(url, follow=True))
+    return find_link(message)
 
 
 def test_link_holds_the_room_and_books_it_once_it_is_paid(client, draft, link):

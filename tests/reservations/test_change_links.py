@@ -13,8 +13,7 @@ from django.utils import timezone
 from accounts.models import OutboxMessage
 from centers.span import Span
 from payments.gateways.sandbox import SandboxGateway, confirm_payment
-from payments.gateways.sandbox_models import SandboxPayment, SandboxSetup
-from payments.gateways.sandbox_setups import confirm_setup
+from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentSetup
 from reservations import availability
 from reservations.booking import approval, cancellation, integrity, payment_links
@@ -34,7 +33,7 @@ from tests.factories_reservations import (
     make_draft,
     make_room,
 )
-from tests.payments.gateway_helpers import card
+from tests.reservations.payment_link_pages import enter_card, find_link, follow
 from tests.reservations.rescheduling_helpers import (
     build_request,
     change,
@@ -74,19 +73,7 @@ def send(booking, clerk, *, now=NOW, total="125", hours=5, **request):
         now=now,
     )
     message = OutboxMessage.objects.filter(kind="payment link").latest("pk")
-    return re.search(r"/pay/[\w:-]+", message.text)[0]
-
-
-def enter_card(client, link, total="50.00", number="4242424242424242"):
-    """Press the button, enter a card at the gateway, and return the address it leads back to."""
-    page = client.post(link, {"total": total}).content.decode()
-    secret = re.search(r'url=/sandbox/setups/(\w+)"', page)[1]
-    confirm_setup(secret, card(number))
-    return SandboxSetup.objects.get(secret=secret).return_url
-
-
-def follow(client, url):
-    return words(client.get(url, follow=True))
+    return find_link(message)
 
 
 def get_values(booking):

@@ -143,6 +143,8 @@ def _build_booking(
 ) -> TimelineBooking:
     status = Status(booking.status)
     label = status_label = "Checked in" if booking.is_checked_in else status.label
+    if booking.holds_for_id is not None:
+        label = "Held for its change"
     if booking.hold_until is not None:
         label += f", held until {dates.format_datetime(booking.hold_until, axis.zone)}"
     name = booking.user.get_full_name() or "No name"
@@ -151,8 +153,6 @@ def _build_booking(
     ends_after = booking.end > axis.span.end
     # A slot that is held for a change belongs to its booking.
     reservation_id = booking.holds_for_id or booking.pk
-    if booking.holds_for_id is not None:
-        label = f"Held for its change, held until {label.partition(', held until ')[2]}"
     can_move = (
         data.options.can_change
         and booking.holds_for_id is None
