@@ -92,7 +92,7 @@ def build_lines(balances: Balances, posted: Balances) -> Balances:
         key: _subtract(balances.get(key, {}), posted.get(key, {}))
         for key in balances.keys() | posted.keys()
     }
-    for center, is_test in {key[:2] for key in differences}:
+    for center, is_test in sorted({key[:2] for key in differences}):
         rest = differences.get((center, is_test, None), Counter[str]())
         changed = [
             key[2] for key in differences if key[:2] == (center, is_test) and differences[key]

@@ -13,6 +13,7 @@ from typing import Any
 from django.db.models import Sum
 
 from accounts.models import User
+from payments.gateways import get_current_gateway
 from payments.ledger.accounts import BILL, CHANGES, MONEY_BY_WAY, Account, EventKind
 from payments.ledger.balances import BOOKINGS, Balances, build_lines, calculate_balances
 from payments.ledger.facts import Bill, get_bill_reader, read_movements
@@ -108,7 +109,7 @@ def find_unposted(
     payments = read_movements(reservations, locks=locks)
     bills = get_bill_reader().read_bills(reservations)
     posted: dict[int, Balances] = {pk: defaultdict(Counter) for pk in reservations}
-    is_test = dict.fromkeys(reservations, False)
+    is_test = dict.fromkeys(reservations, not get_current_gateway().is_live)
     columns = (*Account, BOOKINGS)
     rows = LedgerLine.objects.filter(reservation__in=reservations).order_by()
     keys = ("reservation", "center", "is_test", "meeting_day")

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
+from django.apps import apps
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q, Subquery, Sum, Value
 from django.db.models.functions import Coalesce, Least
@@ -273,6 +274,6 @@ def _select_bills(rows: "ReservationQuerySet") -> RowQuerySet:
 
 @compiled_query(keep_plan=True)
 def bill_by_reservation() -> RowQuerySet:
-    from reservations.models.reservation import Reservation
-
-    return _select_bills(Reservation.objects.filter(pk=int_param("reservation")))
+    # Importing the model, which uses this queryset, would be a cycle.
+    reservations: Any = apps.get_model("reservations", "Reservation")
+    return _select_bills(reservations.objects.filter(pk=int_param("reservation")))

@@ -4,7 +4,6 @@ import datetime as dt
 from itertools import islice
 
 from payments.ledger.accounts import Account, EventKind
-from payments.ledger.balances import BOOKINGS
 from payments.ledger.posting import find_unposted
 from payments.models import LedgerLine
 from reservations.booking.integrity.common import CheckList, Rows
@@ -22,10 +21,10 @@ def ledger_off_the_facts(now: dt.datetime) -> Rows:
     while batch := list(islice(ids, BATCH_SIZE)):
         for pk, bill, lines in find_unposted(batch):
             differences = (
-                f"{Account(name).label} {format_amount(from_hundredths(amount), bill.currency)}"
+                f"{account.label} {format_amount(from_hundredths(line[account]), bill.currency)}"
                 for line in lines.values()
-                for name, amount in line.items()
-                if name != BOOKINGS
+                for account in Account
+                if line[account]
             )
             if lines:
                 yield pk, ", ".join(differences) or "bookings"
