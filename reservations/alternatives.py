@@ -15,10 +15,9 @@ from centers.models import Center, MeetingRoom
 from centers.querysets import SearchCircle
 from centers.rooms import get_booking_rules
 from centers.span import Span
-from reservations import availability
+from reservations.availability import RoomCalendar, load_calendars
 from reservations.pricing.quote import calculate_quote
 from reservations.pricing.services import ServiceSelection
-from reservations.room_calendars import RoomCalendar, load_calendars
 from roombook.errors import RateNotConfigured
 from roombook.money import ZERO
 
@@ -95,7 +94,7 @@ def _find_other_times(search: AlternativeSearch) -> Iterator[Alternative]:
         start = round_to_slot(span.start + direction * INSTANT, zone, slot_minutes)
         while abs(start - span.start) <= NEAR_TIMES:
             other = Span(start, start + span.duration)
-            if availability.is_available(room, other, calendar, now=search.now):
+            if calendar.is_available(other, now=search.now):
                 nearest.append(other)
                 break
             start = round_to_slot(start + direction * INSTANT, zone, slot_minutes)
@@ -144,7 +143,7 @@ def _price_available(
     found = [
         alternative
         for room in rooms
-        if availability.is_available(room, search.span, calendars[room.pk], now=search.now)
+        if calendars[room.pk].is_available(search.span, now=search.now)
         for alternative in _price(search, room, search.span, reason, distance)
     ]
     return sorted(found, key=lambda each: (each.total, each.room_id))

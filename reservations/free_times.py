@@ -1,16 +1,14 @@
 """The times in which rooms can be booked (B11.5)."""
 
 import datetime as dt
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from centers import hours
 from centers.models import Center, MeetingRoom
 from centers.rooms import get_booking_rules
-from centers.span import Span, find_gaps, get_local_midnight
-from reservations import availability
-from reservations.room_calendars import OpenInterval, RoomCalendar, load_calendars
+from centers.span import Span
+from reservations.availability import RoomCalendar, load_calendars
 from roombook.errors import InvalidRequest, NotFound
 
 if TYPE_CHECKING:
@@ -96,54 +94,13 @@ def list_free_times(
                 FreeTimeRecord(
                     free.start.astimezone(room.center.zone), free.end.astimezone(room.center.zone)
                 )
-                for free in find_free_times(
-                    room, periods[room.center.zone], calendars[room.pk], duration=duration, now=now
+                for free in calendars[room.pk].find_free_times(
+                    periods[room.center.zone], duration=duration, now=now
                 )
             ],
         )
         for room in rooms
     ]
-
-
-def find_free_times(
-    room: MeetingRoom,
-    period: Span,
-    calendar: RoomCalendar,
-    *,
-    duration: dt.timedelta | None = None,
-    now: dt.datetime,
-) -> Iterator[Span]:
-    """Yield the longest times, in order, such that the room can be booked within each of them.
-
-    A booking whose ends are on the room's grid and whose length the room allows is available
-    exactly if it lies within one of them (`availability.evaluate`). Only a booking that starts
-    before the end of the booking window and ends after it is available although none holds it.
-    """
-    rules, zone = get_booking_rules(room), room.center.zone
-    shortest = dt.timedelta(minutes=rules.minimum_minutes)
-    longest = dt.timedelta(minutes=rules.maximum_minutes)
-    if duration is not None:
-        if duration < shortest or duration % dt.timedelta(minutes=rules.slot_minutes):
-            return
-        shortest = duration
-    window_end = get_local_midnight(rules.get_last_day(now, zone) + dt.timedelta(days=1), zone)
-    first, last = max(period.start, now), min(period.end, window_end)
-    if first >= last or shortest > longest or room.is_blocked:
-        return
-    within = Span(first, last)
-    # Both are in order: one pass over them, because a month has hundreds of each.
-    gaps = deque(find_gaps(within, calendar.taken))
-    for open_span in _get_open_spans(room.center, within, calendar.opening_hours):
-        while gaps and gaps[0].end <= open_span.start:
-            gaps.popleft()
-        for gap in gaps:
-            if gap.start >= open_span.end:
-                break
-            start, end = max(gap.start, open_span.start), min(gap.end, open_span.end)
-            start = hours.round_up_to_slot(start, zone, rules.slot_minutes)
-            end = hours.round_down_to_slot(end, zone, rules.slot_minutes)
-            if end - start >= shortest:
-                yield Span(start, end)
 
 
 def find_next_bookings(
@@ -157,32 +114,20 @@ def find_next_bookings(
     within = Span(now + TIME_TO_SUBMIT, now + PROPOSAL_HORIZON)
     calendars = load_calendars(rooms, within, user=user, now=now)
     for room in rooms:
-        for span in _list_bookings(room, within, calendars[room.pk], now):
+        for span in _list_bookings(calendars[room.pk], within, now):
             yield room, span
             break
 
 
-def _list_bookings(
-    room: MeetingRoom, within: Span, calendar: RoomCalendar, now: dt.datetime
-) -> Iterator[Span]:
+def _list_bookings(calendar: RoomCalendar, within: Span, now: dt.datetime) -> Iterator[Span]:
     """Yield the available bookings of the usual length that local times without an offset name."""
-    zone, rules = room.center.zone, get_booking_rules(room)
+    zone, rules = calendar.room.center.zone, get_booking_rules(calendar.room)
     duration = rules.usual_duration
-    for free in find_free_times(room, within, calendar, duration=duration, now=now):
+    for free in calendar.find_free_times(within, duration=duration, now=now):
         start = free.start
         while (end := start + duration) <= free.end:
             # A local time that occurs twice is the first one.
-            if not (start.astimezone(zone).fold or end.astimezone(zone).fold) and (
-                availability.is_available(room, Span(start, end), calendar, now=now)
-            ):
+            is_named = not (start.astimezone(zone).fold or end.astimezone(zone).fold)
+            if is_named and calendar.is_available(Span(start, end), now=now):
                 yield Span(start, end)
             start = hours.round_up_to_slot(start + hours.MINUTE, zone, rules.slot_minutes)
-
-
-def _get_open_spans(
-    center: Center, within: Span, opening_hours: Sequence[OpenInterval]
-) -> Iterator[Span]:
-    """Return the times when bookings may take place (B11.2)."""
-    if center.is_after_hours_support_enabled:
-        return iter([within])
-    return hours.get_open_spans_within(within, opening_hours, center.zone)

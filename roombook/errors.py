@@ -76,8 +76,14 @@ class NotFound(DomainError):
 
 
 class SlotUnavailable(DomainError):
+    """The room cannot be booked. `staff_texts` are all reasons, for staff."""
+
     code = "SlotUnavailable"
     default_message = "The room is not available at that time."
+
+    def __init__(self, message: str = "", *, staff_texts: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.staff_texts = staff_texts or (self.message,)
 
 
 class ReservationNotOpen(DomainError):

@@ -240,10 +240,10 @@ CAN_DIFFER = re.compile(
 # These take minutes, and run on one database in `make test`: what they test needs real parallel
 # transactions, or depends little on the database, and SQLite is faster.
 ON_POSTGRES = re.compile(
-    "faults/test_(account_limits|contention|crashes|idempotency|jobs|races|schemathesis|storms)"
+    "faults/test_(account_limits|contention|crashes|jobs|races|schemathesis|storms)"
 )
 ON_SQLITE = re.compile(
-    "^browser/|faults/test_(clock|gateway|upgrade)|commands/test_working_days|test_card_canary"
+    "^browser/|faults/test_(gateway|upgrade)|commands/test_working_days|test_card_canary"
     "|payments/machine/"
 )
 TRANSACTIONAL = {"transactional_db", "live_server", "store"}

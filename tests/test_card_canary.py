@@ -182,6 +182,7 @@ def test_card_number_and_code_are_stored_and_shown_nowhere(canary, ada, token, m
         send("account/update-payment-info", status, PaymentInfo=card(number))
 
     # A number in other fields.
+    drafted = make_draft(ada, room, start=START.replace(day=16))
     address = {"Latitude": float(f"{GOOD[:2]}.{GOOD[2:]}")}
     send("account/update-payment-info", 200, PaymentInfo=card(GOOD, BillingAddress=address))
     times = {"StartDate": "2027-03-10T09:00:00", "EndDate": "2027-03-10T10:00:00"}
@@ -197,6 +198,8 @@ def test_card_number_and_code_are_stored_and_shown_nowhere(canary, ada, token, m
         send("reservation/update-promo-code", ReservationId=paid.pk, PromoCode=number)
         send("sign-in", EmailAddress=number, Password=number)
         send("locations/search", Query=number)
+        code = {"PaymentInfo": card(GOOD), "PartnerCode": number}
+        send("reservations/checkout", 400, ReservationId=drafted.pk, **code)
         send("account/reservation", Id=paid.pk, X=number)
         send(number)
         send("sign-out", 400, Token=number, AppVersion=int(GOOD))

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
+from accounts.act import Act
 from accounts.models import CalendarAddress, CodePurpose, User
 from centers import models as centers
 from payments.gateways.sandbox_models import SandboxPayment
@@ -159,8 +160,7 @@ class World:
         record_changes(
             self.reservation,
             {"room": ("Elsewhere", self.room.name)},
-            by=None,
-            now=NOW,
+            Act(None, NOW),
             former_center_id=self.other_center.pk,
         )
         publish_events(now=NOW)

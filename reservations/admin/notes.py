@@ -14,7 +14,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from accounts import customer_access, roles
 from accounts.models import User
-from reservations.admin.actions.base import format_error
+from reservations.admin.actions.base import list_problems
 from reservations.admin.formatting import format_staff
 from reservations.booking import notes
 from reservations.models import Note, Reservation
@@ -119,7 +119,7 @@ def _add(form: NoteForm, subject: Reservation | User, user: User, now: dt.dateti
     try:
         notes.add_note(subject, form.cleaned_data["text"], by=user, now=now)
     except DomainError as error:
-        return format_error(error)
+        return " ".join(list_problems(error))
     return ""
 
 

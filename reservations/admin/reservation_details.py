@@ -101,7 +101,7 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
     if can_see_payments:
         rows = reservation.payments.prefetch_related("refunds", "disputes").order_by("pk")
         payments = list(rows[:MAX_ROWS])
-    subject_key = emails.get_subject_key(reservation)
+    subject_key = emails.get_subject_key(reservation.pk)
     return {
         **build_summary_context(reservation, user, now=now),
         "zone": center.zone,

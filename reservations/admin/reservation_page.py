@@ -19,7 +19,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from accounts import roles
 from reservations.admin import reservation_details
 from reservations.admin.actions import ACTIONS
-from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, format_error
+from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, list_problems
 from reservations.admin.actions.forms import ActionForm
 from reservations.admin.formatting import (
     format_place_and_time,
@@ -172,7 +172,7 @@ def execute(request: HttpRequest, action: Action, action_request: ActionRequest)
     try:
         message = action.execute(action_request)
     except DomainError as error:
-        messages.error(request, f"{reservation}: {format_error(error)}")
+        messages.error(request, f"{reservation}: {' '.join(list_problems(error))}")
     else:
         messages.success(request, f"{reservation}: {message}")
 

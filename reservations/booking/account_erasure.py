@@ -4,6 +4,7 @@ import datetime as dt
 import logging
 
 from accounts import erasure
+from accounts.act import Act
 from accounts.models import AccountErasure, User, UserType
 from accounts.sign_in import lock_verified
 from payments.manual_payments import get_receivables
@@ -82,7 +83,7 @@ def _cancel_drafts(user: User, *, by: User | None, now: dt.datetime) -> None:
         # A checkout may have begun before the lock.
         if draft.is_new:
             draft.transition_to(
-                Status.CANCELLED, by=by, now=now, cancelled_at=now, refund_promised=money.ZERO
+                Status.CANCELLED, Act(by, now), cancelled_at=now, refund_promised=money.ZERO
             )
 
 

@@ -30,6 +30,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts import roles
+from accounts.act import Act
 from accounts.models import User
 from centers.models import MeetingRoom
 from centers.requested_span import resolve_span
@@ -557,7 +558,7 @@ def _record(amendment: Amendment, *, waiver: str, by: User | None, now: dt.datet
         "waived": (None, waived),
     }
     former_center = old.room.center_id if has_moved else None
-    history.record_changes(reservation, changes, by=by, now=now, former_center_id=former_center)
+    history.record_changes(reservation, changes, Act(by, now), former_center_id=former_center)
     if not reservation.is_new:
         emails.send_rescheduled(
             reservation,

@@ -6,18 +6,18 @@ import logging
 from collections.abc import Callable, Iterator
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import Q
 
-from accounts.models import OutboxMessage, User
+from accounts.act import Act
 from payments import lifecycle
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
 from payments.models import Payment
 from reservations import availability
+from reservations.booking.commands import Left, command
 from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import fulfils_obligations, lock_booked_payments
+from reservations.booking.payment_recovery import lock_booked_payments
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -32,7 +32,7 @@ NOT_PAID_IN_TIME = "The payment link has ended."
 # --- Requests ------------------------------------------------------------------------------------
 
 
-def approve(reservation_id: int, *, by: User | None = None, now: dt.datetime) -> Reservation:
+def approve(act: Act, reservation_id: int) -> Reservation:
     """Approve a request: check availability again, confirm it, and capture the authorized money.
 
     Raises:
@@ -40,8 +40,8 @@ def approve(reservation_id: int, *, by: User | None = None, now: dt.datetime) ->
             expires, too.
         ServiceUnavailable: the gateway does not answer.
     """
-    _refresh_authorization(reservation_id, now=now)
-    reservation = _approve(reservation_id, by=by, now=now)
+    _refresh_authorization(reservation_id, now=act.now)
+    reservation = confirm_or_expire(act, reservation_id)
     if reservation.status == Status.EXPIRED:
         raise ReservationNotOpen(
             "The money for this request is no longer reserved, so the request has expired."
@@ -50,36 +50,18 @@ def approve(reservation_id: int, *, by: User | None = None, now: dt.datetime) ->
     return reservation
 
 
-@fulfils_obligations
+@command
 def decline(
-    reservation_id: int, *, by: User | None = None, message: str = "", now: dt.datetime
+    act: Act, reservation_id: int, *, message: str = ""
 ) -> tuple[Reservation, list[Payment]]:
     """Decline a request, return its promo use and hours, and void its authorization.
 
     The `message` of staff is added to the e-mail.
     """
-    reservation = _decline(reservation_id, by=by, message=message, now=now)
-    return reservation, lock_booked_payments(reservation)
-
-
-@in_transaction
-def preview_decline_email(
-    reservation_id: int, *, by: User, message: str = "", now: dt.datetime
-) -> OutboxMessage | None:
-    """Decline the request, roll that back, and return the e-mail that was written."""
-    reservation = _decline(reservation_id, by=by, message=message, now=now)
-    email = emails.get_last_email(reservation)
-    transaction.set_rollback(True)
-    return email
-
-
-def _decline(
-    reservation_id: int, *, by: User | None, message: str, now: dt.datetime
-) -> Reservation:
     reservation = _lock_request(reservation_id)
-    _end_request(reservation, Status.DECLINED, by=by, now=now)
-    emails.send_request_declined(reservation, message=message, now=now)
-    return reservation
+    _end_request(reservation, Status.DECLINED, act)
+    emails.send_request_declined(reservation, message=message, now=act.now)
+    return reservation, lock_booked_payments(reservation)
 
 
 def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
@@ -94,47 +76,45 @@ def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
         lifecycle.store_gateway_status(payment, result, now=now)
 
 
-@fulfils_obligations
-def _approve(
-    reservation_id: int, *, by: User | None, now: dt.datetime
-) -> tuple[Reservation, list[Payment]]:
+@command
+def confirm_or_expire(act: Act, reservation_id: int) -> tuple[Reservation, list[Payment]]:
+    """Confirm a request, or let it expire if its authorization has."""
+    now = act.now
     reservation = _lock_request(reservation_id)
     payments = lock_booked_payments(reservation)
     calendar_columns = reservation.advance_calendar(now)
     if reservation.total_cost and not payments:
         # The authorization has expired, so the booking could no longer be charged.
-        reservation.transition_to(Status.EXPIRED, by=by, now=now, **calendar_columns)
+        reservation.transition_to(Status.EXPIRED, act, **calendar_columns)
         bill.return_benefits(reservation, now=now)
-        _post_end(reservation, by=by, now=now)
+        _post_end(reservation, act)
         emails.send_authorization_expired(reservation, now=now)
         return reservation, payments
     availability.evaluate_reservation(reservation, now=now).raise_if_unavailable()
-    reservation.transition_to(Status.CONFIRMED, by=by, now=now, **calendar_columns)
+    reservation.transition_to(Status.CONFIRMED, act, **calendar_columns)
     emails.send_request_approved(reservation, now=now)
-    post(reservation.pk, EventKind.BOOKED, by=by, now=now)
+    post(reservation.pk, EventKind.BOOKED, by=act.user, now=now)
     return reservation, payments
 
 
-@fulfils_obligations
-def _expire(reservation_id: int, *, now: dt.datetime) -> tuple[Reservation, list[Payment]]:
+@command
+def _expire(act: Act, reservation_id: int) -> tuple[Reservation, list[Payment]]:
     reservation = _lock_request(reservation_id)
-    _end_request(reservation, Status.EXPIRED, by=None, now=now)
-    emails.send_request_expired(reservation, now=now)
+    _end_request(reservation, Status.EXPIRED, act)
+    emails.send_request_expired(reservation, now=act.now)
     return reservation, lock_booked_payments(reservation)
 
 
-def _end_request(
-    reservation: Reservation, status: Status, *, by: User | None, now: dt.datetime
-) -> None:
-    reservation.transition_to(status, by=by, now=now, **reservation.advance_calendar(now))
-    bill.return_benefits(reservation, now=now)
-    _post_end(reservation, by=by, now=now)
+def _end_request(reservation: Reservation, status: Status, act: Act) -> None:
+    reservation.transition_to(status, act, **reservation.advance_calendar(act.now))
+    bill.return_benefits(reservation, now=act.now)
+    _post_end(reservation, act)
 
 
-def _post_end(reservation: Reservation, *, by: User | None, now: dt.datetime) -> None:
+def _post_end(reservation: Reservation, act: Act) -> None:
     """Post that payments for the request pay for nothing any more."""
     reservation.payments.filter(counts=True).update(counts=False)
-    post(reservation.pk, EventKind.ENDED, by=by, now=now)
+    post(reservation.pk, EventKind.ENDED, by=act.user, now=act.now)
 
 
 def _lock_request(reservation_id: int) -> Reservation:
@@ -147,30 +127,34 @@ def _lock_request(reservation_id: int) -> Reservation:
 # --- No-show -------------------------------------------------------------------------------------
 
 
-@in_transaction
-def mark_no_show(reservation_id: int, *, by: User | None = None, now: dt.datetime) -> Reservation:
+@command
+def mark_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
     """Record that nobody came. This is possible once the meeting has begun."""
     reservation = lock_reservation(reservation_id)
-    if reservation.status not in {Status.CONFIRMED, Status.COMPLETED} or reservation.start > now:
+    is_open = reservation.status in {Status.CONFIRMED, Status.COMPLETED}
+    if not is_open or reservation.start > act.now:
         raise ReservationNotOpen("Only a confirmed meeting that has begun can be a no-show.")
     if reservation.is_checked_in:
         raise ReservationNotOpen("The customer is checked in. Undo the check-in first.")
-    reservation.transition_to(Status.NO_SHOW, by=by, now=now)
-    reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=now)
-    return reservation
+    reservation.transition_to(Status.NO_SHOW, act)
+    reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=act.now)
+    return reservation, ()
 
 
-@in_transaction
-def undo_no_show(reservation_id: int, *, by: User | None = None, now: dt.datetime) -> Reservation:
+@command
+def undo_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
     """Record that the customer came, although the meeting was marked as a no-show (B15.1).
 
-    Raises ReservationNotOpen, or SlotUnavailable as `get_status_after_undo` does.
+    Before its end, the meeting holds its room again. Raises ReservationNotOpen, or SlotUnavailable
+    if another reservation has the room.
     """
+    now = act.now
     reservation = lock_reservation(reservation_id)
     if reservation.status != Status.NO_SHOW:
         raise ReservationNotOpen("Only a no-show can be undone.")
-    status = get_status_after_undo(reservation, now=now)
+    status = Status.COMPLETED if reservation.end <= now else Status.CONFIRMED
     if status == Status.CONFIRMED:
+        _require_free_room(reservation, now=now)
         release_conflicting_holds(
             reservation.room,
             reservation.span,
@@ -178,17 +162,11 @@ def undo_no_show(reservation_id: int, *, by: User | None = None, now: dt.datetim
             now=now,
             turnaround_minutes=reservation.turnaround_minutes,
         )
-    reservation.transition_to(status, by=by, now=now)
-    return reservation
+    reservation.transition_to(status, act)
+    return reservation, ()
 
 
-def get_status_after_undo(reservation: Reservation, *, now: dt.datetime) -> Status:
-    """Return the status of a no-show after it is undone: before its end, it holds its room again.
-
-    Raises SlotUnavailable if it needs its room and another reservation has it.
-    """
-    if reservation.end <= now:
-        return Status.COMPLETED
+def _require_free_room(reservation: Reservation, *, now: dt.datetime) -> None:
     # The other reasons, such as that its start has passed, do not end a meeting that takes place.
     answer = availability.evaluate_reservation(reservation, now=now, for_user=reservation.user)
     for reason in answer.reasons:
@@ -196,7 +174,6 @@ def get_status_after_undo(reservation: Reservation, *, now: dt.datetime) -> Stat
             raise SlotUnavailable(
                 f"The room has been booked by somebody else meanwhile. {reason.detail}."
             )
-    return Status.CONFIRMED
 
 
 # --- Expiry and completion -----------------------------------------------------------------------
@@ -255,13 +232,13 @@ def _close(
     reservation = lock_reservation(reservation_id)
     if reservation.status != old:
         return None
-    reservation.transition_to(new, by=None, now=now)
+    reservation.transition_to(new, Act(None, now))
     reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=now)
     return reservation
 
 
 def _expire_request(reservation_id: int, now: dt.datetime) -> Reservation | None:
     try:
-        return _expire(reservation_id, now=now)
+        return _expire(Act(None, now), reservation_id)
     except ReservationNotOpen:
         return None

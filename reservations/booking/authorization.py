@@ -8,6 +8,7 @@ from typing import Unpack
 
 from django.conf import settings
 
+from accounts.act import Act
 from accounts.limits import CARD_DECLINED, get_payer_key
 from accounts.models import User
 from payments import lifecycle
@@ -129,10 +130,10 @@ def _return_to_draft(
     if promised is not None and promised > now:
         hold_ends.append(promised)
     if not hold_ends:
-        reservation.transition_to(Status.NEW, by=by, now=now)
+        reservation.transition_to(Status.NEW, Act(by, now))
         return
     hold_until = min(max(hold_ends), reservation.start)
-    reservation.transition_to(Status.NEW, by=by, now=now, hold_until=hold_until)
+    reservation.transition_to(Status.NEW, Act(by, now), hold_until=hold_until)
     release_holds_for(reservation, now=now)
 
 
@@ -172,7 +173,7 @@ def book(
     if payment is not None:
         reservation.paid_payments = [payment]
     status = Status.CONFIRMED if is_instant else Status.PENDING
-    reservation.transition_to(status, by=by, now=now, **columns)
+    reservation.transition_to(status, Act(by, now), **columns)
     send = emails.send_booking_confirmed if is_instant else emails.send_request_received
     send(reservation, now=now)
     if status == Status.CONFIRMED:

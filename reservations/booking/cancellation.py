@@ -1,42 +1,30 @@
 """Cancels reservations and calculates refunds by the policy at the time of booking (B15.4)."""
 
 import datetime as dt
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from django.db import transaction
-
-from accounts.models import OutboxMessage, User
+from accounts.act import Act
+from accounts.models import User
 from payments import refunds
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
 from payments.models import Payment, PaymentState
 from reservations.booking import payment_recovery
 from reservations.booking.amendments import call_off_changes, require_expected
+from reservations.booking.commands import PAYMENT_UNDER_WAY, Left, Unsettled, command_after
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import (
-    CaptureDue,
-    CaptureRefused,
-    fulfils_obligations,
-    get_booked_payments,
-    lock_booked_payments,
-)
-from reservations.booking.refund_decisions import (
-    RefundDecision,
-    record_override,
-    validate_refund,
-)
-from reservations.models import Reservation
+from reservations.booking.payment_recovery import get_booked_payments, lock_booked_payments
+from reservations.booking.refund_decisions import RefundDecision, validate_refund
+from reservations.models import RefundOverride, Reservation
 from reservations.models.changes import get_paying
 from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
 from reservations.notifications.confirmation import describe_refund
 from reservations.pricing import bill
 from roombook import money
-from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen
 
 if TYPE_CHECKING:
@@ -48,7 +36,6 @@ ALREADY_REFUNDED = "what was charged has been paid back already."
 REFUND_RETURNED = (
     "what was charged was refunded, but the bank returned it. We will refund it again."
 )
-CANCELLED = "The reservation is cancelled: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,38 +56,47 @@ class CancellationTerms:
 
 @dataclass(frozen=True, slots=True)
 class Cancellation:
+    """What became of a reservation, or would; `is_repeated` if it was cancelled before."""
+
     reservation: Reservation
-    refund: Decimal
-    message: str
+    terms: CancellationTerms
+    is_repeated: bool = False
+
+    @property
+    def refund(self) -> Decimal:
+        return self.terms.refund
+
+    @property
+    def message(self) -> str:
+        return f"The reservation is cancelled: {self.terms.sentence}"
+
+    @property
+    def forecast(self) -> str:
+        """The message of a preview."""
+        return self.message if self.is_repeated else f"If you cancel now: {self.terms.sentence}"
 
 
-def preview(reservation: Reservation, *, now: dt.datetime) -> Cancellation:
-    """Return what cancelling now would do. Raises the same errors as `cancel`."""
-    if reservation.status == Status.CANCELLED:
-        return _describe_cancelled(reservation)
-    # `cancel` calls a payment off that waits for the customer.
-    if reservation.waiting_payment is None:
-        _require_cancellable(reservation, now)
-    terms = get_terms(reservation, now=now)
-    return Cancellation(reservation, terms.refund, f"If you cancel now: {terms.sentence}")
+def _call_payment_off(act: Act, reservation_id: int) -> None:
+    payment_recovery.resolve_payments(
+        reservation_id, user=act.customer, calls_off=True, now=act.now
+    )
 
 
+@command_after(_call_payment_off, without_capture={"can_be_captured": False})
 def cancel(
+    act: Act,
     reservation_id: int,
     *,
-    user: User | None = None,
-    by: User | None = None,
     decision: RefundDecision | None = None,
     message: str = "",
     expected_refund: Decimal | None = None,
-    now: dt.datetime,
-) -> Cancellation:
+    can_be_captured: bool = True,
+) -> tuple[Cancellation, Left]:
     """Cancel a reservation and refund it by its policy. A second call returns the same result.
 
-    `user` is the customer who cancels their own reservation; `by` is the member of staff who
-    cancels any reservation: with a `decision` they refund another amount than the policy's, and
-    their `message` is added to the e-mail. `expected_refund` is the refund in the preview: if it
-    has changed since then, nothing is done.
+    With a `decision`, staff refund another amount than the policy's, and their `message` is added
+    to the e-mail. `expected_refund` is the refund in the preview: if it has changed since then,
+    nothing is done.
 
     If the gateway refuses to charge an authorized amount, that is voided, and the refund is at most
     what was charged otherwise. A payment that the customer has not confirmed at the bank is voided
@@ -111,62 +107,13 @@ def cancel(
         InvalidRequest: the decision is not allowed.
         ServiceUnavailable: the payment is not resolved yet, and the gateway does not answer.
     """
-    payment_recovery.resolve_payments(reservation_id, user=user, calls_off=True, now=now)
-    run = functools.partial(
-        _cancel,
-        reservation_id,
-        user=user,
-        by=by or user,
-        decision=decision,
-        message=message,
-        expected_refund=expected_refund,
-        now=now,
-    )
-    try:
-        return run()
-    except CaptureRefused:
-        return run(can_be_captured=False)
-
-
-@in_transaction
-def preview_email(
-    reservation_id: int,
-    *,
-    by: User,
-    decision: RefundDecision | None = None,
-    message: str = "",
-    now: dt.datetime,
-) -> OutboxMessage | None:
-    """Cancel the reservation, roll that back, and return the e-mail that was written, if any.
-
-    Raises the same errors as `cancel`, except those of the gateway.
-    """
-    reservation = lock_reservation(reservation_id)
-    if reservation.booked_at is None or reservation.status == Status.CANCELLED:
-        return None
-    _require_cancellable(reservation, now)
-    terms = _decide_terms(reservation, lock_booked_payments(reservation), decision, by=by, now=now)
-    _end(reservation, terms, message=message, by=by, at=now, now=now)
-    email = emails.get_last_email(reservation)
-    transaction.set_rollback(True)
-    return email
-
-
-@fulfils_obligations
-def _cancel(
-    reservation_id: int,
-    *,
-    user: User | None,
-    by: User | None,
-    decision: RefundDecision | None,
-    message: str,
-    expected_refund: Decimal | None = None,
-    can_be_captured: bool = True,
-    now: dt.datetime,
-) -> tuple[Cancellation, list[Payment]]:
-    reservation = lock_reservation(reservation_id, owner=user)
+    now = act.now
+    reservation = lock_reservation(reservation_id, owner=act.customer)
     if reservation.status == Status.CANCELLED:
-        return _describe_cancelled(reservation), []
+        return _describe_cancelled(reservation), ()
+    if reservation.waiting_payment is not None:
+        terms = _get_terms(reservation, (), now=now)
+        return Cancellation(reservation, terms), Unsettled([reservation.waiting_payment])
     was_confirmed = reservation.status == Status.CONFIRMED
     _require_cancellable(reservation, now)
     payments = lock_booked_payments(reservation)
@@ -178,54 +125,53 @@ def _cancel(
         left = _get_terms(reservation, captured, now=now).left
         if decision is not None and decision.amount is not None:
             decision = replace(decision, amount=min(decision.amount, left))
-        terms = _decide_terms(reservation, captured, decision, by=by, now=now)
+        terms = _decide_terms(reservation, captured, decision, by=act.user, now=now)
     else:
-        terms = _decide_terms(reservation, payments, decision, by=by, now=now)
+        terms = _decide_terms(reservation, payments, decision, by=act.user, now=now)
         require_expected("refund", terms.refund, expected=expected_refund)
-        if due:
-            raise CaptureDue(due)
     # Another process can have captured the fee since `now`. What is captured later is no fee.
     captured_times = [each.captured_at for each in captured if each.captured_at is not None]
-    _end(reservation, terms, message=message, by=by, at=max([now, *captured_times]), now=now)
+    _end(reservation, terms, act, message=message, at=max([now, *captured_times]))
+    result = Cancellation(reservation, terms)
+    if due and can_be_captured:
+        return result, Unsettled(due)
     refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
     # The others are voided, and whatever comes in for them is returned.
     counting = {each.pk for each in captured} if was_confirmed else set()
     reservation.payments.filter(counts=True).exclude(pk__in=counting).update(counts=False)
-    post(reservation.pk, EventKind.CANCELLED, by=by, now=now)
-    result = Cancellation(reservation, terms.refund, CANCELLED + terms.sentence)
+    post(reservation.pk, EventKind.CANCELLED, by=act.user, now=now)
     return result, [*payments, *call_off_changes(reservation, now=now)]
 
 
 def _end(
     reservation: Reservation,
     terms: CancellationTerms,
+    act: Act,
     *,
     message: str,
-    by: User | None,
     at: dt.datetime,
-    now: dt.datetime,
 ) -> None:
     """Store the cancellation, return the benefits, and write to the customer of a booking."""
     # A draft that never was a booking is in no calendar, and its customer gets no e-mail.
     was_booked = reservation.booked_at is not None
     columns: TransitionColumns = {"cancelled_at": at, "refund_promised": terms.refund}
     if was_booked:
-        columns |= reservation.advance_calendar(now)
+        columns |= reservation.advance_calendar(act.now)
     changes = {}
-    if terms.decision is not None and by is not None:
+    if terms.decision is not None and act.user is not None:
         reason = terms.decision.reason
-        record_override(
-            reservation,
+        RefundOverride.objects.create(
+            reservation=reservation,
             policy_refund=terms.policy_refund,
             refund=terms.refund,
             reason=reason,
-            by=by,
-            now=now,
+            by=act.user,
+            at=act.now,
         )
         given = f"{money.format_amount(terms.refund)}: {reason}"
         changes["refund_override"] = (money.format_amount(terms.policy_refund), given)
-    reservation.transition_to(Status.CANCELLED, by=by, now=now, changes=changes, **columns)
-    bill.return_benefits(reservation, now=now)
+    reservation.transition_to(Status.CANCELLED, act, changes=changes, **columns)
+    bill.return_benefits(reservation, now=act.now)
     if was_booked:
         emails.send_cancelled(
             reservation,
@@ -233,20 +179,13 @@ def _end(
             fee=terms.fee,
             refund_text=terms.sentence,
             message=message,
-            now=now,
+            now=act.now,
         )
 
 
-def get_terms(
-    reservation: Reservation,
-    *,
-    decision: RefundDecision | None = None,
-    by: User | None = None,
-    now: dt.datetime,
-) -> CancellationTerms:
-    """Return the refund and the fee of cancelling now. Raises InvalidRequest as `cancel` does."""
-    payments = get_booked_payments(reservation)
-    return _decide_terms(reservation, payments, decision, by=by, now=now)
+def get_terms(reservation: Reservation, *, now: dt.datetime) -> CancellationTerms:
+    """Return the refund and the fee of cancelling now by the policy."""
+    return _get_terms(reservation, get_booked_payments(reservation), now=now)
 
 
 def _get_terms(
@@ -315,7 +254,7 @@ def _is_capture_due(reservation: Reservation, payment: Payment) -> bool:
 
 def _require_cancellable(reservation: Reservation, now: dt.datetime) -> None:
     if reservation.status == Status.PROCESSING:
-        raise ReservationNotOpen("A payment is under way. Please try again in a minute.")
+        raise ReservationNotOpen(PAYMENT_UNDER_WAY)
     if not can_transition(reservation.status, Status.CANCELLED):
         raise ReservationNotOpen
     if reservation.status != Status.NEW and reservation.start <= now:
@@ -337,7 +276,8 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
             sentence = _describe_too_late(reservation)
     else:
         sentence = _describe_no_refund(payments)
-    return Cancellation(reservation, refund, CANCELLED + sentence)
+    terms = CancellationTerms(refund, money.ZERO, sentence)
+    return Cancellation(reservation, terms, is_repeated=True)
 
 
 def _get_captured_payments(reservation: Reservation) -> list[Payment]:

@@ -2,12 +2,12 @@
 
 import datetime as dt
 
-from accounts.models import User
+from accounts.act import Act
+from reservations.booking.commands import Left, command
 from reservations.booking.locks import lock_reservation
 from reservations.models import Reservation, history
 from reservations.models.reservation import CHECK_IN_OPENS_BEFORE
 from reservations.models.status import Status
-from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen
 
 
@@ -20,34 +20,34 @@ def can_check_in(reservation: Reservation, *, now: dt.datetime) -> bool:
     )
 
 
-@in_transaction
-def check_in(reservation_id: int, *, by: User | None = None, now: dt.datetime) -> Reservation:
+@command
+def check_in(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
     """Record that the customer has arrived. Checking in twice keeps the first time.
 
     Raises ReservationNotOpen if `can_check_in` does not allow it.
     """
     reservation = lock_reservation(reservation_id)
     if reservation.is_checked_in:
-        return reservation
-    if not can_check_in(reservation, now=now):
+        return reservation, ()
+    if not can_check_in(reservation, now=act.now):
         raise ReservationNotOpen(
             "Only a confirmed meeting can be checked in, from 12 hours before its start on."
         )
-    return _set_time(reservation, now, by=by, now=now)
+    return _set_time(reservation, act.now, act)
 
 
-@in_transaction
-def undo_check_in(reservation_id: int, *, by: User | None = None, now: dt.datetime) -> Reservation:
+@command
+def undo_check_in(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
     """Record that the customer has not arrived after all. Without a check-in, nothing changes."""
     reservation = lock_reservation(reservation_id)
-    return _set_time(reservation, None, by=by, now=now)
+    return _set_time(reservation, None, act)
 
 
 def _set_time(
-    reservation: Reservation, at: dt.datetime | None, *, by: User | None, now: dt.datetime
-) -> Reservation:
+    reservation: Reservation, at: dt.datetime | None, act: Act
+) -> tuple[Reservation, Left]:
     changes = {"checked_in_at": (reservation.checked_in_at, at)}
     reservation.checked_in_at = at
     reservation.save(update_fields=["checked_in_at"])
-    history.record_changes(reservation, changes, by=by, now=now)
-    return reservation
+    history.record_changes(reservation, changes, act)
+    return reservation, ()

@@ -25,6 +25,7 @@ from typing import ParamSpec
 from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 
+from accounts.act import Act
 from accounts.limits import (
     CARD_DECLINED,
     PARTNER_CODE,
@@ -284,8 +285,7 @@ def _claim(
         _limit_waiting_payments(user)
     reservation.transition_to(
         Status.PROCESSING,
-        by=by,
-        now=now,
+        Act(by, now),
         # Also if it is None: a declined attempt may have stored a partner.
         partner=partner,
         price_held_until=reservation.price_held_until or reservation.hold_until,

@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from accounts import roles
+from accounts.act import Act
 from accounts.limits import PROMO_CODE
 from accounts.models import User, canonicalize_email
 from accounts.validators import (
@@ -117,7 +118,7 @@ def create_draft(
     save_attendees(reservation, guests)
     bill.save_lines(reservation, quote)
     changes = {"hours_override_reason": ("", override)}
-    history.record_changes(reservation, changes, by=created_by, now=now)
+    history.record_changes(reservation, changes, Act(created_by, now))
     return reservation
 
 
@@ -264,7 +265,7 @@ def _apply_promo_code(
         "promo_code": (old_code, promo_code),
         "total_cost": (old_total, reservation.total_cost),
     }
-    history.record_changes(reservation, changes, by=user, now=now)
+    history.record_changes(reservation, changes, Act(user, now))
     return reservation
 
 
@@ -295,7 +296,7 @@ def select_allowances(
         "allowances": (None, names or "none"),
         "total_cost": (old_total, reservation.total_cost),
     }
-    history.record_changes(reservation, changes, by=user, now=now)
+    history.record_changes(reservation, changes, Act(user, now))
     return reservation
 
 
@@ -321,7 +322,7 @@ def reprice_if_outdated(draft: Reservation, *, by: User, now: dt.datetime) -> bo
     old_total = draft.total_cost
     bill.reprice(draft)
     changes = {"total_cost": (old_total, draft.total_cost)}
-    history.record_changes(draft, changes, by=by, now=now)
+    history.record_changes(draft, changes, Act(by, now))
     return draft.total_cost != old_total
 
 

@@ -4,6 +4,7 @@ import datetime as dt
 
 from django.conf import settings
 
+from accounts.act import Act
 from accounts.models import User
 from reservations import availability
 from reservations.booking.drafts import lock_draft, reprice_if_outdated
@@ -40,7 +41,7 @@ def extend_hold(
     # The customer gets another reminder before the new hold expires.
     reservation.reminded_at = None
     reservation.save(update_fields=["holds_slot", "hold_until", "price_held_until", "reminded_at"])
-    history.record_changes(reservation, {"hold_until": (held_until, until)}, by=by, now=now)
+    history.record_changes(reservation, {"hold_until": (held_until, until)}, Act(by, now))
     return reservation
 
 

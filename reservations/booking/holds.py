@@ -10,8 +10,7 @@ from accounts.models import User
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations.models import Reservation
-from reservations.models.querysets import get_conflict_bounds, overlaps
-from reservations.room_calendars import NO_ID
+from reservations.models.querysets import NO_ID, get_conflict_bounds, overlaps
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, datetime_param, int_param
 
 

@@ -16,6 +16,7 @@ from django.core.signing import BadSignature, Signer
 from django.urls import reverse
 
 from accounts import emails
+from accounts.act import Act
 from accounts.models import OutboxMessage, User
 from accounts.models.outbox_message import PAYMENT_LINK_KIND
 from payments import one_time_cards
@@ -205,7 +206,7 @@ def send_link(draft: Reservation, *, base_url: str, by: User, now: dt.datetime) 
     )
     reservation.payment_link_until = until
     reservation.save(update_fields=["payment_link_until"])
-    history.record_changes(reservation, {"payment_link": (None, until)}, by=by, now=now)
+    history.record_changes(reservation, {"payment_link": (None, until)}, Act(by, now))
     return until
 
 
@@ -240,7 +241,7 @@ def send_change_link(
         base_url=base_url,
         now=now,
     )
-    history.record_changes(booking, {"payment_link": (None, until)}, by=by, now=now)
+    history.record_changes(booking, {"payment_link": (None, until)}, Act(by, now))
     return change
 
 
@@ -281,7 +282,7 @@ def cancel_change_link(reservation_id: int, *, by: User, now: dt.datetime) -> No
     if booking.is_paying_for_change:
         raise ReservationNotOpen(differences.CHANGE_UNDER_WAY)
     booking.end_waiting_change(message="Staff cancelled it.", now=now)
-    history.record_changes(booking, {"payment_link": (change.link_until, None)}, by=by, now=now)
+    history.record_changes(booking, {"payment_link": (change.link_until, None)}, Act(by, now))
 
 
 def describe_change(change: BookingChange) -> str:
@@ -338,7 +339,7 @@ def cancel_links(draft_id: int, *, by: User, now: dt.datetime) -> None:
     reservation.save(update_fields=["payment_link_until", "payment_link_number"])
     # An e-mail that was not sent yet is not sent.
     OutboxMessage.objects.about(reservation.link_subject).waiting().update(expires_at=now)
-    history.record_changes(reservation, {"payment_link": (until, None)}, by=by, now=now)
+    history.record_changes(reservation, {"payment_link": (until, None)}, Act(by, now))
 
 
 def get_end(draft: Reservation, *, now: dt.datetime) -> dt.datetime:

@@ -15,6 +15,7 @@ from decimal import Decimal
 
 from django.db import transaction
 
+from accounts.act import Act
 from accounts.models import User
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
@@ -101,7 +102,7 @@ def adjust_price(
         "adjustment": (None, f"{money.format_amount(adjustment.amount)}: {reason}"),
         "refund": (None, refund or None),
     }
-    history.record_changes(reservation, changes, by=by, now=now)
+    history.record_changes(reservation, changes, Act(by, now))
     if not reservation.is_new:
         if reservation.status == Status.CONFIRMED:
             reservation.save(update_fields=reservation.advance_calendar(now))

@@ -4,14 +4,12 @@ The policy of the reservation is the default. Another amount needs a reason and 
 is stored as a RefundOverride and in the history.
 """
 
-import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
 
 from accounts import roles
 from accounts.models import User
 from centers.models import Center
-from reservations.models import RefundOverride, Reservation
 from roombook import money
 from roombook.errors import InvalidRequest
 
@@ -50,22 +48,3 @@ def validate_refund(
         raise InvalidRequest({"refund": "The amount has too many decimal places."})
     if not reason.strip():
         raise InvalidRequest({"reason": "A refund that the policy does not give needs a reason."})
-
-
-def record_override(
-    reservation: Reservation,
-    *,
-    policy_refund: Decimal,
-    refund: Decimal,
-    reason: str,
-    by: User,
-    now: dt.datetime,
-) -> None:
-    RefundOverride.objects.create(
-        reservation=reservation,
-        policy_refund=policy_refund,
-        refund=refund,
-        reason=reason,
-        by=by,
-        at=now,
-    )

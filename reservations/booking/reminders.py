@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 from django.conf import settings
 
+from accounts.act import Act
 from accounts.models import OutboxMessage, User
 from reservations.booking.locks import lock_reservation
 from reservations.booking.setting_changes import announce
@@ -75,7 +76,7 @@ def resend_last_email(reservation_id: int, *, by: User, now: dt.datetime) -> Out
     if is_announced:
         changes = {"mail": (None, "new address")}
         announce(reservation, changes, former=reservation, by=by, now=now)
-    message = emails.get_last_email(reservation)
+    message = emails.get_last_email(reservation.pk)
     if message is None:
         raise ReservationNotOpen("No e-mail has been sent about this reservation yet.")
     if is_announced:
@@ -86,5 +87,5 @@ def resend_last_email(reservation_id: int, *, by: User, now: dt.datetime) -> Out
     if not message.send_again(now=now):
         raise ReservationNotOpen("The e-mail is waiting to be sent already.")
     changes = {"mail": (None, f"{message.kind}, sent again")}
-    history.record_changes(reservation, changes, by=by, now=now)
+    history.record_changes(reservation, changes, Act(by, now))
     return message

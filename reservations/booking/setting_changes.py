@@ -10,6 +10,7 @@ from copy import copy
 
 from django.dispatch import receiver
 
+from accounts.act import Act
 from accounts.models import User
 from centers.closure_effects import time_zone_changed
 from centers.models import Center
@@ -38,7 +39,7 @@ def announce(
     if is_booked:
         columns += reservation.advance_calendar(now)
     reservation.save(update_fields=columns)
-    history.record_changes(reservation, changes, by=by, now=now)
+    history.record_changes(reservation, changes, Act(by, now))
     if is_booked:
         emails.send_rescheduled(
             reservation,

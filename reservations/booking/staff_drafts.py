@@ -93,7 +93,7 @@ def preview_draft(
         problems=problems,
         span=span,
         reasons=result.reasons,
-        is_outside_hours=result.is_outside_opening_hours,
+        is_outside_hours=availability.is_outside_opening_hours(room, span),
         quote=quote,
         price_problem=price_problem,
     )

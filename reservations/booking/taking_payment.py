@@ -11,6 +11,7 @@ from decimal import Decimal
 from django.db import IntegrityError
 
 from accounts import roles
+from accounts.act import Act
 from accounts.models import User
 from payments import gateways, saved_cards
 from payments.gateways.manual import ACCOUNT
@@ -83,7 +84,7 @@ def record_consent(
 ) -> None:
     """Record that the customer has agreed that staff charge the saved card (B26.6)."""
     changes = {"saved_card_consent": (None, card.description)}
-    history.record_changes(reservation, changes, by=by, now=now)
+    history.record_changes(reservation, changes, Act(by, now))
 
 
 @in_transaction

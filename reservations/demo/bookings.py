@@ -8,6 +8,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from django.db.models import QuerySet
 
+from accounts.act import Act
 from accounts.models import User
 from centers.models import MeetingRoom, Service
 from centers.requested_span import resolve_span
@@ -74,7 +75,7 @@ def create_missing(*, now: dt.datetime, write_line: Callable[[str], object]) -> 
             for missed in _find(booking).filter(status=Status.COMPLETED):
                 # Another run at the same time may have been faster.
                 with suppress(ReservationNotOpen):
-                    approval.mark_no_show(missed.pk, now=now)
+                    approval.mark_no_show(Act(None, now), missed.pk)
     for payment in Payment.objects.with_fees_due(now):
         fees.fetch_fees(payment, now=now)
 
@@ -122,11 +123,11 @@ def _create(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
     an_hour_later = created_at + dt.timedelta(hours=1)
     match booking["outcome"]:
         case "approved":
-            approval.approve(reservation.pk, now=an_hour_later)
+            approval.approve(Act(None, an_hour_later), reservation.pk)
         case "declined":
-            approval.decline(reservation.pk, now=an_hour_later)
+            approval.decline(Act(None, an_hour_later), reservation.pk)
         case "cancelled":
-            cancellation.cancel(reservation.pk, user=user, now=an_hour_later)
+            cancellation.cancel(Act(user, an_hour_later), reservation.pk)
     return reservation
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from django.conf import settings
 
+from accounts.act import Act
 from accounts.models import User
 from centers.models import Closure, MeetingRoom, Service
 from centers.span import Span, get_local_midnight
@@ -113,18 +114,18 @@ def _get_card(meeting: Meeting, now: dt.datetime) -> PaymentMethod:
 def approve(meeting: Meeting, *, now: dt.datetime) -> None:
     assert meeting.pk is not None
     if meeting.load().status == Status.PENDING:
-        approval.approve(meeting.pk, by=meeting.staff, now=now)
+        approval.approve(Act(meeting.staff, now, is_staff=True), meeting.pk)
 
 
 def check_customer_in(meeting: Meeting, *, now: dt.datetime) -> None:
     assert meeting.pk is not None
-    check_in.check_in(meeting.pk, by=meeting.staff, now=now)
+    check_in.check_in(Act(meeting.staff, now, is_staff=True), meeting.pk)
 
 
 def mark_no_show(meeting: Meeting, *, now: dt.datetime) -> None:
     assert meeting.pk is not None
     if meeting.load().status != Status.NO_SHOW:
-        approval.mark_no_show(meeting.pk, by=meeting.staff, now=now)
+        approval.mark_no_show(Act(meeting.staff, now, is_staff=True), meeting.pk)
 
 
 def receive_money(meeting: Meeting, *, now: dt.datetime) -> None:
@@ -152,7 +153,7 @@ def extend(meeting: Meeting, *, now: dt.datetime) -> None:
 
 def cancel(meeting: Meeting, *, now: dt.datetime) -> None:
     assert meeting.pk is not None
-    cancellation.cancel(meeting.pk, user=meeting.customer, now=now)
+    cancellation.cancel(Act(meeting.customer, now), meeting.pk)
 
 
 def reduce_price(meeting: Meeting, *, now: dt.datetime) -> None:

@@ -1,7 +1,7 @@
 """Database constraints that prevent two reservations from holding a room at the same time.
 
 Between two reservations of a room lies at least the larger of both turnaround times, as in
-`ReservationQuerySet.overlapping`. A booking and the slot that is held for its change are no two
+`ReservationQuerySet.conflicting`. A booking and the slot that is held for its change are no two
 reservations. PostgreSQL has two exclusion constraints for that: one for the
 turnaround after the earlier reservation, and one for the turnaround before the later one. SQLite
 has two triggers with the same rule. Some migrations make Django rebuild a SQLite table, which drops

@@ -20,7 +20,7 @@ from roombook.backoffice.audit_log import build_entry
 from roombook.backoffice.models import AuditAction, AuditEntry
 
 if TYPE_CHECKING:
-    from accounts.models import User
+    from accounts.act import Act
     from reservations.models.reservation import Reservation
 
 # Field of a change -> its name in events. Others, which may hold texts about people, are left out.
@@ -43,17 +43,14 @@ EVENT_FIELDS = {
 def record_changes(
     row: "Reservation",
     changes: Mapping[str, tuple[object, object]],
+    act: "Act",
     *,
-    by: "User | None",
-    now: dt.datetime,
     former_center_id: int | None = None,
 ) -> None:
     """Record the fields whose old and new values differ. Without any, nothing is recorded.
 
-    The row has its new values already.
-
-    `by` is the customer or member of staff who made the change, or None for an automatic change or
-    a command. `former_center_id` is the center that the reservation has left, if any.
+    The row has its new values already. `former_center_id` is the center that the reservation has
+    left, if any.
     """
     serialized = {
         name: [_serialize(old), _serialize(new)]
@@ -62,7 +59,7 @@ def record_changes(
     }
     if not serialized:
         return
-    entry = build_entry(row, AuditAction.UPDATE, serialized, by=by, timestamp=now)
+    entry = build_entry(row, AuditAction.UPDATE, serialized, by=act.user, timestamp=act.now)
     entry.unpublished_event = _build_event(row, serialized, former_center_id)
     entry.save(force_insert=True)
 

@@ -40,6 +40,9 @@ HAS_FORMER_ADDRESS = Q(
 )
 
 
+NO_ID = 0  # No row has this id, so excluding it excludes nothing.
+
+
 class ConflictBounds(TypedDict):
     """The ends of a span, without and with its own turnaround time."""
 
@@ -57,7 +60,10 @@ def get_conflict_bounds(span: Span, turnaround_minutes: int) -> ConflictBounds:
 def overlaps(
     start: dt.datetime, end: dt.datetime, wide_start: dt.datetime, wide_end: dt.datetime
 ) -> Q:
-    """Return the condition of `ReservationQuerySet.overlapping`."""
+    """Return whether reservations overlap a span, with the larger of both turnaround times.
+
+    `wide_start` and `wide_end` are the span with its own turnaround (`get_conflict_bounds`).
+    """
     with_our_turnaround = Q(start__lt=wide_end, end__gt=wide_start)
     with_their_turnaround = Q(occupied_from__lt=end, occupied_until__gt=start)
     return with_our_turnaround | with_their_turnaround
@@ -196,21 +202,18 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
         """Return the reservations that were ever booked and start from this time on, in order."""
         return self.filter(booked_at__isnull=False, start__gte=since).order_by("start", "pk")
 
-    def overlapping(
-        self, start: dt.datetime, end: dt.datetime, wide_start: dt.datetime, wide_end: dt.datetime
+    def conflicting(
+        self, bounds: ConflictBounds, *, now: dt.datetime, user: int, excluded: int = NO_ID
     ) -> Self:
-        """Return the reservations that overlap a span, with the larger of both turnaround times.
+        """Return the reservations that prevent the account's booking of a span (B11.2, B11.3).
 
-        `wide_start` and `wide_end` are the span with its own turnaround (`get_conflict_bounds`).
+        The slot that is held for a change of the excluded booking does not prevent it either.
         """
-        return self.filter(overlaps(start, end, wide_start, wide_end))
-
-    def conflicting(self, bounds: ConflictBounds, *, now: dt.datetime, user: int) -> Self:
-        """Return the reservations that prevent the account's booking of a span (B11.2, B11.3)."""
         return (
             self.active_holds(now)
-            .overlapping(bounds["start"], bounds["end"], bounds["wide_start"], bounds["wide_end"])
+            .filter(overlaps(**bounds))
             .exclude(user=user, status=Status.NEW, holds_for__isnull=True)
+            .exclude(Q(pk=excluded) | Q(holds_for=excluded))
         )
 
     def between(self, first: dt.datetime | None, last: dt.datetime | None) -> Self:

@@ -37,7 +37,7 @@ from roombook.money import MoneyField
 from roombook.texts import LineField
 
 if TYPE_CHECKING:
-    from accounts.models import User
+    from accounts.act import Act
     from reservations.models.codes import Partner
 
 # A check-in before this is of another time: the booking has been rescheduled since.
@@ -402,18 +402,16 @@ class Reservation(models.Model):
     def transition_to(
         self,
         status: Status,
+        act: "Act",
         *,
-        by: "User | None",
-        now: dt.datetime,
         hold_until: dt.datetime | None = None,
         changes: Mapping[str, tuple[object, object]] | None = None,
         **columns: Unpack[TransitionColumns],
     ) -> None:
         """Change the status and the hold that goes with it, save, and record the change.
 
-        No other code sets the status. `by` is the user who caused it, or None for an automatic
-        change or a command. `columns` are saved in the same UPDATE, and other `changes` are
-        recorded in the same entry of the history. The caller holds the row's lock.
+        No other code sets the status. `columns` are saved in the same UPDATE, and other `changes`
+        are recorded in the same entry of the history. The caller holds the row's lock.
 
         Raises InvalidStatusTransition, which is a defect in the calling code.
         """
@@ -433,4 +431,4 @@ class Reservation(models.Model):
             "refund_promised": (None, columns.get("refund_promised")),
             **(changes or {}),
         }
-        history.record_changes(self, recorded, by=by, now=now)
+        history.record_changes(self, recorded, act)

@@ -44,28 +44,28 @@ REMINDER = "reminder"
 MAX_MESSAGE_LENGTH = 1_000
 
 
-def get_subject_key(reservation: Reservation) -> str:
+def get_subject_key(reservation_id: int) -> str:
     """Return the key of this reservation's messages in the outbox."""
-    return f"reservation {reservation.pk}"
+    return f"reservation {reservation_id}"
 
 
 def withdraw_reminder(reservation: Reservation) -> None:
     """Delete a reminder of this start that is not sent yet, as it is no longer true."""
     if reservation.reminded_of_start is not None:
-        waiting = OutboxMessage.objects.about(get_subject_key(reservation)).waiting()
+        waiting = OutboxMessage.objects.about(get_subject_key(reservation.pk)).waiting()
         waiting.filter(kind=REMINDER).delete()
 
 
-def get_last_email(reservation: Reservation) -> OutboxMessage | None:
+def get_last_email(reservation_id: int) -> OutboxMessage | None:
     """Return the last message about the current state: every change adds one, a receipt is none."""
-    messages = OutboxMessage.objects.about(get_subject_key(reservation))
+    messages = OutboxMessage.objects.about(get_subject_key(reservation_id))
     return messages.exclude(kind=RECEIPT_KIND).last()
 
 
 def _suppress_errors(send: Send[P]) -> Send[P]:
     @functools.wraps(send)
     def wrapper(reservation: Reservation, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        with suppress_mail_errors(get_subject_key(reservation)):
+        with suppress_mail_errors(get_subject_key(reservation.pk)):
             send(reservation, *args, **kwargs)
 
     return wrapper
@@ -320,7 +320,7 @@ def _enqueue(
         user_id=reservation.user.pk,
         to=reservation.user.email,
         kind=kind,
-        about=get_subject_key(reservation),
+        about=get_subject_key(reservation.pk),
         subject=f"{subject}: {describe_booking(reservation)}",
         calendar=calendar.render_invitation(reservation, meeting, now=now) if meeting else "",
         calendar_method=calendar.get_method(meeting) if meeting else "",

@@ -41,7 +41,7 @@ def send_receipt(receipt: Receipt, *, now: dt.datetime) -> None:
         user_id=user.pk,
         to=user.email,
         kind=RECEIPT_KIND,
-        about=get_subject_key(receipt.reservation),
+        about=get_subject_key(receipt.reservation_id),
         heading=heading,
         paragraphs=[f"It is attached. It is for {booking}."],
         attachment=(get_file_name(receipt), render_receipt(receipt)),

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
+from accounts.act import Act
 from accounts.limits import count_declined_cards
 from accounts.models import User
 from payments.cards import CardFields
 from payments.serializers import EXAMPLE_CARD, AccountPaymentInfo
 from reservations import records
-from reservations.booking import cancellation, checkout, claims, drafts, payment_action
+from reservations.booking import cancellation, checkout, drafts, payment_action
 from reservations.booking.drafts import AttendeeInput
 from reservations.listing import MAX_PAGE_SIZE, ReservationPage, list_page
 from reservations.models.status import Status
@@ -288,14 +289,13 @@ class CancelReservation(Operation):
     def perform(
         self, user: User, *, reservation_id: int, test_mode: bool = False
     ) -> dict[str, object]:
-        now = timezone.now()
+        act = Act(user, timezone.now())
         if test_mode:
-            reservation = claims.get_own_reservation(reservation_id, user)
-            outcome = cancellation.preview(reservation, now=now)
+            outcome = cancellation.cancel.preview(act, reservation_id).result
         else:
-            outcome = cancellation.cancel(reservation_id, user=user, now=now)
+            outcome = cancellation.cancel(act, reservation_id)
         return {
-            "message": outcome.message,
+            "message": outcome.forecast if test_mode else outcome.message,
             "refund": outcome.refund,
             "reservation": records.get_record(reservation_id, user=user),
         }

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from centers.models import Center
 from payments.ledger.accounts import BILL
+from payments.ledger.accounts import Account as LedgerAccount
 from reservations.admin.reports import month_end
 from reservations.admin.reports.periods import ReportPeriod, add_months
 from reservations.admin.reports.selection import ReportSelection
@@ -145,7 +146,7 @@ def _compare_month(
     tables = {table.key: table for table in report.tables}
     lines = dict(tables["difference"].rows)
     _, cash = tables["difference"].total or ()
-    if sum(row[3] for row in tables["account"].rows):
+    if sum(Decimal(str(row[-1])) for row in tables["account"].rows):
         yield f"{period.first}: the accounts do not add up to zero"
     if sum(lines.values()) != cash:
         yield f"{period.first}: the lines add up to {sum(lines.values())}, cash is {cash}"
@@ -187,7 +188,10 @@ def _compare_balances(
     }
     reported = {
         "revenue": found.sum_changes(BILL),
-        **{name: found.by_account[name].closing for name in ("receivables", "refunds_payable")},
+        **{
+            account.value: found.by_account[account].closing
+            for account in (LedgerAccount.RECEIVABLES, LedgerAccount.REFUNDS_PAYABLE)
+        },
     }
     for name, amount in expected.items():
         if reported[name] != amount:

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from decimal import Decimal
 
+from accounts.act import Act
 from centers.models import Center, MeetingRoom
 from payments import fees, manual_payments, refunds, setups
 from payments.gateway_events import record_dispute
@@ -133,12 +134,12 @@ class Business:
             return
         [paid] = account.received
         if self.random.random() < 0.6:
-            approval.approve(account.pk, by=self.staff, now=self.now)
+            approval.approve(Act(self.staff, self.now, is_staff=True), account.pk)
             account.status = "booked"
             if paid.way == "sandbox":
                 paid.at = self.now
         else:
-            approval.decline(account.pk, by=self.staff, now=self.now)
+            approval.decline(Act(self.staff, self.now, is_staff=True), account.pk)
             account.status = "declined"
             self._take_back(account)
 
@@ -238,7 +239,7 @@ class Business:
         if account is None or account.refused:
             return
         if account.status == "request":
-            cancellation.cancel(account.pk, by=self.staff, now=self.now)
+            cancellation.cancel(Act(self.staff, self.now, is_staff=True), account.pk)
             account.status = "cancelled"
             self._take_back(account)
             return
@@ -255,7 +256,7 @@ class Business:
         at_gateway = SandboxPayment.objects.filter(key__in=keys)
         if is_refused:  # The gateway refunds no voided payment.
             at_gateway.filter(state="captured").update(state="voided")
-        cancellation.cancel(account.pk, by=self.staff, decision=decision, now=self.now)
+        cancellation.cancel(Act(self.staff, self.now, is_staff=True), account.pk, decision=decision)
         if is_refused:
             at_gateway.filter(state="voided").update(state="captured")
         account.status, account.fee = "cancelled", account.left - refund

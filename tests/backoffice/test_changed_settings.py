@@ -3,6 +3,7 @@
 import pytest
 from django.urls import reverse
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from centers.models import Center, Closure, MeetingRoom
 from reservations.admin.dashboard.alerts import find_alerts
@@ -188,6 +189,7 @@ def test_rooms_stay_at_their_center(office, booking):
         ("room", {"capacity": "3"}),
         ("center", {"is_active": "false"}),
         ("center", {"city": "Boulder"}),
+        ("center", {"wed": "10:00-20:00"}),
         ("closure", {"starts_at": "2027-03-03T08:00", "ends_at": "2027-03-03T10:00"}),
     ],
 )
@@ -248,7 +250,7 @@ def test_email_with_the_new_address_resolves_a_booking(office, booking, clock):
 
 def test_email_about_a_cancelled_booking_is_resent_as_it_was(booking, clock):
     clock.move_to(NOW + 2 * HOUR)
-    cancellation.cancel(booking.pk, by=booking.user, now=NOW + HOUR)
+    cancellation.cancel(Act(booking.user, NOW + HOUR, is_staff=True), booking.pk)
     Center.objects.update(address_changed_at=NOW + 2 * HOUR)
     with pytest.raises(ReservationNotOpen, match="waiting to be sent already"):
         reminders.resend_last_email(booking.pk, by=booking.user, now=NOW + 2 * HOUR)

@@ -13,7 +13,6 @@ from payments.models import Refund
 from reservations.admin.dashboard.alerts import find_alerts
 from reservations.models import RefundOverride
 from reservations.models.status import Status
-from tests.admin_forms import form_of
 from tests.backoffice.reading import get_hidden_fields, messages_of, words
 from tests.factories_centers import MeetingRoomFactory, make_center_with_room
 from tests.factories_people import AdministratorFactory
@@ -79,30 +78,6 @@ def test_closed_bookings_lists_bookings_to_come_in_closures(office, clock):
     assert get_alert_titles(user) == ["2 bookings to resolve"]
     clock.move_to(START)
     assert get_alert_titles(user, now=START) == []
-
-
-def test_closure_of_a_booking_leads_to_the_page(client, staff):
-    booking = make_booking()
-    center = booking.room.center
-    client.force_login(staff("Manager", center))
-    typed = {
-        "center": center.pk,
-        "room": "",
-        "starts_at_0": "2027-03-03",
-        "starts_at_1": "08:00",
-        "ends_at_0": "2027-03-03",
-        "ends_at_1": "10:00",
-        "reason": "Repairs",
-    }
-    add = reverse("admin:centers_closure_add")
-
-    shown = client.post(add, typed)
-    saved = client.post(add, form_of(shown))
-
-    assert "Ada Lovelace, $75.00)" in shown.text
-    assert saved.url == f"{PAGE}?center={center.pk}"
-    assert "Move or cancel them" in messages_of(saved)[0][1]
-    assert listed(client.get(saved.url)) == [booking]
 
 
 def test_selected_bookings_are_cancelled_once_with_full_refund_and_message(client, staff, clock):

@@ -1,11 +1,9 @@
 """Closures show the reservations that they affect before they are saved."""
 
 import datetime as dt
-import io
 import re
 
 import pytest
-from django.core.management import call_command
 from django.urls import reverse
 
 from centers.models import Center, Closure
@@ -13,12 +11,12 @@ from tests.admin_forms import errors_of, form_of
 from tests.backoffice.reading import messages_of, words
 from tests.factories_centers import MeetingRoomFactory
 from tests.factories_reservations import HOUR, NOW, START, make_booking, make_draft
-from tests.imports import Browser, build_csv
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 ADD = reverse("admin:centers_closure_add")
 HOLIDAYS = reverse("admin:centers_closure_holidays")
+RESOLVE = reverse("admin:reservations_in_closures")
 
 
 def link_to(reservation):
@@ -53,7 +51,8 @@ def test_closure_over_reservation_is_saved_after_it_was_displayed(office):
     saved = office.post(ADD, form_of(page))
     assert saved.status_code == 302
     assert Closure.objects.get().reason == "Repairs"
-    assert "The closure is saved, but" in messages_of(saved)[0][1]
+    assert "Move or cancel them" in messages_of(saved)[0][1]
+    assert saved.url == f"{RESOLVE}?center={typed['center']}"
 
 
 def test_closure_over_another_reservation_since_is_displayed_again(office):
@@ -153,21 +152,3 @@ def test_new_opening_hours_are_saved_after_the_reservations_outside_were_display
     # What was outside before is not named again.
     typed = form_of(office.get(address))
     assert office.post(address, {**typed, f"{wednesday}opens": "10:30"}).status_code == 302
-
-
-def test_import_of_opening_hours_names_the_reservations_outside(office, tmp_path):
-    reservation = make_booking()  # Wednesday from 9 to 12
-    rows = build_csv({"id": reservation.room.center_id, "wed": "10:00-20:00"})
-    file, out = tmp_path / "centers.csv", io.StringIO()
-    file.write_bytes(rows)
-
-    page = Browser(office, reverse("admin:centers_center_changelist")).upload(rows)
-    call_command("import_centers", str(file), "--dry-run", stdout=out)
-
-    assert link_to(reservation) in page
-    assert "<code>wed</code>: These reservations would be outside the opening hours" in page
-    assert "Row 2, wed: These reservations would be outside" in out.getvalue()
-    assert f": Reservation {reservation.pk} (Boardroom, Wed 2027-03-03" in out.getvalue()
-    rows = build_csv({"id": reservation.room.center_id, "wed": "09:00-12:00"})
-    page = Browser(office, reverse("admin:centers_center_changelist")).upload(rows)
-    assert "These reservations" not in page

@@ -34,7 +34,7 @@ from tests.factories_centers import (
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
 from tests.faults.size import LONG
-from tests.imports import Browser, count_rows, export_csv, export_workbook
+from tests.imports import count_rows, export_csv, export_workbook
 
 pytestmark = pytest.mark.django_db
 
@@ -175,15 +175,6 @@ def test_workbook_has_numbers_and_booleans(client):
     header, row = sheet.iter_rows(values_only=True)
     assert sheet.title == "rooms"
     assert (row[header.index("capacity")], row[header.index("is_active")]) == (8, True)
-
-
-def test_export_of_the_page_is_unchanged_when_uploaded(client):
-    client.force_login(AdministratorFactory())
-    MeetingRoomFactory.create_batch(3)
-    for extension in ("csv", "xlsx"):
-        _, content = download(client, ROOMS, extension=extension)
-        page = Browser(client, ROOMS).upload(content, f"rooms.{extension}")
-        assert "Everything in this file is stored already" in page
 
 
 def test_export_of_a_table_has_the_rows_of_the_list(client):

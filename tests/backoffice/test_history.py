@@ -6,7 +6,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts import sign_in
 from accounts.models import CenterRole
 from reservations.models import Allowance, PromoCode
 from roombook.backoffice import audit_log
@@ -15,7 +14,6 @@ from roombook.backoffice.models import AuditAction, AuditEntry
 from tests import factories_centers as make
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory, issue_token
 from tests.http import post
-from tests.world import NOW
 
 pytestmark = pytest.mark.django_db
 
@@ -136,16 +134,6 @@ def test_excluded_fields_are_not_recorded_and_cost_no_query():
 
     assert len(lines_of(promo)) == 1
     assert len(queries) == 1
-
-
-def test_sign_in_executes_no_audit_query(client):
-    ada = UserFactory()
-    before = AuditEntry.objects.count()
-    with CaptureQueriesContext(connection) as queries:
-        sign_in.sign_in(email=ada.email, password="quiet-harbour-42", network_address="", now=NOW)
-
-    assert AuditEntry.objects.count() == before
-    assert not [each for each in queries if "auditentry" in each["sql"]]
 
 
 # --- What is not kept -------------------------------------------------------------------------

@@ -1,16 +1,14 @@
 """Managers book rooms outside opening hours (docs/back-office.md, New reservation)."""
 
-import datetime as dt
-
 import pytest
 
+from accounts.act import Act
 from centers.models import Closure
 from reservations.booking import amendments, approval, checkout, staff_drafts
 from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation, history
 from reservations.models.status import Status
 from roombook.errors import InvalidRequest, SlotUnavailable
-from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     HOUR,
     NOW,
@@ -76,7 +74,7 @@ def test_approval_of_overridden_request_succeeds(manager, room):
         made.pk, user=made.user, payment_method=make_payment_method(), now=NOW
     )
     assert pending.status == Status.PENDING
-    assert approval.approve(made.pk, by=manager, now=NOW).status == Status.CONFIRMED
+    assert approval.approve(Act(manager, NOW, is_staff=True), made.pk).status == Status.CONFIRMED
 
 
 def test_draft_outside_hours_over_midnight_is_allowed(room, manager):
@@ -159,82 +157,12 @@ def test_overridden_reservation_moved_into_hours_drops_reason(room, manager):
     assert history.get_changes(made).first().changes["hours_override_reason"] == [REASON, ""]
 
 
-# The preview
-
-
 def seen(room, user=None, **fields):
     fields = {"start": START, "end": START + 3 * HOUR, **fields}
     return staff_drafts.preview_draft(user, room, now=NOW, **fields)
-
-
-def test_draft_preview_writes_nothing_and_matches_price(room):
-    user = UserFactory()
-    before = seen(room, user)
-    assert not Reservation.objects.exists()
-    made = make_draft(user, room)
-    assert before.is_available
-    assert before.quote.total == made.total_cost
-    assert [line.description for line in before.quote.lines] == [
-        line.description for line in made.line_items.order_by("position")
-    ]
-
-
-def test_draft_preview_has_reasons_of_evaluator(room):
-    make_draft(room=room)
-    answer = seen(room, UserFactory(), start=START - 24 * HOUR + dt.timedelta(minutes=5))
-    assert {reason.code for reason in answer.reasons} == {"off-grid", "closed", "held"}
-
-
-def test_draft_preview_respects_hours_override(room):
-    evening = {"start": EVENING, "end": EVENING + HOUR}
-    assert [each.code for each in seen(room, **evening).reasons] == ["closed"]
-    allowed = seen(room, ignore_opening_hours=True, **evening)
-    assert allowed.is_available
-    assert allowed.is_outside_hours
 
 
 def test_draft_preview_ignores_own_draft(room):
     made = make_draft(room=room)
     assert seen(room, made.user).is_available
     assert not seen(room).is_available
-
-
-# A new customer with their first draft
-
-
-ADA = {"email": " New@Example.com ", "first_name": "Ada", "last_name": "King"}
-
-
-def for_new(room, by, customer=ADA, **fields):
-    return staff_drafts.create_draft_for_new_customer(
-        customer,
-        room_id=room.pk,
-        start=START,
-        end=START + HOUR,
-        created_by=by,
-        now=NOW,
-        **fields,
-    )
-
-
-def test_new_customer_existing_email_is_refused(room, manager):
-    UserFactory(email="new@example.com")
-    with pytest.raises(InvalidRequest) as refused:
-        for_new(room, manager)
-    assert list(refused.value.fields) == ["customer.email"]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "field"),
-    [
-        ({"email": "nobody"}, "customer.email"),
-        ({"email": ""}, "customer.email"),
-        ({"first_name": " "}, "customer.first_name"),
-        ({"last_name": "4242 4242 4242 4242"}, "customer.last_name"),
-        ({"company_name": "x" * 256}, "customer.company_name"),
-    ],
-)
-def test_new_customer_invalid_data_is_refused(room, manager, wrong, field):
-    with pytest.raises(InvalidRequest) as refused:
-        for_new(room, manager, ADA | wrong)
-    assert list(refused.value.fields) == [field]

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from accounts.act import Act
 from reservations.admin.reports import discounts, outcomes, selection
 from reservations.admin.reports.discounts import DiscountSums
 from reservations.admin.reports.outcomes import OutcomeCounts
@@ -144,7 +145,7 @@ def test_discounts_cancelled_reservation_is_not_counted():
     checkout.check_out(reservation.pk, user=user, payment_method=checkout.PaymentMethod(), now=NOW)
     assert given().breakdown.total.allowances == Decimal("75.00")
 
-    cancellation.cancel(reservation.pk, user=user, now=NOW)
+    cancellation.cancel(Act(user, NOW), reservation.pk)
 
     assert given().breakdown.total == discounts.DiscountSums()
     assert given().allowances == []

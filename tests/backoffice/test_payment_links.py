@@ -7,6 +7,7 @@ import pytest
 from django.core.management import call_command
 
 from accounts import limits
+from accounts.act import Act
 from accounts.limits import RateLimit
 from accounts.models import AttemptWindow, OutboxMessage, User
 from payments import one_time_cards
@@ -166,7 +167,7 @@ def test_link_ends_with_its_draft_and_its_time(client, draft, link, clock, staff
     assert "cash" not in page
     back = enter_card(client, link)
 
-    cancel(draft.pk, by=staff, now=NOW)
+    cancel(Act(staff, NOW, is_staff=True), draft.pk)
     assert client.get(link).status_code == 410
     assert client.get(back, follow=True).status_code == 410
     clock.move_to(START + HOUR)

@@ -52,10 +52,6 @@ def test_examples_of_a_flat_rate_all_cost_the_same():
     assert calculate_examples(rate)[-1].reasons == ["Charged once, regardless of the duration."]
 
 
-def test_examples_of_a_rate_with_full_hours_are_rounded_up():
-    assert get_totals(Rate(hourly=Decimal(10), bill_in_blocks=True))["2.5 hours"] == 30
-
-
 def test_example_lists_the_more_expensive_combinations():
     examples = calculate_examples(build_rate(hourly=25, half_day=90))
     five_hours = next(each for each in examples if each.duration_text == "5 hours")

@@ -244,7 +244,7 @@ def test_resend_queues_last_email(office):
     confirm(office, reservation, "resend")
 
     assert reservation.user.email in shown
-    assert OutboxMessage.objects.about(emails.get_subject_key(reservation)).count() == 2
+    assert OutboxMessage.objects.about(emails.get_subject_key(reservation.pk)).count() == 2
     assert history.get_changes(reservation)[0].changes == {"mail": [None, "confirmed, sent again"]}
 
 

@@ -7,6 +7,7 @@ from html import unescape
 import pytest
 from django.urls import reverse
 
+from accounts.act import Act
 from reservations.admin.actions import ACTIONS
 from reservations.booking import approval, checkout, price_adjustments
 from reservations.models import Reservation, history
@@ -118,7 +119,7 @@ def test_reservation_page_query_count_is_constant(office):
 
 def test_history_names_who_approved(office):
     reservation = make_pending_booking()
-    approval.approve(reservation.pk, by=reservation.user, now=NOW)
+    approval.approve(Act(reservation.user, NOW, is_staff=True), reservation.pk)
     assert "the customer" in words(office.get(reservation_url(reservation)))
 
 

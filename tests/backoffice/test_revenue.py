@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from accounts.act import Act
 from payments.ledger.accounts import EventKind
 from payments.models import LedgerLine
 from reservations.admin.reports import ledger, revenue
@@ -176,9 +177,9 @@ def test_revenue_matches_bookings_made_by_the_domain():
     day = dt.timedelta(days=1)
     kept = make_booking(user, room)
     cancelled = make_booking(user, room, start=START + day)
-    cancellation.cancel(cancelled.pk, user=user, now=NOW)
+    cancellation.cancel(Act(user, NOW), cancelled.pk)
     late = make_booking(user, room, start=START + 2 * day)
-    cancellation.cancel(late.pk, user=user, now=START + 2 * day - dt.timedelta(hours=1))
+    cancellation.cancel(Act(user, START + 2 * day - dt.timedelta(hours=1)), late.pk)
     make_pending_booking(user)
     make_draft(user, room, start=START + 3 * day)
 

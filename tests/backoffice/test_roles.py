@@ -408,6 +408,7 @@ def test_viewer_sees_names_and_no_other_personal_data(actor, rows, world):
         reverse("admin:reservations_reservation_change", args=[world.reservation.pk]),
         reverse("admin:reservations_reservation_history", args=[world.reservation.pk]),
         reverse("admin:reservations_timeline"),
+        reverse("admin:reservations_today"),
     ]
     for page in pages:
         response = actor.client.get(page)

@@ -152,21 +152,10 @@ def test_link_of_an_invitation_is_not_logged(client, root, caplog):
     link = get_link()
     caplog.set_level("INFO")
 
-    client.__class__().get(link, follow=True)
+    for each in (link, link.rstrip("/"), f"{link}x/y"):
+        client.__class__().get(each, follow=True)
 
-    assert "/invitation/" in caplog.text
-    assert link.split("/")[-2] not in caplog.text
-
-
-def test_damaged_link_of_an_invitation_is_not_logged(client, root, caplog):
-    client.post(ADD, INVITED)
-    link = get_link()
-    caplog.set_level("INFO")
-
-    for damaged in (link.rstrip("/"), f"{link}x/y"):
-        client.__class__().get(damaged)
-
-    assert caplog.text.count("/invitation/") >= 2
+    assert caplog.text.count("/invitation/") >= 3
     assert link.split("/")[-2] not in caplog.text
 
 

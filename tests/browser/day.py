@@ -8,7 +8,7 @@ from django.utils import timezone
 from accounts.models import User
 from centers.models import MeetingRoom
 from centers.requested_span import resolve_span
-from payments.models import Dispute, Payment, UnknownPayment
+from payments.models import Dispute, Payment, Refund, UnknownPayment
 from reservations import availability
 from reservations.booking.checkout import PaymentMethod, check_out
 from reservations.booking.drafts import create_draft
@@ -48,6 +48,7 @@ def complete_demo_data() -> None:
     now, payment = timezone.now(), Payment.objects.latest("pk")
     issuing.issue_documents(Payment.objects.captured().earliest("pk").reservation, by=None, now=now)
     create_test_event(make_endpoint(), now=now)
+    Refund.objects.create(payment=payment, amount=1, state="refused", created_at=now)
     UnknownPayment.objects.create(
         gateway="sandbox", key=uuid4(), amount=75, currency="USD", found_at=payment.created_at
     )

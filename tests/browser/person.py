@@ -58,19 +58,6 @@ class Person:
             self.page.keyboard.press("Control+a")
             self.page.keyboard.type(text)
 
-    def select(self, target: Locator, value: str) -> None:
-        """Select an option of a list."""
-        if self.has_mouse:
-            target.select_option(value)
-            return
-        go_to(self.page, target)
-        self.page.keyboard.press("Home")
-        for _ in range(target.locator("option").count()):
-            if target.input_value() == value:
-                break
-            self.page.keyboard.press("ArrowDown")
-        expect(target).to_have_value(value)
-
 
 def go_to(page: Page, target: Locator, *, key: str = "Tab") -> None:
     """Press the key until the target has the focus, which must be visible."""

@@ -8,6 +8,7 @@ import time_machine
 from django.core import mail
 from django.core.management import call_command
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
@@ -40,7 +41,7 @@ def make_work():
         clear_faults()
     add_fault(operation="refund", kind=FaultKind.TIMEOUT_BEFORE)
     for reservation in refunded:
-        cancellation.cancel(reservation.pk, user=reservation.user, now=NOW)
+        cancellation.cancel(Act(reservation.user, NOW), reservation.pk)
     clear_faults()
     for _ in range(OF_EACH):
         make_draft()

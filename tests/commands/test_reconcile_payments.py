@@ -7,6 +7,7 @@ import pytest
 import time_machine
 from django.core.management import CommandError
 
+from accounts.act import Act
 from payments import refunds
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
@@ -113,7 +114,7 @@ def test_what_is_due_is_executed(reconcile, fails, operation, make, end, before,
     fails(operation, times=1)
     reservation = make()
     if end:
-        end(reservation.pk, now=NOW)
+        end(Act(None, NOW), reservation.pk)
     assert Payment.objects.get().state == before
 
     assert printed in reconcile()
@@ -130,7 +131,7 @@ def test_gateway_timeouts_over_a_long_time_raise_an_alert(reconcile, fails, oper
     fails(operation)
     reservation = make_booking()
     if operation == "refund":
-        cancellation.cancel(reservation.pk, now=NOW)
+        cancellation.cancel(Act(None, NOW), reservation.pk)
     fails("lookup")
 
     assert reconcile().endswith("1 payment processed: 1 no answer.\n")
@@ -188,7 +189,7 @@ def test_expired_authorization_needs_attention_until_resolved(reconcile, fails):
         reconcile()
     with pytest.raises(CommandError, match=r"voided before it was captured.*Confirmed"):
         reconcile()
-    cancellation.cancel(reservation.pk, now=LATER)
+    cancellation.cancel(Act(None, LATER), reservation.pk)
 
     assert reconcile() == NOTHING
 
@@ -246,7 +247,7 @@ def test_refused_refund_needs_attention_until_refunded(reconcile):
     reservation = make_booking()
     payment = reservation.payments.get()
     SandboxPayment.objects.update(refunded=Decimal(75))
-    cancellation.cancel(reservation.pk, now=NOW)
+    cancellation.cancel(Act(None, NOW), reservation.pk)
     assert Refund.objects.get().state == RefundState.REFUSED
 
     with pytest.raises(CommandError, match=r"a refund of \$75\.00 was promised"):
@@ -265,7 +266,7 @@ def test_cancellation_fee_is_not_reported(reconcile):
     """A late cancellation is not refunded."""
     reservation = make_booking()
     late = reservation.start - dt.timedelta(hours=1)
-    cancellation.cancel(reservation.pk, now=late)
+    cancellation.cancel(Act(None, late), reservation.pk)
     assert states() == (Status.CANCELLED, PaymentState.CAPTURED)
 
     assert reconcile() == NOTHING

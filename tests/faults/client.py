@@ -1,4 +1,4 @@
-"""HTTP clients of customers and staff, which can send many requests in parallel and retry them."""
+"""HTTP clients of customers, which can send many requests in parallel and retry them."""
 
 import http.client
 import json
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
 
 from tests.faults.size import REQUEST_SECONDS, RETRY_SECONDS
 
@@ -60,31 +59,6 @@ class CustomerClient:
 
     def cancel(self, reservation_id: int) -> Answer:
         return self.post("reservations/cancel", ReservationId=reservation_id)
-
-
-@dataclass(frozen=True, slots=True)
-class StaffClient:
-    """A member of staff who is signed in to the back office."""
-
-    port: int
-    session: str
-
-    def run_action(self, action: str, reservation_id: int) -> Answer:
-        """Run a bulk action on one reservation."""
-        return self._confirm("", action=action, _selected_action=reservation_id)
-
-    def extend(self, reservation_id: int, **data: Any) -> Answer:
-        return self._confirm(f"{reservation_id}/step/extend/", **data)
-
-    def _confirm(self, path: str, **data: Any) -> Answer:
-        """Submit a form as if its preview was shown."""
-        csrf = "c" * 32
-        fields = urlencode({"confirmed": "yes", "csrfmiddlewaretoken": csrf, **data})
-        headers = {
-            "Content-Type": "application/x-www-form-urlencoded",
-            "Cookie": f"sessionid={self.session}; csrftoken={csrf}",
-        }
-        return send(self.port, f"/admin/reservations/reservation/{path}", fields, headers)
 
 
 def send(port: int, path: str, data: str, headers: dict[str, str]) -> Answer:

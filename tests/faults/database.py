@@ -194,12 +194,6 @@ class Cluster:
     def start_server(self) -> None:
         self._pg_ctl("start", "-o", f"-h 127.0.0.1 -p {self.port} -k {self.folder}")
 
-    def interrupt(self, seconds: float) -> None:
-        """Let the server be away for so long."""
-        self.stop_server()
-        time.sleep(seconds)
-        self.start_server()
-
     def stop_server(self) -> None:
         self._pg_ctl("stop", "-m", "fast")
 

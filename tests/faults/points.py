@@ -1,26 +1,20 @@
-"""Points in the code where tests let a worker crash, wait or raise, and a clock that tests can set.
+"""Points in the code where tests let a worker crash, wait or raise.
 
 Tests control them with files, so that they affect every worker, even those that start later.
 """
 
-import datetime as dt
 import functools
 import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from django.utils import timezone
-
 # Each point is right after a function returns: its module and its name.
 SANDBOX = "payments.gateways.sandbox"
 POINTS = {
-    "in create": ("reservations.pricing.bill", "save_lines"),
-    "after create": ("roombook.api.idempotency", "respond_once"),
     "after T1": ("reservations.booking.checkout", "_claim"),
     "in authorize": (SANDBOX, "evaluate_card"),
     "after authorize": (SANDBOX, "SandboxGateway.authorize"),
@@ -31,11 +25,11 @@ POINTS = {
     "after the gateway's void": (SANDBOX, "SandboxGateway.void"),
 }
 
-CRASH, PAUSE, EXPLODE, CLOCK = "crash", "pause", "explode", "clock"
+CRASH, PAUSE, EXPLODE = "crash", "pause", "explode"
 
 
 def install(folder: Path) -> None:
-    """Let every point, and the clock, look for its file in the folder."""
+    """Let every point look for its file in the folder."""
     concluding = import_module("reservations.booking.payment_recovery").CONCLUDE
     for point, (module, path) in POINTS.items():
         owner: Any = import_module(module)
@@ -48,14 +42,6 @@ def install(folder: Path) -> None:
         concluding.update(
             {key: instrumented for key, each in concluding.items() if each is function}
         )
-    real_now = timezone.now
-
-    def now() -> dt.datetime:
-        with suppress(OSError, ValueError):
-            return real_now() + dt.timedelta(seconds=float((folder / CLOCK).read_text()))
-        return real_now()
-
-    timezone.now = now
 
 
 def instrument(function: Callable[..., Any], point: str, folder: Path) -> Callable[..., Any]:

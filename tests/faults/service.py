@@ -161,7 +161,3 @@ class Service:
         """Let the next worker that passes this point wait."""
         assert point in points.POINTS
         points.write_switch(self.folder / f"{points.PAUSE} {point}", f"{point}\n{seconds}")
-
-    def move_clock(self, seconds: float) -> None:
-        """Set the clock of all workers ahead of the real one (negative: behind it)."""
-        points.write_switch(self.folder / points.CLOCK, str(seconds))

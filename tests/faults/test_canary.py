@@ -1,8 +1,8 @@
 """Card numbers and security codes are nowhere but in the call to the gateway.
 
-All test numbers are sent to every operation, in valid and invalid requests, with crashes in
-between. Then everything that was written is searched: a dump, the database's files with their
-journal, logs, e-mails and error reports.
+All test numbers are paid with, with crashes in between. Then everything that was written is
+searched: a dump, the files of the database with their journal, logs, e-mails and error reports.
+tests/test_card_canary.py sends numbers in all other fields.
 """
 
 import re
@@ -10,16 +10,15 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.db import connection
 
 from payments.gateways.sandbox_cards import DECLINE_MESSAGES, NOT_A_TEST_CARD, OUTCOMES
 from reservations.models import Partner
-from tests.faults.client import BROKEN_CONNECTION, Answer, send
+from tests.faults.client import BROKEN_CONNECTION, Answer
 from tests.faults.size import LEASE, LONG
-from tests.faults.world import CARD, HOUR, SECURITY_CODE, World, card
+from tests.faults.world import CARD, SECURITY_CODE, World, card
 
 AMEX_CODE = "0739"
 # Valid checksums but no test cards; the checksum of the last one is wrong.
@@ -49,12 +48,6 @@ def send_cards_everywhere(service) -> list[Answer]:
         world = World(service)
         customers = [world.customer() for _ in SENT]
         drafts = [world.draft(each, world.room()).pk for each in customers]
-        start = world.start()
-        booking = {
-            "MeetingRoomId": world.room().pk,
-            "StartDate": start.isoformat(),
-            "EndDate": (start + HOUR).isoformat(),
-        }
     received: list[Answer] = []
     for n, (number, customer, pk) in enumerate(zip(SENT, customers, drafts, strict=True)):
         phone = customer.client
@@ -70,43 +63,8 @@ def send_cards_everywhere(service) -> list[Answer]:
                 PaymentInfo=paying | {"ExpirationDate": "2001-01-01T00:00:00Z"},
             )
         )
-    phone, pk = customers[0].client, drafts[0]
-    for text in notations("4242424242424242"):
-        received += send_in_other_fields(phone, pk, booking, text)
-    received += send_malformed_requests(service.port, phone.token)
     send_unreadable_requests(service.port)
     return received
-
-
-def send_in_other_fields(phone: Any, pk: int, booking: Any, text: str) -> list[Answer]:
-    """Send a number in fields that are not for card numbers."""
-    return [
-        phone.checkout(pk, CARD | {"FirstName": text}),
-        phone.checkout(pk, CARD | {"BillingAddress": {"Street1": text}}),
-        phone.checkout(pk, CARD, PartnerCode=text),
-        phone.post("account/update-info", NewFirstName=text),
-        phone.post("account/update-info", NewCompanyName=text),
-        phone.post("reservations/create", Attendees=[{"Name": text}], **booking),
-        phone.post("reservations/create", Attendees=[{"CompanyName": text}], **booking),
-        phone.post("reservation/update-promo-code", ReservationId=pk, PromoCode=text),
-        phone.post("locations/search", Query=text),
-        phone.post("sign-in", EmailAddress=f"{text}@example.com", Password=text),
-        phone.post(f"{text.replace(' ', '%20')}"),
-    ]
-
-
-def send_malformed_requests(port: int, token: str) -> list[Answer]:
-    """Send a card in requests that cannot be parsed."""
-    number = "4242424242424242"
-    body = f'{{"Token": "{token}", "PaymentInfo": {{"CreditCardNumber": "{number}", '
-    table = f"Token,PaymentInfo.CreditCardNumber,PaymentInfo.SecurityCode\n{token},{number},083"
-    path = "/api/reservations/checkout"
-    return [
-        send(port, path, body, {"Content-Type": "application/json"}),
-        send(port, path, table, {"Content-Type": "text/csv"}),
-        send(port, f"{path}?card={number}", body, {"Content-Type": "application/json"}),
-        send(port, path, table, {"Content-Type": "text/csv", "X-Request-ID": number}),
-    ]
 
 
 def send_unreadable_requests(port: int) -> None:

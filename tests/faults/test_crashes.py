@@ -41,21 +41,3 @@ def test_checkout_of_a_killed_worker_is_done_once_by_parallel_retries(
     check_everything(service)
     with service.database.open():
         assert Reservation.objects.get(pk=pk).status == "Confirmed"
-
-
-def test_reconcile_payments_reports_what_it_resolved(short_lease_service):
-    """The command as an administrator runs it, in its own process."""
-    service = short_lease_service
-    with service.database.open():
-        world = World(service)
-        customer = world.customer()
-        draft = world.draft(customer, world.room())
-    service.crash("after T2")
-    assert customer.client.checkout(draft.pk, CARD).status == BROKEN_CONNECTION
-
-    done = service.manage("reconcile_payments")
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "1 captured" in done.stdout
-    check = service.manage("verify_integrity")
-    assert (check.returncode, check.stdout) == (0, "")

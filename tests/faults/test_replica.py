@@ -65,7 +65,7 @@ class Searches:
 def test_search_reads_from_a_replica_unless_it_lags_or_is_away(cluster, standby, service):
     with cluster.database.open():
         world = World(service)
-        customer, staff = world.customer(), world.staff_client()
+        customer, session = world.customer(), world.staff_session()
         center = make_center_with_room(name="First", city="Replicaville")
     searches = Searches(service, customer.client, "Replicaville")
     assert searches.search_from("replica") == {"First": False}
@@ -99,7 +99,7 @@ def test_search_reads_from_a_replica_unless_it_lags_or_is_away(cluster, standby,
     before = searches.count("replica")
     page = Request(
         f"http://127.0.0.1:{service.port}{REPORT}",
-        headers={"Cookie": f"sessionid={staff.session}"},
+        headers={"Cookie": f"sessionid={session}"},
     )
     with urlopen(page, timeout=DEADLINE_SECONDS) as response:
         assert "Month" in response.read().decode()

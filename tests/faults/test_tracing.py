@@ -122,7 +122,7 @@ def test_each_request_and_statement_is_a_span_without_data_of_customers(
             world = World(service)
             room, start = world.room(), world.start()
             customer = world.customer()
-            session = world.staff_client().session
+            session = world.staff_session()
         client: CustomerClient = customer.client
         span = {"StartDate": start.isoformat(), "EndDate": start.replace(hour=23).isoformat()}
         draft = client.post("reservations/create", MeetingRoomId=room.pk, **span)

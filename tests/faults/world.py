@@ -23,7 +23,7 @@ from tests.factories_centers import (
 )
 from tests.factories_people import AdministratorFactory, UserFactory, issue_token
 from tests.factories_reservations import update_promo_code
-from tests.faults.client import CustomerClient, StaffClient
+from tests.faults.client import CustomerClient
 from tests.faults.service import SECRET_KEY, Service
 
 HOUR = dt.timedelta(hours=1)
@@ -73,8 +73,8 @@ class World:
         user = UserFactory()
         return Customer(user, CustomerClient(port or self.service.port, issue_token(user)))
 
-    def staff_client(self) -> StaffClient:
-        """An administrator who is signed in."""
+    def staff_session(self) -> str:
+        """The session of an administrator who is signed in."""
         user = AdministratorFactory()
         engine = import_module(settings.SESSION_ENGINE)
         with override_settings(SECRET_KEY=SECRET_KEY):
@@ -83,7 +83,8 @@ class World:
             session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
             session[HASH_SESSION_KEY] = user.get_session_auth_hash()
             session.save()
-        return StaffClient(self.service.port, session.session_key)
+        key: str = session.session_key
+        return key
 
     def start(self) -> dt.datetime:
         """The next unused time. It is late enough for a free cancellation."""

@@ -1,6 +1,6 @@
 """The WSGI application of the service under test: the real one, with the faults of the tests.
 
-FAULTS_FOLDER          the folder with the files that control crashes, pauses and the clock
+FAULTS_FOLDER          the folder with the files that control crashes and pauses
 GATEWAY_FAULTS         the folder with the faults of the gateway
 FAULTS_LEASE_SECONDS   a lease that is too short for a real gateway
 FAULTS_UNGUARDED       without locks, for the negative controls

@@ -6,10 +6,7 @@ from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Refund
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_reservations import (
-    NOW,
-    make_booking,
-)
+from tests.factories_reservations import HOUR, NOW, make_booking
 from tests.gateway_faults import add_fault
 from tests.operations.helpers import refused
 
@@ -63,4 +60,12 @@ def test_cancel_with_unresolved_payment_returns_503(cancel, ada):
         "The payment is not finished yet. Nothing was changed. Please try again."
     )
     assert Reservation.objects.get().status == Status.CONFIRMED
+    assert cancel(reservation).json()["Refund"] == 75
+
+
+def test_booking_that_a_clock_ahead_of_ours_has_made_can_be_cancelled(cancel, ada, time_machine):
+    time_machine.move_to(NOW + HOUR, tick=False)
+    reservation = make_booking(ada, now=NOW + HOUR)
+    time_machine.move_to(NOW, tick=False)
+
     assert cancel(reservation).json()["Refund"] == 75

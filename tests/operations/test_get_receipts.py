@@ -4,6 +4,7 @@ import datetime as dt
 
 import pytest
 
+from accounts.act import Act
 from accounts.limits import RECEIPT
 from accounts.personal_data import erase_expired_rows
 from payments.models import Payment
@@ -57,7 +58,7 @@ def test_receipt_is_issued_once_and_its_address_needs_no_token(client, get_recei
 
 def test_refund_adds_a_credit_note(client, get_receipts, booking):
     get_receipts()
-    cancel(booking.pk, now=NOW)
+    cancel(Act(None, NOW), booking.pk)
 
     _, note = get_receipts()
 

@@ -6,10 +6,12 @@ import pytest
 import time_machine
 from django.core.management import call_command
 from django.forms.models import model_to_dict
+from django.test import Client
 
 from reservations.models import Reservation
 from roombook.api.operations import Operation
 from roombook.models import SavedResponse
+from tests.concurrency import run_concurrently
 from tests.factories_centers import ServiceFactory
 from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import NOW, make_draft
@@ -168,6 +170,15 @@ def test_body_is_recognized_after_the_secret_key_has_changed(client, body, setti
     settings.SECRET_KEY = "another-" * 8
 
     assert post(client, PATH, body, **KEY).content == first.content
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_parallel_creates_with_one_key_create_one_reservation(body):
+    answers = run_concurrently([lambda: post(Client(), PATH, body, **KEY)] * 16)
+
+    assert {(each.status_code, each.content) for each in answers} == {(200, answers[0].content)}
+    assert Reservation.objects.count() == SavedResponse.objects.count() == 1
 
 
 def test_secret_response_is_never_saved():

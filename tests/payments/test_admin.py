@@ -9,6 +9,7 @@ from django.contrib.auth.models import Group, Permission
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.act import Act
 from accounts.models import CenterRole
 from payments import refunds
 from payments.gateways.base import GatewayRefused
@@ -323,7 +324,7 @@ def sign_in(client, role):
 
 
 def test_manager_confirms_a_refund_by_hand_with_its_reference(client):
-    cancel(take("cash").pk, now=BOOKED_AT)
+    cancel(Act(None, BOOKED_AT), take("cash").pk)
     refund = Refund.objects.get()
     page = reverse("admin:payments_refund_change", args=[refund.pk])
     data = {"action": "confirm_by_hand", "_selected_action": refund.pk, "from_page": "yes"}

@@ -9,6 +9,7 @@ import stripe
 import time_machine
 from django.core.management import call_command
 
+from accounts.act import Act
 from payments.gateways.stripe.fees import get_fee
 from payments.models import Payment, Refund
 from reservations.booking import cancellation
@@ -72,7 +73,7 @@ def test_fees_of_a_payment_and_its_refund_are_each_fetched_once(stripe_server):
     reconcile(10)
     assert count_questions(stripe_server) == questions
 
-    cancellation.cancel(reservation.pk, user=reservation.user, now=NOW + 11 * MINUTE)
+    cancellation.cancel(Act(reservation.user, NOW + 11 * MINUTE), reservation.pk)
     assert Payment.objects.get().fees_due_at is not None
     reconcile(12)
     assert (Payment.objects.get().fee, Refund.objects.get().fee) == (FEE, 0)
@@ -84,7 +85,7 @@ def test_key_that_may_not_read_balances_captures_and_refunds(stripe_server):
     reservation = make_booking()
     for minute in range(1, 4):
         assert reconcile(minute) == NOTHING
-    cancellation.cancel(reservation.pk, user=reservation.user, now=NOW + 5 * MINUTE)
+    cancellation.cancel(Act(reservation.user, NOW + 5 * MINUTE), reservation.pk)
 
     payment = Payment.objects.get()
     assert (payment.state, payment.fee) == ("refunded", None)

@@ -10,6 +10,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 from django.db.models import F
 
+from accounts.act import Act
 from centers.models import Center
 from payments import fees, manual_payments, refunds
 from payments.gateway_events import record_dispute
@@ -88,6 +89,10 @@ class Scene:
             )
 
     @property
+    def act(self):
+        return Act(self.staff, self.now, is_staff=True)
+
+    @property
     def payments(self):
         return Payment.objects.filter(reservation=self.booking.pk).order_by("pk")
 
@@ -104,7 +109,7 @@ class Scene:
     def cancel(self, refund=None):
         self.wait()
         decision = None if refund is None else RefundDecision(Decimal(refund), "Kindness")
-        cancellation.cancel(self.booking.pk, by=self.staff, decision=decision, now=self.now)
+        cancellation.cancel(self.act, self.booking.pk, decision=decision)
 
     def refuse_refunds(self):
         self._change_gateway("captured", "voided")
@@ -194,11 +199,11 @@ class Scene:
 
     def approve(self):
         self.wait()
-        approval.approve(self.booking.pk, by=self.staff, now=self.now)
+        approval.approve(self.act, self.booking.pk)
 
     def decline(self):
         self.wait()
-        approval.decline(self.booking.pk, by=self.staff, now=self.now)
+        approval.decline(self.act, self.booking.pk)
 
     def reconcile(self):
         for payment in self.payments:

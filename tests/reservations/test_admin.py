@@ -5,6 +5,7 @@ import datetime as dt
 import pytest
 from django.urls import reverse
 
+from accounts.act import Act
 from centers.models import Closure
 from reservations.booking import approval
 from reservations.models.status import Status
@@ -84,7 +85,9 @@ def list_reservations(response):
 def test_closure_preview_lists_only_reservations_that_hold_their_room(office):
     room = make_room()
     mine = make_booking(room=room)
-    approval.decline(make_pending_booking(room=make_room(is_live_inventory=False)).pk, now=NOW)
+    approval.decline(
+        Act(None, NOW), make_pending_booking(room=make_room(is_live_inventory=False)).pk
+    )
     ReservationFactory(room=room, status=Status.CANCELLED)
     ReservationFactory(room=room, start=START + DAY)
 

@@ -9,6 +9,7 @@ from django.db.models import Sum
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from accounts.act import Act
 from centers.span import Span
 from reservations.booking import differences, integrity, price_adjustments
 from reservations.booking.amendments import ChangeRequest
@@ -198,7 +199,7 @@ def test_hours_are_consumed_by_checkout_and_returned_by_cancellation(ada, room):
     assert left(plan) == 0
     assert reservation.payments.get().amount == 25
 
-    cancel(reservation.pk, user=ada, now=NOW)
+    cancel(Act(ada, NOW), reservation.pk)
 
     assert left(plan) == 2
     assert [(each.hours, each.reservation) for each in plan.entries.order_by("pk")] == [
@@ -415,7 +416,7 @@ def test_promo_use_is_consumed_by_checkout_and_returned_by_cancellation(drafted,
     with pytest.raises(PromoCodeInvalid, match="used up"):
         apply(other, "ONCE")
 
-    cancel(drafted.pk, user=ada, now=NOW)
+    cancel(Act(ada, NOW), drafted.pk)
     assert counted(promo) == 0
     assert apply(other, "ONCE").promo_code == promo
 

@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 from django.db.models import Sum
 
+from accounts.act import Act
 from payments.gateways.sandbox_models import SandboxPayment
 from reservations.booking import approval, check_in, payment_recovery
 from reservations.models import Reservation, history
@@ -55,7 +56,7 @@ def get_gateway_state():
 
 
 def test_approve_captures_the_payment(pending):
-    reservation = approval.approve(pending.pk, now=NOW + HOUR)
+    reservation = approval.approve(Act(None, NOW + HOUR), pending.pk)
 
     assert reservation.status == Status.CONFIRMED
     assert reservation.payments.get().state == "captured"
@@ -69,7 +70,7 @@ def test_decline_voids_the_payment_and_returns_benefits(ada):
     update_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
     pay(reservation)
 
-    reservation = approval.decline(reservation.pk, now=NOW + HOUR)
+    reservation = approval.decline(Act(None, NOW + HOUR), reservation.pk)
 
     assert (reservation.status, reservation.holds_slot) == (Status.DECLINED, False)
     assert reservation.payments.get().state == "voided"
@@ -84,7 +85,7 @@ def test_approve_checks_availability_again(pending):
     ClosureFactory(center=room.center, starts_at=START, ends_at=START + HOUR)
 
     with pytest.raises(SlotUnavailable):
-        approval.approve(pending.pk, now=NOW)
+        approval.approve(Act(None, NOW), pending.pk)
 
     pending.refresh_from_db()
     assert pending.status == Status.PENDING
@@ -93,7 +94,7 @@ def test_approve_checks_availability_again(pending):
 
 def test_approve_after_start_is_refused(pending):
     with pytest.raises(SlotUnavailable):
-        approval.approve(pending.pk, now=START + MINUTE)
+        approval.approve(Act(None, START + MINUTE), pending.pk)
 
 
 @pytest.mark.parametrize("answer", [approval.approve, approval.decline])
@@ -101,16 +102,16 @@ def test_answer_to_reservation_that_is_not_pending_is_refused(answer):
     for status in set(Status) - {Status.PENDING}:
         row = ReservationFactory(status=status)
         with pytest.raises(ReservationNotOpen, match="Only a pending request"):
-            answer(row.pk, now=NOW)
+            answer(Act(None, NOW), row.pk)
     with pytest.raises(NotFound):
-        answer(999, now=NOW)
+        answer(Act(None, NOW), 999)
 
 
 def test_approve_free_request_needs_no_payment(ada):
     AllowanceFactory(user=ada)
     reservation = make_pending_booking(ada)
     assert reservation.status == Status.PENDING
-    assert approval.approve(reservation.pk, now=NOW).status == Status.CONFIRMED
+    assert approval.approve(Act(None, NOW), reservation.pk).status == Status.CONFIRMED
     assert not reservation.payments.exists()
 
 
@@ -120,29 +121,29 @@ def test_approve_free_request_needs_no_payment(ada):
 def test_no_show_is_possible_once_the_meeting_has_begun(ada):
     reservation = make_booking(ada)
     with pytest.raises(ReservationNotOpen):
-        approval.mark_no_show(reservation.pk, now=START - MINUTE)
-    assert approval.mark_no_show(reservation.pk, now=START).status == Status.NO_SHOW
+        approval.mark_no_show(Act(None, START - MINUTE), reservation.pk)
+    assert approval.mark_no_show(Act(None, START), reservation.pk).status == Status.NO_SHOW
 
 
 def test_no_show_is_undone_if_the_customer_came():
     for status in Status:
         row = ReservationFactory(status=status)
         if status == Status.NO_SHOW:
-            assert approval.undo_no_show(row.pk, now=START + DAY).status == Status.COMPLETED
+            assert approval.undo_no_show(Act(None, START + DAY), row.pk).status == Status.COMPLETED
         else:
             with pytest.raises(ReservationNotOpen):
-                approval.undo_no_show(row.pk, now=START + DAY)
+                approval.undo_no_show(Act(None, START + DAY), row.pk)
 
 
 def test_no_show_undone_before_the_end_holds_its_room_again(ada):
     reservation = make_booking(ada)
     room = reservation.room
-    approval.mark_no_show(reservation.pk, now=START + MINUTE)
+    approval.mark_no_show(Act(None, START + MINUTE), reservation.pk)
     # Neither the customer's own draft prevents it, nor an expired hold of another one.
     own = make_draft(ada, room, start=START + HOUR, hours=1, now=START + MINUTE)
     make_draft(room=room, start=START + 2 * HOUR, hours=1, now=START + MINUTE)
 
-    undone = approval.undo_no_show(reservation.pk, now=START + 30 * MINUTE)
+    undone = approval.undo_no_show(Act(None, START + 30 * MINUTE), reservation.pk)
 
     assert (undone.status, undone.holds_slot) == (Status.CONFIRMED, True)
     assert not Reservation.objects.get(pk=own.pk).holds_slot
@@ -153,14 +154,14 @@ def test_no_show_undone_before_the_end_holds_its_room_again(ada):
 
 def test_no_show_is_not_undone_before_its_end_if_the_room_was_booked(ada):
     reservation = make_booking(ada)
-    approval.mark_no_show(reservation.pk, now=START + MINUTE)
+    approval.mark_no_show(Act(None, START + MINUTE), reservation.pk)
     make_booking(room=reservation.room, start=START + HOUR, hours=1, now=START + MINUTE)
 
     with pytest.raises(SlotUnavailable, match="booked by somebody else meanwhile"):
-        approval.undo_no_show(reservation.pk, now=START + 2 * MINUTE)
+        approval.undo_no_show(Act(None, START + 2 * MINUTE), reservation.pk)
 
     assert Reservation.objects.get(pk=reservation.pk).status == Status.NO_SHOW
-    undone = approval.undo_no_show(reservation.pk, now=START + 3 * HOUR)
+    undone = approval.undo_no_show(Act(None, START + 3 * HOUR), reservation.pk)
     assert undone.status == Status.COMPLETED
 
 
@@ -168,10 +169,10 @@ def test_no_show_of_completed_reservation_is_accepted_others_are_refused():
     for status in Status:
         row = ReservationFactory(status=status)
         if status in {Status.CONFIRMED, Status.COMPLETED}:
-            assert approval.mark_no_show(row.pk, now=START + DAY).status == Status.NO_SHOW
+            assert approval.mark_no_show(Act(None, START + DAY), row.pk).status == Status.NO_SHOW
         else:
             with pytest.raises(ReservationNotOpen):
-                approval.mark_no_show(row.pk, now=START + DAY)
+                approval.mark_no_show(Act(None, START + DAY), row.pk)
 
 
 # --- Automatic transitions ------------------------------------------------------------------------
@@ -229,14 +230,14 @@ def test_gateway_timeout_does_not_stop_other_reservations(ada):
 def test_check_in_is_recorded_and_undone_by_staff():
     reservation, clerk = make_booking(), AdministratorFactory()
 
-    check_in.check_in(reservation.pk, by=clerk, now=START)
-    check_in.check_in(reservation.pk, by=clerk, now=START + HOUR)
+    check_in.check_in(Act(clerk, START, is_staff=True), reservation.pk)
+    check_in.check_in(Act(clerk, START + HOUR, is_staff=True), reservation.pk)
 
     reservation.refresh_from_db()
     assert reservation.checked_in_at == START
     assert reservation.is_checked_in
-    check_in.undo_check_in(reservation.pk, by=clerk, now=START + HOUR)
-    check_in.undo_check_in(reservation.pk, by=clerk, now=START + HOUR)
+    check_in.undo_check_in(Act(clerk, START + HOUR, is_staff=True), reservation.pk)
+    check_in.undo_check_in(Act(clerk, START + HOUR, is_staff=True), reservation.pk)
     reservation.refresh_from_db()
     assert reservation.checked_in_at is None
     entries = list(history.get_changes(reservation)[:2])
@@ -252,7 +253,7 @@ def test_check_in_of_meeting_that_is_not_booked_is_refused(status):
     reservation = ReservationFactory(status=status, start=START, end=START + HOUR)
 
     with pytest.raises(ReservationNotOpen):
-        check_in.check_in(reservation.pk, now=START)
+        check_in.check_in(Act(None, START), reservation.pk)
     reservation.refresh_from_db()
     assert reservation.checked_in_at is None
 
@@ -261,30 +262,30 @@ def test_check_in_opens_twelve_hours_before_the_start():
     reservation = make_booking()
 
     with pytest.raises(ReservationNotOpen):
-        check_in.check_in(reservation.pk, now=START - 13 * HOUR)
-    assert check_in.check_in(reservation.pk, now=START - 12 * HOUR).is_checked_in
+        check_in.check_in(Act(None, START - 13 * HOUR), reservation.pk)
+    assert check_in.check_in(Act(None, START - 12 * HOUR), reservation.pk).is_checked_in
 
 
 def test_check_in_does_not_count_after_moving_to_another_day():
     reservation = make_booking()
-    check_in.check_in(reservation.pk, now=START)
+    check_in.check_in(Act(None, START), reservation.pk)
     reservation.refresh_from_db()
     reservation.start, reservation.end = START + DAY, START + DAY + HOUR
     reservation.save()
 
     assert not reservation.is_checked_in
-    again = check_in.check_in(reservation.pk, now=START + DAY)
+    again = check_in.check_in(Act(None, START + DAY), reservation.pk)
     assert again.checked_in_at == START + DAY
 
 
 def test_no_show_of_checked_in_customer_is_refused_until_undone():
     reservation = make_booking()
-    check_in.check_in(reservation.pk, now=START)
+    check_in.check_in(Act(None, START), reservation.pk)
 
     with pytest.raises(ReservationNotOpen, match="Undo the check-in first"):
-        approval.mark_no_show(reservation.pk, now=START + HOUR)
-    check_in.undo_check_in(reservation.pk, now=START + HOUR)
-    assert approval.mark_no_show(reservation.pk, now=START + HOUR).status == Status.NO_SHOW
+        approval.mark_no_show(Act(None, START + HOUR), reservation.pk)
+    check_in.undo_check_in(Act(None, START + HOUR), reservation.pk)
+    assert approval.mark_no_show(Act(None, START + HOUR), reservation.pk).status == Status.NO_SHOW
 
 
 # --- Transitions between the statuses of reservations ---------------------------------------------
@@ -324,14 +325,14 @@ def test_transition_to_follows_the_table():
         )
         row.refresh_from_db()
         if (old, new) in LEGAL:
-            row.transition_to(Status(new), by=None, now=NOW)
+            row.transition_to(Status(new), Act(None, NOW))
             row.refresh_from_db()
             assert (row.status, row.holds_slot) == (new, new in HOLDING_STATUSES)
         else:
             with pytest.raises(
                 InvalidStatusTransition, match=f"is {old} and cannot become {new}|{old}"
             ):
-                row.transition_to(Status(new), by=None, now=NOW)
+                row.transition_to(Status(new), Act(None, NOW))
             row.refresh_from_db()
             assert row.status == old
 
@@ -339,11 +340,11 @@ def test_transition_to_follows_the_table():
 @pytest.mark.django_db
 def test_only_drafts_have_a_hold_that_expires():
     row = ReservationFactory(status=Status.PROCESSING)
-    row.transition_to(Status.NEW, by=None, now=NOW, hold_until=NOW + MINUTE)
+    row.transition_to(Status.NEW, Act(None, NOW), hold_until=NOW + MINUTE)
     row.refresh_from_db()
     assert (row.holds_slot, row.hold_until) == (True, NOW + MINUTE)
 
-    row.transition_to(Status.CANCELLED, by=None, now=NOW, cancelled_at=NOW)
+    row.transition_to(Status.CANCELLED, Act(None, NOW), cancelled_at=NOW)
     row.refresh_from_db()
     assert (row.holds_slot, row.hold_until, row.cancelled_at) == (False, None, NOW)
 

@@ -14,6 +14,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from icalendar import Calendar
 
+from accounts.act import Act
 from accounts.limits import CALENDAR_FEED
 from accounts.models import AttemptWindow, CalendarAddress
 from accounts.models.outbox_message import collapse_whitespace
@@ -101,7 +102,7 @@ def test_feed_contains_what_was_ever_booked_with_its_status(client, ada):
     # None of these: too old, never booked, somebody else's.
     ReservationFactory(**fields, status=Status.COMPLETED, start=NOW - 90 * DAY - 3 * HOUR)
     make_draft(ada, room, start=START + 20 * DAY)
-    cancellation.cancel(make_draft(ada, room, start=START + 21 * DAY).pk, now=NOW)
+    cancellation.cancel(Act(None, NOW), make_draft(ada, room, start=START + 21 * DAY).pk)
     ReservationFactory(**fields | {"booked_at": None}, status=Status.PROCESSING, start=NOW + DAY)
     make_booking(room=room, start=START + 22 * DAY)
 
@@ -129,7 +130,7 @@ def test_feed_follows_each_change_as_the_emails_do(client, ada):
         tags.add(client.get(get_path(ada))["ETag"])
 
     check(NOW)
-    approval.approve(reservation.pk, now=NOW + HOUR)
+    approval.approve(Act(None, NOW + HOUR), reservation.pk)
     check(NOW + HOUR)
     price_adjustments.adjust_price(
         reservation.pk, amount=Decimal(-5), reason="Kindness", by=staff, now=NOW + 2 * HOUR
@@ -142,7 +143,7 @@ def test_feed_follows_each_change_as_the_emails_do(client, ada):
         now=NOW + 3 * HOUR,
     )
     check(NOW + 3 * HOUR)
-    cancellation.cancel(reservation.pk, now=NOW + 4 * HOUR)
+    cancellation.cancel(Act(None, NOW + 4 * HOUR), reservation.pk)
     check(NOW + 4 * HOUR)
     assert len(tags) == 5
 

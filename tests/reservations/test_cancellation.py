@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
@@ -20,7 +21,7 @@ from reservations.booking import (
     payment_recovery,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
-from reservations.booking.cancellation import cancel, preview
+from reservations.booking.cancellation import cancel
 from reservations.booking.refund_decisions import RefundDecision
 from reservations.models import RefundOverride, Reservation, history
 from reservations.models.status import Status
@@ -64,16 +65,16 @@ def get_terms_shown(cancellation):
 def cancelled(reservation, *, now=NOW):
     """Preview, cancel and cancel again: all three agree, and the refund happens once."""
     user = reservation.user
-    before = get_terms_shown(preview(Reservation.objects.get(pk=reservation.pk), now=now))
+    before = get_terms_shown(cancel.preview(Act(user, now), reservation.pk).result)
 
-    outcome = cancel(reservation.pk, user=user, now=now)
+    outcome = cancel(Act(user, now), reservation.pk)
     refunds = list(Refund.objects.values_list("key", "amount", "state"))
-    again = cancel(reservation.pk, user=user, now=now + 30 * HOUR)
+    again = cancel(Act(user, now + 30 * HOUR), reservation.pk)
     reservation.refresh_from_db()
 
     assert get_terms_shown(outcome) == before
     assert (again.refund, again.message) == (outcome.refund, outcome.message)
-    assert get_terms_shown(preview(reservation, now=now)) == before
+    assert get_terms_shown(cancel.preview(Act(user, now), reservation.pk).result) == before
     assert list(Refund.objects.values_list("key", "amount", "state")) == refunds
     assert (reservation.status, reservation.holds_slot) == (Status.CANCELLED, False)
     assert reservation.cancelled_at == now
@@ -144,8 +145,8 @@ def test_cancelled_pending_request_is_voided(ada):
 def test_cancellation_after_start_is_refused(ada, make):
     reservation = make(ada)
     for call in (
-        lambda: preview(reservation, now=START),
-        lambda: cancel(reservation.pk, user=ada, now=START),
+        lambda: cancel.preview(Act(ada, START), reservation.pk),
+        lambda: cancel(Act(ada, START), reservation.pk),
     ):
         with pytest.raises(ReservationNotOpen, match="has begun"):
             call()
@@ -157,8 +158,8 @@ def test_cancellation_after_start_is_refused(ada, make):
 def test_cancellation_of_closed_reservation_is_refused(status):
     reservation = ReservationFactory(status=status)
     for call in (
-        lambda: preview(reservation, now=NOW),
-        lambda: cancel(reservation.pk, user=reservation.user, now=NOW),
+        lambda: cancel.preview(Act(reservation.user, NOW), reservation.pk),
+        lambda: cancel(Act(reservation.user, NOW), reservation.pk),
     ):
         with pytest.raises(ReservationNotOpen):
             call()
@@ -178,7 +179,7 @@ def test_failed_refund_stays_due_and_is_paid_once(ada, kind):
     reservation = make_booking(ada)
     fault("refund", kind)
 
-    assert cancel(reservation.pk, user=ada, now=NOW).refund == 75
+    assert cancel(Act(ada, NOW), reservation.pk).refund == 75
     assert Refund.objects.get().state == "started"
 
     for _ in range(2):
@@ -193,7 +194,7 @@ def test_late_cancellation_captures_an_authorized_payment_first(ada):
     reservation = make_booking(ada)
     assert reservation.payments.get().state == "authorized"
 
-    assert cancel(reservation.pk, user=ada, now=NOW).refund == 75
+    assert cancel(Act(ada, NOW), reservation.pk).refund == 75
     assert SandboxPayment.objects.get().captures == 1
     assert SandboxPayment.objects.get().refunded == 75
 
@@ -240,7 +241,7 @@ def test_cancel_with_decision_refunds_its_amount_once(now, amount, fee, sentence
     policy = cancellation.get_terms(booking, now=now).refund
 
     outcomes = [
-        cancellation.cancel(booking.pk, by=manager, decision=decide(amount), now=now)
+        cancellation.cancel(Act(manager, now, is_staff=True), booking.pk, decision=decide(amount))
         for _ in range(2)
     ]
 
@@ -277,10 +278,12 @@ def test_customer_reads_from_which_payment_a_part_is_refunded():
     )
     assert message.endswith(f" $25.00 is {in_cash}.")
 
-    free = cancellation.preview(booking, now=NOW)
+    free = cancel.preview(Act(booking.user, NOW), booking.pk).result
     assert free.message.endswith(f" $100.00 is {in_cash} and {to_card}.")
     for _ in range(2):
-        late = cancellation.cancel(booking.pk, by=manager, decision=decide(20), now=LATE)
+        late = cancellation.cancel(
+            Act(manager, LATE, is_staff=True), booking.pk, decision=decide(20)
+        )
         assert late.message.endswith(f" $20.00 is {in_cash}.")
 
 
@@ -290,7 +293,9 @@ def test_cancel_with_decision_spreads_the_refund_over_several_payments():
     for amount in ("125.01", "60"):
         decision, by = decide(amount), AdministratorFactory()
         with suppress(InvalidRequest):
-            outcome = cancellation.cancel(booking.pk, by=by, decision=decision, now=LATE)
+            outcome = cancellation.cancel(
+                Act(by, LATE, is_staff=True), booking.pk, decision=decision
+            )
 
     assert outcome.refund == 60
     refunded = SandboxPayment.objects.order_by("pk").values_list("amount", "refunded")
@@ -315,11 +320,10 @@ def test_cancel_with_decision_holds_for_the_rest_if_one_of_two_captures_is_refus
 
     monkeypatch.setattr(SandboxGateway, "capture", refuse_difference)
     cancellation.cancel(
+        Act(manager, LATE, is_staff=True),
         booking.pk,
-        by=manager,
         decision=decide(amount),
         expected_refund=Decimal(amount or 125),
-        now=LATE,
     )
 
     override = RefundOverride.objects.get()
@@ -342,7 +346,9 @@ def test_cancel_with_decision_holds_for_the_rest_if_one_of_two_captures_is_refus
 def test_cancel_with_invalid_decision_is_refused(decision, name, text):
     booking = make_booking()
     with pytest.raises(InvalidRequest) as error:
-        cancellation.cancel(booking.pk, by=AdministratorFactory(), decision=decision, now=LATE)
+        cancellation.cancel(
+            Act(AdministratorFactory(), LATE, is_staff=True), booking.pk, decision=decision
+        )
     assert error.value.fields == {name: text}
     assert get_current_status(booking) == Status.CONFIRMED
 
@@ -351,10 +357,10 @@ def test_cancel_with_decision_without_permission_is_refused():
     booking = make_booking()
     for by in (UserFactory(is_staff=True), None):
         with pytest.raises(InvalidRequest) as error:
-            cancellation.cancel(booking.pk, by=by, decision=decide(75), now=LATE)
+            cancellation.cancel(Act(by, LATE, is_staff=True), booking.pk, decision=decide(75))
         assert "Only who may override refunds at" in error.value.fields["refund"]
     # The policy's own refund needs no permission, and leaves no override.
-    cancellation.cancel(booking.pk, by=by, decision=decide(0, ""), now=LATE)
+    cancellation.cancel(Act(by, LATE, is_staff=True), booking.pk, decision=decide(0, ""))
     assert not RefundOverride.objects.exists()
 
 
@@ -362,33 +368,38 @@ def test_cancel_with_decision_other_than_previewed_is_refused():
     booking, manager = make_booking(), AdministratorFactory()
     with pytest.raises(ReservationNotOpen, match="has changed"):
         cancellation.cancel(
-            booking.pk, by=manager, decision=decide(20), expected_refund=Decimal(30), now=LATE
+            Act(manager, LATE, is_staff=True),
+            booking.pk,
+            decision=decide(20),
+            expected_refund=Decimal(30),
         )
     assert not RefundOverride.objects.exists()
 
 
 def test_cancel_previews_the_email_that_it_sends():
     booking, manager = make_booking(), AdministratorFactory()
-    arguments = {"by": manager, "decision": decide(20), "message": MESSAGE, "now": LATE}
+    act, options = Act(manager, LATE, is_staff=True), {"decision": decide(20), "message": MESSAGE}
     written = OutboxMessage.objects.count()
 
-    preview = cancellation.preview_email(booking.pk, **arguments)
+    preview = cancel.preview(act, booking.pk, **options).email
     assert OutboxMessage.objects.count() == written
     assert get_current_status(booking) == Status.CONFIRMED
     assert not RefundOverride.objects.exists()
-    cancellation.cancel(booking.pk, **arguments)
+    cancel(act, booking.pk, **options)
 
     assert_sent_as_previewed(preview)
-    assert cancellation.preview_email(booking.pk, **arguments) is None
-    assert cancellation.preview_email(make_draft().pk, by=manager, now=NOW) is None
+    assert cancel.preview(act, booking.pk, **options).email is None
+    assert cancel.preview(Act(manager, NOW, is_staff=True), make_draft().pk).email is None
 
 
 def test_decline_previews_the_email_that_it_sends():
     request, manager = make_pending_booking(), AdministratorFactory()
 
-    preview = approval.preview_decline_email(request.pk, by=manager, message=MESSAGE, now=NOW)
+    preview = approval.decline.preview(
+        Act(manager, NOW, is_staff=True), request.pk, message=MESSAGE
+    ).email
     assert get_current_status(request) == Status.PENDING
-    approval.decline(request.pk, by=manager, message=MESSAGE, now=NOW)
+    approval.decline(Act(manager, NOW, is_staff=True), request.pk, message=MESSAGE)
 
     assert get_current_status(request) == Status.DECLINED
     assert_sent_as_previewed(preview)

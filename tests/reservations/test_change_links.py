@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from centers.span import Span
 from payments.gateways.sandbox import SandboxGateway, confirm_payment
@@ -232,7 +233,9 @@ def cancel_link(booking, clerk):
 
 OTHERS = {
     "cancelled link": cancel_link,
-    "cancelled booking": lambda booking, clerk: cancellation.cancel(booking.pk, by=clerk, now=NOW),
+    "cancelled booking": lambda booking, clerk: cancellation.cancel(
+        Act(clerk, NOW, is_staff=True), booking.pk
+    ),
     "another change by staff": lambda booking, clerk: reschedule(booking, clerk, hours=2),
     "change by the customer": lambda booking, clerk: change(booking, hours=4, total=100),
     "another link": lambda booking, clerk: send(booking, clerk, hours=4, total="100"),

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 from django.core.management import call_command
 
+from accounts.act import Act
 from accounts.models import AttemptWindow, OutboxMessage
 from payments.gateways.base import GatewayUnavailable
 from payments.gateways.sandbox import SandboxGateway, confirm_payment, refuse_payment
@@ -106,7 +107,7 @@ def test_cheaper_change_after_a_longer_one_refunds_the_latest_payment_first(book
 
     assert (cheaper.refund, booking.reduced_by) == (75, 75)
     assert get_money() == [(75, 25), (50, 50)]
-    terms = cancellation.cancel(booking.pk, user=booking.user, now=NOW)
+    terms = cancellation.cancel(Act(booking.user, NOW), booking.pk)
     assert (terms.refund, get_money()) == (50, [(75, 75), (50, 50)])
     assert "$50.00 is refunded to Visa ending 4242." in terms.message
 
@@ -252,7 +253,9 @@ def test_change_confirmed_after_its_slot_is_gone_is_voided(waiting):
 
 
 OTHERS = {
-    "cancel": lambda booking, clerk: cancellation.cancel(booking.pk, by=clerk, now=NOW),
+    "cancel": lambda booking, clerk: cancellation.cancel(
+        Act(clerk, NOW, is_staff=True), booking.pk
+    ),
     "move": lambda booking, clerk: reschedule(booking, clerk, start=START + 24 * HOUR),
     "shorten": lambda booking, clerk: reschedule(booking, clerk, hours=2),
     "extend at the desk": lambda booking, clerk: reschedule(
@@ -326,7 +329,7 @@ def test_change_begun_while_its_booking_is_cancelled_waits_only_without_the_call
         before=False,
     )
 
-    cancellation.cancel(booking.pk, user=booking.user, now=NOW)
+    cancellation.cancel(Act(booking.user, NOW), booking.pk)
 
     assert Payment.objects.waiting().exists() != is_called_off
     # A final status offers no action in any case.
@@ -482,7 +485,7 @@ def test_adjustment_that_lowers_the_price_refunds_the_difference(clerk):
     reservation.refresh_from_db()
     assert (reservation.total_cost, reservation.reduced_by, get_net_payment()) == (54, 27, 54)
     assert [line.total for line in reservation.line_items.order_by("position")] == [75, -25, 4]
-    assert "Projector broke" in emails.get_last_email(reservation).text
+    assert "Projector broke" in emails.get_last_email(reservation.pk).text
 
 
 def test_adjustment_after_the_meeting_can_lower_the_price(clerk):

@@ -17,6 +17,7 @@ import pytest
 from django.db import connection
 from django.db.models import Sum
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments import gateway_events, refunds
 from payments.gateways.sandbox import SandboxGateway
@@ -160,7 +161,7 @@ def test_concurrent_reschedule_and_cancellation_keep_the_money_consistent(clerk)
     run_concurrently(
         [
             lambda: reschedule(reservation, clerk, room=cheap),
-            lambda: cancellation.cancel(reservation.pk, now=NOW),
+            lambda: cancellation.cancel(Act(None, NOW), reservation.pk),
         ],
         losers=(DomainError,),
     )
@@ -186,7 +187,7 @@ def test_changes_and_cancellations_at_once_leave_no_payment_for_the_customer():
             )
             for hours in (4, 5, 6)
         ]
-        calls += [partial(cancellation.cancel, booking.pk, user=booking.user, now=NOW)] * 2
+        calls += [partial(cancellation.cancel, Act(booking.user, NOW), booking.pk)] * 2
         run_concurrently(
             [partial(act, call, random.uniform(0, 0.06)) for call in calls], losers=(DomainError,)
         )
@@ -203,10 +204,9 @@ def test_two_managers_who_cancel_at_the_same_time_refund_once():
     ended = run_concurrently(
         [
             lambda amount=amount: cancellation.cancel(
+                Act(by, START - HOUR, is_staff=True),
                 booking.pk,
-                by=by,
                 decision=RefundDecision(Decimal(amount), "We cannot host."),
-                now=START - HOUR,
             )
             for amount in (20, 75)
         ]
@@ -239,7 +239,7 @@ def test_parallel_checkouts_let_no_more_rooms_wait_for_the_bank(settings):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda booking: cancellation.cancel(booking.pk, now=NOW),
+        lambda booking: cancellation.cancel(Act(None, NOW), booking.pk),
         lambda booking: adjust_price(
             booking.pk, amount=Decimal(-75), reason="Noise", by=booking.user, now=NOW
         ),

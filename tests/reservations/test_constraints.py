@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
+from accounts.act import Act
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations import apps, availability
@@ -171,7 +172,7 @@ def test_update_within_its_own_slot_is_accepted(held):
     Reservation.objects.filter(pk=held.pk).update(
         start=START + HOUR, occupied_from=START + HOUR, status="Pending"
     )
-    held.transition_to(Status.CANCELLED, by=None, now=NOW)
+    held.transition_to(Status.CANCELLED, Act(None, NOW))
 
 
 def test_checkout_without_availability_check_is_refused_by_the_database(monkeypatch):

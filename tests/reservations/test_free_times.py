@@ -4,16 +4,15 @@ import datetime as dt
 import os
 import random
 from itertools import pairwise
-from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from centers import hours
-from centers.models import Closure, OpeningHours
+from centers.models import OpeningHours
 from centers.rooms import get_booking_rules, get_room
 from centers.span import Span, get_local_midnight
-from reservations import availability, free_times, room_calendars
+from reservations import availability, free_times
 from reservations.models.status import Status
 from tests.factories_centers import CenterFactory, ClosureFactory, MeetingRoomFactory
 from tests.factories_people import UserFactory
@@ -108,10 +107,8 @@ class RandomWorld:
 
     def find_free_times(self):
         room = get_room(self.room.pk)
-        calendar = room_calendars.load_calendars([room], self.period, user=self.user, now=self.now)[
-            room.pk
-        ]
-        return list(free_times.find_free_times(room, self.period, calendar, now=self.now))
+        calendars = availability.load_calendars([room], self.period, user=self.user, now=self.now)
+        return list(calendars[room.pk].find_free_times(self.period, now=self.now))
 
     def probe(self):
         """A booking on the grid and within the period, or None."""
@@ -181,9 +178,8 @@ def test_next_booking_is_available_and_none_before_it_is():
     assert proposed > WORLDS / 2
 
 
-def test_disagreement_is_found_if_closures_are_ignored(monkeypatch):
-    no_closures = SimpleNamespace(objects=Closure.objects.none())
-    monkeypatch.setattr(room_calendars, "Closure", no_closures)
+def test_disagreement_is_found_if_nothing_takes_time(monkeypatch):
+    monkeypatch.setattr(availability, "find_gaps", lambda within, taken: [within])
 
     disagreements, _ = find_disagreements(range(20))
 

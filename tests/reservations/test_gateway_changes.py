@@ -10,6 +10,7 @@ import pytest
 import time_machine
 from django.core.management import call_command
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments import gateway_events, lifecycle, refunds, unknown_payments
 from payments.gateways.base import GatewayRefused
@@ -68,7 +69,7 @@ def test_approve_request_with_voided_payment_is_refused(is_known):
         SandboxGateway().void(Payment.objects.get().key)
 
     with pytest.raises(ReservationNotOpen, match="no longer reserved"):
-        approval.approve(reservation.pk, now=NOW)
+        approval.approve(Act(None, NOW), reservation.pk)
 
     assert get_states() == (Status.EXPIRED, PaymentState.VOIDED, "voided")
     assert OutboxMessage.objects.last().subject.startswith("Ended")
@@ -79,7 +80,7 @@ def test_closed_request_with_unknown_capture_is_refunded(end):
     reservation = make_pending_booking()
     capture_at_gateway()
 
-    end(reservation.pk, now=NOW)
+    end(Act(None, NOW), reservation.pk)
 
     assert get_states()[1:] == (PaymentState.REFUNDED, "refunded")
 
@@ -116,7 +117,7 @@ def test_booking_with_refused_capture_can_be_cancelled(
 ):
     refuse_to(monkeypatch, *refused)
 
-    assert cancel(uncaptured.pk, expected_refund=expected, now=NOW).refund == 0
+    assert cancel(Act(None, NOW), uncaptured.pk, expected_refund=expected).refund == 0
     assert get_states() == (Status.CANCELLED, *states)
 
 
@@ -130,7 +131,7 @@ def adjust(reservation, amount, **options):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda row: cancel(row.pk, now=START), ReservationNotOpen, "has begun"),
+        (lambda row: cancel(Act(None, START), row.pk), ReservationNotOpen, "has begun"),
         (lambda row: adjust(row, 5), ReservationNotOpen, "only be lowered"),
         (
             lambda row: adjust(row, -5, expected_total=Decimal(60)),
@@ -185,10 +186,10 @@ def test_cancellation_after_full_refund_says_already_refunded():
     refunds.execute_refund(refund, now=NOW)
 
     for _ in range(2):
-        outcome = cancel(reservation.pk, now=NOW + MINUTE)
+        outcome = cancel(Act(None, NOW + MINUTE), reservation.pk)
         assert (outcome.refund, outcome.message) == (
             0,
-            cancellation.CANCELLED + cancellation.ALREADY_REFUNDED,
+            f"The reservation is cancelled: {cancellation.ALREADY_REFUNDED}",
         )
 
 
@@ -244,7 +245,9 @@ def captured_meanwhile(monkeypatch):
 
 
 def test_payment_captured_while_it_is_cancelled_is_refunded(captured_meanwhile):
-    cancelled = cancellation.cancel(captured_meanwhile.pk, expected_refund=Decimal(75), now=NOW)
+    cancelled = cancellation.cancel(
+        Act(None, NOW), captured_meanwhile.pk, expected_refund=Decimal(75)
+    )
 
     assert cancelled.refund == 75
     assert Payment.objects.get().state == PaymentState.REFUNDED
@@ -252,7 +255,7 @@ def test_payment_captured_while_it_is_cancelled_is_refunded(captured_meanwhile):
 
 
 def test_payment_captured_while_it_is_cancelled_is_the_fee_if_it_is_too_late(captured_meanwhile):
-    cancelled = cancellation.cancel(captured_meanwhile.pk, now=START - HOUR)
+    cancelled = cancellation.cancel(Act(None, START - HOUR), captured_meanwhile.pk)
 
     assert "nothing is refunded" in cancelled.message
     assert Payment.objects.get().state == PaymentState.CAPTURED
@@ -262,7 +265,7 @@ def test_payment_captured_while_it_is_cancelled_is_the_fee_if_it_is_too_late(cap
 def cancel_while_void_fails(reservation, now=NOW, known_after=MINUTE):
     """Cancel a reservation. Its payment is captured at the gateway before it is voided."""
     fail_once("void")
-    cancellation.cancel(reservation.pk, now=now)
+    cancellation.cancel(Act(None, now), reservation.pk)
     SandboxGateway().capture(Payment.objects.get().key)
     gateway_events.refresh(Payment.objects.get(), now=now + known_after)
     assert Payment.objects.get().state == PaymentState.CAPTURED
@@ -281,7 +284,7 @@ def test_capture_found_by_the_void_is_refunded_if_the_worker_dies_before(monkeyp
     SandboxGateway().capture(Payment.objects.get().key)
     with monkeypatch.context() as patched:
         patched.setattr(payment_recovery, "_create_full_refund", Mock(side_effect=RuntimeError))
-        cancellation.cancel(reservation.pk, now=NOW)
+        cancellation.cancel(Act(None, NOW), reservation.pk)
     assert Payment.objects.get().state == PaymentState.CAPTURED
 
     reconcile(at=NOW + 2 * MINUTE)
@@ -303,7 +306,7 @@ def test_fee_that_another_process_captured_during_the_cancellation_is_kept():
     late = START - HOUR
     payment_recovery.fulfil_obligations(Payment.objects.get(), now=late + MINUTE)
 
-    cancellation.cancel(reservation.pk, now=late)
+    cancellation.cancel(Act(None, late), reservation.pk)
     reconcile(at=START)
 
     assert Payment.objects.get().state == PaymentState.CAPTURED
@@ -312,7 +315,7 @@ def test_fee_that_another_process_captured_during_the_cancellation_is_kept():
 
 def test_payment_captured_after_a_late_cancellation_is_refunded():
     """Its fee is captured before the cancellation is stored."""
-    cancellation.cancel(make_booking().pk, now=START - HOUR)
+    cancellation.cancel(Act(None, START - HOUR), make_booking().pk)
     Payment.objects.update(captured_at=START)
 
     reconcile(at=START + HOUR)
@@ -361,7 +364,7 @@ def test_booking_with_more_refunds_due_than_paid_can_be_cancelled():
     reduce_price(booking, 40)
     refund_in_dashboard(60)
 
-    cancelled = cancel(booking.pk, now=NOW + MINUTE)
+    cancelled = cancel(Act(None, NOW + MINUTE), booking.pk)
 
     assert (cancelled.refund, Reservation.objects.get().status) == (0, Status.CANCELLED)
 
@@ -375,7 +378,7 @@ def test_refund_in_dashboard_instead_of_a_refused_one_is_its_retry(refused):
     assert Refund.objects.get(state=RefundState.DONE).again.amount == 20
     assert not list(integrity.find_problems(now=NOW))
     # The customer gets the rest, and no less.
-    assert cancel(refused.pk, now=NOW + MINUTE).refund == 55
+    assert cancel(Act(None, NOW + MINUTE), refused.pk).refund == 55
 
 
 def test_refund_in_dashboard_of_another_amount_is_no_retry(refused):

@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from accounts.act import Act
 from reservations import records
 from reservations.booking import (
     amendments,
@@ -85,17 +86,17 @@ CANCELLED = {"status": ["Confirmed", "Cancelled"], "refund_promised": [None, "75
 
 
 @pytest.mark.parametrize(
-    ("make", "act", "changes"),
+    ("make", "do", "changes"),
     [
         (make_pending_booking, approval.approve, {"status": ["Pending", "Confirmed"]}),
         (make_pending_booking, approval.decline, {"status": ["Pending", "Declined"]}),
         (make_booking, cancellation.cancel, CANCELLED),
     ],
 )
-def test_history_names_the_staff_user(make, act, changes):
+def test_history_names_the_staff_user(make, do, changes):
     clerk, reservation = StaffFactory(), make()
 
-    act(reservation.pk, by=clerk, now=NOW + HOUR)
+    do(Act(clerk, NOW + HOUR, is_staff=True), reservation.pk)
 
     latest = history.get_changes(reservation).first()
     assert (latest.actor, latest.actor_email) == (clerk, clerk.email)
@@ -157,11 +158,11 @@ def test_transition_adds_one_insert_and_no_select(monkeypatch):
     monkeypatch.setattr(connection, "prepared", None, raising=False)
     row = ReservationFactory(status=Status.PENDING)
     ReservationFactory(status=Status.CONFIRMED, start=START + DAY).transition_to(
-        Status.CANCELLED, by=None, now=NOW
+        Status.CANCELLED, Act(None, NOW)
     )  # caches the content type
 
     with CaptureQueriesContext(connection) as captured:
-        row.transition_to(Status.DECLINED, by=row.user, now=NOW)
+        row.transition_to(Status.DECLINED, Act(row.user, NOW))
 
     keywords = [each["sql"].split()[0] for each in captured]
     assert [keyword for keyword in keywords if keyword not in {"SAVEPOINT", "RELEASE"}] == [

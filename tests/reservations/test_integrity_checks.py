@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from django.db import connection
 
+from accounts.act import Act
 from payments import refunds
 from payments.gateways.base import GatewayRefund
 from payments.models import LedgerLine, Payment, PaymentState, Refund, RefundState
@@ -90,7 +91,8 @@ CASES = {
         "payment {payment} is in EUR, its reservation {plain.pk} in USD",
     ),
     "payments forgotten": (
-        f"{PAYMENT} state = 'started', counts = false, lease_until = '{NOW}' WHERE id = {{payment}}",
+        f"{PAYMENT} state = 'started', counts = false, lease_until = '{NOW}'"
+        " WHERE id = {payment}",
         "payment {payment} of reservation {plain.pk} is unresolved for over an hour",
     ),
     "refunds above their payment": (
@@ -189,11 +191,11 @@ def rows(db):
     update_promo_code(discounted.pk, "TEN", user=ada, now=NOW)
     pay(discounted)
     plain, other, cancelled, draft = make_booking(), make_booking(), make_booking(), make_draft()
-    cancellation.cancel(cancelled.pk, now=NOW)
+    cancellation.cancel(Act(None, NOW), cancelled.pk)
     in_cash = taking_payment.take_manual_payment(
         make_draft(), gateway="cash", by=AdministratorFactory(), now=NOW
     )
-    cancellation.cancel(in_cash.pk, now=NOW)
+    cancellation.cancel(Act(None, NOW), in_cash.pk)
     by_hand = Refund.objects.get(payment__reservation=in_cash)
     change = _create_abandoned_change(plain)
     assert get_problems() == []
@@ -300,7 +302,7 @@ def set_payment_state(state):
 
 def make_cancelled():
     reservation = make_booking()
-    cancellation.cancel(reservation.pk, now=NOW)
+    cancellation.cancel(Act(None, NOW), reservation.pk)
     return reservation
 
 

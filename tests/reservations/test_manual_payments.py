@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 from django.core.management import call_command
 
+from accounts.act import Act
 from payments import manual_payments, refunds
 from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund, RefundState
 from reservations.booking import alerts, approval, claims, integrity
@@ -119,7 +120,7 @@ def test_free_draft_is_booked_without_a_payment(staff):
 def test_refund_by_hand_is_due_until_staff_confirm_it(staff, customer):
     booked = take(make_draft(customer), staff, "cash")
     adjust_price(booked.pk, amount=Decimal(-5), reason="Noise", by=staff, now=NOW)
-    result = cancel(booked.pk, by=staff, now=NOW)
+    result = cancel(Act(staff, NOW, is_staff=True), booked.pk)
     call_command("reconcile_payments")
 
     refund, rest = Refund.objects.order_by("pk")
@@ -147,7 +148,7 @@ def test_paid_request_that_is_declined_is_refunded(staff, customer, gateway):
     assert request.status == Status.PENDING
     assert has_no_problems(NOW + 2 * HOUR)
 
-    approval.decline(request.pk, by=staff, now=NOW)
+    approval.decline(Act(staff, NOW, is_staff=True), request.pk)
 
     # What was never received is credited at once.
     state = RefundState.STARTED if gateway == "cash" else RefundState.DONE
@@ -158,7 +159,7 @@ def test_paid_request_that_is_declined_is_refunded(staff, customer, gateway):
 def test_paid_request_that_is_approved_is_confirmed(staff, customer):
     request = take(make_draft(customer, make_room(is_live_inventory=False)), staff, "cash")
 
-    assert approval.approve(request.pk, by=staff, now=NOW).status == Status.CONFIRMED
+    assert approval.approve(Act(staff, NOW, is_staff=True), request.pk).status == Status.CONFIRMED
     assert not Refund.objects.exists()
     assert has_no_problems()
 
@@ -176,7 +177,7 @@ def test_bookings_on_account_are_limited_to_what_the_customer_may_owe(staff, cus
     assert "owes $150.00 of at most $200.00" in refused.value.fields["gateway"]
 
     manual_payments.mark_received(first.paid_payments[0], now=NOW)
-    cancel(second.pk, by=staff, now=NOW)
+    cancel(Act(staff, NOW, is_staff=True), second.pk)
 
     assert manual_payments.get_owed_amount(customer) == 0
     assert take(third, staff, "account").status == Status.CONFIRMED

@@ -22,6 +22,7 @@ from accounts.limits import FailureLimit, RateLimit
 from centers import hours, rates
 from centers.span import Span
 from reservations import availability
+from reservations.availability import RoomCalendar
 from reservations.models import LineItemType
 from reservations.pricing import quote as pricing
 from roombook.errors import SlotUnavailable, TooManyRequests
@@ -40,12 +41,11 @@ ROWS, QUOTE = "opening_hours_and_conflicts", "calculate_quote"
 Defect: TypeAlias = tuple[Any, str, Callable[..., Any]]
 
 
-def change_rows(**columns: bool) -> Callable[..., Any]:
-    """The opening hours and conflicts of a room, with columns changed."""
+def change_rows(*, column: int) -> Callable[..., Any]:
+    """The opening hours and conflicts of a room, with one column False."""
 
     def broken(original, **params):
-        rows = map(availability.OpeningHoursRow._make, original(**params))
-        return [row._replace(**columns) for row in rows]
+        return [(*row[:column], False, *row[column + 1 :]) for row in original(**params)]
 
     return broken
 
@@ -66,9 +66,9 @@ def ignore_the_last_quarter_hour(original, span, intervals, tz):
 def change_rules(**steps: int) -> Callable[..., Any]:
     """A check of a span by other rules: each is larger by so much."""
 
-    def broken(original, room, rules, *args):
+    def broken(original, rules, *args):
         changed = {name: getattr(rules, name) + step for name, step in steps.items()}
-        return original(room, rules._replace(**changed), *args)
+        return original(rules._replace(**changed), *args)
 
     return broken
 
@@ -82,21 +82,21 @@ def open_closures_after_hours(original, room, span, **options):
 
 AVAILABILITY: dict[str, Defect] = {
     "turnaround is ignored": (availability, "get_conflict_bounds", lambda f, span, _: f(span, 0)),
-    "closures are ignored": (availability, ROWS, change_rows(has_closure=False)),
-    "reservations are ignored": (availability, ROWS, change_rows(has_conflict=False)),
+    "closures are ignored": (availability, ROWS, change_rows(column=3)),
+    "reservations are ignored": (availability, ROWS, change_rows(column=4)),
     "own drafts conflict": (availability, "evaluate", partial(drop_option, dropped="for_user")),
     "itself conflicts": (availability, "evaluate", partial(drop_option, dropped="excluding")),
     "support after hours opens closures": (availability, "evaluate", open_closures_after_hours),
     "support after hours is ignored": (
-        *(availability, "_is_outside_opening_hours"),
-        lambda _, center, span, intervals: not hours.is_open(span, intervals, center.zone),
+        *(RoomCalendar, "is_outside_opening_hours"),
+        lambda _, self, span: not hours.is_open(span, self.opening_hours, self.room.center.zone),
     ),
     "closing time is late": (hours, "is_open", ignore_the_last_quarter_hour),
     "opening hours are in UTC": (hours, "is_open", lambda f, span, week, _: f(span, week, UTC)),
     "blocks are ignored": (availability, "check_state", drop_reasons("room-blocked")),
     "the past is free": (
         *(availability, "_check_window"),
-        lambda f, room, rules, span, now: f(room, rules, span, min(span.start, now)),
+        lambda f, rules, span, now, zone: f(rules, span, min(span.start, now), zone),
     ),
     "window is a day longer": (availability, "_check_window", change_rules(window_days=1)),
     "shortest is refused": (availability, "_check_shape", change_rules(minimum_minutes=1)),

@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 from icalendar import Calendar
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.models import Refund, RefundState
 from reservations.booking import (
@@ -107,7 +108,7 @@ def test_reschedule_to_cheaper_room_twice_then_cancel_refunds_the_rest(clerk):
     reservation.refresh_from_db()
     assert (reservation.total_cost, reservation.reduced_by, get_net_payment()) == (30, 45, 30)
 
-    assert cancellation.cancel(reservation.pk, now=NOW).refund == 30
+    assert cancellation.cancel(Act(None, NOW), reservation.pk).refund == 30
     assert get_net_payment() == 0
 
 
@@ -290,7 +291,7 @@ def test_pending_request_can_be_rescheduled_at_the_same_price(clerk):
 
     reschedule(reservation, clerk, start=START + DAY)
 
-    assert approval.approve(reservation.pk, now=NOW).status == Status.CONFIRMED
+    assert approval.approve(Act(None, NOW), reservation.pk).status == Status.CONFIRMED
     assert get_net_payment() == 75
 
 
@@ -300,7 +301,7 @@ def test_cash_belongs_to_the_center_of_the_booking_at_the_capture(clerk):
     assert request.payments.get().cash_center == first.center
 
     reschedule(request, clerk, room=second)
-    approval.approve(request.pk, by=clerk, now=NOW)
+    approval.approve(Act(clerk, NOW, is_staff=True), request.pk)
     reschedule(request, clerk, room=third, start=START + DAY)
 
     assert request.payments.get().cash_center == second.center
@@ -313,7 +314,7 @@ def test_pending_request_to_cheaper_room_is_refused_until_approved(clerk):
     with pytest.raises(ReservationNotOpen, match="Approve it first"):
         reschedule(reservation, clerk, room=cheap)
 
-    approval.approve(reservation.pk, now=NOW)
+    approval.approve(Act(None, NOW), reservation.pk)
     reschedule(reservation, clerk, room=cheap)
     assert get_net_payment() == 45
 
@@ -323,7 +324,7 @@ def test_pending_request_to_more_expensive_room_can_be_waived(manager):
 
     reschedule(reservation, manager, room=make_room_at_rate(reservation.room, 40), waiver="Leak")
 
-    approval.approve(reservation.pk, now=NOW)
+    approval.approve(Act(None, NOW), reservation.pk)
     assert get_net_payment() == 75
 
 
@@ -494,7 +495,7 @@ def test_rescheduled_email_has_an_updated_calendar_file(clerk):
 
     reschedule(reservation, clerk, room=cheap, start=START + DAY)
 
-    first, second = OutboxMessage.objects.about(emails.get_subject_key(reservation))
+    first, second = OutboxMessage.objects.about(emails.get_subject_key(reservation.pk))
     assert second.kind == "moved"
     assert "March 3, 2027, 9:00" in second.text
     assert "March 4, 2027, 9:00" in second.text

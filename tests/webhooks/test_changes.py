@@ -8,6 +8,7 @@ import pytest
 import time_machine
 from django.db import transaction
 
+from accounts.act import Act
 from reservations.booking import amendments, cancellation
 from reservations.booking.amendments import ChangeRequest
 from reservations.models import WebhookEvent
@@ -64,7 +65,7 @@ def test_each_event_is_listed_once_in_order_while_more_are_published(integrator)
         versions += [each["Version"] for each in page["Changes"]]
         cursor, rounds = page["NextCursor"], rounds + 1
         if rounds == 1:
-            cancellation.cancel(bookings[0].pk, user=bookings[0].user, now=NOW)
+            cancellation.cancel(Act(bookings[0].user, NOW), bookings[0].pk)
             publish_events(now=NOW)
         if not page["HasMore"]:
             break
@@ -72,7 +73,7 @@ def test_each_event_is_listed_once_in_order_while_more_are_published(integrator)
     assert versions == list(WebhookEvent.objects.order_by("pk").values_list("version", flat=True))
     assert len(versions) == 5
     assert integrator.read(Cursor=cursor)["Changes"] == []
-    cancellation.cancel(bookings[1].pk, user=bookings[1].user, now=NOW)
+    cancellation.cancel(Act(bookings[1].user, NOW), bookings[1].pk)
     publish_events(now=NOW)
     [change] = integrator.read(Cursor=cursor)["Changes"]
     event = WebhookEvent.objects.latest("pk")
@@ -153,7 +154,7 @@ def test_move_to_another_center_is_reported_to_both_and_later_changes_to_the_new
             by=StaffFactory(),
             now=NOW,
         )
-        cancellation.cancel(booking.pk, user=booking.user, now=NOW)
+        cancellation.cancel(Act(booking.user, NOW), booking.pk)
         publish_and_send(NOW)
         pushed = [[json.loads(body) for _, body in each.requests] for each in receivers]
 

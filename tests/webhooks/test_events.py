@@ -11,6 +11,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import connection, transaction
 
+from accounts.act import Act
 from reservations.booking import amendments, approval, cancellation, price_adjustments
 from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation, WebhookDelivery, WebhookEvent
@@ -42,8 +43,8 @@ def test_each_history_entry_is_one_event_whatever_made_it():
     staff = StaffFactory()
     booking = make_booking(now=NOW)
     price_adjustments.adjust_price(booking.pk, amount=-1, reason="Sorry", by=staff, now=NOW)
-    cancellation.cancel(booking.pk, user=booking.user, now=NOW)
-    approval.decline(make_pending_booking(now=NOW).pk, by=staff, now=NOW)
+    cancellation.cancel(Act(booking.user, NOW), booking.pk)
+    approval.decline(Act(staff, NOW, is_staff=True), make_pending_booking(now=NOW).pk)
     expiring = make_draft(now=NOW)
     with time_machine.travel(expiring.end + HOUR, tick=False):
         call_command("expire_reservations", stdout=StringIO())
@@ -64,7 +65,7 @@ def test_each_history_entry_is_one_event_whatever_made_it():
 def test_event_says_what_was_true_after_its_change_and_nothing_private():
     endpoint = make_endpoint()
     booking = make_booking(now=NOW)
-    cancellation.cancel(booking.pk, user=booking.user, now=NOW)
+    cancellation.cancel(Act(booking.user, NOW), booking.pk)
     publish_events(now=NOW + HOUR)
 
     confirmed = WebhookEvent.objects.get(type="reservation.confirmed")
@@ -137,7 +138,7 @@ def test_change_that_is_rolled_back_has_no_event():
     make_endpoint()
     draft = make_draft(now=NOW)
     with transaction.atomic():
-        record_changes(draft, {"total_cost": (1, 2)}, by=None, now=NOW)
+        record_changes(draft, {"total_cost": (1, 2)}, Act(None, NOW))
         transaction.set_rollback(True)
 
     assert publish_events(now=NOW) == 0
@@ -154,7 +155,7 @@ def test_change_that_is_committed_late_is_published_after_the_later_one():
     def commit_late():
         try:
             with transaction.atomic():
-                record_changes(late, {"total_cost": (1, 2)}, by=None, now=NOW)
+                record_changes(late, {"total_cost": (1, 2)}, Act(None, NOW))
                 written.set()
                 assert committed_other.wait(60)
         finally:
@@ -163,7 +164,7 @@ def test_change_that_is_committed_late_is_published_after_the_later_one():
     thread = Thread(target=commit_late)
     thread.start()
     assert written.wait(60)
-    record_changes(early, {"total_cost": (1, 2)}, by=None, now=NOW)
+    record_changes(early, {"total_cost": (1, 2)}, Act(None, NOW))
     publish_events(now=NOW)
     committed_other.set()
     thread.join(60)
@@ -177,4 +178,4 @@ def test_change_that_is_committed_late_is_published_after_the_later_one():
 def test_history_entry_and_its_event_are_one_statement(django_assert_num_queries):
     draft = make_draft(now=NOW)
     with django_assert_num_queries(1):
-        record_changes(draft, {"total_cost": (1, 2)}, by=None, now=NOW, former_center_id=1)
+        record_changes(draft, {"total_cost": (1, 2)}, Act(None, NOW), former_center_id=1)

@@ -7,12 +7,13 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from accounts import roles
+from accounts.act import Act
 from accounts.models import OutboxMessage, User
 from reservations.admin.actions.forms import ActionForm
 from reservations.admin.bill_comparison import BillComparison
 from reservations.models import Reservation
 from roombook import money
-from roombook.errors import DomainError, InvalidRequest
+from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,10 @@ class ActionRequest:
     has_email: bool = True
     # The URL of this service, without a slash at the end.
     base_url: str = ""
+
+    @property
+    def act(self) -> Act:
+        return Act(self.by, self.now, is_staff=True)
 
     def require_shown_amount(self) -> Decimal:
         """Return the expected amount. Raises InvalidRequest if no preview has shown one."""
@@ -92,7 +97,7 @@ class Action:
         try:
             return self.build_preview(request)
         except DomainError as error:
-            return ActionPreview(problems=[format_error(error)])
+            return ActionPreview(problems=list_problems(error))
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         """What the action would do. Raises DomainError if it is not possible."""
@@ -103,10 +108,12 @@ class Action:
         raise NotImplementedError
 
 
-def format_error(error: DomainError) -> str:
-    """The message of an error, or the messages of its fields if it has any."""
-    messages = error.fields.values() if isinstance(error, InvalidRequest) else ()
-    return " ".join(messages) or error.message
+def list_problems(error: DomainError) -> list[str]:
+    """All that is wrong, for staff: the messages of the fields, or the reasons, if it has any."""
+    if isinstance(error, SlotUnavailable):
+        return [*error.staff_texts]
+    fields = error.fields.values() if isinstance(error, InvalidRequest) else ()
+    return [*fields] or [error.message]
 
 
 def format_refund(amount: Decimal) -> str:

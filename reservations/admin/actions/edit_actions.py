@@ -100,10 +100,10 @@ class ResendEmailAction(Action):
     title, confirm_label = "Resend the last e-mail", "Resend"
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
-        return emails.get_last_email(reservation) is not None
+        return emails.get_last_email(reservation.pk) is not None
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
-        message = emails.get_last_email(request.reservation)
+        message = emails.get_last_email(request.reservation.pk)
         if message is None:
             return ActionPreview(problems=["No e-mail about it has been written yet."])
         preview = ActionPreview(

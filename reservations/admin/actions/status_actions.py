@@ -1,9 +1,9 @@
 """Actions that change the status of a reservation: approve, decline, cancel, check in, no-show."""
 
 import datetime as dt
+from typing import Any
 
 from payments.models import Payment
-from reservations import availability
 from reservations.admin import formatting
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, describe_email
 from reservations.admin.actions.forms import CancellationForm, MessageForm
@@ -13,6 +13,7 @@ from reservations.booking import (
     check_in,
     payment_recovery,
 )
+from reservations.booking.commands import Command
 from reservations.models import Reservation
 from reservations.models.status import Status, can_transition
 from reservations.notifications.confirmation import describe_card, describe_refund_target
@@ -29,11 +30,9 @@ class ApproveAction(Action):
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         reservation = request.reservation
-        answer = availability.evaluate_reservation(reservation, now=request.now)
+        answered = approval.confirm_or_expire.preview(request.act, reservation.pk).result
+        preview = ActionPreview(facts=[("New status", Status(answered.status).label)])
         payment = _get_authorized_payment(reservation)
-        preview = ActionPreview(
-            problems=list(answer.staff_texts), facts=[("New status", Status.CONFIRMED.label)]
-        )
         if payment is not None:
             charge = f"{money.format_amount(payment.amount)} from {describe_card(payment)}"
             if payment.is_manual:
@@ -42,7 +41,7 @@ class ApproveAction(Action):
             if payment.authorized_until is not None:
                 until = formatting.format_datetime(reservation, payment.authorized_until)
                 preview.facts.append(("Authorized until", until))
-        elif reservation.total_cost:
+        elif answered.status == Status.EXPIRED:
             preview.problems.append(
                 "The payment for this request is no longer authorized. If you approve the request,"
                 " it expires."
@@ -53,7 +52,7 @@ class ApproveAction(Action):
         return preview
 
     def execute(self, request: ActionRequest) -> str:
-        approval.approve(request.reservation.pk, by=request.by, now=request.now)
+        approval.approve(request.act, request.reservation.pk)
         return "Approved."
 
 
@@ -75,24 +74,21 @@ class DeclineAction(Action):
             released = f"{amount} on {describe_card(payment)}; nothing was charged"
             if payment.is_manual:
                 released = f"{amount} is {describe_refund_target([payment])}, by you"
-        message, email = request.data.get("message", ""), None
-        if request.has_email:
-            email = approval.preview_decline_email(
-                reservation.pk, by=request.by, message=message, now=request.now
-            )
+        message = request.data.get("message", "")
+        preview = approval.decline.preview(request.act, reservation.pk, message=message)
         return ActionPreview(
             facts=[
-                ("New status", Status.DECLINED.label),
+                ("New status", Status(preview.result.status).label),
                 ("Released", released),
                 *_describe_returned_benefits(reservation),
                 describe_email(reservation),
             ],
-            email=email,
+            email=preview.email,
         )
 
     def execute(self, request: ActionRequest) -> str:
         message = request.data.get("message", "")
-        approval.decline(request.reservation.pk, by=request.by, message=message, now=request.now)
+        approval.decline(request.act, request.reservation.pk, message=message)
         return "Declined."
 
 
@@ -110,19 +106,21 @@ class CancelAction(Action):
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         reservation = request.reservation
-        outcome = cancellation.preview(reservation, now=request.now)
-        decision, by = request.data.get("decision"), request.by
-        terms = cancellation.get_terms(reservation, decision=decision, by=by, now=request.now)
+        would = cancellation.cancel.preview(
+            request.act, reservation.pk, **self.get_options(request)
+        )
+        terms = would.result.terms
         preview = ActionPreview(
             facts=[
                 ("New status", Status.CANCELLED.label),
                 ("Refund", money.format_amount(terms.refund)),
                 ("Fee", money.format_amount(terms.fee)),
             ],
+            email=would.email,
             expected_amount=terms.refund,
         )
         if terms.decision is None:
-            preview.notes.append(outcome.message)
+            preview.notes.append(would.result.forecast)
         else:
             preview.facts.append(("By the policy", money.format_amount(terms.policy_refund)))
         if reservation.booked_at is not None:
@@ -132,25 +130,19 @@ class CancelAction(Action):
                 *_describe_returned_benefits(reservation),
                 describe_email(reservation),
             ]
-            if request.has_email:
-                preview.email = cancellation.preview_email(
-                    reservation.pk,
-                    by=by,
-                    decision=decision,
-                    message=request.data.get("message", ""),
-                    now=request.now,
-                )
         return preview
 
     def execute(self, request: ActionRequest) -> str:
         return cancellation.cancel(
+            request.act,
             request.reservation.pk,
-            decision=request.data.get("decision"),
-            message=request.data.get("message", ""),
             expected_refund=request.expected_amount,
-            by=request.by,
-            now=request.now,
+            **self.get_options(request),
         ).message
+
+    def get_options(self, request: ActionRequest) -> dict[str, Any]:
+        data = request.data
+        return {"decision": data.get("decision"), "message": data.get("message", "")}
 
 
 class MarkNoShowAction(Action):
@@ -167,13 +159,14 @@ class MarkNoShowAction(Action):
         return reservation.end <= now
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
-        preview = _build_attendance_preview(Status.NO_SHOW)
+        missed = approval.mark_no_show.preview(request.act, request.reservation.pk).result
+        preview = _build_attendance_preview(missed)
         if request.reservation.end > request.now:
             preview.facts.append(("Room", "Released at once, so that others can book it"))
         return preview
 
     def execute(self, request: ActionRequest) -> str:
-        approval.mark_no_show(request.reservation.pk, by=request.by, now=request.now)
+        approval.mark_no_show(request.act, request.reservation.pk)
         return "Marked as no-show."
 
 
@@ -186,12 +179,11 @@ class UndoNoShowAction(Action):
         return reservation.status == Status.NO_SHOW
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
-        return _build_attendance_preview(
-            approval.get_status_after_undo(request.reservation, now=request.now)
-        )
+        undone = approval.undo_no_show.preview(request.act, request.reservation.pk).result
+        return _build_attendance_preview(undone)
 
     def execute(self, request: ActionRequest) -> str:
-        approval.undo_no_show(request.reservation.pk, by=request.by, now=request.now)
+        approval.undo_no_show(request.act, request.reservation.pk)
         return "The no-show is undone."
 
 
@@ -205,11 +197,10 @@ class CheckInAction(Action):
         return check_in.can_check_in(reservation, now=now)
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
-        arrived = formatting.format_datetime(request.reservation, request.now)
-        return ActionPreview(facts=[("Checked in", arrived), ("E-mail to", "Nobody")])
+        return _preview_check_in(check_in.check_in, request)
 
     def execute(self, request: ActionRequest) -> str:
-        check_in.check_in(request.reservation.pk, by=request.by, now=request.now)
+        check_in.check_in(request.act, request.reservation.pk)
         return "Checked in."
 
 
@@ -222,16 +213,24 @@ class UndoCheckInAction(Action):
         return reservation.is_checked_in
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
-        return ActionPreview(facts=[("Checked in", "No"), ("E-mail to", "Nobody")])
+        return _preview_check_in(check_in.undo_check_in, request)
 
     def execute(self, request: ActionRequest) -> str:
-        check_in.undo_check_in(request.reservation.pk, by=request.by, now=request.now)
+        check_in.undo_check_in(request.act, request.reservation.pk)
         return "The check-in is undone."
 
 
-def _build_attendance_preview(status: Status) -> ActionPreview:
+def _preview_check_in(change: Command[[], Reservation], request: ActionRequest) -> ActionPreview:
+    reservation = change.preview(request.act, request.reservation.pk).result
+    at = reservation.checked_in_at
+    arrived = formatting.format_datetime(reservation, at) if at else "No"
+    return ActionPreview(facts=[("Checked in", arrived), ("E-mail to", "Nobody")])
+
+
+def _build_attendance_preview(reservation: Reservation) -> ActionPreview:
+    status = Status(reservation.status).label
     return ActionPreview(
-        facts=[("New status", status.label), ("Refund", "None"), ("E-mail to", "Nobody")]
+        facts=[("New status", status), ("Refund", "None"), ("E-mail to", "Nobody")]
     )
 
 

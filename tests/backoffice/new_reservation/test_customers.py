@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.act import Act
 from accounts.models import OutboxMessage, User
 from centers.models import MeetingRoom
 from reservations.admin.formatting import get_reservation_url
@@ -16,7 +17,7 @@ from reservations.models import Reservation
 from tests.backoffice.new_reservation.helpers import ADD, typed
 from tests.backoffice.reading import words
 from tests.concurrency import run_concurrently
-from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
+from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import HOUR, START, ReservationFactory, make_draft, make_room
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
@@ -29,15 +30,6 @@ def test_customer_email_is_case_insensitive(client, staff, room, user):
     client.force_login(staff("Desk", room.center))
     client.post(ADD, typed(room, email=" ADA@example.com"))
     assert Reservation.objects.get().user == user
-
-
-def test_customer_of_other_center_by_id_is_refused(client, staff, room, user):
-    make_draft(user, make_room())
-    client.force_login(staff("Desk", room.center))
-    answer = client.post(ADD, typed(room, user))
-    assert "Customer not found. Enter their e-mail address." in words(answer)
-    assert "Lovelace" not in answer.text
-    assert Reservation.objects.count() == 1
 
 
 def offered(client, term):
@@ -55,12 +47,6 @@ def test_customer_suggestions_match_name_company_and_email(office, user):
         assert offered(office, term) == expected
     for term in ("", " ", "zzz", "\0", "%", "'"):
         assert offered(office, term) == []
-
-
-def test_customer_suggestions_with_common_name(office, monkeypatch):
-    monkeypatch.setattr("accounts.user_search.MAX_LOADED_IDS", 3)
-    UserFactory.create_batch(5, last_name="Smith")
-    assert len(offered(office, "smith")) == 5
 
 
 def test_customer_suggestions_unknown_customer_needs_whole_email(client, staff, room, user):
@@ -83,21 +69,6 @@ def test_known_customer_by_id_is_accepted(client, staff, room, user):
 
 
 NEW = {"email": "New@Example.com", "first_name": "Grace", "last_name": "Hopper"}
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"email": "colleague@example.com"}, "Only administrators can book for a member of staff."),
-        ({"user": "colleague@example.com"}, "Customer not found."),
-    ],
-)
-def test_desk_cannot_book_for_a_member_of_staff(client, staff, room, fields, message):
-    StaffFactory(email="colleague@example.com")
-    client.force_login(staff("Desk", room.center))
-    answer = client.post(ADD, typed(room, **fields))
-    assert message in words(answer)
-    assert not Reservation.objects.exists()
 
 
 def test_new_customer_is_created_with_draft(client, staff, room):
@@ -179,7 +150,7 @@ def test_form_that_is_sent_twice_creates_one_draft_and_leads_to_it(office, room,
 def test_form_that_is_sent_again_after_its_draft_has_ended_creates_another_one(office, room, user):
     fields = {**typed(room, user), "submission": read_submission(office, room)}
     office.post(ADD, fields)
-    cancellation.cancel(Reservation.objects.get().pk, by=user, now=timezone.now())
+    cancellation.cancel(Act(user, timezone.now(), is_staff=True), Reservation.objects.get().pk)
 
     urls = {office.post(ADD, fields).url for _ in range(2)}
 

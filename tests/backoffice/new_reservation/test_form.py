@@ -55,13 +55,6 @@ def test_new_reservation_saves_services_and_guests(office, room, user):
     ]
 
 
-def test_new_reservation_submitted_twice_holds_once(office, room, user):
-    for _ in range(2):
-        assert office.post(ADD, typed(room, user)).status_code == 302
-    held = Reservation.objects.values_list("holds_slot", flat=True)
-    assert sorted(held) == [False, True]
-
-
 def test_new_reservation_query_prefills_form(office, room, user):
     query = {"user": user.pk, "room": room.pk, "start": "2027-03-03T09:00"}
     text = office.get(ADD, query).text

@@ -5,6 +5,7 @@ import datetime as dt
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from centers.models import Closure, MeetingRoom
 from payments.models import Refund
@@ -19,7 +20,7 @@ from tests.browser.ways import DESKTOP, in_ways
 
 def book(place: MeetingRoom, day: dt.date, hour: int) -> Reservation:
     request = request_for(place, day, hour)
-    return approval.approve(request.pk, now=timezone.now())
+    return approval.approve(Act(None, timezone.now()), request.pk)
 
 
 def make_policy_strict(*bookings: Reservation) -> None:

@@ -15,7 +15,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.browser.day import room
 from tests.browser.person import Person
-from tests.browser.ways import DESKTOP, PHONE, in_ways
+from tests.browser.ways import DESKTOP, in_ways
 
 MAX_CLICKS = 4
 HOUR = dt.timedelta(hours=1)
@@ -75,23 +75,4 @@ def test_running_meeting_is_extended_and_charged_to_the_saved_card(desk, running
         "captured",
         extended.total_cost - running.total_cost,
     )
-    assert person.clicks <= MAX_CLICKS
-
-
-@in_ways(PHONE)
-def test_running_meeting_is_extended_and_paid_at_the_terminal(desk, running, way):
-    page = desk("desk", way)
-    person = Person(page, way)
-    open_running_meeting(person, running)
-
-    person.select(page.get_by_label("If it costs more"), "terminal")
-    preview = page.locator("#preview")
-    expect(preview).to_contain_text("number of the terminal's slip")
-    person.fill(page.get_by_label("Reference"), "Slip 0043")
-    expect(preview).to_contain_text("Card terminal")
-    person.click(preview.get_by_role("button", name="Extend and take payment"))
-
-    expect(page.locator("body")).to_contain_text("paid at the card terminal")
-    payment = Reservation.objects.get(pk=running.pk).payments.get(purpose="change")
-    assert (payment.gateway, payment.reference) == ("terminal", "Slip 0043")
     assert person.clicks <= MAX_CLICKS

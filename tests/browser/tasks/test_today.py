@@ -117,37 +117,3 @@ def test_printed_day_sheet_has_one_page_for_each_center_and_no_navigation(desk, 
     assert breaks == ["auto", "page"]
     pages = page.pdf().count(b"/Type /Page\n")
     assert pages == 2
-
-
-@in_ways(PHONE)
-def test_customer_who_calls_is_found_by_phone_and_noted_with_two_clicks(desk, demo, way):
-    """Task 6: what is booked, spent, missed and owed, and a note of what was agreed."""
-    page = desk("desk", way)
-    person = Person(page, way)
-    page.goto(page.url)
-
-    page.wait_for_load_state()
-    page.keyboard.press("Control+k")
-    expect(page.locator("#search-input-command")).to_be_focused()
-    page.keyboard.type("(303) 555-0142")
-    result = page.locator("#command-results-list a[href*='/accounts/user/']")
-    expect(result).to_be_visible()
-    if person.has_mouse:
-        result.click()
-    else:
-        # In the field of the search, the arrow keys choose a result.
-        for _ in range(page.locator("#command-results-list li").count()):
-            if "active" not in (result.locator("xpath=..").get_attribute("class") or ""):
-                page.keyboard.press("ArrowDown")
-        page.keyboard.press("Enter")
-    page.wait_for_url("**/accounts/user/*/change/")
-    for label in ("Upcoming", "Billed", "Missed", "Owed"):
-        expect(page.get_by_role("term").filter(has_text=label)).to_be_visible()
-    person.fill(page.get_by_label("New note"), "Will call again at 9")
-    person.click(page.get_by_role("button", name="Add note"))
-
-    expect(page.locator("#notes")).to_contain_text("Will call again at 9")
-    expect(page.locator("#notes")).to_contain_text("Idris Bello")
-    assert person.clicks <= 2
-    assert scan(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -155,6 +155,14 @@ def test_unresolved_payment_returns_200_processing_until_retry(check_out, time_m
     assert SandboxPayment.objects.get().captures == 1
 
 
+def test_test_mode_is_503_while_the_gateway_is_away(check_out):
+    add_fault(operation="check", kind="timeout_before", times=1)
+
+    refused(check_out(PaymentInfo=CARD, TestMode=True), 503, "ServiceUnavailable")
+
+    assert check_out(PaymentInfo=CARD, TestMode=True).json()["Status"] == "New"
+
+
 # --- Refused, and nothing is charged --------------------------------------------------------------
 
 

@@ -255,13 +255,13 @@ def charge_no_cancellation_fee(original, reservation, payment, *, now):
 # --- Bookings that their customers know of --------------------------------------------------------
 
 
-@plant(cancellation, "_cancel")
-def cancel_although_it_is_refused(original, reservation_id, **kwargs):
+@plant(cancellation, "cancel")
+def cancel_although_it_is_refused(original, act, reservation_id, **kwargs):
     try:
-        return original(reservation_id, **kwargs)
+        return original(act, reservation_id, **kwargs)
     except ReservationNotOpen:
         booked = Reservation.objects.filter(pk=reservation_id, status=Status.CONFIRMED)
-        booked.update(status=Status.CANCELLED, cancelled_at=kwargs["now"], refund_promised=0)
+        booked.update(status=Status.CANCELLED, cancelled_at=act.now, refund_promised=0)
         raise
 
 

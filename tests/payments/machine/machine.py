@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
+from accounts.act import Act
 from payments.models import PaymentState
 from reservations.booking import approval
 from reservations.models import Reservation
@@ -116,12 +117,12 @@ class CheckoutMachine(SetupRules):
 
     def do_approve(self, pk: int, number: int) -> None:
         with suppress(DomainError):
-            approval.approve(pk, now=self.now)
+            approval.approve(Act(None, self.now), pk)
 
     def do_decline(self, pk: int, number: int) -> None:
         self.requested_ends.add((pk, Status.DECLINED))
         try:
-            approval.decline(pk, now=self.now)
+            approval.decline(Act(None, self.now), pk)
         except DomainError:
             self.note_answer(pk, Status.DECLINED, has_succeeded=False)
 

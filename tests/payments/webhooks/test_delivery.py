@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.test import Client
 
+from accounts.act import Act
 from payments import gateway_events
 from payments.gateways.stripe_models import StripePayment
 from payments.models import GatewayCheckpoint, GatewayEvent, Payment, Refund, UnknownPayment
@@ -160,7 +161,7 @@ def test_released_payment_whose_refund_the_bank_returns_is_reported_and_released
 
 
 def test_late_event_of_a_voided_payment_is_forgotten(send, pending_booking, stripe_server):
-    approval.decline(pending_booking.pk, now=NOW)
+    approval.decline(Act(None, NOW), pending_booking.pk)
     event = stripe_server.event(
         "payment_intent.amount_capturable_updated", stripe_server.intents[0]
     )

@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 from django.urls import reverse
 
+from accounts.act import Act
 from payments import gateway_events, gateways, refunds
 from payments.gateways.stripe_models import StripePayment
 from payments.models import Dispute, GatewayEvent, Payment, Refund
@@ -237,7 +238,7 @@ def test_full_refund_in_the_dashboard_marks_the_payment_refunded(send, payment, 
 
 
 def test_event_about_our_own_refund_changes_nothing(send, reservation, payment, stripe_server):
-    cancel(reservation.pk, user=reservation.user, now=NOW)
+    cancel(Act(reservation.user, NOW), reservation.pk)
 
     send(stripe_server.event("charge.refunded", stripe_server.charges[0]))
     send(stripe_server.event("refund.created", stripe_server.refunds[0]))
@@ -248,7 +249,7 @@ def test_event_about_our_own_refund_changes_nothing(send, reservation, payment, 
 
 def test_event_completes_our_unanswered_refund(send, reservation, payment, stripe_server):
     stripe_server.fail("error", "POST /v1/refunds")
-    cancel(reservation.pk, user=reservation.user, now=NOW)
+    cancel(Act(reservation.user, NOW), reservation.pk)
     assert Refund.objects.get().state == "started"
     stripe_server.test.idempotent_requests.clear()
     gateways.get_current_gateway().refund(
@@ -269,7 +270,7 @@ def test_cancellation_after_a_dashboard_refund_refunds_the_rest(
     made = stripe_server.refund_in_dashboard(payment.reference, 2500)
     send(stripe_server.event("refund.created", made))
 
-    assert cancel(reservation.pk, user=reservation.user, now=NOW).refund == 50
+    assert cancel(Act(reservation.user, NOW), reservation.pk).refund == 50
     assert [refund["amount"] for refund in stripe_server.refunds] == [2500, 5000]
     payment.refresh_from_db()
     assert payment.state == "refunded"
@@ -278,7 +279,7 @@ def test_cancellation_after_a_dashboard_refund_refunds_the_rest(
 def test_refund_returned_by_the_bank_is_refused_and_logged(
     send, reservation, payment, stripe_server, caplog
 ):
-    cancel(reservation.pk, user=reservation.user, now=NOW)
+    cancel(Act(reservation.user, NOW), reservation.pk)
     stripe_server.fail_refund(stripe_server.refunds[0])
 
     send(stripe_server.event("refund.failed", stripe_server.refunds[0]))
@@ -295,7 +296,7 @@ def test_refund_returned_by_the_bank_is_refused_and_logged(
 def test_manual_refund_is_kept_when_the_failure_is_reported_again(
     send, reservation, payment, stripe_server
 ):
-    cancel(reservation.pk, user=reservation.user, now=NOW)
+    cancel(Act(reservation.user, NOW), reservation.pk)
     stripe_server.fail_refund(stripe_server.refunds[0])
     send(stripe_server.event("refund.failed", stripe_server.refunds[0]))
 
@@ -313,7 +314,7 @@ def test_refund_completed_by_an_event_is_never_done_before_it_was_created(
 ):
     stripe_server.fail("reset_after", "POST /v1/refunds")
     stripe_server.fail("conflict", "POST /v1/refunds")
-    cancel(reservation.pk, user=reservation.user, now=NOW)
+    cancel(Act(reservation.user, NOW), reservation.pk)
     later = NOW + timedelta(seconds=3)
     assert Refund.objects.update(state="started", done_at=None, created_at=later) == 1
 

@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 from django.db import connection
 
+from accounts.act import Act
 from accounts.models import AttemptWindow
 from payments import lifecycle
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
@@ -113,7 +114,7 @@ def test_checkout_after_start_is_refused(ada):
 @pytest.mark.parametrize("status", [Status.CANCELLED, Status.EXPIRED])
 def test_checkout_of_closed_reservation_is_refused(ada, status):
     reservation = make_draft(ada)
-    reservation.transition_to(status, by=None, now=NOW)
+    reservation.transition_to(status, Act(None, NOW))
     with pytest.raises(ReservationNotOpen):
         pay(reservation)
     assert not Payment.objects.exists()
@@ -380,7 +381,7 @@ def test_slow_worker_after_cancellation_does_not_charge(drafted, monkeypatch, an
 
     def late(payment, source, **kwargs):
         payment_recovery.resolve_payment(payment, now=LEASE_OVER)
-        cancel(drafted.pk, user=drafted.user, now=LEASE_OVER)
+        cancel(Act(drafted.user, LEASE_OVER), drafted.pk)
         if not answers:
             fault("authorize", "timeout_before")
         return authorize(payment, source, **kwargs)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from accounts.act import Act
 from accounts.models import AttemptWindow
 from payments.gateways import declines
 from payments.gateways.sandbox import SandboxGateway, confirm_payment, refuse_payment
@@ -200,11 +201,14 @@ def test_answer_that_arrives_after_the_call_off_books_nothing(waiting):
 
 @pytest.mark.parametrize("is_confirmed", [False, True])
 def test_cancelling_calls_the_payment_off(waiting, plan, promo, is_confirmed):
-    assert "nothing was charged" in cancellation.preview(reload(waiting), now=NOW).message
+    assert (
+        "nothing was charged"
+        in cancellation.cancel.preview(Act(None, NOW), waiting.pk).result.message
+    )
     if is_confirmed:
         confirm()
 
-    cancelled = cancellation.cancel(waiting.pk, user=waiting.user, now=NOW + MINUTE)
+    cancelled = cancellation.cancel(Act(waiting.user, NOW + MINUTE), waiting.pk)
 
     assert (cancelled.refund, reload(waiting).status) == (0, Status.CANCELLED)
     assert (SandboxPayment.objects.get().state, count_charges()) == ("voided", 0)
@@ -296,13 +300,13 @@ def test_parallel_ends_book_or_void_exactly_once(ada, card):
     calls = [
         lambda: pay_with_saved_card(draft, now=DEADLINE),
         lambda: reconcile(DEADLINE),
-        lambda: cancellation.cancel(draft.pk, user=ada, now=DEADLINE),
+        lambda: cancellation.cancel(Act(ada, DEADLINE), draft.pk),
     ]
 
     run_concurrently([*calls, *calls], losers=(ReservationNotOpen, InvalidPaymentTransition))
 
     # A Checkout after the void, and before the cancellation, has begun another payment.
-    cancellation.cancel(draft.pk, user=ada, now=DEADLINE)
+    cancellation.cancel(Act(ada, DEADLINE), draft.pk)
     assert reload(draft).status == Status.CANCELLED
     states = list(SandboxPayment.objects.order_by("pk").values_list("state", flat=True))
     assert (set(states) <= {"refunded", "voided"}, count_charges() <= 1) == (True, True)

@@ -15,7 +15,7 @@ DAY = dt.timedelta(days=1)
 
 
 def get_emails(reservation):
-    return list(OutboxMessage.objects.about(emails.get_subject_key(reservation)))
+    return list(OutboxMessage.objects.about(emails.get_subject_key(reservation.pk)))
 
 
 def get_email(reservation, kind):

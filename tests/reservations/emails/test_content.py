@@ -9,6 +9,7 @@ from django.db import transaction
 from icalendar import Calendar
 
 from accounts import emails as account_mail
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from reservations.booking import approval, cancellation, reminders
 from reservations.booking.checkout import dry_run
@@ -72,9 +73,9 @@ def test_confirmation_email_text_is_complete():
 def send_all_kinds():
     """Return one e-mail of each kind."""
     confirmed = make_booking()
-    cancellation.cancel(confirmed.pk, now=NOW)
-    approval.approve(make_pending_booking(start=START + 7 * DAY).pk, now=NOW)
-    approval.decline(make_pending_booking(start=START + 7 * DAY).pk, now=NOW)
+    cancellation.cancel(Act(None, NOW), confirmed.pk)
+    approval.approve(Act(None, NOW), make_pending_booking(start=START + 7 * DAY).pk)
+    approval.decline(Act(None, NOW), make_pending_booking(start=START + 7 * DAY).pk)
     make_pending_booking(start=START + 7 * DAY)
     list(approval.close_overdue(now=NOW + 3 * DAY))
     make_draft(created_by=StaffFactory(), now=NOW - 23 * HOUR)
@@ -133,7 +134,7 @@ def test_names_in_email_are_escaped_and_on_one_line():
 
 def book_and_cancel(now):
     reservation = make_booking()
-    cancellation.cancel(reservation.pk, now=now)
+    cancellation.cancel(Act(None, now), reservation.pk)
     return reservation
 
 
@@ -160,7 +161,7 @@ RELEASED = "Nothing was charged. The hold of $75.00 on Visa ending 4242 is relea
             "is refunded to",
         ),
         (
-            lambda: request_and(lambda row: approval.decline(row.pk, now=NOW)),
+            lambda: request_and(lambda row: approval.decline(Act(None, NOW), row.pk)),
             *("declined", [RELEASED], "refund"),
         ),
         (
@@ -168,7 +169,7 @@ RELEASED = "Nothing was charged. The hold of $75.00 on Visa ending 4242 is relea
             *("request expired", [RELEASED], "refund"),
         ),
         (
-            lambda: request_and(lambda row: cancellation.cancel(row.pk, now=NOW)),
+            lambda: request_and(lambda row: cancellation.cancel(Act(None, NOW), row.pk)),
             *("cancelled", ["is released"], "refund"),
         ),
         (
@@ -199,7 +200,7 @@ def test_email_cancellation_terms_match_the_preview():
     late = make_booking(start=NOW + 5 * HOUR)
     within_grace = get_email(late, "confirmed").text
     late_request = make_pending_booking(start=NOW + 5 * HOUR)
-    approval.approve(late_request.pk, now=NOW + HOUR)
+    approval.approve(Act(None, NOW + HOUR), late_request.pk)
 
     # Booked at 9:00 for the afternoon: cancellation is free for 15 minutes only.
     assert "free until Monday, March 1, 2027, 9:15 AM (Mountain Standard Time)" in within_grace
@@ -209,7 +210,7 @@ def test_email_cancellation_terms_match_the_preview():
         late.free_cancellation_until + dt.timedelta(seconds=1),
     ):
         late.refresh_from_db()
-        refund = cancellation.preview(late, now=at).refund
+        refund = cancellation.cancel.preview(Act(None, at), late.pk).result.refund
         assert bool(refund) == (at == late.free_cancellation_until)
 
 
@@ -351,7 +352,7 @@ def test_repeated_checkout_has_same_message_after_the_meeting(ada):
     reservation = make_booking(ada)
     first = confirmation.get_message(reservation)
     for status in (Status.COMPLETED, Status.NO_SHOW):
-        reservation.transition_to(status, by=None, now=NOW)
+        reservation.transition_to(status, Act(None, NOW))
         assert confirmation.get_message(reservation) == first
 
 
@@ -417,10 +418,10 @@ def test_calendar_time_zone_matches_zoneinfo(name):
 def test_calendar_event_of_closed_reservation_is_cancelled(end):
     if end == "cancel":
         reservation = make_booking()
-        cancellation.cancel(reservation.pk, now=NOW)
+        cancellation.cancel(Act(None, NOW), reservation.pk)
     elif end == "decline":
         reservation = make_pending_booking()
-        approval.decline(reservation.pk, now=NOW)
+        approval.decline(Act(None, NOW), reservation.pk)
     else:
         reservation = make_pending_booking(start=START + 7 * DAY)
         list(approval.close_overdue(now=NOW + 3 * DAY))

@@ -8,6 +8,7 @@ from django.core.management import call_command
 from django.urls import reverse
 
 from accounts import outbox
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from reservations.booking import (
     amendments,
@@ -79,7 +80,7 @@ def complete(reservation):
 
 def cancel_twice(reservation):
     for _ in range(2):
-        cancellation.cancel(reservation.pk, now=NOW + HOUR)
+        cancellation.cancel(Act(None, NOW + HOUR), reservation.pk)
 
 
 def decline_card(reservation):
@@ -98,9 +99,17 @@ def dry_run(reservation):
         (book, pay, ["confirmed"]),  # A repeated checkout sends no second one.
         (book, cancel_twice, ["confirmed", "cancelled"]),
         (book, complete, ["confirmed"]),
-        (book, lambda row: approval.mark_no_show(row.pk, now=START + DAY), ["confirmed"]),
-        (request, lambda row: approval.approve(row.pk, now=NOW), ["request received", "approved"]),
-        (request, lambda row: approval.decline(row.pk, now=NOW), ["request received", "declined"]),
+        (book, lambda row: approval.mark_no_show(Act(None, START + DAY), row.pk), ["confirmed"]),
+        (
+            request,
+            lambda row: approval.approve(Act(None, NOW), row.pk),
+            ["request received", "approved"],
+        ),
+        (
+            request,
+            lambda row: approval.decline(Act(None, NOW), row.pk),
+            ["request received", "declined"],
+        ),
         (request, expire, ["request received", "request expired"]),
         (draft, cancel_twice, []),
         (draft, complete, []),
@@ -161,7 +170,7 @@ def test_email_error_does_not_affect_the_booking(module, name, monkeypatch, capl
     monkeypatch.setattr(module, name, lambda *_, **__: 1 / 0)
 
     reservation = make_booking()
-    cancellation.cancel(reservation.pk, now=NOW)
+    cancellation.cancel(Act(None, NOW), reservation.pk)
 
     assert Reservation.objects.get().status == Status.CANCELLED
     assert not OutboxMessage.objects.exists()
@@ -198,7 +207,7 @@ def test_hold_reminder_for_own_or_booked_draft_is_not_sent():
     paid = make_draft_by_staff()
     pay(paid)
     gone = make_draft_by_staff()
-    cancellation.cancel(gone.pk, now=NOW)
+    cancellation.cancel(Act(None, NOW), gone.pk)
 
     assert remind(NOW + 10 * MINUTE) == []
     assert remind(NOW + 23 * HOUR) == []
@@ -216,7 +225,7 @@ def test_hold_reminder_after_expiry_is_not_sent():
 def test_reservation_page_lists_its_emails(admin_client):
     reservation = make_booking()
     OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
-    cancellation.cancel(reservation.pk, now=NOW + HOUR)
+    cancellation.cancel(Act(None, NOW + HOUR), reservation.pk)
     address = reverse("admin:reservations_reservation_change", args=[reservation.pk])
 
     text = get_visible_text(admin_client.get(address).content.decode())
@@ -241,7 +250,7 @@ def test_resend_last_email_uses_the_current_address(clerk):
 
     reminders.resend_last_email(reservation.pk, by=clerk, now=NOW)
 
-    first, again = OutboxMessage.objects.about(emails.get_subject_key(reservation))
+    first, again = OutboxMessage.objects.about(emails.get_subject_key(reservation.pk))
     assert (again.kind, again.to, again.state) == ("confirmed", "new@example.com", "waiting")
     assert again.calendar == first.calendar
     assert again.key != first.key
@@ -321,9 +330,9 @@ def test_only_confirmed_meetings_have_a_reminder():
     make_draft(room=room)
     make_pending_booking()
     declined = make_pending_booking()
-    approval.decline(declined.pk, now=NOW)
+    approval.decline(Act(None, NOW), declined.pk)
     cancelled = make_booking(start=START)
-    cancellation.cancel(cancelled.pk, now=NOW)
+    cancellation.cancel(Act(None, NOW), cancelled.pk)
 
     assert remind_of_meetings(START - DAY) == []
 
@@ -336,9 +345,9 @@ def test_meeting_confirmed_within_the_last_day_has_no_reminder(change):
         make_booking(now=late)
         in_time = make_booking(now=START - DAY)
     else:
-        approval.approve(make_pending_booking().pk, now=late)
+        approval.approve(Act(None, late), make_pending_booking().pk)
         in_time = make_pending_booking()
-        approval.approve(in_time.pk, now=START - DAY)
+        approval.approve(Act(None, START - DAY), in_time.pk)
 
     assert remind_of_meetings(START - HOUR) == [in_time.pk]
 
@@ -372,7 +381,7 @@ def test_waiting_reminder_is_withdrawn_with_the_change(change):
     send_due(now)
     assert set(remind_of_meetings(now)) == {reservation.pk, other.pk}
     if change == "cancelled":
-        cancellation.cancel(reservation.pk, now=now)
+        cancellation.cancel(Act(None, now), reservation.pk)
     else:
         reschedule(reservation, START + 3 * DAY, now)
 

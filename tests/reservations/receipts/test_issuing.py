@@ -10,6 +10,7 @@ from django.db import DatabaseError, transaction
 from pypdf import PdfReader
 from pypdf.generic import IndirectObject
 
+from accounts.act import Act
 from centers.models import Center
 from payments.models import PaymentPurpose, Refund, RefundState
 from reservations.booking import differences, integrity
@@ -201,7 +202,7 @@ def test_nothing_paid_has_no_receipt_and_a_late_cancellation_has_one_for_its_fee
     for each in (make_draft(start=START + 24 * HOUR), pending):
         with pytest.raises(ReceiptNotAvailable, match="Nothing was paid"):
             issue(each)
-    cancel(booking.pk, now=START - MINUTE)
+    cancel(Act(None, START - MINUTE), booking.pk)
 
     [receipt] = issue(booking, now=START)
 
@@ -248,7 +249,7 @@ def test_each_seller_credits_only_its_own_receipts(booking):
         now=NOW,
     )
     issue(booking)
-    cancel(booking.pk, now=NOW)
+    cancel(Act(None, NOW), booking.pk)
 
     assert issue_credit_notes(now=NOW) == (2, [])
 
@@ -265,7 +266,7 @@ def test_each_seller_credits_only_its_own_receipts(booking):
 
 def test_reconcile_payments_issues_credit_notes(booking, capsys):
     issue(booking)
-    cancel(booking.pk, now=NOW)
+    cancel(Act(None, NOW), booking.pk)
     with time_machine.travel(NOW):
         call_command("reconcile_payments")
 

@@ -1,4 +1,4 @@
-"""Date and time fields in a browser: one format, whatever the browser's language."""
+"""Forms in a browser: dates and times, and rates and examples that follow what is entered."""
 
 import datetime as dt
 
@@ -80,3 +80,40 @@ def test_proposed_time_of_new_reservation_follows_the_room(desk, live_server):
     entered = read()
     page.select_option("#id_room", str(aspen.pk))
     assert read() == entered != proposed
+
+
+def test_manager_changes_rate_and_examples_follow(desk, live_server):
+    rate = room("Boardroom").rate
+    page = desk("manager")
+
+    page.goto(f"{live_server.url}/admin/centers/rate/{rate.pk}/change/")
+    examples = page.locator("table", has_text="2.5 hours")
+    expect(examples).to_contain_text(f"${rate.hourly * 5 / 2:.2f}")
+    page.fill("#id_hourly", "50.00")
+    page.fill("#id_half_day", "")
+    page.fill("#id_full_day", "")
+
+    expect(page.locator("table", has_text="2.5 hours")).to_contain_text("$125.00")
+    rate.refresh_from_db()
+    assert rate.hourly != 50
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.wait_for_url("**/admin/centers/rate/")
+    rate.refresh_from_db()
+    assert (rate.hourly, rate.half_day) == (50, None)
+
+
+def test_rates_of_a_new_room_follow_the_selected_center(desk, live_server):
+    boardroom = room("Boardroom")
+    page = desk("staff")
+    page.goto(f"{live_server.url}/admin/centers/meetingroom/add/")
+    rates = page.locator("#id_rate option")
+    expect(rates).to_have_count(1)
+
+    page.click(".field-center .select2-selection")
+    page.keyboard.type(boardroom.center.name)
+    page.locator(".select2-results__option", has_text=boardroom.center.name).first.click()
+
+    # Those of services are not offered.
+    offered = boardroom.center.rates.exclude(services__isnull=False, rooms__isnull=True)
+    expect(rates).to_have_count(1 + offered.distinct().count())
+    expect(page.locator("#id_rate")).to_contain_text(str(boardroom.rate))

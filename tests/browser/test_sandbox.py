@@ -1,12 +1,17 @@
-"""A customer saves a card on the sandbox's page: with the keyboard, on a phone, accessibly."""
+"""The pages of the sandbox that play a card form and a bank: by keyboard, on a phone."""
 
+from decimal import Decimal
+from uuid import uuid4
+
+import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
 from payments import setups
+from payments.gateways.sandbox import SandboxGateway
 from payments.models import PaymentSetup
 from tests.browser import accessibility, chromium
-from tests.factories_people import UserFactory
+from tests.factories_people import SandboxCardFactory, UserFactory
 
 
 def test_customer_saves_a_card_with_the_keyboard_on_a_phone(browser, transactional_db, live_server):
@@ -45,4 +50,32 @@ def test_customer_saves_a_card_with_the_keyboard_on_a_phone(browser, transaction
     assert setups.complete_setup(ada, str(setup.key), now=now).last4 == "4242"
     assert PaymentSetup.objects.get().state == "succeeded"
     assert violations == []
+    assert watch.complaints == []
+
+
+@pytest.mark.usefixtures("transactional_db")
+def test_payment_is_confirmed_by_keyboard_without_violations(browser, live_server):
+    card = SandboxCardFactory.create(outcome="requires_action")
+    payment = SandboxGateway().authorize(
+        key=uuid4(),
+        amount=Decimal("48.96"),
+        currency="USD",
+        source=card.reference,
+        description="Reservation 13",
+        on_session=True,
+    )
+    page = browser.new_page(viewport=chromium.PHONE, bypass_csp=True)
+    watch = chromium.Watch(page, live_server.url)
+
+    page.goto(f"{live_server.url}{payment.action.url}")
+
+    expect(page.get_by_text("$48.96")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert accessibility.scan(page, ["light"]) == []
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Confirm")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+    assert accessibility.scan(page, ["light"]) == []
+    page.close()
     assert watch.complaints == []

@@ -1,0 +1,20 @@
+"""Who does something, and when."""
+
+import datetime as dt
+from dataclasses import dataclass
+
+from accounts.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a customer, a member of staff or a job does: `user` is None for a job."""
+
+    user: User | None
+    now: dt.datetime
+    is_staff: bool = False
+
+    @property
+    def customer(self) -> User | None:
+        """The customer who does it; None for staff, who act for any customer, and for a job."""
+        return None if self.is_staff else self.user
