@@ -51,7 +51,7 @@ def post(
             ", ".join(sorted(unexpected)),
         )
         kind = EventKind.CORRECTED
-    _write(reservation_id, bill.currency, lines, zones, kind, by=by, cause=cause, now=now)
+    _write(lines, zones, bill.currency, reservation_id, kind=kind, by=by, cause=cause, at=now)
 
 
 def post_booking(
@@ -64,7 +64,7 @@ def post_booking(
     bill: Bill = get_bill_reader().read_bill(reservation_id)
     lines = build_lines(calculate_balances(bill, [], is_test=is_test), {})
     zones = {bill.center: bill.zone}
-    _write(reservation_id, bill.currency, lines, zones, EventKind.BOOKED, by=by, cause="", now=now)
+    _write(lines, zones, bill.currency, reservation_id, kind=EventKind.BOOKED, by=by, at=now)
 
 
 def post_payment(
@@ -89,15 +89,16 @@ def post_payment(
     amount = to_hundredths(payment.amount)
     account = MONEY_BY_WAY.get(payment.gateway, Account.GATEWAY)
     other = Account.RECEIVABLES if payment.counts else Account.REFUNDS_PAYABLE
+    moved = Counter[str]({account: amount, other: -amount})
     _write(
-        payment.reservation_id,
-        payment.currency,
-        {(center_id, not payment.is_live, None): Counter[str]({account: amount, other: -amount})},
+        {(center_id, not payment.is_live, None): moved},
         {center_id: time_zone_id},
-        EventKind.PAID,
+        payment.currency,
+        payment.reservation_id,
+        kind=EventKind.PAID,
         by=by,
         cause=cause,
-        now=now,
+        at=now,
     )
 
 
@@ -124,28 +125,24 @@ def find_unposted(
 
 
 def _write(
-    reservation_id: int,
-    currency: str,
     lines: Balances,
     zones: dict[int, str],
-    kind: EventKind,
+    currency: str,
+    reservation_id: int,
     *,
-    by: User | None,
-    cause: str,
-    now: dt.datetime,
+    at: dt.datetime,
+    **event: Any,
 ) -> None:
     LedgerLine.objects.bulk_create(
         LedgerLine(
-            at=now,
-            kind=kind,
-            by=by,
-            cause=cause,
+            at=at,
             reservation_id=reservation_id,
             center_id=center,
             currency=currency,
             is_test=is_test,
-            day=now.astimezone(places.get_time_zone(zones[center])).date(),
+            day=at.astimezone(places.get_time_zone(zones[center])).date(),
             meeting_day=meeting_day,
+            **event,
             **line,
         )
         for (center, is_test, meeting_day), line in lines.items()

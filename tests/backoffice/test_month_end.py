@@ -4,8 +4,9 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
+from django.urls import reverse
 
-from payments.ledger.accounts import MONEY_ACCOUNTS, EventKind
+from payments.ledger.accounts import MONEY_ACCOUNTS, Account, EventKind
 from reservations.admin.reports import month_end
 from reservations.admin.reports.periods import ReportPeriod
 from reservations.admin.reports.selection import ReportSelection
@@ -198,3 +199,36 @@ def test_what_is_owed_is_listed_by_age():
         ["Refunds payable", "32.00", "0.00", "0.00", "0.00", "32.00"],
     ]
     assert Decimal("31.00") == sum(map(Decimal, rows[0][1:5]))
+
+
+def test_each_balance_opens_the_lines_that_it_adds_up_and_a_line_its_reservation(office):
+    pay(10, FEBRUARY_DAY)
+    pay(20, MARCH_DAY)
+    pay(40, MARCH_DAY, account="cash")
+    post_bill(-8, 0, day=MARCH_DAY, meeting_day=MARCH_DAY)
+    post_bill(-16, 0, day=MARCH_DAY, meeting_day=APRIL_DAY)
+    table = build()["account"]
+    period, total = dict(zip([row[0] for row in table.rows], table.links, strict=True)), {}
+    for name, *_, closing in table.rows:
+        account = next((each for each in Account if each.label == name), None)
+        for url, expected in zip(period[name], (None, closing), strict=True):
+            lines = office.get(url).context["cl"].result_list
+            assert lines, (name, url)
+            if account and expected is not None:
+                total[name] = sum(getattr(line, account) for line in lines)
+                assert total[name] == expected * 100, name
+    assert total["Gateway"] == 3000
+    deferred, _ = period["Deferred income and tax"]
+    assert [line.room for line in office.get(deferred).context["cl"].result_list] == [-1600]
+    [line] = office.get(period["Cash"][0]).context["cl"].result_list
+    page = office.get(period["Cash"][0]).text
+    assert reverse("admin:reservations_reservation_change", args=[line.reservation_id]) in page
+
+
+def test_lines_of_a_figure_are_those_of_the_selected_centers(office):
+    here, there = make_room(), make_room()
+    pay(10, MARCH_DAY, center=here.center)
+    pay(20, MARCH_DAY, center=there.center)
+    table = build(centers=frozenset({here.center_id}))["way"]
+    [(url, _)] = table.links
+    assert [line.gateway for line in office.get(url).context["cl"].result_list] == [1000]

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from payments.ledger.journal import COLUMNS, build_row, render_journal
 from payments.models import LedgerLine
+from payments.statements import COLUMNS, build_row, render_journal
 from roombook.backoffice.spreadsheets import Sheet, SheetColumn, iterate_csv, write_workbook
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from payments.ledger.summary import summarize
 from payments.models import LedgerLine
+from payments.statements import summarize
 from roombook import money
 
 
@@ -27,10 +27,11 @@ class Command(BaseCommand):
             at = timezone.make_aware(at)
         lines = LedgerLine.objects.filter(reservation=options["reservation"], at__lte=at)
         lines = lines.select_related("center").order_by("at", "pk")
-        if not lines:
+        summarized = list(summarize(lines))
+        if not summarized:
             raise CommandError("The ledger has no line of this reservation at that time.")
-        for line in lines:
+        for line, _ in summarized:
             self.stdout.write(f"{line.at:%Y-%m-%d %H:%M}  {line.center}  {line}")
-        found = summarize(lines)
+        _, found = summarized[-1]
         for name, amount in (("Bill", found.bill), ("Paid", found.paid), ("Owed", found.owed)):
             self.stdout.write(f"{name}: {money.format_amount(amount, lines[0].currency)}")

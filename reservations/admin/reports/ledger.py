@@ -3,10 +3,12 @@
 import datetime as dt
 from collections.abc import Mapping
 from decimal import Decimal
+from urllib.parse import urlencode
 
 from django.conf import settings
-from django.db.models import Expression, F, Q, QuerySet, Sum
+from django.db.models import Expression, F, QuerySet, Sum
 from django.db.models.functions import TruncMonth
+from django.urls import reverse
 
 from payments import gateways
 from payments.ledger.accounts import Account
@@ -65,5 +67,17 @@ def sum_accounts(rows: QuerySet[LedgerLine]) -> dict[Account, Decimal]:
     return {account: to_decimal(sums[f"sum_{account}"]) for account in Account}
 
 
-def is_before(day: dt.date, column: str) -> Q:
-    return Q(**{f"{column}__lt": day})
+def get_lines_url(selection: ReportSelection, account: str, **days: dt.date | None) -> str:
+    """The list of the lines of an account, or of a group of them, that the report adds up."""
+    several = (
+        ("center", selection.centers),
+        ("reservation__room__resource_type", selection.room_types),
+    )
+    query = {
+        "account": account,
+        **{name: day.isoformat() for name, day in days.items() if day},
+        **{f"{path}__in": ",".join(map(str, sorted(ids))) for path, ids in several if ids},
+        "currency__exact": settings.CURRENCY,
+        "is_test__exact": int(not gateways.get_current_gateway().is_live),
+    }
+    return f"{reverse('admin:payments_ledgerline_changelist')}?{urlencode(query)}"

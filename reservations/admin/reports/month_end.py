@@ -7,7 +7,7 @@ counts on the day on which it happened, by the local time of its center.
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from operator import attrgetter, itemgetter
 
@@ -23,7 +23,12 @@ from reservations.admin.reports.aggregates import (
     break_down_sums,
     to_decimal,
 )
-from reservations.admin.reports.ledger import TOO_LARGE, select_lines, sum_accounts
+from reservations.admin.reports.ledger import (
+    TOO_LARGE,
+    get_lines_url,
+    select_lines,
+    sum_accounts,
+)
 from reservations.admin.reports.report import Report, ReportFigure, build_center_table
 from reservations.admin.reports.selection import MAX_GROUPS, ReportSelection, fetch_at_most
 from reservations.admin.reports.tables import (
@@ -123,8 +128,8 @@ def build_report(selection: ReportSelection) -> Report:
             ),
         ],
         tables=[
-            _build_cash_flow(balances, income, cash),
-            _build_account_table(balances),
+            _build_cash_flow(selection, balances, income, cash),
+            _build_account_table(selection, balances),
             *_build_cash_tables(selection, cells),
             _build_age_table(selection),
         ],
@@ -132,41 +137,76 @@ def build_report(selection: ReportSelection) -> Report:
     )
 
 
-def _build_cash_flow(balances: Balances, income: Decimal, cash: Decimal) -> ReportTable:
+def _build_cash_flow(
+    selection: ReportSelection, balances: Balances, income: Decimal, cash: Decimal
+) -> ReportTable:
     """From income to cash: what was earned and not received, or received and not earned yet."""
     change = {account: balance.change for account, balance in balances.by_account.items()}
+    reasons = {
+        Account.RECEIVABLES: "Receivables: change",
+        Account.REFUNDS_PAYABLE: "Refunds payable: change",
+        Account.TAX_PAYABLE: "Tax payable: change",
+        Account.GATEWAY_FEES: "Fees of the gateway",
+        Account.DISPUTES_LOST: "Disputes lost",
+        Account.BETWEEN_CENTERS: "Between centers: change",
+    }
     rows = [
         ("Income of the period, net of tax", income),
-        ("Receivables: change", -change[Account.RECEIVABLES]),
         (f"{DEFERRED}: change", -balances.deferred.change),
-        ("Refunds payable: change", -change[Account.REFUNDS_PAYABLE]),
-        ("Tax payable: change", -change[Account.TAX_PAYABLE]),
-        ("Fees of the gateway", -change[Account.GATEWAY_FEES]),
-        ("Disputes lost", -change[Account.DISPUTES_LOST]),
-        ("Between centers: change", -change[Account.BETWEEN_CENTERS]),
+        *((reason, -change[account]) for account, reason in reasons.items()),
+    ]
+    links = [
+        _get_links(selection, "income"),
+        _get_deferred_links(selection),
+        *(_get_links(selection, account) for account in reasons),
     ]
     return ReportTable(
         *("difference", "From income to cash", (ReportColumn("Reason"), AMOUNT), rows),
         ("Cash of the period", cash),
+        links=[(first, "") for first, _ in links],
     )
 
 
-def _build_account_table(balances: Balances) -> ReportTable:
+def _build_account_table(selection: ReportSelection, balances: Balances) -> ReportTable:
     columns = (
         ACCOUNT,
         *(ReportColumn(name, MONEY) for name in ("Before", "Change", "At the end")),
     )
-    rows = [(str(account.label), balance) for account, balance in balances.by_account.items()]
-    rows.append((DEFERRED, balances.deferred))
+    rows = [
+        (str(account.label), balance, _get_links(selection, account))
+        for account, balance in balances.by_account.items()
+    ]
+    rows.append((DEFERRED, balances.deferred, _get_deferred_links(selection)))
+    shown = [row for row in rows if row[1].opening or row[1].change]
     return ReportTable(
         *("account", "Accounts", columns),
-        [
-            (label, balance.opening, balance.change, balance.closing)
-            for label, balance in rows
-            if balance.opening or balance.change
-        ],
-        note="Debits are above zero, credits below. All accounts together add up to zero.",
+        [(label, each.opening, each.change, each.closing) for label, each, _ in shown],
+        note="Debits are above zero, credits below. All accounts together add up to zero."
+        " The name of an account opens its lines of the period, and its balance all lines.",
+        links=[links for *_, links in shown],
     )
+
+
+def _get_links(selection: ReportSelection, account: str) -> tuple[str, str]:
+    """The lists of the lines of the period, and of all until its end."""
+    first, last = selection.period.first, selection.period.last
+    is_recognized = account in {*BILL, "income"}
+    since, until = (
+        ("recognized_on__gte", "recognized_on__lte") if is_recognized else ("day_from", "day_to")
+    )
+    return (
+        get_lines_url(selection, account, **{since: first, until: last}),
+        get_lines_url(selection, account, **{until: last}),
+    )
+
+
+def _get_deferred_links(selection: ReportSelection) -> tuple[str, str]:
+    """Twice the list of the lines that are deferred at the end of the period."""
+    last = selection.period.last
+    url = get_lines_url(
+        selection, "bill", day_to=last, recognized_on__gte=last + dt.timedelta(days=1)
+    )
+    return url, url
 
 
 # --- Cash ----------------------------------------------------------------------------------------
@@ -245,16 +285,25 @@ def _build_cash_tables(
     by_way = add_up((account, sums) for (_, _, account), sums in cells.items())
     by_day = add_up((day, sums) for (day, _, _), sums in cells.items())
     way, day = ReportColumn("Way of payment"), ReportColumn("Day", DAY)
+    ways, days = [account for account in WAYS if account in by_way], sorted(by_day)
     return [
-        build_table(
-            *("way", "Cash by way of payment", [way], CASH_COLUMNS),
-            [([WAYS[account]], by_way[account]) for account in WAYS if account in by_way],
-            cash.total,
+        replace(
+            build_table(
+                *("way", "Cash by way of payment", [way], CASH_COLUMNS),
+                [([WAYS[account]], by_way[account]) for account in ways],
+                cash.total,
+            ),
+            links=[(_get_links(selection, account)[0], "") for account in ways],
         ),
-        build_table(
-            *("day", "Cash by day", [day], CASH_COLUMNS),
-            [([key], sums) for key, sums in sorted(by_day.items())],
-            cash.total,
+        replace(
+            build_table(
+                *("day", "Cash by day", [day], CASH_COLUMNS),
+                [([key], by_day[key]) for key in days],
+                cash.total,
+            ),
+            links=[
+                (get_lines_url(selection, "money", day_from=key, day_to=key), "") for key in days
+            ],
         ),
         build_center_table(cash, CASH_COLUMNS, attrgetter("net"), title="Cash by center"),
         build_table(
@@ -286,7 +335,13 @@ def _build_age_table(selection: ReportSelection) -> ReportTable:
             index = next(i for i, (limit, _) in enumerate(AGES) if limit is None or days <= limit)
             by_age[index] += abs(owed)
         rows.append((str(account.label), *by_age, sum(by_age, ZERO)))
-    return ReportTable("age", "Receivables and refunds payable by age", columns, rows)
+    return ReportTable(
+        *("age", "Receivables and refunds payable by age", columns, rows),
+        links=[
+            (_get_links(selection, account)[1], "")
+            for account in (Account.RECEIVABLES, Account.REFUNDS_PAYABLE)
+        ],
+    )
 
 
 def _fetch_owed(selection: ReportSelection, account: Account) -> list[tuple[dt.date, Decimal]]:

@@ -1,11 +1,12 @@
-"""The ledger as a journal for programs of accountants: hledger, beancount and spreadsheets.
+"""What the ledger says: of one reservation, and as a journal for programs of accountants.
 
-Income and tax of a later meeting are deferred: a second transaction on the day of the meeting moves
-them to their accounts.
+In journals of hledger and beancount, income and tax of a later meeting are deferred: a second
+transaction on the day of the meeting moves them to their accounts.
 """
 
 import datetime as dt
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account
@@ -20,6 +21,41 @@ COLUMNS = (
     *("Line", "At", "Day", "Recognized on", "Event", "Cause", "Reservation", "Center", "Currency"),
     *("Test", *(str(account.label) for account in Account)),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The bill, including tax; what was paid and not returned; and what is still owed.
+
+    `owed` is below zero if the customer gets money back.
+    """
+
+    bill: Decimal
+    paid: Decimal
+    owed: Decimal
+
+
+def summarize(lines: Iterable[LedgerLine]) -> Iterator[tuple[LedgerLine, Summary]]:
+    """Yield each line of one reservation, and what all lines up to it add up to.
+
+    What the gateway keeps as its fees, and what a dispute takes back, is paid nevertheless.
+    """
+    totals = dict.fromkeys(Account, 0)
+    for line in lines:
+        for account, amount in line.amounts:
+            totals[account] += amount
+        costs = totals[Account.GATEWAY_FEES] + totals[Account.DISPUTES_LOST]
+        yield (
+            line,
+            Summary(
+                bill=from_hundredths(-sum(totals[account] for account in BILL)),
+                paid=from_hundredths(sum(totals[account] for account in MONEY_ACCOUNTS) + costs),
+                owed=from_hundredths(totals[Account.RECEIVABLES] + totals[Account.REFUNDS_PAYABLE]),
+            ),
+        )
+
+
+# --- Files ----------------------------------------------------------------------------------------
 
 
 def build_row(line: LedgerLine) -> tuple[CellValue, ...]:
