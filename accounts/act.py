@@ -15,6 +15,13 @@ class Act:
     is_staff: bool = False
 
     @property
+    def staff(self) -> User:
+        """The member of staff who does it: nobody else can."""
+        assert self.is_staff
+        assert self.user is not None
+        return self.user
+
+    @property
     def customer(self) -> User | None:
         """The customer who does it; None for staff, who act for any customer, and for a job."""
         return None if self.is_staff else self.user

@@ -10,13 +10,15 @@ class CentersConfig(AppConfig):
         from centers.resources.centers import CenterResource
         from centers.resources.closures import ClosureResource
         from centers.resources.inventory import RateResource, RoomResource, ServiceResource
+        from centers.resources.price_lists import PriceListResource
         from centers.search import index
         from roombook import images
         from roombook.backoffice import audit_log
         from roombook.imports.resources import register
 
         index.connect_signals()
-        register(CenterResource, RateResource, RoomResource, ServiceResource, ClosureResource)
+        register(CenterResource, RateResource, PriceListResource, RoomResource, ServiceResource)
+        register(ClosureResource)
         images.delete_files_with_row(CenterImage, "image", "thumbnail")
         images.delete_files_with_row(MeetingRoom, "picture", "picture_thumbnail")
         audit_log.register(
@@ -27,6 +29,6 @@ class CentersConfig(AppConfig):
         audit_log.register(models.MeetingRoom, excluded_fields=("picture_thumbnail",))
         for each in (
             *(models.OpeningHours, models.Closure, models.Landmark, models.Neighborhood),
-            *(models.ResourceType, models.Rate, models.Service),
+            *(models.ResourceType, models.Rate, models.PriceList, models.Service),
         ):
             audit_log.register(each)

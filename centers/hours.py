@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from itertools import groupby
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from babel.dates import get_day_names
 from django.conf import settings
@@ -34,6 +34,14 @@ class OpeningInterval(Protocol):
     def opens(self) -> time: ...
     @property
     def closes(self) -> time: ...
+
+
+class OpeningHoursRow(NamedTuple):
+    """An `OpeningInterval` that was read without its model."""
+
+    weekday: int
+    opens: time
+    closes: time
 
 
 def localize(at: datetime, tz: tzinfo) -> datetime:

@@ -5,17 +5,19 @@ prefetches would take several times as long. Serializers render records (centers
 """
 
 import datetime as dt
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
+from django.utils import timezone
 
 from accounts.models import User
-from centers import hours, rates
+from centers import hours, price_lists, rates
 from centers.models import (
     Center,
     CenterImage,
@@ -23,12 +25,32 @@ from centers.models import (
     Landmark,
     MeetingRoom,
     OpeningHours,
+    PriceList,
     Service,
 )
 from roombook import images, places
 from roombook.address import AddressProperties
 from roombook.db.compiled_queries import query_related
 from roombook.errors import NotFound
+
+
+class PriceListRecord(NamedTuple):
+    """A special price list of a rate, and when it holds."""
+
+    name: str
+    weekdays: str
+    starts: dt.time
+    ends: dt.time
+    valid_from: dt.date | None
+    valid_until: dt.date | None
+    is_yearly: bool
+    hourly: Decimal | None
+    half_day: Decimal | None
+    full_day: Decimal | None
+
+
+# The price lists of rates, by the rates' ids.
+SpecialPrices: TypeAlias = dict[int, tuple[PriceListRecord, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +65,8 @@ class RateRecord:
     setup_fee: Decimal | None
     bill_in_blocks: bool
     description: str
+    # Only those that still hold some day.
+    special_prices: tuple[PriceListRecord, ...] = ()
 
     @cached_property
     def entry_price(self) -> rates.TierPrice | None:
@@ -54,7 +78,7 @@ class RateRecord:
 
     @cached_property
     def description_for_customers(self) -> str:
-        return self.description or rates.describe_rate(self)
+        return self.description or rates.describe_for_customers(self)
 
 
 class ImageRecord(NamedTuple):
@@ -192,8 +216,10 @@ class CenterRecord(CenterColumns, AddressProperties):
 
 
 CENTER_COLUMNS = tuple(each.name for each in fields(CenterColumns))
-RATE_COLUMNS = ("rate_id", *(f"rate__{each.name}" for each in fields(RateRecord)))
+RATE_FIELDS = tuple(each.name for each in fields(RateRecord) if each.name != "special_prices")
+RATE_COLUMNS = ("rate_id", "rate__has_special_prices", *(f"rate__{name}" for name in RATE_FIELDS))
 ROOM_COLUMNS = (*RoomRecord._fields[:7], "picture", "picture_thumbnail", *RATE_COLUMNS)
+FIRST_RATE_COLUMN = ROOM_COLUMNS.index("rate_id")
 SERVICE_COLUMNS = (*ServiceRecord._fields[:-1], *RATE_COLUMNS)
 
 
@@ -220,15 +246,23 @@ def get_center(center_id: int, user: User) -> CenterRecord:
     return center
 
 
-def load_related(centers: Sequence[CenterRecord]) -> None:
-    """Fill the lists of these centers, in five queries."""
+def load_related(
+    centers: Sequence[CenterRecord], rooms: Iterable[Sequence[Any]] = ()
+) -> SpecialPrices:
+    """Fill the lists of these centers, in five queries, or in six if rooms have special prices.
+
+    Return the special prices of their rooms, and of those that are other rows of ROOM_COLUMNS.
+    """
     by_id = {center.id: center for center in centers}
     ids = list(by_id)
     for center_id, *row in query_services(ids=ids):
         by_id[center_id].services_on_offer.append(build_service_record(row))
-    for center_id, *row in query_rooms(ids=ids):
+    rooms_on_offer = list(query_rooms(ids=ids))
+    special_prices = _load_special_prices([*rooms, *(row[1:] for row in rooms_on_offer)])
+    for center_id, *row in rooms_on_offer:
         center = by_id[center_id]
-        center.rooms_on_offer.append(build_room_record(row, center.services_on_offer))
+        room = build_room_record(row, center.services_on_offer, special_prices)
+        center.rooms_on_offer.append(room)
     for center_id, *interval in query_opening_hours(ids=ids):
         by_id[center_id].opening_hours.append(tuple(interval))
     for center_id, *files in query_images(ids=ids):
@@ -237,13 +271,31 @@ def load_related(centers: Sequence[CenterRecord]) -> None:
         by_id[center_id].landmarks.append(LandmarkRecord(*columns))
     for center in centers:
         center.meeting_rooms = center.rooms_on_offer
+    return special_prices
 
 
-def build_rate_record(row: Sequence[Any]) -> RateRecord | None:
+def _load_special_prices(rooms: Iterable[Sequence[Any]]) -> SpecialPrices:
+    """Return the price lists of the rates of these rows of ROOM_COLUMNS that have some."""
+    ids = {row[FIRST_RATE_COLUMN] for row in rooms if row[FIRST_RATE_COLUMN + 1]}
+    found: SpecialPrices = defaultdict(tuple)
+    if ids:
+        rows = PriceList.objects.filter(rate__in=ids).order_by("pk")
+        # Some place has the day before: there, a list may still hold.
+        today = timezone.now().date() - dt.timedelta(days=1)  # noqa: TID251 (records have no `now`)
+        for rate_id, *columns in rows.values_list("rate_id", *PriceListRecord._fields):
+            record = PriceListRecord._make(columns)
+            if not price_lists.has_ended(record, today):
+                found[rate_id] += (record,)
+    return found
+
+
+def build_rate_record(row: Sequence[Any], special_prices: SpecialPrices) -> RateRecord | None:
     """Return the record of a row of RATE_COLUMNS."""
-    if row[0] is None:
+    rate_id, has_special_prices, *columns = row
+    if rate_id is None:
         return None
-    return _get_shared_rate_record(tuple(row[1:]), settings.CURRENCY, settings.LOCALE)
+    lists = special_prices.get(rate_id, ()) if has_special_prices else ()
+    return _get_shared_rate_record((*columns, lists), settings.CURRENCY, settings.LOCALE)
 
 
 # The texts of a record depend on the currency and the locale, which tests change.
@@ -252,13 +304,16 @@ def _get_shared_rate_record(columns: tuple[Any, ...], currency: str, locale: str
     return RateRecord(*columns)
 
 
-def build_room_record(row: Sequence[Any], services: list[ServiceRecord]) -> RoomRecord:
+def build_room_record(
+    row: Sequence[Any], services: list[ServiceRecord], special_prices: SpecialPrices
+) -> RoomRecord:
     """Return the record of a row of ROOM_COLUMNS."""
-    picture = ImageRecord(*map(images.get_url, row[7:9]))
-    return RoomRecord._make((*row[:7], picture, build_rate_record(row[9:]), services))
+    picture = ImageRecord(*map(images.get_url, row[7:FIRST_RATE_COLUMN]))
+    rate = build_rate_record(row[FIRST_RATE_COLUMN:], special_prices)
+    return RoomRecord._make((*row[:7], picture, rate, services))
 
 
 def build_service_record(row: Sequence[Any]) -> ServiceRecord:
     """Return the record of a row of SERVICE_COLUMNS."""
     own = len(ServiceRecord._fields) - 1
-    return ServiceRecord._make((*row[:own], build_rate_record(row[own:])))
+    return ServiceRecord._make((*row[:own], build_rate_record(row[own:], {})))

@@ -6,6 +6,7 @@ from centers.search.filters import SearchFilters
 from roombook.api.address import AddressInfo
 from roombook.api.fields import (
     BooleanField,
+    CenterDateTimeField,
     DecimalField,
     DoubleField,
     IdField,
@@ -36,6 +37,28 @@ class RateInfo(ContractSerializer):
     )
     Description = TextField(
         source="description_for_customers", help_text="The whole rate as text for people."
+    )
+
+
+class PriceInfo(ContractSerializer):
+    """A part of a local day, and the prices that hold in it."""
+
+    Name = TextField(help_text="Of the special price list; left out for the standard prices.")
+    Start = CenterDateTimeField(help_text="The center's local time, with its offset.")
+    End = CenterDateTimeField(help_text="The center's local time, with its offset.")
+    Hourly = DecimalField(help_text="A price that is left out is not offered; 0 is free.")
+    HalfDay = DecimalField(help_text="Up to 4 hours.")
+    FullDay = DecimalField(help_text="However long, within one day.")
+    FlatRate = DecimalField(help_text="The price of a booking, whatever its duration.")
+
+
+class DayPricesInfo(ContractSerializer):
+    """The prices of a local day."""
+
+    Date = TextField(help_text="Local at the center: `2027-03-06`.")
+    Prices = PriceInfo(
+        many=True,
+        help_text="In order, from midnight to midnight, whether the center is open or not.",
     )
 
 

@@ -1,16 +1,26 @@
 """The operations on centers."""
 
+import datetime as dt
 from typing import Any
 
 from accounts.models import User
-from centers import records
+from centers import rates, records
 from centers.geo import Coordinates
 from centers.models import Center, Favorite
+from centers.requested_span import resolve_period
+from centers.rooms import get_room
 from centers.search import locations
 from centers.search.locations import AreaType
-from centers.serializers import CenterInfo, CenterSearchResult, SearchFilterCriteria, build_filters
+from centers.serializers import (
+    CenterInfo,
+    CenterSearchResult,
+    DayPricesInfo,
+    SearchFilterCriteria,
+    build_filters,
+)
 from roombook.api.fields import (
     BooleanField,
+    CenterDayOrTimeField,
     ChoiceField,
     DoubleField,
     IdField,
@@ -19,7 +29,7 @@ from roombook.api.fields import (
 )
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer
-from roombook.errors import InvalidRequest, NotFound
+from roombook.errors import InvalidRequest, NotFound, RateNotConfigured
 
 
 class SearchLocations(Operation):
@@ -131,6 +141,38 @@ class UpdateFavorite(Operation):
             raise NotFound
         Favorite.objects.set_favorite(user, center, is_favorite=is_favorite)
         return {"updated_center": records.get_center(center_id, user)}
+
+
+class ListPrices(Operation):
+    """List the prices of a room by day and time: its standard prices, and its special price lists.
+
+    Whole local days, all of those that From to To touches.
+    """
+
+    csv_rows_field = "Days.Prices"
+    errors = (NotFound, RateNotConfigured)
+    example = {"RoomId": 2, "From": "2027-03-01", "To": "2027-03-08"}
+
+    class Input(ContractSerializer):
+        RoomId = IdField(required=True, help_text="The room.")
+        From = CenterDayOrTimeField(
+            required=True,
+            help_text="Without an offset, the center's local time; a date alone is its midnight.",
+        )
+        To = CenterDayOrTimeField(required=True, help_text="The same; at most 31 days after From.")
+
+    class Output(ContractSerializer):
+        Days = DayPricesInfo(many=True, help_text="In order.")
+
+    def perform(
+        self, user: User, *, room_id: int, to: dt.datetime, **fields: dt.datetime
+    ) -> dict[str, object]:
+        room = get_room(room_id)
+        if not (room.is_active and room.center.is_active):
+            raise NotFound
+        # `from` is a keyword of Python, so it cannot be a parameter.
+        period = resolve_period(room.center.zone, fields["from"], to)
+        return {"days": list(rates.list_prices(room.rate, period, room.center.zone))}
 
 
 def build_place(latitude: float | None, longitude: float | None) -> Coordinates | None:

@@ -12,6 +12,7 @@ from django.db.models import TextChoices
 from centers import hours
 from centers.geo import get_distance_in_miles
 from centers.models import Center, MeetingRoom
+from centers.models.price_list import load_special_prices
 from centers.querysets import SearchCircle
 from centers.rooms import get_booking_rules
 from centers.span import Span
@@ -129,7 +130,9 @@ def _load_large_rooms(search: AlternativeSearch, centers: Collection[int]) -> li
         center__in=list(centers), capacity__gte=search.room.capacity
     )
     rooms = rooms.exclude(pk=search.room.pk).select_related("center", "rate")
-    return list(rooms.order_by("capacity", "pk")[:MAX_ROOMS])
+    found = list(rooms.order_by("capacity", "pk")[:MAX_ROOMS])
+    load_special_prices([room.rate for room in found if room.rate])
+    return found
 
 
 def _price_available(

@@ -70,14 +70,6 @@ class Availability:
 # --- The calendar of a room ----------------------------------------------------------------------
 
 
-class OpeningHoursRow(NamedTuple):
-    """An interval of opening hours on a weekday."""
-
-    weekday: int
-    opens: dt.time
-    closes: dt.time
-
-
 class ClosedTime(NamedTuple):
     """The time of a closure of the room or its center."""
 
@@ -250,9 +242,9 @@ def load_calendars(
     It is complete for bookings within `within`. The account's own drafts, if it is known, do not
     take time (B11.3).
     """
-    weeks: dict[int, list[OpeningHoursRow]] = defaultdict(list)
+    weeks: dict[int, list[hours.OpeningHoursRow]] = defaultdict(list)
     for center, *interval in query_opening_hours(ids=list({room.center_id for room in rooms})):
-        weeks[center].append(OpeningHoursRow._make(interval))
+        weeks[center].append(hours.OpeningHoursRow._make(interval))
     closures = _load_closures(rooms, within)
     turnarounds = {room.pk: room.turnaround_minutes for room in rooms}
     held = _load_held(turnarounds, within, now=now, user=user.pk if user else NO_ID)
@@ -334,7 +326,7 @@ def evaluate(
         excluded=excluded,
     )
     *_, has_closure, has_conflict = rows[0] if rows else (False, False)
-    week = [OpeningHoursRow._make(row[:3]) for row in rows]
+    week = [hours.OpeningHoursRow._make(row[:3]) for row in rows]
     closures: Sequence[ClosedTime] = ()
     held: Sequence[HeldTime] = ()
     if has_closure:

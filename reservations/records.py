@@ -303,16 +303,16 @@ def select_columns(reservations: ReservationQuerySet, user_id: int) -> RowQueryS
 def _load_records(rows: Sequence[Row], user: User) -> list[ReservationRecord]:
     """Build the records of these rows and load their lists. Rows can share a center."""
     records: dict[int, ReservationRecord] = {}
-    centers: dict[int, CenterRecord] = {}
-    for row in rows:
-        center = CenterRecord(*row[len(OWN_COLUMNS) : FIRST_ROOM_COLUMN])
-        center = centers.setdefault(center.id, center)
-        room = build_room_record(row[FIRST_ROOM_COLUMN:], center.services_on_offer)
+    if not rows:
+        return []
+    at_center = [CenterRecord(*row[len(OWN_COLUMNS) : FIRST_ROOM_COLUMN]) for row in rows]
+    centers = {center.id: center for center in reversed(at_center)}
+    special_prices = load_related(list(centers.values()), [row[FIRST_ROOM_COLUMN:] for row in rows])
+    for row, same_center in zip(rows, at_center, strict=True):
+        center = centers[same_center.id]
+        room = build_room_record(row[FIRST_ROOM_COLUMN:], center.services_on_offer, special_prices)
         record = ReservationRecord(center, room, *row[: len(OWN_COLUMNS)])
         records[record.id] = record
-    if not records:
-        return []
-    load_related(list(centers.values()))
     ids = list(records)
     for pk, *columns in query_line_items(ids=ids):
         records[pk].line_items.append(LineItemRecord(*columns))

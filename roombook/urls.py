@@ -20,7 +20,7 @@ from accounts.views.sign_up import (
     RequestPasswordReset,
     ResetPassword,
 )
-from centers.views import CityCenters, SearchLocations, UpdateFavorite
+from centers.views import CityCenters, ListPrices, SearchLocations, UpdateFavorite
 from payments import pages, webhooks
 from payments.views import (
     CompletePaymentSetup,
@@ -81,6 +81,7 @@ contract_paths = [
 
 # Beyond the contract, with the same conventions (B17).
 extension_paths = [
+    operation_path("api/meeting-rooms/prices", ListPrices),
     operation_path("api/meeting-rooms/free-times", ListFreeTimes),
     operation_path("api/meeting-rooms/alternatives", FindAlternatives),
     operation_path("api/reservations/payment-action", GetPaymentAction),

@@ -3,6 +3,7 @@
 `CenterFactory` makes an empty center, `make_center_with_room` one that can be found and booked.
 """
 
+import datetime as dt
 from datetime import time
 from decimal import Decimal
 
@@ -81,6 +82,18 @@ class RateFactory(DjangoModelFactory):
     hourly = Decimal("25.00")
     half_day = Decimal("90.00")
     full_day = Decimal("160.00")
+
+
+class PriceListFactory(DjangoModelFactory):
+    """Evenings, from 18:00: 30 an hour."""
+
+    class Meta:
+        model = models.PriceList
+
+    rate = factory.SubFactory(RateFactory)
+    name = "Evening"
+    starts = dt.time(18)
+    hourly = Decimal("30.00")
 
 
 class FlatRateFactory(RateFactory):

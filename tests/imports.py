@@ -21,6 +21,7 @@ LISTS = {
     "centers/center": True,
     "centers/meetingroom": True,
     "centers/rate": True,
+    "centers/pricelist": True,
     "centers/service": True,
     "centers/closure": True,
     "reservations/promocode": False,

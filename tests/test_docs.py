@@ -156,6 +156,14 @@ def test_architecture_page_names_existing_files():
         assert (ROOT / name).exists() or (ROOT / name).with_suffix("").is_dir(), name
 
 
+def test_architecture_page_has_few_rows_of_rules():
+    text = (ROOT / "docs/architecture.md").read_text()
+    section = text.partition("## Where each rule lives")[2].partition("## Import rules")[0]
+    rows = [row for row in re.findall(r"^\| (.+?) \|", section, re.M) if row != "Rule"]
+
+    assert 30 < len(rows) <= 45
+
+
 def test_documented_traces_exclude_all_secret_paths():
     text = (ROOT / "docs/metrics.md").read_text()
     [excluded] = re.findall(r"OTEL_PYTHON_DJANGO_EXCLUDED_URLS=(\S+)", text)

@@ -141,17 +141,16 @@ STARTS = [("manage.py", "check"), ("manage.py", "serve"), ("-c", "import roomboo
 
 @pytest.mark.parametrize("command", STARTS)
 def test_every_way_to_start_refuses_the_file_with_one_line(tmp_path, command):
-    file, missing = tmp_path / "settings", tmp_path / "missing"
+    file = tmp_path / "settings"
     file.write_bytes(codecs.BOM_UTF8 + b"LOG_LEVEL=INFO\r\nCURRENCY: EUR\r\n")
 
-    for path, place in ((file, f"{file}, line 2"), (tmp_path, tmp_path), (missing, missing)):
-        ended = run(*command, ENV_FILE=str(path))
+    ended = run(*command, ENV_FILE=str(file))
 
-        assert ended.returncode != 0
-        assert ended.stdout == ""
-        assert ended.stderr.startswith(f"Error: {place}: ")
-        assert len(ended.stderr.splitlines()) == 1
-        assert "EUR" not in ended.stderr
+    assert ended.returncode != 0
+    assert ended.stdout == ""
+    assert ended.stderr.startswith(f"Error: {file}, line 2: ")
+    assert len(ended.stderr.splitlines()) == 1
+    assert "EUR" not in ended.stderr
 
 
 @pytest.mark.parametrize("command", STARTS)

@@ -27,7 +27,7 @@ from tests.factories_people import AdministratorFactory, UserFactory, issue_toke
 from tests.http import jsonp, post
 from tests.webhooks.helpers import make_endpoint
 from tests.world import NOW, OPERATIONS_BY_NAME, World
-from tests.wrong_values import CELLS, VALUES, WITH_TOKEN, replace_value, send, send_cells
+from tests.wrong_values import VALUES, WITH_TOKEN, replace_value, send, send_cells
 
 MISSING_ID = 2**31 - 1
 NOT_FOUND = "404 NotFound"
@@ -110,6 +110,7 @@ TABLE = {
     "List free times": Row(
         5, ids={"CenterId": Id(NOT_FOUND, more={"RoomIds": None}), "RoomIds.0": Id(NOT_FOUND)}
     ),
+    "List prices": Row(3, ids={"RoomId": Id(NOT_FOUND)}),
     "Find alternatives": Row(12, ids={"RoomId": Id(NOT_FOUND), **SERVICE}),
     "Get payment action": Row(5, ids=OWN),
     # Including one that locks the account.
@@ -308,14 +309,6 @@ def test_csv_list_of_no_or_several_rows_has_the_content_of_the_json_list(
     assert call_in_csv(world, name, **instead) == (200, convert_to_cells(body))
 
 
-def test_response_in_every_format_is_encoded_in_utf_8(world):
-    Center.objects.update(name="Ærøskøbing 🏢")
-    for end in (".json", ".csv", "?callback=f"):
-        response = world.call("Update favorite", end)
-        assert "Ærøskøbing 🏢" in response.content.decode("utf-8"), end
-    assert post(world.client, "/api/nowhere.csv").content.decode("utf-8").startswith("Success,")
-
-
 # --- One center -----------------------------------------------------------------------------------
 
 
@@ -375,14 +368,6 @@ def test_every_kind_of_invalid_token_gets_the_same_response(world, operation):
         "Success": False,
         "Error": {"Summary": "NotSignedIn", "Message": "Please sign in again."},
     }
-
-
-@pytest.mark.parametrize("operation", WITH_TOKEN[:2])
-def test_token_in_csv_is_checked_like_in_json(world, operation):
-    for cell in CELLS:
-        response = send_cells(world, operation, {"Token": cell, "Id": "1"})
-        assert response.status_code == 401, cell
-        assert response.json()["Error"]["Summary"] == "NotSignedIn"
 
 
 def test_sign_in_ignores_any_token(world):

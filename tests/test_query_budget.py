@@ -10,6 +10,7 @@ from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
+from accounts.act import Act
 from centers.models import CenterImage, Rate
 from reservations.booking import drafts, price_adjustments
 from reservations.models import Allowance, AllowanceEntry
@@ -53,7 +54,10 @@ class LargeWorld(World):
             self.create_draft(dt.timedelta(days=1 + number))
         self.reservation = self.create_draft(dt.timedelta(days=0))
         price_adjustments.adjust_price(
-            self.reservation.pk, amount=Decimal(-5), reason="Kindness", by=self.bob, now=NOW
+            Act(self.bob, NOW, is_staff=True),
+            self.reservation.pk,
+            amount=Decimal(-5),
+            reason="Kindness",
         )
         show_price(self.reservation)
         # So that the operations that price a draft again change its total.

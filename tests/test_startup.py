@@ -72,14 +72,6 @@ def test_invalid_setting_ends_the_process_with_one_line(command, variable, value
     assert "hidden" not in ended.stderr
 
 
-def test_setting_that_fails_a_check_is_named_without_a_traceback():
-    ended = run("manage.py", "migrate", CURRENCY="DOLLAR")
-
-    assert ended.returncode != 0
-    assert "CURRENCY: 'DOLLAR' is not a currency." in ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
 @pytest.mark.parametrize(
     ("url", "database"),
     [

@@ -28,7 +28,7 @@ def test_csv_rows_are_the_main_lists_of_responses():
 
     assert named == {
         *(None, "Centers", "Allowances", "Reservations"),
-        *("Rooms.FreeTimes", "Alternatives", "Receipts", "Changes"),
+        *("Rooms.FreeTimes", "Days.Prices", "Alternatives", "Receipts", "Changes"),
     }
 
 

@@ -274,6 +274,11 @@ class World:
                 "To": END.isoformat(),
                 "DurationMinutes": 60,
             },
+            "List prices": {
+                "RoomId": self.room.pk,
+                "From": START.isoformat(),
+                "To": END.isoformat(),
+            },
             "Find alternatives": {
                 "RoomId": self.room.pk,
                 **span,

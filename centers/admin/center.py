@@ -18,6 +18,7 @@ from accounts.admin.center_scope import CenterScopedInlineMixin, CenterScopedMix
 from centers import hours, models
 from centers.admin.closures import CenterPartForm, ClosureForm, SeenEffectsForm
 from centers.admin.common import (
+    NamedRowsFormSet,
     TimelineLinkMixin,
     get_center_zone,
     get_object_id,
@@ -41,10 +42,8 @@ from roombook.backoffice.model_admin import (
     ModelAdmin,
     TabularInline,
 )
-from roombook.backoffice.pagination import PaginatedInlineFormSet
 from roombook.errors import SlotUnavailable
 from roombook.imports.admin import ImportExportAdminMixin
-from roombook.texts import fold_name
 
 
 class CoordinatesForm(forms.Form):
@@ -119,20 +118,6 @@ class CenterTabInline(CenterScopedInlineMixin, TabularInline):
             # No links to add or change: the choices have their own tab or list.
             field.widget = field.widget.widget
         return field
-
-
-class NamedRowsFormSet(PaginatedInlineFormSet):
-    """Rows with names of their own: each form alone compares its name with stored rows only."""
-
-    def clean(self) -> None:
-        super().clean()
-        names: set[str] = set()
-        for form in self.forms:
-            data = getattr(form, "cleaned_data", None) or {}
-            name = "" if data.get("DELETE") else fold_name(data.get("name") or "")
-            if name and name in names:
-                form.add_error("name", "Another row here has this name.")
-            names.add(name)
 
 
 class OpeningHoursInline(CenterScopedInlineMixin, TabularInline):

@@ -12,10 +12,10 @@ from accounts import roles
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
 from centers.search.words import split_words
-from roombook.backoffice.pagination import CappedPaginator
+from roombook.backoffice.pagination import CappedPaginator, PaginatedInlineFormSet
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.ids import parse_id
-from roombook.texts import clean_line
+from roombook.texts import clean_line, fold_name
 
 # Groups the rows of each center, in the order of an index.
 CENTER_ORDERING = ("center_id", "name", "pk")
@@ -80,6 +80,20 @@ class CenterSearchMixin(ModelAdminBase):
     ) -> tuple[QuerySet[Any], bool]:
         words = clean_line(search_term)
         return search_rows_and_centers(queryset, words, column=self.search_column), False
+
+
+class NamedRowsFormSet(PaginatedInlineFormSet):
+    """Rows with names of their own: each form alone compares its name with stored rows only."""
+
+    def clean(self) -> None:
+        super().clean()
+        names: set[str] = set()
+        for form in self.forms:
+            data = getattr(form, "cleaned_data", None) or {}
+            name = "" if data.get("DELETE") else fold_name(data.get("name") or "")
+            if name and name in names:
+                form.add_error("name", "Another row here has this name.")
+            names.add(name)
 
 
 class TimelineLinkMixin(CenterScopedMixin):

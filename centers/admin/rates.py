@@ -1,23 +1,31 @@
 """Rates: prices are edited in the list, and on a page that shows what bookings cost, and why."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models, rates
 from centers.admin.common import CENTER_ORDERING, CenterSearchMixin
+from centers.admin.price_lists import (
+    HORIZON,
+    PriceListInline,
+    ZeroPriceForm,
+    build_weeks,
+    read_price_lists,
+)
 from centers.models.room import is_offered
+from centers.price_lists import PriceListLike, holds_on
 from centers.rates import PRICE_FIELDS
 from centers.resources.inventory import RateResource
 from centers.span import Span
@@ -37,6 +45,8 @@ EXAMPLE_DURATIONS = {
     "8 hours": timedelta(hours=8),
     "2 days, 9:00 to 17:00 of the next": timedelta(days=1, hours=8),
 }
+# Half before and half within the prices of a special list.
+SPECIAL_EXAMPLE = timedelta(hours=4)
 SUMMARY_DURATIONS = {timedelta(hours=4), timedelta(hours=8), timedelta(days=1, hours=8)}
 
 
@@ -74,20 +84,33 @@ class RateExample:
         ]
 
 
-def calculate_examples(rate: rates.RateLike) -> list[RateExample]:
-    """The examples for a rate; none if it has no price."""
+def calculate_examples(rate: rates.RateLike, *, today: date) -> list[RateExample]:
+    """The examples for a rate, and one for each special list; none if it has no price."""
     if not rates.is_usable(rate):
         return []
     setup_fee = round_amount(rate.setup_fee or ZERO)
-    return [
-        RateExample(
-            duration,
-            text,
-            rates.price_room(rate, Span(EXAMPLE_START, EXAMPLE_START + duration), UTC),
-            setup_fee,
-        )
+    spans = {
+        text: Span(EXAMPLE_START, EXAMPLE_START + duration)
         for text, duration in EXAMPLE_DURATIONS.items()
+    }
+    for special in [] if rate.is_flat_rate else rate.special_prices:
+        if start := _find_example_of(special, today):
+            end = start + SPECIAL_EXAMPLE
+            spans[f"{start:%a %Y-%m-%d, %H:%M} to {end:%H:%M}"] = Span(start, end)
+    return [
+        RateExample(span.duration, text, rates.price_room(rate, span, UTC), setup_fee)
+        for text, span in spans.items()
     ]
+
+
+def _find_example_of(special: PriceListLike, today: date) -> datetime | None:
+    """The start of a booking on the next day of a list, if possible two hours before its prices."""
+    days = (today + timedelta(days=number) for number in range(HORIZON))
+    day = next((day for day in days if holds_on(special, day)), None)
+    if day is None:
+        return None
+    starts = datetime.combine(day, special.starts, UTC)
+    return max(starts - SPECIAL_EXAMPLE / 2, datetime.combine(day, time(), UTC))
 
 
 def find_price_warnings(rate: rates.RateLike) -> list[str]:
@@ -109,7 +132,7 @@ def find_price_warnings(rate: rates.RateLike) -> list[str]:
 
 def summarize_examples(rate: rates.RateLike) -> str:
     """The prices of three examples on one line."""
-    examples = calculate_examples(rate)
+    examples = calculate_examples(rate, today=EXAMPLE_START.date())[: len(EXAMPLE_DURATIONS)]
     return " · ".join(each.total_text for each in examples if each.duration in SUMMARY_DURATIONS)
 
 
@@ -124,34 +147,17 @@ class RatePricesForm(ChangedFieldsForm):
         )
 
 
-class RateForm(RatePricesForm):
+class RateForm(RatePricesForm, ZeroPriceForm):
     """A rate on its own page, on that of its center, or in the list."""
 
-    is_zero_price_allowed = forms.BooleanField(
-        required=False,
-        label="Allow a price of 0",
-        help_text="Select this to make bookings free. To not offer a price, leave it empty.",
-    )
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
-        changed = [
-            name for fields in PRICE_FIELDS.values() for name in fields if name in self.changed_data
-        ]
-        zero_prices = [name for name in changed if cleaned.get(name) == 0]
-        if zero_prices and not cleaned.get("is_zero_price_allowed"):
-            for name in zero_prices:
-                # The list has no field to confirm it.
-                text = "This makes bookings free. Leave it empty, or open the rate to confirm it."
-                self.add_error(name, text)
-            self.add_error("is_zero_price_allowed", "Select this if the price is really 0.")
-        return cleaned
+    price_fields = (*PRICE_FIELDS[False], *PRICE_FIELDS[True])
 
 
 @admin.register(models.Rate)
 class RateAdmin(ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, ModelAdmin):
     resource_class = RateResource
     form = RateForm
+    inlines = (PriceListInline,)
     fields = (
         *("center", "name", ("is_flat_rate", "flat_rate"), ("hourly", "half_day", "full_day")),
         *(("setup_fee", "bill_in_blocks"), "description", "is_zero_price_allowed"),
@@ -206,19 +212,23 @@ class RateAdmin(ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, Mo
         """What bookings would cost under the prices that are being entered. Saves nothing."""
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
-        context = get_examples_context(RatePricesForm(request.POST))
+        context = get_examples_context(RatePricesForm(request.POST), request.POST)
         return TemplateResponse(request, "centers/examples.html", context)
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         form = context["adminform"].form
-        context |= get_examples_context(RatePricesForm(request.POST) if form.is_bound else form)
+        context |= (
+            get_examples_context(RatePricesForm(request.POST), request.POST)
+            if form.is_bound
+            else get_examples_context(form)
+        )
         context["examples_url"] = reverse("admin:centers_rate_examples")
         return super().render_change_form(request, context, *args, **kwargs)
 
 
-def get_examples_context(form: ChangedFieldsForm) -> dict[str, Any]:
+def get_examples_context(form: ChangedFieldsForm, data: QueryDict | None = None) -> dict[str, Any]:
     """The examples for the entered prices, or the problems with these."""
     problems = [
         (form.fields[name].label or name if name in form.fields else "Prices", message)
@@ -228,9 +238,14 @@ def get_examples_context(form: ChangedFieldsForm) -> dict[str, Any]:
         for message in errors
     ]
     rate = form.instance
+    if data is not None:
+        rate.special_prices, messages = read_price_lists(data)
+        problems += [("Special prices", message) for message in messages]
+    today = timezone.localdate()
     return {
         "problems": problems,
-        "examples": [] if problems else calculate_examples(rate),
+        "examples": [] if problems else calculate_examples(rate, today=today),
+        "weeks": [] if problems else build_weeks(rate, today=today),
         "warnings": [] if problems else find_price_warnings(rate),
         "setup_fee": rate.setup_fee,
     }

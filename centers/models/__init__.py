@@ -1,5 +1,6 @@
 from centers.models.catalog import Neighborhood, ResourceType
 from centers.models.center import Center, CenterImage, Favorite, Landmark
+from centers.models.price_list import PriceList
 from centers.models.room import MeetingRoom, Rate, Service
 from centers.models.schedule import Closure, OpeningHours
 
@@ -12,6 +13,7 @@ __all__ = [
     "MeetingRoom",
     "Neighborhood",
     "OpeningHours",
+    "PriceList",
     "Rate",
     "ResourceType",
     "Service",

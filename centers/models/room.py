@@ -1,10 +1,13 @@
 """What centers sell: rooms and services, and the rates that they cost."""
 
+from typing import TYPE_CHECKING
+
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Lower
+from django.utils.functional import cached_property
 
 from centers import rates
 from centers.models.catalog import ResourceType, UniqueNameMixin
@@ -13,6 +16,11 @@ from centers.querysets import MeetingRoomQuerySet
 from roombook import images
 from roombook.money import MoneyField
 from roombook.texts import LineField, ParagraphsField
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from centers.models.price_list import PriceList
 
 
 class Rate(UniqueNameMixin):
@@ -35,6 +43,9 @@ class Rate(UniqueNameMixin):
         max_length=255, blank=True, help_text="Shown to customers. Leave empty to list the prices."
     )
 
+    # Whether it has rows of PriceList, which sets it.
+    has_special_prices = models.BooleanField(default=False, editable=False)
+
     name_scope = ("center_id",)
 
     class Meta:
@@ -56,11 +67,19 @@ class Rate(UniqueNameMixin):
         ]
 
     def __str__(self) -> str:
-        return f"{self.name} ({rates.describe_rate(self) or 'no price'})"
+        prices = rates.describe_rate(self) or "no price"
+        return f"{self.name} ({prices}{'; special prices' if self.has_special_prices else ''})"
 
     def clean(self) -> None:
         if self.is_flat_rate and self.flat_rate is None:
             raise ValidationError({"flat_rate": "Enter the price of the flat rate."})
+        if self.is_flat_rate and self.has_special_prices:
+            raise ValidationError({"is_flat_rate": "A flat rate has no special prices."})
+
+    @cached_property
+    def special_prices(self) -> "Sequence[PriceList]":
+        """Its special price lists, in the order of their creation."""
+        return list(self.price_lists.order_by("pk")) if self.has_special_prices else []
 
 
 def is_offered(relation: str) -> Q:
@@ -235,6 +254,8 @@ class Service(UniqueNameMixin):
         problems = {}
         if self.rate and self.center_id and self.rate.center_id != self.center_id:
             problems["rate"] = "This rate belongs to another center."
+        elif self.rate and self.rate.has_special_prices:
+            problems["rate"] = "This rate has special prices, which are for rooms."
         if self.resource_type_id and not self.resource_type.is_service:
             problems["resource_type"] = "This is a type of room, not of service."
         if problems:

@@ -80,6 +80,23 @@ class OpeningHoursWidget(TextWidget):
         return ", ".join(intervals) or "closed"
 
 
+class HoursWidget(OpeningHoursWidget):
+    """One span of a day; an empty cell means all of it."""
+
+    help_text = "18:00-24:00; empty: the whole day"
+
+    def parse(self, text: str, **kwargs: object) -> Any:
+        if not text:
+            return MIDNIGHT, MIDNIGHT
+        starts, ends = self._parse(text)
+        if ends <= starts and ends != MIDNIGHT:
+            raise ValueError("It ends at 24:00 at the latest.")
+        return starts, ends
+
+    def render(self, value: Any, **kwargs: object) -> str:
+        return "" if value == (MIDNIGHT, MIDNIGHT) else super().render([value])
+
+
 def weekday_field(weekday: int) -> RelatedField:
     def read(center: Center) -> list[tuple[dt.time, dt.time]]:
         hours = [each for each in center.opening_hours.all() if each.weekday == weekday]

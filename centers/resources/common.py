@@ -9,24 +9,33 @@ from django.db.models import Model, Q, QuerySet
 from import_export.fields import Field
 
 from accounts.resources import CenterScopedResource
-from centers.models import Center, Closure, MeetingRoom, Rate, ResourceType, Service
+from centers.models import (
+    Center,
+    Closure,
+    MeetingRoom,
+    PriceList,
+    Rate,
+    ResourceType,
+    Service,
+)
 from roombook import places
 from roombook.ids import is_id
 from roombook.imports.resources import Cells
 from roombook.imports.widgets import IntegerWidget, ReferenceWidget, TextWidget
 from roombook.texts import fold_name
 
-NamedT = TypeVar("NamedT", bound=Rate | MeetingRoom | Service)
-ChildT = TypeVar("ChildT", bound=Rate | MeetingRoom | Service | Closure)
+NamedT = TypeVar("NamedT", bound=Rate | PriceList | MeetingRoom | Service)
+ChildT = TypeVar("ChildT", bound=Rate | PriceList | MeetingRoom | Service | Closure)
 
 
 def name_at_center_widget(singular: str, if_empty: str = "") -> ReferenceWidget:
     """The widget for a row of the same center, one of the resource's `rows_at_center`."""
 
     def find(name: str, resource: "CenterChildResource[Any]", record: Any) -> Model | None:
-        if record.center_id is None:
+        center = resource.get_center_id(record)
+        if center is None:
             return None
-        found = resource.rows_at_center.get((record.center_id, fold_name(name)), [])
+        found = resource.rows_at_center.get((center, fold_name(name)), [])
         if len(found) != 1:
             several = f"several {singular}s" if found else f"no {singular}"
             raise ValueError(f"This center has {several} of that name.")
@@ -55,10 +64,11 @@ class CenterChildResource(CenterScopedResource[ChildT]):
         readonly=True,
     )
 
+    center_path: ClassVar = "center"
     related: ClassVar[tuple[str, ...]] = ("center",)
     # Rows that cells may name, by their center and their name: set by `load_references`.
     rows_at_center: dict[tuple[int, str], list[Model]]
-    order: ClassVar = ("center_id", "pk")
+    order: ClassVar[tuple[str, ...]] = ("center_id", "pk")
 
     def load_references(self, rows: Sequence[Cells], stored: QuerySet[ChildT]) -> None:
         ids = {int(text) for row in rows if is_id(text := row.get("center_id", ""))}
@@ -72,7 +82,7 @@ class CenterChildResource(CenterScopedResource[ChildT]):
             self.centers[str(center.pk)].append(center)
             self.centers["", center.name_folded].append(center)
         self.center_ids = {each.pk for found in self.centers.values() for each in found}
-        self.center_ids |= {*stored.values_list("center", flat=True)}
+        self.center_ids |= {*stored.values_list(self.center_path, flat=True)}
 
     def load_rows_at_center(self, rows: QuerySet[Any]) -> None:
         self.rows_at_center = defaultdict(list)
@@ -80,7 +90,7 @@ class CenterChildResource(CenterScopedResource[ChildT]):
             self.rows_at_center[each.center_id, fold_name(each.name)].append(each)
 
     def get_candidates(self, rows: Sequence[Cells]) -> Q:
-        return Q(center__in=self.center_ids)
+        return Q(**{f"{self.center_path}__in": self.center_ids})
 
     def prepare_row(self, row: Cells) -> None:
         """Find the center that a row names; one with an id need not."""
@@ -106,25 +116,33 @@ class CenterChildResource(CenterScopedResource[ChildT]):
     def init_instance(self, row: Cells | None = None) -> ChildT:
         instance: ChildT = super().init_instance(row)
         if self.center_of_row:
-            instance.center = self.center_of_row
+            self.set_center(instance, self.center_of_row)
         return instance
 
-    def get_errors(self, instance: ChildT, original: ChildT | None) -> dict[str, str]:
-        is_moved = original and self.center_of_row not in (None, instance.center)
-        return {"center": f"A {self.singular} stays at its center."} if is_moved else {}
+    def set_center(self, instance: Any, center: Center) -> None:
+        instance.center = center
 
-    def get_center_id(self, instance: ChildT) -> int | None:
-        return instance.center_id
+    def get_center(self, instance: Any) -> Center:
+        center: Center = instance.center
+        return center
+
+    def get_center_id(self, instance: Any) -> int | None:
+        center_id: int | None = instance.center_id
+        return center_id
+
+    def get_errors(self, instance: ChildT, original: ChildT | None) -> dict[str, str]:
+        is_moved = original and self.center_of_row not in (None, self.get_center(original))
+        return {"center": f"A {self.singular} stays at its center."} if is_moved else {}
 
 
 class NamedResource(CenterChildResource[NamedT]):
     """Rows that are found by their center and their name."""
 
-    key: ClassVar = ("center", "name")
-    required_columns: ClassVar = (("center_id", "center"), ("name",))
+    key: ClassVar[tuple[str, ...]] = ("center", "name")
+    required_columns: ClassVar[tuple[tuple[str, ...], ...]] = (("center_id", "center"), ("name",))
 
     def get_key(self, instance: NamedT) -> Hashable:
-        return instance.center_id, fold_name(instance.name)
+        return self.get_center_id(instance), fold_name(instance.name)
 
     def get_title(self, instance: NamedT) -> str:
-        return f"{instance.name}, {instance.center.name}"
+        return f"{instance.name}, {self.get_center(instance).name}"

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
@@ -10,17 +12,87 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from accounts import roles
+from accounts.act import Act
 from accounts.models import User
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest
-from reservations.admin.bulk_forms import BulkCancellationForm, BulkMessageForm
 from reservations.admin.formatting import format_place_and_time, get_reservation_url
 from reservations.admin.reservation_page import execute, parse_expected_amount
-from reservations.models import Reservation
+from reservations.booking.refund_decisions import OVERRIDE_REFUND, RefundDecision
+from reservations.models import RefundOverride, Reservation
 from reservations.models.status import Status
+from reservations.notifications.emails import MAX_MESSAGE_LENGTH
 from roombook.backoffice.typing_bases import ModelAdminBase
+from roombook.backoffice.widgets import StaffTextField
+
+
+class BulkMessageForm(forms.Form):
+    """A message to the customers, which is added to their e-mails."""
+
+    message = StaffTextField(
+        label="Message to the customers",
+        max_length=MAX_MESSAGE_LENGTH,
+        required=False,
+        widget=UnfoldAdminTextareaWidget({"rows": 3}),
+        help_text="Plain text, for the e-mail.",
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user = user
+
+    @property
+    def action_data(self) -> dict[str, Any]:
+        """The data that the action takes."""
+        return {"message": self.cleaned_data["message"]}
+
+    @property
+    def values_text(self) -> str:
+        """The values as one text, by which a confirmation names what was previewed."""
+        return "\n".join(str(self[name].value() or "") for name in self.fields)
+
+
+class BulkCancellationForm(BulkMessageForm):
+    """The refund of cancellations, for those who may override the policy's, and a message."""
+
+    refund = forms.ChoiceField(
+        choices=[("policy", "By the policy"), ("full", "Everything")],
+        initial="policy",
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+    )
+    reason = StaffTextField(
+        label="Reason for the refund",
+        max_length=RefundOverride._meta.get_field("reason").max_length,
+        required=False,
+        help_text="For the history and the reports. Needed to refund everything.",
+    )
+    field_order = ("refund", "reason", "message")
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, user=user, **kwargs)
+        if not roles.has_permission(user, OVERRIDE_REFUND):
+            del self.fields["refund"], self.fields["reason"]
+
+    @property
+    def action_data(self) -> dict[str, Any]:
+        decision = None
+        if self.cleaned_data.get("refund") == "full":
+            decision = RefundDecision(None, self.cleaned_data["reason"])
+        return {**super().action_data, "decision": decision}
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if data.get("refund") == "full" and not data.get("reason") and self.needs_reason():
+            self.add_error("reason", "A refund of everything needs a reason.")
+        return data
+
+    def needs_reason(self) -> bool:
+        return True
+
 
 FORMS: dict[str, type[BulkMessageForm]] = {
     "decline": BulkMessageForm,
@@ -62,7 +134,7 @@ def build_bulk_context(
     submitted: Iterable[tuple[str, str]],
     back_url: str,
 ) -> dict[str, object]:
-    """The context of bulk_action.html, apart from its title. The first preview may have an e-mail.
+    """The context of bulk_action.html, apart from its title, with the e-mail of one preview.
 
     ``submitted`` is sent again with the confirmation.
     """
@@ -70,7 +142,7 @@ def build_bulk_context(
         "action": action,
         "previews": previews,
         "possible": sum(not each.preview.problems for each in previews),
-        "email": next((each.preview.email for each in previews), None),
+        "email": next((email for each in previews if (email := each.preview.email)), None),
         "submitted": submitted,
         "checkbox_name": ACTION_CHECKBOX_NAME,
         "back_url": back_url,
@@ -103,11 +175,9 @@ class BulkActionsMixin(ModelAdminBase):
                     execute_one(request, action, reservation, staff, data)
                 return None
             messages.warning(request, "Nothing was changed yet: this preview is new.")
-        previews: list[BulkPreview] = []
-        for each in reservations:
-            has_email = form is not None and not any(row.preview.email for row in previews)
-            preview = preview_one(action, each, staff, data, has_email=has_email)
-            previews.append(BulkPreview(each, preview))
+        previews = [
+            BulkPreview(each, preview_one(action, each, staff, data)) for each in reservations
+        ]
         title = action.title if len(previews) == 1 else action.title.replace("this", "each")
         context = {
             **self.admin_site.each_context(request),
@@ -154,18 +224,9 @@ def execute_one(
     if refusal := _get_refusal(action, reservation, staff):
         messages.error(request, f"{reservation}: {refusal} Nothing was changed.")
         return
-    expected_amount = parse_expected_amount(request, f"expected_amount_{reservation.pk}")
-    execute(
-        request,
-        action,
-        ActionRequest(
-            reservation,
-            by=staff,
-            now=timezone.now(),
-            data=data,
-            expected_amount=expected_amount,
-        ),
-    )
+    act = Act(staff, timezone.now(), is_staff=True)
+    amount = parse_expected_amount(request, f"expected_amount_{reservation.pk}")
+    execute(request, action, ActionRequest(reservation, act, data, expected_amount=amount))
 
 
 def preview_one(
@@ -173,15 +234,11 @@ def preview_one(
     reservation: Reservation,
     staff: User,
     data: Mapping[str, object],
-    *,
-    has_email: bool,
 ) -> ActionPreview:
     if refusal := _get_refusal(action, reservation, staff):
         return ActionPreview(problems=[refusal])
-    request = ActionRequest(
-        reservation, by=staff, now=timezone.now(), data=data, has_email=has_email
-    )
-    return action.preview(request)
+    act = Act(staff, timezone.now(), is_staff=True)
+    return action.preview(ActionRequest(reservation, act, data))
 
 
 def _get_refusal(action: Action, reservation: Reservation, staff: User) -> str:

@@ -6,8 +6,11 @@ in a transaction of its own. What fails is listed with its reason, and stays on 
 """
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Self
 
 from django import forms
 from django.contrib import messages
@@ -22,25 +25,27 @@ from django.utils import timezone
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts import roles
+from accounts.act import Act
 from accounts.models import User
-from centers.models import Closure
-from reservations import availability
+from centers.models import Closure, MeetingRoom
+from centers.span import Span
+from reservations import alternatives, availability
 from reservations.admin.actions import ACTIONS
-from reservations.admin.actions.base import Action
+from reservations.admin.actions.base import Action, ActionPreview, ActionRequest
 from reservations.admin.bulk_actions import (
+    BulkCancellationForm,
     BulkPreview,
     build_bulk_context,
     execute_one,
     preview_one,
 )
-from reservations.admin.bulk_forms import BulkCancellationForm
 from reservations.admin.formatting import (
     format_customer,
     format_place_and_time,
     get_reservation_url,
     render_status_badge,
 )
-from reservations.admin.relocation import RelocationTarget, propose
+from reservations.alternatives import AlternativeSearch
 from reservations.models import Reservation
 from roombook import dates, money
 from roombook.ids import parse_id
@@ -52,6 +57,48 @@ TITLES = {
     "cancel": "Cancel each booking?",
     "resend": "E-mail each customer?",
 }
+# Alternatives are sorted by price, so the next ones rarely help.
+MAX_ATTEMPTS = 3
+NOTHING_AVAILABLE = "No room that is as large is available for the same price or less."
+
+
+@dataclass(frozen=True, slots=True)
+class RelocationTarget:
+    """A room and a time, and the version of the reservation that moves there.
+
+    Its text is what the preview's form sends back.
+    """
+
+    room: MeetingRoom
+    span: Span
+    version: int
+
+    def __str__(self) -> str:
+        start, end = self.span.start.isoformat(), self.span.end.isoformat()
+        return f"{self.room.pk} {start} {end} {self.version}"
+
+    @classmethod
+    def parse(cls, text: str, reservation: Reservation) -> Self | None:
+        """Read what the preview's form sent; None unless it is a room of the same center."""
+        try:
+            room_id, start, end, version = text.split(" ", 3)
+            span = Span(dt.datetime.fromisoformat(start), dt.datetime.fromisoformat(end))
+            expected = int(version)
+        except ValueError:
+            return None
+        rooms = MeetingRoom.objects.filter(center=reservation.room.center_id)
+        room = rooms.filter(pk=parse_id(room_id) or 0).first()
+        return cls(room, span, expected) if room is not None else None
+
+    @property
+    def data(self) -> Mapping[str, object]:
+        """The data that the action "Reschedule" takes."""
+        return {
+            "room": self.room,
+            "start": self.span.start,
+            "end": self.span.end,
+            "expected_version": self.version,
+        }
 
 
 class ClosedBookingsForm(BulkCancellationForm):
@@ -153,7 +200,10 @@ class ClosedBookingPages:
         if is_move:
             previews = _preview_moves(bookings, form, staff, now)
         else:
-            previews = _preview_others(action, bookings, form, staff)
+            previews = [
+                BulkPreview(row, preview_one(action, row, staff, form.action_data))
+                for row in bookings
+            ]
         title = TITLES[action.name]
         submitted = [(name, request.POST.get(name, "")) for name in ("do", *form.fields)]
         context = build_bulk_context(
@@ -212,31 +262,47 @@ def _describe_settings(row: Reservation) -> Iterator[str]:
 # --- The actions ---------------------------------------------------------------------------------
 
 
-def _preview_others(
-    action: Action, bookings: Sequence[Reservation], form: ClosedBookingsForm, staff: User
-) -> list[BulkPreview]:
-    """Preview each; the first one has its e-mail."""
-    data, is_cancel = form.action_data, action.name == "cancel"
-    first = bookings[0] if is_cancel else None
-    return [
-        BulkPreview(row, preview_one(action, row, staff, data, has_email=row is first))
-        for row in bookings
-    ]
-
-
 def _preview_moves(
     bookings: Sequence[Reservation], form: ClosedBookingsForm, staff: User, now: dt.datetime
 ) -> list[BulkPreview]:
     has_other_times = form.cleaned_data["move_to"] == "time"
+    act = Act(staff, now, is_staff=True)
     previews, taken = [], list[RelocationTarget]()
     for booking in bookings:
-        target, preview = propose(
-            booking, has_other_times=has_other_times, taken=taken, by=staff, now=now
-        )
+        target, preview = _propose(booking, has_other_times=has_other_times, taken=taken, act=act)
         if target is not None:
             taken.append(target)
         previews.append(BulkPreview(booking, preview, target))
     return previews
+
+
+def _propose(
+    reservation: Reservation,
+    *,
+    has_other_times: bool,
+    taken: list[RelocationTarget],
+    act: Act,
+) -> tuple[RelocationTarget | None, ActionPreview]:
+    """Find the cheapest room at the same time, else the nearest time, and preview the move.
+
+    `taken` are the targets of other proposals, which are not executed yet.
+    """
+    room = copy(reservation.room)
+    room.capacity = max(room.capacity, reservation.number_of_attendees)
+    search = AlternativeSearch(room, reservation.span, (), reservation.user, act.now)
+    found = alternatives.find_at_center(search, has_other_times=has_other_times)
+    for alternative in islice(found, MAX_ATTEMPTS):
+        span = Span(alternative.start, alternative.end)
+        if any(each.room.pk == alternative.room_id and each.span.overlaps(span) for each in taken):
+            continue
+        room = MeetingRoom.objects.get(pk=alternative.room_id)
+        target = RelocationTarget(room, span, reservation.version)
+        request = ActionRequest(reservation, act, target.data)
+        preview = ACTIONS["move"].preview(request)
+        total = preview.expected_amount
+        if not preview.problems and total is not None and total <= reservation.total_cost:
+            return target, preview
+    return None, ActionPreview(problems=[NOTHING_AVAILABLE])
 
 
 def _execute(

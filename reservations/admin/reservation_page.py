@@ -1,5 +1,6 @@
 """The page of a reservation, and a page for each action on it."""
 
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
@@ -17,6 +18,7 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from accounts import roles
+from accounts.act import Act
 from reservations.admin import reservation_details
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, list_problems
@@ -119,15 +121,17 @@ class ReservationPageMixin(ModelAdminBase):
         if data is not None:
             action_request = ActionRequest(
                 reservation,
-                by=staff,
-                now=now,
-                data=data,
-                expected_amount=parse_expected_amount(request, "expected_amount"),
-                expected_version=parse_expected_version(request.POST.get("expected_version")),
+                Act(staff, now, is_staff=True),
+                data,
                 base_url=settings.PUBLIC_URL or request.build_absolute_uri("/").rstrip("/"),
             )
             if request.POST.get("confirmed"):
-                execute(request, action, action_request)
+                confirmed = replace(
+                    action_request,
+                    expected_amount=parse_expected_amount(request, "expected_amount"),
+                    expected_version=parse_expected_version(request.POST.get("expected_version")),
+                )
+                execute(request, action, confirmed)
                 return redirect(_get_next_url(request, reservation))
             preview = action.preview(action_request)
         return self._render_action(request, action, form, preview)

@@ -44,14 +44,11 @@ from payments.models import Payment, PaymentPurpose, PaymentState
 from reservations import availability
 from reservations.availability import Availability
 from reservations.booking import drafts
+from reservations.booking.commands import Left, Refused, Unsettled, add_payments, command
 from reservations.booking.drafts import AttendeeInput
 from reservations.booking.holds import release_conflicting_holds, release_holds_for
 from reservations.booking.locks import lock_drafts_of_customer, lock_for_rescheduling
-from reservations.booking.payment_recovery import (
-    CaptureDue,
-    fulfils_obligations,
-    lock_booked_payments,
-)
+from reservations.booking.payment_recovery import lock_booked_payments
 from reservations.booking.taking_payment import require_account_payment
 from reservations.models import (
     Attendee,
@@ -69,7 +66,6 @@ from reservations.pricing import bill, promo_codes, services
 from reservations.pricing.quote import Quote, QuoteLine, ServiceSelection
 from reservations.pricing.services import ServiceInput
 from roombook import dates, money
-from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
 ADJUST_PRICE = "reservations.adjust_price"
@@ -110,9 +106,8 @@ class ChangeRequest:
 class Amendment:
     """A reservation before (`former`) and after, on its way or as a preview.
 
-    `charge` is what was charged for a higher price, and `way` says how. `problems` are messages for
-    staff that say why it is not possible. `can_be_waived`: the only problem is the price, and the
-    difference can be paid, or waived by a user with the permission. `payments` have obligations.
+    `charge` is what was charged for a higher price, and `way` says how. `left` is what is left to
+    do for a command: it is refused if a higher price is neither paid nor waived.
     """
 
     reservation: Reservation
@@ -130,9 +125,7 @@ class Amendment:
     refund: Decimal = money.ZERO
     charge: Decimal = money.ZERO
     way: str = ""
-    problems: tuple[str, ...] = ()
-    can_be_waived: bool = False
-    payments: tuple[Payment, ...] = ()
+    left: Left = ()
 
     @property
     def old_total(self) -> Decimal:
@@ -141,6 +134,10 @@ class Amendment:
     @property
     def difference(self) -> Decimal:
         return self.new_total - self.old_total
+
+    @property
+    def is_unpaid(self) -> bool:
+        return isinstance(self.left, Refused)
 
     @property
     def is_same(self) -> bool:
@@ -162,15 +159,6 @@ class TakenPayment:
 
     gateway: str
     reference: str = ""
-
-
-class ExtraCharge(ReservationNotOpen):
-    """A booking would cost more, and the difference is neither paid nor waived."""
-
-    def __init__(self, difference: Decimal) -> None:
-        amount = money.format_amount(difference)
-        super().__init__(f"It costs {amount} more. Choose how the customer pays that, or waive it.")
-        self.difference = difference
 
 
 # --- Who may, and when ----------------------------------------------------------------------------
@@ -224,72 +212,46 @@ def require_expected(label: str, amount: Decimal, *, expected: Decimal | None) -
 # --- By staff, in one transaction -----------------------------------------------------------------
 
 
-@in_transaction
-def preview(
-    reservation_id: int, request: ChangeRequest, *, waiver: str = "", by: User, now: dt.datetime
-) -> Amendment:
-    """Amend for staff, roll that back and return it.
-
-    `problems` contains the reasons why it is not possible. Only invalid requests raise an error.
-    """
-    lock_drafts_of_customer(reservation_id, now=now)
-    amendment = _open_for_staff(reservation_id, request, now=now)
-    problems = evaluate(amendment, now=now).staff_texts
-    if not problems:
-        amendment = apply(amendment, waiver=waiver, by=by, now=now)
-        if not amendment.reservation.is_new:
-            try:
-                require_no_extra_charge(amendment.reservation, old_total=amendment.old_total)
-            except ReservationNotOpen as error:
-                problems = (error.message,)
-                amendment = replace(amendment, can_be_waived=amendment.difference > 0)
-            else:
-                amendment = replace(amendment, refund=-amendment.difference)
-    transaction.set_rollback(True)
-    return replace(amendment, problems=problems)
-
-
-@fulfils_obligations
+@command
 def amend(
+    act: Act,
     reservation_id: int,
     request: ChangeRequest,
     *,
     waiver: str = "",
     taken: TakenPayment | None = None,
     expected_total: Decimal | None = None,
-    by: User,
-    now: dt.datetime,
-) -> tuple[Amendment, Iterable[Payment]]:
+) -> tuple[Amendment, Left]:
     """Amend a reservation for staff.
 
     `waiver` is the reason for waiving the difference to a higher price; `taken` is how the customer
-    has paid it. `expected_total` is the new total in the preview: if it or what the user saw
-    has changed since then, nothing is done.
+    has paid it. It is refused without both; its preview shows the price. `expected_total` is the
+    new total in the preview: if it or what the user saw has changed since then, nothing is done.
 
     Raises:
         SlotUnavailable, ReservationNotOpen, InvalidRequest, NotFound, PromoCodeInvalid,
         AllowanceExhausted, RateNotConfigured: nothing was changed.
         ServiceUnavailable: the payment is not resolved yet; nothing was changed.
     """
-    lock_drafts_of_customer(reservation_id, now=now)
-    if taken is not None and taken.gateway == ACCOUNT.name:
-        # First of all, because it locks the customer's account.
-        if expected_total is None:
-            raise InvalidRequest({"gateway": "The new price is needed."})
-        row = Reservation.objects.select_related("room", "user").get(pk=reservation_id)
-        require_account_payment(row, expected_total - row.total_cost, by=by)
-    settle = functools.partial(refund, now=now)
+    lock_drafts_of_customer(reservation_id, now=act.now)
+    settle = functools.partial(refund, now=act.now)
     if taken is not None:
-        settle = functools.partial(_take, taken=taken, by=by, now=now)
+        if taken.gateway == ACCOUNT.name:
+            # First of all, because it locks the customer's account.
+            if expected_total is None:
+                raise InvalidRequest({"gateway": "The new price is needed."})
+            row = Reservation.objects.select_related("room", "user").get(pk=reservation_id)
+            require_account_payment(row, expected_total - row.total_cost, by=act.staff)
+        settle = functools.partial(_take, taken=taken, act=act)
     amendment = perform(
-        _open_for_staff(reservation_id, request, now=now),
+        _open_for_staff(reservation_id, request, now=act.now),
         settle,
         waiver=waiver,
         expected_total=expected_total,
-        by=by,
-        now=now,
+        by=act.user,
+        now=act.now,
     )
-    return amendment, amendment.payments
+    return amendment, amendment.left
 
 
 def _open_for_staff(reservation_id: int, request: ChangeRequest, *, now: dt.datetime) -> Amendment:
@@ -370,16 +332,21 @@ def perform(
 ) -> Amendment:
     """Amend the locked reservation, settle the difference, and record it all, or raise.
 
-    What waits for a payment is called off: the booking is not as it was.
+    If the difference is left unpaid, it is refused, and nothing has changed. What waits for a
+    payment is called off: the booking is not as it was.
     """
-    evaluate(amendment, now=now).raise_if_unavailable()
-    amendment = apply(amendment, waiver=waiver, by=by, now=now)
-    require_expected("price", amendment.new_total, expected=expected_total)
-    amendment = settle(amendment)
-    if not amendment.reservation.is_new:
-        called_off = call_off_changes(amendment.reservation, now=now)
-        amendment = replace(amendment, payments=(*amendment.payments, *called_off))
-    _record(amendment, waiver=waiver, by=by, now=now)
+    with transaction.atomic():
+        evaluate(amendment, now=now).raise_if_unavailable()
+        amendment = apply(amendment, waiver=waiver, by=by, now=now)
+        require_expected("price", amendment.new_total, expected=expected_total)
+        amendment = settle(amendment)
+        if amendment.is_unpaid:
+            transaction.set_rollback(True)
+            return amendment
+        if not amendment.reservation.is_new:
+            called_off = call_off_changes(amendment.reservation, now=now)
+            amendment = replace(amendment, left=add_payments(amendment.left, called_off))
+        _record(amendment, waiver=waiver, by=by, now=now)
     return amendment
 
 
@@ -576,24 +543,22 @@ def _record(amendment: Amendment, *, waiver: str, by: User | None, now: dt.datet
 
 
 def refund(amendment: Amendment, *, now: dt.datetime) -> Amendment:
-    """Refund what a booking costs less. A draft has nothing to settle.
-
-    Raises ExtraCharge if it costs more and that is not paid, or ReservationNotOpen for a request.
-    """
+    """Refund what a booking costs less, or refuse a higher price. A draft has nothing to settle."""
     reservation, old_total = amendment.reservation, amendment.old_total
     if reservation.is_new:
         return amendment
-    require_no_extra_charge(reservation, old_total=old_total)
+    if refusal := get_price_refusal(reservation, old_total=old_total):
+        return replace(amendment, left=Refused(refusal))
     reason = "Changed to something cheaper"
-    given, payments = refund_reduction(reservation, old_total=old_total, reason=reason, now=now)
-    return replace(amendment, refund=given, payments=tuple(payments))
+    given, left = refund_reduction(reservation, old_total=old_total, reason=reason, now=now)
+    return replace(amendment, refund=given, left=left)
 
 
-def _take(amendment: Amendment, taken: TakenPayment, *, by: User, now: dt.datetime) -> Amendment:
+def _take(amendment: Amendment, taken: TakenPayment, act: Act) -> Amendment:
     """Record the payment of a higher price. No gateway is called, so nothing can be in doubt."""
     reservation = amendment.reservation
     if amendment.difference <= 0 or reservation.status != Status.CONFIRMED:
-        return refund(amendment, now=now)
+        return refund(amendment, now=act.now)
     payment = record_manual_payment(
         reservation_id=reservation.pk,
         reservation_uid=reservation.uid,
@@ -603,51 +568,49 @@ def _take(amendment: Amendment, taken: TakenPayment, *, by: User, now: dt.dateti
         amount=amendment.difference,
         currency=reservation.currency,
         reference=taken.reference,
-        by=by,
+        by=act.staff,
         purpose=PaymentPurpose.CHANGE,
-        now=now,
+        now=act.now,
     )
-    change = store(payment, amendment, by=by, now=now)
-    change.resolve(ChangeState.APPLIED, now=now)
+    change = store(payment, amendment, by=act.user, now=act.now)
+    change.resolve(ChangeState.APPLIED, now=act.now)
     way = MANUAL_GATEWAYS[taken.gateway].label
     return replace(amendment, charge=amendment.difference, way=way)
 
 
-def require_no_extra_charge(reservation: Reservation, *, old_total: Decimal) -> None:
-    """Raise ReservationNotOpen if what was paid cannot cover the new price of a booking.
-
-    Raises its subclass ExtraCharge if the customer can pay the difference.
-    """
+def get_price_refusal(reservation: Reservation, *, old_total: Decimal) -> str:
+    """Return why what was paid cannot cover the new price of a booking; empty if it does."""
     difference = reservation.total_cost - old_total
+    amount = money.format_amount(abs(difference))
     if difference and reservation.status == Status.PENDING:
-        amount = money.format_amount(abs(difference))
         word, way = ("more", ", or waive the difference.")
         if difference < 0:
             word, way = ("less", ": then the difference is refunded.")
-        raise ReservationNotOpen(
+        return (
             f"It would cost {amount} {word}, and a request's money is taken as it was reserved."
             f" Approve it first{way}"
         )
     if difference > 0:
-        raise ExtraCharge(difference)
+        return f"It costs {amount} more. Choose how the customer pays that, or waive it."
+    return ""
 
 
 def refund_reduction(
     reservation: Reservation, *, old_total: Decimal, reason: str, now: dt.datetime
-) -> tuple[Decimal, list[Payment]]:
+) -> tuple[Decimal, Left]:
     """Record by how much the price of a booking was reduced, and create the refunds.
 
-    Returns the refunded amount and the payments, for `fulfils_obligations`. The caller holds the
-    lock of the reservation, and has called `require_no_extra_charge` and made all other checks.
+    Returns the refunded amount, and what is left to do for a command. The caller holds the lock of
+    the reservation, and has called `get_price_refusal` and made all other checks.
     """
     reduction = old_total - reservation.total_cost
     if not reduction:
-        return money.ZERO, []
+        return money.ZERO, ()
     reservation.reduced_by += reduction
     reservation.save(update_fields=["reduced_by"])
     payments = lock_booked_payments(reservation)
     if due := [each for each in payments if each.state != PaymentState.CAPTURED]:
-        raise CaptureDue(due)
+        return reduction, Unsettled(due)
     # Less than the reduction if the gateway's dashboard has refunded something already.
     return refunds.create_refunds(payments, amount=reduction, reason=reason, now=now), payments
 

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from django.db.models import QuerySet
 
+from accounts.act import Act
 from accounts.models import User
 from reservations import availability
 from reservations.booking import drafts
@@ -68,7 +69,7 @@ def _reprice(draft: Reservation, *, by: User, now: dt.datetime) -> bool:
     reservation = lock_reservation(draft.pk, room_id=draft.room_id)
     if not reservation.is_new or reservation.start <= now:
         return False
-    return drafts.reprice_if_outdated(reservation, by=by, now=now)
+    return drafts.reprice_if_outdated(reservation, Act(by, now))
 
 
 def require_open_link(reservation: Reservation, number: int) -> None:

@@ -55,6 +55,14 @@ class Refused:
     message: str
 
 
+Left = Iterable[Payment] | Unsettled | Refused
+
+
+def add_payments(left: Left, payments: Iterable[Payment]) -> Left:
+    """Add payments for which something became due."""
+    return left if isinstance(left, Unsettled | Refused) else [*left, *payments]
+
+
 @dataclass(frozen=True, slots=True)
 class Preview(Generic[ResultT]):
     """What a command would do: its result, and the last e-mail that it would send, if any.
@@ -67,7 +75,6 @@ class Preview(Generic[ResultT]):
     problem: str = ""
 
 
-Left = Iterable[Payment] | Unsettled | Refused
 Body = Callable[Concatenate[Act, int, P], tuple[ResultT, Left]]
 
 

@@ -19,13 +19,14 @@ holds the new slot, until somebody who has the link begins these steps.
 import copy
 import datetime as dt
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from accounts.act import Act
 from accounts.limits import CARD_DECLINED, check_declined_cards, get_payer_key
 from accounts.models import User
 from payments import gateways, lifecycle
@@ -35,12 +36,12 @@ from payments.gateways.base import GatewayPayment, GatewayUnavailable
 from payments.models import Payment, PaymentPurpose, PaymentState, SavedCard
 from payments.saved_cards import get_usable_saved_card
 from reservations.booking import amendments, payment_recovery
-from reservations.booking.amendments import Amendment, ChangeRequest, ExtraCharge
+from reservations.booking.amendments import Amendment, ChangeRequest
 from reservations.booking.authorization import FUNDED_STATES, record_answer
 from reservations.booking.checkout import PaymentMethod
 from reservations.booking.claims import LINK_HAS_ENDED, get_own_reservation
+from reservations.booking.commands import Left, command
 from reservations.booking.locks import lock_for_rescheduling
-from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.booking.taking_payment import record_consent
 from reservations.models import BookingChange, ChangeState, Reservation
 from reservations.models.status import Status
@@ -197,8 +198,9 @@ def hold_for_link(
     booking.end_waiting_change(message="Another link was sent.", now=now)
     # First, because what it releases must not be rolled back.
     amendments.evaluate(amendment, now=now).raise_if_unavailable()
-    amendment, is_done = _try(amendment, expected_total=expected_total, by=by, now=now)
-    if is_done:
+    refund = functools.partial(amendments.refund, now=now)
+    amendment = amendments.perform(amendment, refund, expected_total=expected_total, by=by, now=now)
+    if not amendment.is_unpaid:
         raise InvalidRequest({"way": "There is nothing to pay."})
     change = amendments.store(None, amendment, link_until=until, by=by, now=now)
     Reservation.slots.create(
@@ -266,7 +268,8 @@ def _charge(
 ) -> ChangeOutcome:
     """Begin, and if there is something to charge: authorize, conclude, capture."""
     payment_recovery.resolve_payments(reservation_id, user=None, now=now)
-    begun = _begin(reservation_id, request, payer, expected_total=expected_total, now=now)
+    act = Act(payer.by, now, is_staff=payer.is_by_staff)
+    begun = _begin(act, reservation_id, request, payer, expected_total=expected_total)
     if isinstance(begun, ChangeOutcome):
         return begun
     if isinstance(begun, CardDeclined):
@@ -291,20 +294,21 @@ def _charge(
     return ChangeOutcome(is_applied=change.state == ChangeState.APPLIED, charge=payment.amount)
 
 
-@fulfils_obligations
+@command
 def _begin(
+    act: Act,
     reservation_id: int,
     request: ChangeRequest,
     payer: Payer,
     *,
     expected_total: Decimal,
-    now: dt.datetime,
-) -> tuple[ChangeOutcome | CardDeclined | tuple[Payment, Source], Iterable[Payment]]:
+) -> tuple[ChangeOutcome | CardDeclined | tuple[Payment, Source], Left]:
     """Apply a change that costs no more, or create the payment of its difference.
 
     Returns CardDeclined if the customer's bank has refused this change, and no request has reported
     that yet: it is not raised, so that this is stored.
     """
+    now = act.now
     amendment = _open(reservation_id, request, is_by_staff=payer.is_by_staff, now=now)
     if payer.is_present and (unresolved := _find_unresolved_payment(amendment)):
         return ChangeOutcome(is_applied=False, charge=unresolved.amount), []
@@ -315,9 +319,12 @@ def _begin(
     amendments.require_version(amendment.reservation, request.expected_version)
     if not payer.is_by_staff:
         _require_customer_may_change(amendment, now=now)
-    amendment, is_done = _try(amendment, expected_total=expected_total, by=payer.by, now=now)
-    if is_done:
-        return ChangeOutcome(is_applied=True, refund=amendment.refund), amendment.payments
+    refund = functools.partial(amendments.refund, now=now)
+    amendment = amendments.perform(
+        amendment, refund, expected_total=expected_total, by=act.user, now=now
+    )
+    if not amendment.is_unpaid:
+        return ChangeOutcome(is_applied=True, refund=amendment.refund), amendment.left
     booking = amendment.former
     source = payer.get_source(booking.user)
     if payer.is_present and (refusal := _take_refusal(amendment, source, payer)):
@@ -340,22 +347,6 @@ def _open(
     if reservation.status != Status.CONFIRMED:
         raise ReservationNotOpen("Only a confirmed booking can be changed.")
     return amendments.begin(reservation, room, request, is_by_staff=is_by_staff, now=now)
-
-
-def _try(
-    amendment: Amendment, *, expected_total: Decimal, by: User | None, now: dt.datetime
-) -> tuple[Amendment, bool]:
-    """Amend what costs no more, and return True; else roll back, and return the new total."""
-    settle = functools.partial(amendments.refund, now=now)
-    try:
-        with transaction.atomic():
-            done = amendments.perform(
-                amendment, settle, expected_total=expected_total, by=by, now=now
-            )
-            return done, True
-    except ExtraCharge as error:
-        # The locks were taken before.
-        return replace(amendment, new_total=amendment.old_total + error.difference), False
 
 
 def _find_unresolved_payment(amendment: Amendment) -> Payment | None:

@@ -312,17 +312,17 @@ def has_outdated_price(draft: Reservation, *, now: dt.datetime) -> bool:
     return hold_ended_at < now - dt.timedelta(hours=settings.DRAFT_PRICE_HOURS)
 
 
-def reprice_if_outdated(draft: Reservation, *, by: User, now: dt.datetime) -> bool:
+def reprice_if_outdated(draft: Reservation, act: Act) -> bool:
     """Reprice a locked draft if its price is outdated. Return whether that has changed its total.
 
     Other changes of a draft reprice it in any case. Raises PromoCodeInvalid or RateNotConfigured.
     """
-    if not has_outdated_price(draft, now=now):
+    if not has_outdated_price(draft, now=act.now):
         return False
     old_total = draft.total_cost
     bill.reprice(draft)
     changes = {"total_cost": (old_total, draft.total_cost)}
-    history.record_changes(draft, changes, Act(by, now))
+    history.record_changes(draft, changes, act)
     return draft.total_cost != old_total
 
 

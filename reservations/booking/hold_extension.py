@@ -5,29 +5,27 @@ import datetime as dt
 from django.conf import settings
 
 from accounts.act import Act
-from accounts.models import User
 from reservations import availability
+from reservations.booking.commands import Left, command
 from reservations.booking.drafts import lock_draft, reprice_if_outdated
 from reservations.booking.holds import release_holds_for
 from reservations.booking.locks import lock_drafts_of_customer
 from reservations.models import Reservation, history
-from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
 
-@in_transaction
-def extend_hold(
-    reservation_id: int, *, until: dt.datetime, by: User, now: dt.datetime
-) -> Reservation:
+@command
+def extend_hold(act: Act, reservation_id: int, *, until: dt.datetime) -> tuple[Reservation, Left]:
     """Extend a draft's hold (by staff). An expired hold starts again if the room is available.
 
-    Raises InvalidRequest as `validate_hold_end` does, or SlotUnavailable.
+    Raises InvalidRequest as `_validate_hold_end` does, or SlotUnavailable.
     """
+    now = act.now
     lock_drafts_of_customer(reservation_id, now=now)
     reservation = lock_draft(reservation_id)
     if reservation.start <= now:
         raise ReservationNotOpen("This reservation's time has passed.")
-    validate_hold_end(reservation, until, now=now)
+    _validate_hold_end(reservation, until, now=now)
     held_until = reservation.hold_until if reservation.is_held_at(now) else None
     if held_until is None:
         user = reservation.user
@@ -35,14 +33,14 @@ def extend_hold(
         availability.evaluate_reservation(
             reservation, now=now, for_user=user
         ).raise_if_unavailable()
-    reprice_if_outdated(reservation, by=by, now=now)
+    reprice_if_outdated(reservation, act)
     reservation.holds_slot, reservation.hold_until = True, until
     reservation.price_held_until = None
     # The customer gets another reminder before the new hold expires.
     reservation.reminded_at = None
     reservation.save(update_fields=["holds_slot", "hold_until", "price_held_until", "reminded_at"])
-    history.record_changes(reservation, {"hold_until": (held_until, until)}, Act(by, now))
-    return reservation
+    history.record_changes(reservation, {"hold_until": (held_until, until)}, act)
+    return reservation, ()
 
 
 def can_extend_hold(reservation: Reservation, *, now: dt.datetime) -> bool:
@@ -59,7 +57,7 @@ def can_extend_hold(reservation: Reservation, *, now: dt.datetime) -> bool:
     )
 
 
-def validate_hold_end(reservation: Reservation, until: dt.datetime, *, now: dt.datetime) -> None:
+def _validate_hold_end(reservation: Reservation, until: dt.datetime, *, now: dt.datetime) -> None:
     """Raise InvalidRequest if a draft's hold cannot be extended until that time."""
     problem = ""
     if until > get_latest_hold_end(reservation, now=now):

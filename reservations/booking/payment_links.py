@@ -189,7 +189,7 @@ def send_link(draft: Reservation, *, base_url: str, by: User, now: dt.datetime) 
     if draft.is_held_at(now) and draft.hold_until == until:
         reservation = lock_draft(draft.pk)
     else:
-        reservation = hold_extension.extend_hold(draft.pk, until=until, by=by, now=now)
+        reservation = hold_extension.extend_hold(Act(by, now, is_staff=True), draft.pk, until=until)
     if not reservation.total_cost:
         raise InvalidRequest({"way": "There is nothing to pay."})
     secret = [reservation.uid.hex, until.timestamp(), reservation.payment_link_number]

@@ -9,42 +9,37 @@ adjustments add up to what the bill shows, and the next repricing, perhaps in a 
 reduces the price by no more than that.
 """
 
-import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django.db import transaction
-
 from accounts.act import Act
-from accounts.models import User
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
-from payments.models import Payment
 from reservations.booking import amendments
 from reservations.booking.amendments import (
     call_off_changes,
     require_expected,
     require_version,
 )
+from reservations.booking.commands import Left, add_payments, command
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.pricing import bill
 from roombook import money
-from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
 ADJUSTABLE_STATUSES = frozenset({Status.NEW, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
 
 
 @dataclass(frozen=True, slots=True)
-class AdjustmentResult:
-    """The result of an adjustment or of its preview."""
+class Adjustment:
+    """What becomes of a reservation by an adjustment of its price."""
 
     reservation: Reservation
-    lines: tuple[LineItem, ...]
+    old_lines: tuple[LineItem, ...]
+    new_lines: tuple[LineItem, ...]
     old_total: Decimal
     new_total: Decimal
     refund: Decimal
@@ -54,31 +49,16 @@ def can_adjust(reservation: Reservation) -> bool:
     return reservation.status in ADJUSTABLE_STATUSES
 
 
-@in_transaction
-def preview(
-    reservation_id: int, *, amount: Decimal, reason: str, by: User, now: dt.datetime
-) -> AdjustmentResult:
-    """Apply an adjustment, roll it back and return its result. Raises the same errors."""
-    reservation = lock_reservation(reservation_id)
-    old_total = reservation.total_cost
-    _apply(reservation, amount=amount, reason=reason, by=by, now=now)
-    refund = money.ZERO if reservation.is_new else old_total - reservation.total_cost
-    result = _build_result(reservation, old_total, refund)
-    transaction.set_rollback(True)
-    return result
-
-
-@fulfils_obligations
+@command
 def adjust_price(
+    act: Act,
     reservation_id: int,
     *,
     amount: Decimal,
     reason: str,
     expected_version: int | None = None,
     expected_total: Decimal | None = None,
-    by: User,
-    now: dt.datetime,
-) -> tuple[AdjustmentResult, list[Payment]]:
+) -> tuple[Adjustment, Left]:
     """Add to a price or reduce it. The reduction of a paid booking is refunded.
 
     `expected_version` and `expected_total` are those of the preview: if one of them has changed
@@ -87,34 +67,38 @@ def adjust_price(
     draft can change without an amendment.
     """
     reservation = lock_reservation(reservation_id)
-    old_total = reservation.total_cost
+    lines = reservation.line_items.order_by("position")
+    old_lines, old_total = tuple(lines), reservation.total_cost
     require_version(reservation, expected_version)
-    adjustment = _apply(reservation, amount=amount, reason=reason, by=by, now=now)
+    applied = _apply(reservation, amount=amount, reason=reason, act=act)
     require_expected("price", reservation.total_cost, expected=expected_total)
-    refund, payments = money.ZERO, list[Payment]()
+    refund: Decimal = money.ZERO
+    left: Left = ()
     if not reservation.is_new:
-        refund, payments = amendments.refund_reduction(
-            reservation, old_total=old_total, reason=f"Price adjusted: {reason}"[:255], now=now
+        refund, left = amendments.refund_reduction(
+            reservation, old_total=old_total, reason=f"Price adjusted: {reason}"[:255], now=act.now
         )
-        payments = [*payments, *call_off_changes(reservation, now=now)]
+        left = add_payments(left, call_off_changes(reservation, now=act.now))
     changes = {
         "total_cost": (old_total, reservation.total_cost),
-        "adjustment": (None, f"{money.format_amount(adjustment.amount)}: {reason}"),
+        "adjustment": (None, f"{money.format_amount(applied)}: {reason}"),
         "refund": (None, refund or None),
     }
-    history.record_changes(reservation, changes, Act(by, now))
+    history.record_changes(reservation, changes, act)
     if not reservation.is_new:
         if reservation.status == Status.CONFIRMED:
-            reservation.save(update_fields=reservation.advance_calendar(now))
-        emails.send_price_reduced(reservation, refund=refund, reason=reason, now=now)
-        post(reservation.pk, EventKind.ADJUSTED, by=by, now=now)
-    return _build_result(reservation, old_total, refund), payments
+            reservation.save(update_fields=reservation.advance_calendar(act.now))
+        emails.send_price_reduced(reservation, refund=refund, reason=reason, now=act.now)
+        post(reservation.pk, EventKind.ADJUSTED, by=act.user, now=act.now)
+    new_lines, new_total = tuple(lines.all()), reservation.total_cost
+    return Adjustment(reservation, old_lines, new_lines, old_total, new_total, refund), left
 
 
-def _apply(
-    reservation: Reservation, *, amount: Decimal, reason: str, by: User, now: dt.datetime
-) -> PriceAdjustment:
-    """Store the adjustment and add it to the bill, or raise. The caller holds the lock."""
+def _apply(reservation: Reservation, *, amount: Decimal, reason: str, act: Act) -> Decimal:
+    """Store the adjustment and add it to the bill, or raise; return what was applied.
+
+    The caller holds the lock.
+    """
     if not can_adjust(reservation):
         raise ReservationNotOpen(
             f"It is {reservation.status}: the price of a draft or of a booking can be adjusted."
@@ -129,7 +113,7 @@ def _apply(
     reservation.version += 1
     reservation.save(update_fields=["version"])
     adjustment = PriceAdjustment.objects.create(
-        reservation=reservation, amount=amount, reason=reason, by=by, at=now
+        reservation=reservation, amount=amount, reason=reason, by=act.staff, at=act.now
     )
     if reservation.is_new:
         lines = bill.reprice(reservation).lines
@@ -137,22 +121,11 @@ def _apply(
         applied = [line.total for line in lines if line.type == LineItemType.ADJUSTMENT][-1]
     else:
         applied = bill.append_adjustment(reservation, amount=amount, reason=reason)
-        amendments.require_no_extra_charge(reservation, old_total=old_total)
+        if refusal := amendments.get_price_refusal(reservation, old_total=old_total):
+            raise ReservationNotOpen(refusal)
     # Compare the line, not the total: changed rates can change the total of a draft as well.
     if not applied:
         raise ReservationNotOpen("There is nothing left to take off.")
     adjustment.amount = applied
     adjustment.save(update_fields=["amount"])
-    return adjustment
-
-
-def _build_result(
-    reservation: Reservation, old_total: Decimal, refund: Decimal
-) -> AdjustmentResult:
-    return AdjustmentResult(
-        reservation=reservation,
-        lines=tuple(reservation.line_items.order_by("position")),
-        old_total=old_total,
-        new_total=reservation.total_cost,
-        refund=refund,
-    )
+    return applied

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from django.conf import settings
 
 from accounts.act import Act
-from accounts.models import OutboxMessage, User
+from accounts.models import OutboxMessage
+from reservations.booking.commands import Left, command
 from reservations.booking.locks import lock_reservation
 from reservations.booking.setting_changes import announce
 from reservations.models import Reservation, history
@@ -63,8 +64,8 @@ def _send_once(
     return [reservation]
 
 
-@in_transaction
-def resend_last_email(reservation_id: int, *, by: User, now: dt.datetime) -> OutboxMessage:
+@command
+def resend_last_email(act: Act, reservation_id: int) -> tuple[OutboxMessage, Left]:
     """Send the last message about a reservation again, to its customer's current address.
 
     The calendar file is the same, so calendars that have it already do not change. But if the
@@ -75,17 +76,17 @@ def resend_last_email(reservation_id: int, *, by: User, now: dt.datetime) -> Out
     is_announced = reservation.has_former_address
     if is_announced:
         changes = {"mail": (None, "new address")}
-        announce(reservation, changes, former=reservation, by=by, now=now)
+        announce(reservation, changes, act, former=reservation)
     message = emails.get_last_email(reservation.pk)
     if message is None:
         raise ReservationNotOpen("No e-mail has been sent about this reservation yet.")
     if is_announced:
-        return message
+        return message, ()
     message.to = reservation.user.email
     if message.state == DeliveryState.FAILED:
         message.save(update_fields=["to"])
-    if not message.send_again(now=now):
-        raise ReservationNotOpen("The e-mail is waiting to be sent already.")
+    if not message.send_again(now=act.now):
+        raise ReservationNotOpen("The e-mail is already waiting to be sent.")
     changes = {"mail": (None, f"{message.kind}, sent again")}
-    history.record_changes(reservation, changes, Act(by, now))
-    return message
+    history.record_changes(reservation, changes, act)
+    return message, ()

@@ -27,19 +27,18 @@ Times = tuple[dt.datetime, dt.datetime]
 def announce(
     reservation: Reservation,
     changes: Mapping[str, tuple[object, object]],
+    act: Act,
     *,
     former: Reservation,
-    by: User | None,
-    now: dt.datetime,
 ) -> None:
     """Record a change; of a booking, tell calendars and the customer too."""
     is_booked = reservation.booked_at is not None
     reservation.version += 1
     columns = ["version"]
     if is_booked:
-        columns += reservation.advance_calendar(now)
+        columns += reservation.advance_calendar(act.now)
     reservation.save(update_fields=columns)
-    history.record_changes(reservation, changes, Act(by, now))
+    history.record_changes(reservation, changes, act)
     if is_booked:
         emails.send_rescheduled(
             reservation,
@@ -48,7 +47,7 @@ def announce(
             old_end=former.end,
             refund=money.ZERO,
             charge=money.ZERO,
-            now=now,
+            now=act.now,
         )
 
 
@@ -104,7 +103,7 @@ def keep_times(
             "end": (former.end, reservation.end),
             "time_zone": (former_zone, center.time_zone_id),
         }
-        announce(reservation, changes, former=former, by=by, now=now)
+        announce(reservation, changes, Act(by, now), former=former)
 
 
 def _move(reservation: Reservation, times: Times, local: Times) -> None:

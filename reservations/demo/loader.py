@@ -90,8 +90,8 @@ def _load_centers_and_accounts(now: dt.datetime, write_line: WriteLine) -> None:
         ResourceType.objects.create(**row)
     for row in read_csv("neighborhoods.csv", now=now):
         Neighborhood.objects.create(**row)
-    for name in ("centers", "rates", "rooms", "services"):
-        import_rows(name, read_csv(f"{name}.csv", now=now), now=now)
+    for name in ("centers", "rates", "price-lists", "rooms", "services"):
+        _import_file(name, now=now)
     centers = {center.name: center for center in Center.objects.order_by("pk")}
     for row in read_csv("landmarks.csv", now=now):
         Landmark.objects.create(**row | {"center": centers[row["center"]]})
@@ -99,10 +99,14 @@ def _load_centers_and_accounts(now: dt.datetime, write_line: WriteLine) -> None:
     _add_pictures(centers, now=now, write_line=write_line)
     accounts.create_other_accounts()
     for name in ("allowances", "promo-codes"):
-        import_rows(name, read_csv(f"{name.replace('-', '_')}.csv", now=now), now=now)
+        _import_file(name, now=now)
     accounts.add_favorites()
     Partner.objects.bulk_create(Partner(**row) for row in accounts.DATA["partners"])
     Seller.objects.create(**accounts.DATA["seller"])
+
+
+def _import_file(name: str, *, now: dt.datetime) -> None:
+    import_rows(name, read_csv(f"{name.replace('-', '_')}.csv", now=now), now=now)
 
 
 def _iterate_closures(centers: dict[str, Center], now: dt.datetime) -> Iterator[dict[str, str]]:

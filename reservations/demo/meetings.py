@@ -160,11 +160,10 @@ def reduce_price(meeting: Meeting, *, now: dt.datetime) -> None:
     reservation = meeting.load()
     if not reservation.price_adjustments.exists():
         price_adjustments.adjust_price(
+            Act(meeting.staff, now, is_staff=True),
             reservation.pk,
             amount=-reservation.total_cost.quantize(10) // 4,
             reason="The video conference did not work.",
-            by=meeting.staff,
-            now=now,
         )
 
 

@@ -10,6 +10,7 @@ CENTER_PARTS = (
     "landmark",
     "meetingroom",
     "rate",
+    "pricelist",
     "service",
 )
 BENEFITS = ("promocode", "allowance", "partner")
@@ -92,7 +93,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0002_initial"),
         ("backoffice", "0001_initial"),
-        ("centers", "0001_initial"),
+        ("centers", "0003_price_lists"),
         ("payments", "0002_initial"),
         ("reservations", "0001_initial"),
     ]

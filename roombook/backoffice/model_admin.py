@@ -215,10 +215,18 @@ def _refuse_action(request: HttpRequest, reason: str) -> HttpResponse:
     return HttpResponseRedirect(request.get_full_path())
 
 
-class TabularInline(AutocompleteMixin, unfold.TabularInline, InlineAdminBase):
+class InlineMixin(AutocompleteMixin, InlineAdminBase):
     form = ChangedFieldsForm
     formset = PaginatedInlineFormSet
     formfield_overrides = FORMFIELD_OVERRIDES_INLINE | DATE_AND_TIME_OVERRIDES
+
+
+class TabularInline(InlineMixin, unfold.TabularInline):
+    """Rows of another table, a line each."""
+
+
+class StackedInline(InlineMixin, unfold.StackedInline):
+    """Rows of another table, a block each."""
 
 
 # --- Mixins: put them before ModelAdmin among the bases ------------------------------------------

@@ -303,12 +303,17 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
                 names = [self.columns.get(name, name) for name in get_constraint_fields(constraint)]
                 column = next((name for name in names if row.row_values.get(name)), None)
                 column = column or next((each for each in names if each in self.header), "")
-                found = ValidationError({column or NON_FIELD_ERRORS: refused.messages})
-                result.append_invalid_row(row.number, row.row_values, found)
-                result.totals[row.import_type] -= 1
-                result.totals[row.IMPORT_TYPE_INVALID] += 1
+                self.refuse_row(result, row, column or NON_FIELD_ERRORS, refused.messages)
         if not result.invalid_rows:
             raise error
+
+    def refuse_row(
+        self, result: ImportResult, row: ImportRowResult, column: str, messages: list[str]
+    ) -> None:
+        """Count a row that was written already as a wrong one, so that nothing is imported."""
+        result.append_invalid_row(row.number, row.row_values, ValidationError({column: messages}))
+        result.totals[row.import_type] -= 1
+        result.totals[row.IMPORT_TYPE_INVALID] += 1
 
     def _get_audit_changes(self, row: ImportRowResult) -> dict[str, list[str]]:
         """From what to what, by the model's fields, as the audit log writes other changes."""

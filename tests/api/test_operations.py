@@ -22,18 +22,6 @@ def test_every_response_forbids_caching_and_sniffing(post):
         assert answer["X-Request-ID"]
 
 
-@pytest.mark.parametrize("path", ["/api/who-am-i", "/api/nobody"])
-def test_missing_or_invalid_token_is_401_with_www_authenticate(post, path):
-    response = post(path, {"Id": 1, "Token": "bad"})
-
-    assert response.status_code == 401
-    assert response["WWW-Authenticate"] == "Token"
-    assert response.json() == {
-        "Success": False,
-        "Error": {"Summary": "NotSignedIn", "Message": "Please sign in again."},
-    }
-
-
 @pytest.mark.parametrize("method", ["get", "put", "patch", "delete", "options", "head", "trace"])
 @pytest.mark.parametrize("suffix", ["", ".json"])
 def test_other_method_than_post_is_405(client, method, suffix):

@@ -159,7 +159,7 @@ class Business:
             return
         less = Decimal(self.random.randint(1, 900)) / 100
         price_adjustments.adjust_price(
-            account.pk, amount=-less, reason="Noise", by=self.staff, now=self.now
+            Act(self.staff, self.now, is_staff=True), account.pk, amount=-less, reason="Noise"
         )
         old_price = account.price
         # A bill that is paid keeps its rate of tax, whatever the center's is now.
@@ -217,12 +217,11 @@ class Business:
             )
         else:
             amendments.amend(
+                Act(self.staff, self.now, is_staff=True),
                 account.pk,
                 ChangeRequest(room_id, start, end),
                 taken=TakenPayment(way, "19"),
                 expected_total=net + tax,
-                by=self.staff,
-                now=self.now,
             )
         account.center, account.start = center, start
         account.hours, account.net, account.tax = hours, net, tax

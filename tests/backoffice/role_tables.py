@@ -34,6 +34,7 @@ MODELS = {
     "centers.MeetingRoom": CENTER,
     "centers.Neighborhood": SHARED,
     "centers.Rate": CENTER,
+    "centers.PriceList": CENTER,
     "centers.ResourceType": SHARED,
     "centers.Service": CENTER,
     "payments.Dispute": CENTER,
@@ -62,7 +63,7 @@ MADE_EVERYWHERE_ONLY = {*CHANGED_EVERYWHERE_ONLY, "centers.Center"}
 OF_A_MODEL = ("changelist", "add", "history", "delete", "change")
 IMPORTED = (
     *("centers_center", "centers_closure", "centers_rate", "centers_meetingroom"),
-    *("centers_service", "reservations_allowance", "reservations_promocode"),
+    *("centers_pricelist", "centers_service", "reservations_allowance", "reservations_promocode"),
 )
 # For all staff, or for everybody: these pages show no rows of anybody.
 OPEN = {
@@ -206,6 +207,12 @@ def rows_of(world):
         "centers.Closure",
         lambda center, name: make.ClosureFactory(
             center=center, reason=name, starts_at=NOW, ends_at=NOW + dt.timedelta(hours=1)
+        ),
+    )
+    both(
+        "centers.PriceList",
+        lambda center, name: make.PriceListFactory(
+            rate=world.room.rate if center == a else rows["centers.Rate"][1], name=name
         ),
     )
     both("centers.Neighborhood", lambda *_: make.NeighborhoodFactory())
@@ -371,7 +378,13 @@ FORGED = {
         "resource_type": "type",
         "turnaround_minutes": 0,
     },
-    "centers.Rate": {"name": "Forged", "hourly": "5"},
+    "centers.Rate": {
+        "name": "Forged",
+        "hourly": "5",
+        "price_lists-TOTAL_FORMS": 0,
+        "price_lists-INITIAL_FORMS": 0,
+    },
+    "centers.PriceList": {"name": "Forged", "starts": "0:00", "ends": "9:00", "hourly": "5"},
     "centers.Service": {
         "name": "Forged",
         "resource_type": "service type",

@@ -7,7 +7,7 @@ from payments.admin.refunds import ManualRefundForm, RefundByHandForm
 from reservations.admin.actions.change_forms import RescheduleForm
 from reservations.admin.actions.forms import CancellationForm, MessageForm, PriceAdjustmentForm
 from reservations.admin.actions.payment_form import PaymentForm
-from reservations.admin.bulk_forms import BulkCancellationForm
+from reservations.admin.bulk_actions import BulkCancellationForm
 from reservations.admin.closed_bookings import ClosedBookingsForm
 from reservations.admin.new_reservation.forms import NewReservationForm
 from reservations.admin.notes import NoteForm

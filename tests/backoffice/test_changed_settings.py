@@ -253,7 +253,7 @@ def test_email_about_a_cancelled_booking_is_resent_as_it_was(booking, clock):
     cancellation.cancel(Act(booking.user, NOW + HOUR, is_staff=True), booking.pk)
     Center.objects.update(address_changed_at=NOW + 2 * HOUR)
     with pytest.raises(ReservationNotOpen, match="waiting to be sent already"):
-        reminders.resend_last_email(booking.pk, by=booking.user, now=NOW + 2 * HOUR)
+        reminders.resend_last_email(Act(booking.user, NOW + 2 * HOUR, is_staff=True), booking.pk)
     assert OutboxMessage.objects.last().kind == "cancelled"
 
 

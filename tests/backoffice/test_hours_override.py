@@ -132,7 +132,9 @@ def test_overridden_reservation_moved_to_other_room_keeps_override(room, manager
         capacity=8,
         rate=room.rate,
     )
-    amendments.amend(made.pk, ChangeRequest(other.pk, made.start, made.end), by=manager, now=NOW)
+    amendments.amend(
+        Act(manager, NOW, is_staff=True), made.pk, ChangeRequest(other.pk, made.start, made.end)
+    )
     made.refresh_from_db()
     assert made.room == other
     assert made.hours_override_reason == REASON
@@ -142,16 +144,17 @@ def test_overridden_reservation_moved_to_other_time_is_refused(room, manager):
     made = in_the_evening(room, manager)
     with pytest.raises(SlotUnavailable):
         amendments.amend(
+            Act(manager, NOW, is_staff=True),
             made.pk,
             ChangeRequest(room.pk, made.start + HOUR, made.end + HOUR),
-            by=manager,
-            now=NOW,
         )
 
 
 def test_overridden_reservation_moved_into_hours_drops_reason(room, manager):
     made = in_the_evening(room, manager)
-    amendments.amend(made.pk, ChangeRequest(room.pk, START, START + 3 * HOUR), by=manager, now=NOW)
+    amendments.amend(
+        Act(manager, NOW, is_staff=True), made.pk, ChangeRequest(room.pk, START, START + 3 * HOUR)
+    )
     made.refresh_from_db()
     assert made.hours_override_reason == ""
     assert history.get_changes(made).first().changes["hours_override_reason"] == [REASON, ""]

@@ -117,11 +117,10 @@ def test_discounts_match_the_bill():
     reservation = make_draft(user, room)
     update_promo_code(reservation.pk, "HALF", user=user, now=NOW)
     price_adjustments.adjust_price(
+        Act(AdministratorFactory(), NOW, is_staff=True),
         reservation.pk,
         amount=Decimal(-5),
         reason="Cold coffee",
-        by=AdministratorFactory(),
-        now=NOW,
     )
     show_price(reservation)
     checkout.check_out(reservation.pk, user=user, payment_method=make_payment_method(), now=NOW)

@@ -143,7 +143,7 @@ def test_room_is_still_held_after_a_payment_that_was_not_confirmed_in_time(
 
 def test_changed_price_is_shown_before_it_is_charged(client, draft, link, staff):
     back = enter_card(client, link)
-    adjust_price(draft.pk, amount=Decimal(-25), reason="Regular", by=staff, now=NOW)
+    adjust_price(Act(staff, NOW, is_staff=True), draft.pk, amount=Decimal(-25), reason="Regular")
 
     page = follow(client, back)
     assert "The price has changed" in page

@@ -46,7 +46,7 @@ def test_reservation_page_shows_booking_payment_emails_and_history(office):
     update_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
     checkout.check_out(reservation.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     price_adjustments.adjust_price(
-        reservation.pk, amount=Decimal(-5), reason="Projector broke", by=ada, now=NOW
+        Act(ada, NOW, is_staff=True), reservation.pk, amount=Decimal(-5), reason="Projector broke"
     )
 
     page = words(office.get(reservation_url(reservation)))
@@ -107,7 +107,7 @@ def test_reservation_page_query_count_is_constant(office):
     quiet, busy = make_booking(), make_booking()
     for number in range(8):
         price_adjustments.adjust_price(
-            busy.pk, amount=Decimal(-1), reason=f"No. {number}", by=busy.user, now=NOW
+            Act(busy.user, NOW, is_staff=True), busy.pk, amount=Decimal(-1), reason=f"No. {number}"
         )
     office.get(reservation_url(quiet))  # It fills the caches.
 

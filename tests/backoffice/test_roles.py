@@ -317,8 +317,16 @@ def test_manager_cannot_move_rows_to_another_center(actor, rows, world, label):
         fields["resource_type"] = kind().pk
     model = type(ours)
     name = "admin:" + label.lower().replace(".", "_")
-    before = model.objects.filter(center=world.other_center).count()
-    fields["center"] = world.other_center.pk
+    path = "rate__center" if label == "centers.PriceList" else "center"
+    there = model.objects.filter(**{path: world.other_center})
+    before = there.count()
+    ours_at, theirs_at = (
+        {"rate": rate.pk} if label == "centers.PriceList" else {"center": center.pk}
+        for rate, center in zip(
+            rows["centers.Rate"], (world.center, world.other_center), strict=True
+        )
+    )
+    fields |= theirs_at
 
     added = actor.client.post(reverse(f"{name}_add"), fields)
     moved = actor.client.post(reverse(f"{name}_change", args=[ours.pk]), fields)
@@ -327,8 +335,8 @@ def test_manager_cannot_move_rows_to_another_center(actor, rows, world, label):
     assert added.status_code in (200, 403)
     assert moved.status_code in (200, 403)
     assert is_refused(changed)
-    assert model.objects.filter(center=world.other_center).count() == before
-    fields["center"] = world.center.pk
+    assert there.count() == before
+    fields |= ours_at
     good = actor.client.post(reverse(f"{name}_add"), fields)
     assert good.status_code == 302, good.context["adminform"].form.errors
 

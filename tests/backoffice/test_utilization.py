@@ -5,13 +5,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from centers.hours import OpeningHoursRow
 from centers.span import Span
 from reservations.admin.reports import utilization
-from reservations.admin.reports.open_time import (
-    Schedule,
-    WeekdayOpening,
-    split_by_weekday_hour,
-)
+from reservations.admin.reports.open_time import Schedule, split_by_weekday_hour
 from reservations.admin.reports.periods import ReportPeriod, count_days_in_month
 from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.admin.reports.utilization import UsedTime
@@ -42,7 +39,7 @@ def sold(room, start, end, status=Status.CONFIRMED, **fields):
 def schedule_of(period, *opening_hours, closures=()):
     """A schedule in Denver, of (weekday, opening hour, closing hour)."""
     openings = (
-        WeekdayOpening(weekday, dt.time(opens), dt.time(closes))
+        OpeningHoursRow(weekday, dt.time(opens), dt.time(closes))
         for weekday, opens, closes in opening_hours
     )
     return Schedule(period, "America/Denver", frozenset(openings), closures)

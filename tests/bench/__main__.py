@@ -19,10 +19,11 @@ django.setup()
 from tests.bench.cases import PATHS, World  # noqa: E402 (they import models)
 from tests.bench.cluster import ROOT, Cluster  # noqa: E402
 from tests.bench.measure import Bench, Series, Size  # noqa: E402
-from tests.bench.servers import DatabaseCpu, start_raw, start_roombook  # noqa: E402
+from tests.bench.servers import Server  # noqa: E402
 from tests.pg_plugin import find_programs  # noqa: E402
 
 RESERVATIONS_PER_CENTER = 10
+APPLICATIONS = {"roombook": "roombook.wsgi", "raw": "tests.bench.raw.wsgi"}
 # How many times as many requests per second as roombook the raw reference may answer.
 GOALS = {
     **dict.fromkeys(("availability", "cost", "reservation"), 1.6),
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit("make bench needs the programs of PostgreSQL on this machine.")
     say(describe_machine(options))
     with ExitStack() as stack:
-        cluster = stack.enter_context(Cluster(programs, options.folder / "postgres"))
+        cluster = stack.enter_context(Cluster(programs, options.folder.resolve() / "postgres"))
         name = cluster.get_or_load_database(options.size, options.size * RESERVATIONS_PER_CENTER)
         connection = cluster.connect(name)
         stack.callback(connection.close)
@@ -49,12 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         world.clear()
         stack.callback(world.clear)
         app, raw = (
-            stack.enter_context(start(cluster.url(name), options.folder))
-            for start in (start_roombook, start_raw)
+            stack.enter_context(Server(each, application, cluster.url(name), options.folder))
+            for each, application in APPLICATIONS.items()
         )
-        size = Size(options.seconds, options.rounds)
-        database = DatabaseCpu(cluster.postmaster)
-        measure_operations(Bench(app, raw, world, database, size), options.only or PATHS)
+        bench = Bench(app, raw, world, cluster.postmaster, Size(options.seconds, options.rounds))
+        measure_operations(bench, options.only or PATHS)
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

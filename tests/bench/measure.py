@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.bench.cases import PATHS, READS, World
-from tests.bench.servers import HOST, DatabaseCpu, Server
+from tests.bench.servers import Server, get_cpu_seconds
 
 # More distinct drafts than a server creates in a second.
 DRAFTS_PER_SECOND = 2000
@@ -77,11 +77,9 @@ class ResponsesDiffer(AssertionError):
 class Bench:
     """roombook and the raw reference, on one database."""
 
-    def __init__(
-        self, app: Server, raw: Server, world: World, database: DatabaseCpu, size: Size
-    ) -> None:
+    def __init__(self, app: Server, raw: Server, world: World, postmaster: int, size: Size) -> None:
         self.app, self.raw = app, raw
-        self.world, self.database, self.size = world, database, size
+        self.world, self.postmaster, self.size = world, postmaster, size
         self._requests: dict[str, list[bytes]] = {}
 
     def requests(self, name: str) -> list[bytes]:
@@ -133,10 +131,10 @@ class Bench:
             drafts = itertools.islice(requests, int(self.size.checkouts * share))
             drive(self.raw.port, drafts, Series(), seconds=600.0)
             requests, seconds = iter(self._checkouts()), 600.0
-        before = server.get_cpu_seconds(), self.database.get_cpu_seconds()
+        before = [*map(get_cpu_seconds, (server.master.pid, self.postmaster))]
         drive(server.port, requests, series, seconds=seconds)
-        series.app_cpu += server.get_cpu_seconds() - before[0]
-        series.database_cpu += self.database.get_cpu_seconds() - before[1]
+        series.app_cpu += get_cpu_seconds(server.master.pid) - before[0]
+        series.database_cpu += get_cpu_seconds(self.postmaster) - before[1]
         if name not in READS:
             self.world.clear()
 
@@ -153,7 +151,7 @@ class Bench:
 def encode_request(path: str, body: dict[str, Any]) -> bytes:
     data = json.dumps(body).encode()
     head = (
-        f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Connection: close\r\nContent-Length: {len(data)}\r\n\r\n"
     )
     return head.encode() + data

@@ -201,10 +201,53 @@ def test_closure_page_is_in_local_time_of_the_center(office):
 
 # --- Rates ----------------------------------------------------------------------------------------
 
+NO_LISTS = {"price_lists-TOTAL_FORMS": 0, "price_lists-INITIAL_FORMS": 0}
+EVENING = {
+    "price_lists-0-name": "Evening",
+    "price_lists-0-weekdays": ["mon", "fri"],
+    "price_lists-0-starts": "18:00",
+    "price_lists-0-ends": "00:00",
+    "price_lists-0-hourly": "30",
+}
+WEEKEND = {
+    "price_lists-1-name": "Weekend",
+    "price_lists-1-starts": "20:00",
+    "price_lists-1-ends": "22:00",
+    "price_lists-1-hourly": "40",
+}
+
+
+def test_rate_is_saved_with_its_special_prices(office):
+    data = {"center": CenterFactory().pk, "name": "Standard", "hourly": "25"} | NO_LISTS
+    data |= EVENING | {"price_lists-TOTAL_FORMS": 1}
+    assert errors_of(office.post(url(models.Rate, "add"), data)) == {}
+    [evening] = models.Rate.objects.get().special_prices
+    assert (evening.weekdays, evening.starts.hour, evening.hourly) == ("mon,fri", 18, 30)
+
+
+def test_overlapping_special_prices_are_refused_with_a_moment(office):
+    data = {"center": CenterFactory().pk, "name": "Standard", "hourly": "25"} | NO_LISTS
+    data |= EVENING | WEEKEND | {"price_lists-TOTAL_FORMS": 2}
+    page = office.post(url(models.Rate, "add"), data).content.decode()
+    assert "Evening and Weekend would both hold on Mon 2027-03-01 20:00." in page
+    assert not models.Rate.objects.exists()
+
+
+def test_week_of_prices_follows_what_is_entered(office):
+    data = {"name": "Standard", "hourly": "25", **EVENING, "price_lists-TOTAL_FORMS": 1}
+    page = office.post(reverse("admin:centers_rate_examples"), data).content.decode()
+    assert "Prices in the week of 2027-03-01" in page
+    assert page.count("$30.00/hour<br><small>Evening</small>") == 2
+    assert "4 hours: 2 hours + evening 2 hours" in page
+    page = office.post(
+        reverse("admin:centers_rate_examples"), data | {"price_lists-0-hourly": "0"}
+    ).content.decode()
+    assert "Special prices:" in page
+
 
 def test_price_of_zero_must_be_confirmed(office):
     center = CenterFactory()
-    data = {"center": center.pk, "name": "Gift", "hourly": "0", "half_day": "0.00"}
+    data = {"center": center.pk, "name": "Gift", "hourly": "0", "half_day": "0.00", **NO_LISTS}
     errors = errors_of(office.post(url(models.Rate, "add"), data))
     assert set(errors) == {"hourly", "half_day", "is_zero_price_allowed"}
     assert (
@@ -219,7 +262,12 @@ def test_price_of_zero_must_be_confirmed(office):
 
 
 def test_empty_price_needs_no_confirmation(office):
-    data = {"center": CenterFactory().pk, "name": "Standard", "hourly": "25", "setup_fee": "0"}
+    data = {
+        "center": CenterFactory().pk,
+        "name": "Standard",
+        "hourly": "25",
+        "setup_fee": "0",
+    } | NO_LISTS
     assert errors_of(office.post(url(models.Rate, "add"), data)) == {}
 
 
@@ -232,7 +280,7 @@ def test_empty_price_needs_no_confirmation(office):
     ],
 )
 def test_invalid_rate_is_rejected_by_field(office, fields, wrong):
-    data = {"center": CenterFactory().pk, "name": "Standard"} | fields
+    data = {"center": CenterFactory().pk, "name": "Standard"} | NO_LISTS | fields
     assert wrong in errors_of(office.post(url(models.Rate, "add"), data))
 
 

@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from centers import rates
+from centers.models import PriceList
 from centers.rates import Tier, TierCombination
 from centers.span import Span
 from roombook.errors import RateNotConfigured
@@ -26,6 +27,7 @@ class Rate:
     setup_fee: Decimal | None = None
     is_flat_rate: bool = False
     bill_in_blocks: bool = False
+    special_prices: tuple[PriceList, ...] = ()
 
 
 def rate(hourly=None, half_day=None, full_day=None, **fields) -> Rate:
@@ -244,8 +246,11 @@ def test_total_is_the_sum_of_the_days(some_rate, first_minute, minutes):
     start = datetime(2027, 1, 1, tzinfo=UTC) + timedelta(minutes=first_minute)
     span = Span(start, start + timedelta(minutes=minutes))
     room = rates.price_room(some_rate, span, DENVER)
-    assert room.total == rates.round_amount(sum(day.cheapest.total for day in room.days))
+    assert room.total == rates.round_amount(
+        sum(part.cheapest.total for day in room.days for part in day.parts)
+    )
     assert room.billable_hours == sum(day.billable_hours for day in room.days)
     assert room.billable_hours >= room.elapsed_hours
     for day in room.days:
-        assert day.cheapest.total == min(c.total for c in (day.cheapest, *day.others))
+        for part in day.parts:
+            assert part.cheapest.total == min(c.total for c in (part.cheapest, *part.others))

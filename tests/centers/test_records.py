@@ -1,7 +1,11 @@
 """Records of centers: what responses show of them, whatever the settings."""
 
+import datetime as dt
+
 import pytest
+from django.db import connection
 from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
 
 from centers import records
 from centers.search import locations
@@ -114,3 +118,58 @@ def test_get_center_of_an_inactive_center_raises_not_found(user):
 
     with pytest.raises(NotFound):
         records.get_center(center.pk, user)
+
+
+# --- Special price lists --------------------------------------------------------------------------
+
+
+def make_center_with_list(**fields):
+    center = make.make_center_with_room()
+    make.PriceListFactory(rate=center.rooms.get().rate, **fields)
+    return center
+
+
+def render_room(user):
+    rendered = CenterInfoFull.render(load(user)[0], RenderContext())
+    (room,) = rendered["MeetingRooms"]
+    assert rendered["LowestRate"] == room["LowestRate"]
+    return room
+
+
+@pytest.mark.parametrize(
+    ("fields", "lowest"),
+    [
+        ({"hourly": 20}, "$20.00/hour"),
+        ({"hourly": 30}, "$25.00/hour"),
+        ({"hourly": None, "full_day": 9}, "$25.00/hour"),
+        # It has ended.
+        ({"hourly": 20, "valid_until": dt.date(2020, 12, 31)}, "$25.00/hour"),
+        ({"hourly": 20, "valid_until": dt.date(2020, 12, 31), "is_yearly": True}, "$20.00/hour"),
+    ],
+)
+def test_lowest_rate_is_that_of_standard_prices_and_lists(user, fields, lowest):
+    make_center_with_list(**fields)
+    room = render_room(user)
+    assert room["LowestRate"] == lowest
+    assert room["Rate"]["Hourly"] == 25
+
+
+def test_description_of_a_rate_with_lists_says_the_lowest_price(user):
+    center = make_center_with_list(hourly=20)
+    assert render_room(user)["Rate"]["Description"] == "from $20.00/hour"
+    center.rates.update(description="By the hour")
+    assert render_room(user)["Rate"]["Description"] == "By the hour"
+
+
+def test_special_prices_of_all_centers_are_read_by_one_query(user):
+    make.make_center_with_room()
+
+    def count():
+        with CaptureQueriesContext(connection) as queries:
+            load(user)
+        return len(queries)
+
+    without_lists = count()
+    for _ in range(3):
+        make_center_with_list()
+    assert count() == without_lists + 1

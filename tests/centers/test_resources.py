@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from centers.models import Center, Closure, MeetingRoom, OpeningHours, Service
+from centers.models import Center, Closure, MeetingRoom, OpeningHours, PriceList, Rate, Service
 from centers.resources.centers import WEEK
 from tests.factories_centers import (
     CenterFactory,
@@ -15,6 +15,7 @@ from tests.factories_centers import (
     LandmarkFactory,
     MeetingRoomFactory,
     NeighborhoodFactory,
+    PriceListFactory,
     RateFactory,
     ServiceFactory,
     ServiceTypeFactory,
@@ -350,3 +351,74 @@ def test_ambiguous_local_time_is_exported_with_its_offset():
 
     assert "2027-11-07T01:30-07:00" in text
     assert count_rows("closures", text.encode()) == {"unchanged": 1}
+
+
+# --- Price lists ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def special():
+    return PriceListFactory(rate__name="Standard", rate__center__name="Union Station")
+
+
+def price_row(special, **fields):
+    rate = special.rate
+    return {
+        "center": rate.center.name,
+        "rate": rate.name,
+        "name": "Weekend",
+        "weekdays": "sat, sun",
+        "hours": "08:00-18:00",
+        "valid_from": "2027-01-01",
+        "is_yearly": "false",
+        "hourly": "40",
+        **fields,
+    }
+
+
+def test_price_list_is_added_and_its_rate_knows(special):
+    PriceList.objects.all().delete()
+    assert load("price-lists", build_csv(price_row(special, hours=""))) == {"new": 1}
+    rate = Rate.objects.get()
+    [weekend] = rate.special_prices
+    assert (weekend.weekdays, weekend.hourly) == ("sat,sun", Decimal(40))
+    assert weekend.starts == weekend.ends == dt.time()
+    assert count_rows("price-lists", export_csv("price-lists").encode()) == {"unchanged": 1}
+
+
+def test_price_list_is_found_by_its_rate_and_name(special):
+    row = price_row(special, name="evening", hours="19:00-24:00", hourly="35.5")
+    assert load("price-lists", build_csv(row)) == {"changed": 1}
+    special.refresh_from_db()
+    assert (special.starts, special.ends, special.hourly) == (
+        dt.time(19),
+        dt.time(),
+        Decimal("35.50"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "column", "message"),
+    [
+        ({"weekdays": "sat, sunday"}, "weekdays", "sunday is no weekday"),
+        ({"hours": "22:00-02:00"}, "hours", "It ends at 24:00 at the latest."),
+        ({"rate": "Other"}, "rate", "no rate of that name"),
+        ({"hourly": ""}, "hourly", "Enter at least one price."),
+        (
+            {"hours": "08:00-18:30"},
+            *("hours", "Evening and Weekend would both hold on Sat 2027-01-02 18:00."),
+        ),
+    ],
+)
+def test_wrong_price_list_is_named(special, fields, column, message):
+    [(row, where, what)] = get_errors("price-lists", build_csv(price_row(special, **fields)))
+    assert (row, where) == (2, column)
+    assert message in what
+
+
+def test_lists_that_only_overlap_between_two_rows_are_imported(special):
+    rows = [
+        price_row(special, hours="17:00-24:00"),
+        price_row(special, name="Evening", weekdays="mon", hours="17:00-24:00"),
+    ]
+    assert load("price-lists", build_csv(*rows)) == {"new": 1, "changed": 1}

@@ -22,8 +22,7 @@ from centers.models import (
     Service,
 )
 from reservations.demo.data_files import read_csv
-from reservations.models import Allowance, Reservation
-from reservations.models.status import Status
+from reservations.models import Allowance
 from tests.http import post
 
 OUR_APPS = ("accounts", "backoffice", "centers", "payments", "reservations")
@@ -153,24 +152,6 @@ def test_each_role_has_an_account_at_one_center(seeded):
         ("Desk", "desk@roombook.example", "Union Station"),
         ("Viewer", "viewer@roombook.example", "Union Station"),
     }
-
-
-def test_reservations_have_many_statuses_and_one_is_new(seeded):
-    demo = Reservation.objects.filter(user__email="demo@roombook.example")
-
-    statuses = sorted(demo.values_list("status", flat=True))
-    assert statuses == sorted(
-        [
-            *(Status.COMPLETED, Status.COMPLETED, Status.NO_SHOW, Status.EXPIRED),
-            *(Status.DECLINED, Status.CANCELLED, Status.CONFIRMED, Status.CONFIRMED),
-            *(Status.PENDING, Status.NEW),
-        ]
-    )
-    assert demo.last().status == Status.NEW
-    for reservation in Reservation.objects.all():
-        lines = sum(line.total for line in reservation.line_items.all())
-        assert lines == reservation.total_cost
-        assert reservation.attendees.filter(is_creator=True).count() == 1
 
 
 # --- Twice ---------------------------------------------------------------------------------------

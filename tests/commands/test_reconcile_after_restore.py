@@ -8,6 +8,7 @@ import pytest
 import time_machine
 from django.core.management import CommandError
 
+from accounts.act import Act
 from payments import unknown_payments
 from payments.cards import parse_card
 from payments.gateways.sandbox import SandboxGateway
@@ -379,11 +380,10 @@ def test_refunds_that_we_made_are_not_compared_again(reconcile):
     reservation = make_booking()
     with time_machine.travel(NOW, tick=False):
         price_adjustments.adjust_price(
+            Act(AdministratorFactory(), NOW, is_staff=True),
             reservation.pk,
             amount=Decimal(-25),
             reason="Late",
-            by=AdministratorFactory(),
-            now=NOW,
         )
     assert Refund.objects.get().state == RefundState.DONE
 

@@ -163,10 +163,11 @@ class DatabaseStore:
 class Cluster:
     """A PostgreSQL cluster with the settings of a real server, which tests can restart."""
 
-    def __init__(self, programs: Path) -> None:
+    def __init__(self, programs: Path, folder: Path | None = None) -> None:
         self.programs = programs
         # Not in TMPDIR, which may be long: the path of a socket has at most 107 characters.
-        self.folder = Path(tempfile.mkdtemp(prefix="roombook-faults-", dir="/tmp"))
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="roombook-faults-", dir="/tmp"))
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.data = self.folder / "data"
         self.log = self.folder / "log"
         self.user_options: dict[str, Any] = {}
@@ -191,8 +192,9 @@ class Cluster:
     def initialize(self, *options: str) -> None:
         self._run("initdb", "-D", self.data, "--encoding=UTF8", "--no-locale", *options)
 
-    def start_server(self) -> None:
-        self._pg_ctl("start", "-o", f"-h 127.0.0.1 -p {self.port} -k {self.folder}")
+    def start_server(self, *settings: str) -> None:
+        options = "".join(f" -c {each}" for each in settings)
+        self._pg_ctl("start", "-o", f"-h 127.0.0.1 -p {self.port} -k {self.folder}{options}")
 
     def stop_server(self) -> None:
         self._pg_ctl("stop", "-m", "fast")

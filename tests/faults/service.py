@@ -34,6 +34,7 @@ class Service:
         *options: str,
         root: Path = ROOT,
         program: Sequence[Path] = (GUNICORN,),
+        application: str = "tests.faults.wsgi",
         **environment: str,
     ) -> None:
         self.database = database
@@ -64,7 +65,7 @@ class Service:
         config = ("-c", "deploy/gunicorn.conf.py", *options)
         with self.log.open("ab") as log:
             self.master = subprocess.Popen(
-                [*program, *config, "tests.faults.wsgi"],
+                [*program, *config, application],
                 cwd=root,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,

@@ -4,6 +4,8 @@ import datetime as dt
 import random
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from centers.geo import miles_from_squared_chord
 from centers.models import Center, MeetingRoom
@@ -15,6 +17,7 @@ from tests.factories_centers import (
     CenterFactory,
     ClosureFactory,
     MeetingRoomFactory,
+    PriceListFactory,
     RateFactory,
     ServiceFactory,
     open_every_day,
@@ -48,22 +51,6 @@ def test_check_returns_whether_the_room_is_available_and_changes_nothing(is_avai
     assert not Reservation.objects.exists()
     make_booking(room=room)
     assert is_available() is False
-
-
-@pytest.mark.parametrize(
-    ("start", "end"),
-    [
-        ("2027-03-01T08:00:00", "2027-03-01T09:00:00"),  # past
-        ("2028-03-01T09:00:00", "2028-03-01T10:00:00"),  # too far ahead
-        ("2027-03-03T09:05:00", "2027-03-03T10:00:00"),  # off the grid
-        ("2027-03-03T09:00:00", "2027-03-03T09:15:00"),  # too short
-        ("2027-03-03T09:00:00", "2027-03-20T09:00:00"),  # too long
-        ("2027-04-03T09:00:00", "2027-05-04T09:00:00"),  # much too long: 31 days
-        ("2027-03-03T17:00:00", "2027-03-03T19:00:00"),  # closed
-    ],
-)
-def test_unbookable_time_is_unavailable_without_error(is_available, start, end):
-    assert is_available(StartDate=start, EndDate=end) is False
 
 
 AROUND_MIDNIGHT = {"StartDate": "2027-03-03T23:00:00", "EndDate": "2027-03-04T01:00:00"}
@@ -377,3 +364,12 @@ def test_alternatives_are_those_of_a_brute_force_search(call, room, found, seed)
         (each["RoomId"], dt.datetime.fromisoformat(each["Start"]), each["Total"], each["Reason"])
         for each in answered
     ] == list_by_brute_force(call, room, span, limit)
+
+
+def test_special_prices_of_alternatives_are_read_by_one_query_for_each_kind(get, room):
+    other = MeetingRoomFactory(center=room.center, capacity=room.capacity, rate=room.rate)
+    PriceListFactory(rate=other.rate, starts=dt.time(9), hourly=77)
+    with CaptureQueriesContext(connection) as queries:
+        [found, *_] = get(ALTERNATIVES, RoomId=room.pk, **NINE_TO_TWELVE)["Alternatives"]
+    assert found["Total"] == pytest.approx(3 * 77 * (1 + float(room.center.tax_rate) / 100), 0.01)
+    assert sum("centers_pricelist" in query["sql"] for query in queries) <= 2

@@ -64,17 +64,6 @@ def test_repeated_create_gives_the_first_response_byte_for_byte(client, ada, bod
     assert Reservation.objects.count() == 1
 
 
-def test_response_is_repeated_in_any_format(client, body):
-    """The first response in JSON equals what a first response in CSV would have been."""
-    with_key = [post(client, path, body, **KEY) for path in (PATH, f"{PATH}.csv")]
-    post(client, PATH, body)
-    read = {"Token": body["Token"], "Id": Reservation.objects.earliest("pk").pk}
-    Reservation.objects.filter(pk=read["Id"]).update(hold_until=NOW + timedelta(minutes=15))
-    as_read = [post(client, f"/api/account/reservation{form}", read) for form in ("", ".csv")]
-
-    assert [each.content for each in with_key] == [each.content for each in as_read]
-
-
 def test_key_with_another_body_is_refused(client, body):
     post(client, PATH, body, **KEY)
 

@@ -166,6 +166,10 @@ TABLE = {
         ({"RoomIds": [7, 7]}, "RoomIds: Each room can be listed once."),
         ({"To": "2027-04-05T09:00:00"}, "To: To must be after From."),
     ],
+    "List prices": [
+        ({"To": "2027-04-05T09:00:00"}, "To: To must be after From."),
+        ({"To": "2027-08-05T09:00:00"}, "To: At most 31 days after From."),
+    ],
     "Checkout": [
         *(
             ({"UseSavedPaymentInfo": saved, "PaymentInfo": None, "TestMode": test}, NEEDS_CARD)

@@ -99,11 +99,7 @@ class Scene:
     def adjust(self, amount):
         self.wait()
         price_adjustments.adjust_price(
-            self.booking.pk,
-            amount=Decimal(str(amount)),
-            reason="Noise",
-            by=self.staff,
-            now=self.now,
+            self.act, self.booking.pk, amount=Decimal(str(amount)), reason="Noise"
         )
 
     def cancel(self, refund=None):
@@ -188,14 +184,8 @@ class Scene:
                 now=self.now,
             )
             return
-        amendments.amend(
-            self.booking.pk,
-            request,
-            taken=None if waiver else TakenPayment(way, "19"),
-            waiver=waiver,
-            by=self.staff,
-            now=self.now,
-        )
+        taken = None if waiver else TakenPayment(way, "19")
+        amendments.amend(self.act, self.booking.pk, request, taken=taken, waiver=waiver)
 
     def approve(self):
         self.wait()
@@ -415,9 +405,7 @@ def _():
     story = Scene()
     draft = make_draft(story.customer, story.room, start=START, hours=2, now=story.now)
     story.booking = draft
-    price_adjustments.adjust_price(
-        draft.pk, amount=Decimal(-50), reason="Gift", by=story.staff, now=story.now
-    )
+    price_adjustments.adjust_price(story.act, draft.pk, amount=Decimal(-50), reason="Gift")
     draft.refresh_from_db()
     story.booking = take_manual_payment(
         draft, gateway="cash", shown_total=Decimal(0), by=story.staff, now=story.now
@@ -579,9 +567,8 @@ def test_difference_that_an_event_cannot_make_is_posted_as_a_correction(booking,
 
 def test_booking_of_a_month_that_is_over_counts_where_it_changes(booking):
     late = START + dt.timedelta(days=40)
-    price_adjustments.adjust_price(
-        booking.pk, amount=Decimal(-5), reason="Noise", by=AdministratorFactory(), now=late
-    )
+    act = Act(AdministratorFactory(), late, is_staff=True)
+    price_adjustments.adjust_price(act, booking.pk, amount=Decimal(-5), reason="Noise")
     line = LedgerLine.objects.get(kind=EventKind.ADJUSTED)
     line.refresh_from_db()
     assert (line.meeting_day, line.recognized_on) == (START.date(), late.date())

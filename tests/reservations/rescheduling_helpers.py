@@ -3,6 +3,7 @@
 import datetime as dt
 from decimal import Decimal
 
+from accounts.act import Act
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations.booking import amendments, differences
@@ -27,20 +28,18 @@ def make_room_at_rate(room, hourly):
 
 def reschedule(reservation, by, *, room=None, start=START, hours=3, now=NOW, **how):
     return amendments.amend(
+        Act(by, now, is_staff=True),
         reservation.pk,
         build_request(reservation, room=room, start=start, hours=hours),
-        by=by,
-        now=now,
         **how,
     )
 
 
 def preview_reschedule(reservation, by, *, room=None, start=START, hours=3, **how):
-    return amendments.preview(
+    return amendments.amend.preview(
+        Act(by, NOW, is_staff=True),
         reservation.pk,
         build_request(reservation, room=room, start=start, hours=hours),
-        by=by,
-        now=NOW,
         **how,
     )
 

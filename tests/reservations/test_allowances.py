@@ -549,7 +549,7 @@ def test_adjustment_by_staff_survives_repricing(drafted):
     staff = UserFactory(is_staff=True)
     PromoCodeFactory(code="TEN")
     price_adjustments.adjust_price(
-        drafted.pk, amount=Decimal(-5), reason="late key", by=staff, now=NOW
+        Act(staff, NOW, is_staff=True), drafted.pk, amount=Decimal(-5), reason="late key"
     )
     assert apply(drafted, "TEN").total_cost == Decimal("62.50")
 

@@ -133,14 +133,16 @@ def test_feed_follows_each_change_as_the_emails_do(client, ada):
     approval.approve(Act(None, NOW + HOUR), reservation.pk)
     check(NOW + HOUR)
     price_adjustments.adjust_price(
-        reservation.pk, amount=Decimal(-5), reason="Kindness", by=staff, now=NOW + 2 * HOUR
+        Act(staff, NOW + 2 * HOUR, is_staff=True),
+        reservation.pk,
+        amount=Decimal(-5),
+        reason="Kindness",
     )
     check(NOW + 2 * HOUR)
     amendments.amend(
+        Act(staff, NOW + 3 * HOUR, is_staff=True),
         reservation.pk,
         ChangeRequest(room.pk, START + DAY, START + DAY + 3 * HOUR),
-        by=staff,
-        now=NOW + 3 * HOUR,
     )
     check(NOW + 3 * HOUR)
     cancellation.cancel(Act(None, NOW + 4 * HOUR), reservation.pk)

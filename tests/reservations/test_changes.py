@@ -463,7 +463,11 @@ DAY = dt.timedelta(days=1)
 
 def adjust(reservation, by, amount, now=NOW, **how):
     return price_adjustments.adjust_price(
-        reservation.pk, amount=Decimal(amount), reason="Projector broke", by=by, now=now, **how
+        Act(by, now, is_staff=True),
+        reservation.pk,
+        amount=Decimal(amount),
+        reason="Projector broke",
+        **how,
     )
 
 
@@ -476,9 +480,12 @@ def test_adjustment_that_lowers_the_price_refunds_the_difference(clerk):
     room.rate.hourly = 99  # the bill is not repriced
     room.rate.save()
 
-    would = price_adjustments.preview(
-        reservation.pk, amount=Decimal(-25), reason="Projector broke", by=clerk, now=NOW
-    )
+    would = price_adjustments.adjust_price.preview(
+        Act(clerk, NOW, is_staff=True),
+        reservation.pk,
+        amount=Decimal(-25),
+        reason="Projector broke",
+    ).result
     done = adjust(reservation, clerk, -25)
 
     assert (would.new_total, would.refund) == (done.new_total, done.refund) == (54, 27)
@@ -557,8 +564,8 @@ def test_adjustment_is_stored_as_applied_and_not_increased_by_reschedule(clerk):
         "-$50.01: Projector broke",
     ]
     would = preview_reschedule(reservation, clerk, room=make_room_at_rate(room, 40))
-    assert would.new_total == Decimal("76.16")  # 120 - 50.01 and tax
-    assert would.can_be_waived
+    assert would.result.new_total == Decimal("76.16")  # 120 - 50.01 and tax
+    assert would.result.is_unpaid
 
 
 def test_adjustment_of_free_draft_is_refused(clerk):

@@ -241,7 +241,7 @@ def test_parallel_checkouts_let_no_more_rooms_wait_for_the_bank(settings):
     [
         lambda booking: cancellation.cancel(Act(None, NOW), booking.pk),
         lambda booking: adjust_price(
-            booking.pk, amount=Decimal(-75), reason="Noise", by=booking.user, now=NOW
+            Act(booking.user, NOW, is_staff=True), booking.pk, amount=Decimal(-75), reason="Noise"
         ),
     ],
     ids=["cancel", "adjust price"],

@@ -24,10 +24,8 @@ from reservations.booking import (
     checkout,
     integrity,
     payment_recovery,
-    price_adjustments,
 )
 from reservations.booking.cancellation import cancel
-from reservations.booking.payment_recovery import CaptureRefused
 from reservations.booking.price_adjustments import adjust_price
 from reservations.models import PromoCode, Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
@@ -122,10 +120,8 @@ def test_booking_with_refused_capture_can_be_cancelled(
 
 
 def adjust(reservation, amount, **options):
-    options = {"by": reservation.user, "now": NOW, **options}
-    return price_adjustments.adjust_price(
-        reservation.pk, amount=Decimal(amount), reason="Noise", **options
-    )
+    act = Act(reservation.user, NOW, is_staff=True)
+    return adjust_price(act, reservation.pk, amount=Decimal(amount), reason="Noise", **options)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +160,7 @@ def test_price_reduction_with_refused_capture_changes_nothing(uncaptured, monkey
         lambda: adjust(uncaptured, -5),
         lambda: reschedule(uncaptured, StaffFactory(), room=cheap),
     ):
-        with pytest.raises(CaptureRefused, match="Nothing was changed"):
+        with pytest.raises(ReservationNotOpen, match="Nothing was changed"):
             attempt()
 
     assert get_stored_values(uncaptured) == before
@@ -334,7 +330,9 @@ def refund_in_dashboard(amount):
 
 
 def reduce_price(booking, amount):
-    adjust_price(booking.pk, amount=-Decimal(amount), reason="Noise", by=booking.user, now=NOW)
+    adjust_price(
+        Act(booking.user, NOW, is_staff=True), booking.pk, amount=-Decimal(amount), reason="Noise"
+    )
 
 
 def get_amounts():

@@ -116,10 +116,9 @@ def test_reschedule_history_has_old_and_new_values():
     other = make_room(name="Loft")
 
     amendments.amend(
+        Act(clerk, NOW, is_staff=True),
         reservation.pk,
         ChangeRequest(other.pk, START + DAY, START + DAY + 3 * HOUR),
-        by=clerk,
-        now=NOW,
     )
 
     who, changes = get_history(reservation)[-1]
@@ -138,9 +137,9 @@ def test_draft_changes_are_in_the_history():
     drafts.apply_promo_code(reservation.pk, "ten", user=ada, now=NOW)
     drafts.select_allowances(reservation.pk, [plan.pk], user=ada, now=NOW)
     price_adjustments.adjust_price(
-        reservation.pk, amount=Decimal(-5), reason="Kind", by=clerk, now=NOW
+        Act(clerk, NOW, is_staff=True), reservation.pk, amount=Decimal(-5), reason="Kind"
     )
-    hold_extension.extend_hold(reservation.pk, until=NOW + HOUR, by=clerk, now=NOW)
+    hold_extension.extend_hold(Act(clerk, NOW, is_staff=True), reservation.pk, until=NOW + HOUR)
 
     assert get_history(reservation) == [
         (ada, {"promo_code": [None, "TEN"], "total_cost": ["75.00", "67.50"]}),

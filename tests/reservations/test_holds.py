@@ -4,6 +4,7 @@ import datetime as dt
 
 import pytest
 
+from accounts.act import Act
 from centers.models import Rate
 from reservations.booking.hold_extension import extend_hold
 from reservations.models import Reservation, history
@@ -31,7 +32,7 @@ DAY = dt.timedelta(days=1)
 def test_extend_hold_by_staff_moves_its_end(clerk):
     reservation = make_draft()
 
-    extend_hold(reservation.pk, until=NOW + 5 * HOUR, by=clerk, now=NOW)
+    extend_hold(Act(clerk, NOW, is_staff=True), reservation.pk, until=NOW + 5 * HOUR)
 
     reservation.refresh_from_db()
     assert (reservation.holds_slot, reservation.hold_until) == (True, NOW + 5 * HOUR)
@@ -42,13 +43,13 @@ def test_extend_hold_outside_its_bounds_is_refused(clerk, until):
     reservation = make_draft()
 
     with pytest.raises(InvalidRequest):
-        extend_hold(reservation.pk, until=until, by=clerk, now=NOW)
+        extend_hold(Act(clerk, NOW, is_staff=True), reservation.pk, until=until)
 
 
 def test_extend_expired_hold_with_available_room_holds_again(clerk):
     reservation = make_draft()
     later = NOW + HOUR
-    extend_hold(reservation.pk, until=later + HOUR, by=clerk, now=later)
+    extend_hold(Act(clerk, later, is_staff=True), reservation.pk, until=later + HOUR)
     assert Reservation.objects.get().is_held_at(later)
 
 
@@ -58,7 +59,7 @@ def test_extend_hold_of_draft_reprices_it_a_day_after_its_hold(clerk, ended_for,
     Rate.objects.update(hourly=30)
     now = NOW + 15 * MINUTE + ended_for
 
-    extended = extend_hold(reservation.pk, until=now + MINUTE, by=clerk, now=now)
+    extended = extend_hold(Act(clerk, now, is_staff=True), reservation.pk, until=now + MINUTE)
 
     assert extended.total_cost == total
     recorded = [each.changes.get("total_cost") for each in history.get_changes(reservation)]
@@ -71,9 +72,9 @@ def test_extend_expired_hold_with_taken_room_is_refused(clerk):
     make_draft(UserFactory(), reservation.room, now=later)
 
     with pytest.raises(SlotUnavailable):
-        extend_hold(reservation.pk, until=later + HOUR, by=clerk, now=later)
+        extend_hold(Act(clerk, later, is_staff=True), reservation.pk, until=later + HOUR)
 
 
 def test_extend_hold_of_reservation_that_is_no_draft_is_refused(clerk):
     with pytest.raises(ReservationNotOpen):
-        extend_hold(make_booking().pk, until=NOW + HOUR, by=clerk, now=NOW)
+        extend_hold(Act(clerk, NOW, is_staff=True), make_booking().pk, until=NOW + HOUR)

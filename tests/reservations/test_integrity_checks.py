@@ -388,7 +388,10 @@ def test_refund_above_the_promise_is_not_reported():
 def test_booking_with_a_reduced_price_is_not_reported(amount):
     reservation = make_booking()
     price_adjustments.adjust_price(
-        reservation.pk, amount=Decimal(amount), reason="Sorry", by=UserFactory(), now=NOW
+        Act(UserFactory(), NOW, is_staff=True),
+        reservation.pk,
+        amount=Decimal(amount),
+        reason="Sorry",
     )
 
     assert Reservation.objects.get().total_cost == 75 + amount

@@ -109,7 +109,7 @@ def test_payment_is_refused_without_its_slot_or_price(staff, customer):
 
 def test_free_draft_is_booked_without_a_payment(staff):
     draft = make_draft()
-    adjust_price(draft.pk, amount=-draft.total_cost, reason="Guest", by=staff, now=NOW)
+    adjust_price(Act(staff, NOW, is_staff=True), draft.pk, amount=-draft.total_cost, reason="Guest")
     draft.refresh_from_db()
 
     assert take(draft, staff, "cash").status == Status.CONFIRMED
@@ -119,7 +119,7 @@ def test_free_draft_is_booked_without_a_payment(staff):
 
 def test_refund_by_hand_is_due_until_staff_confirm_it(staff, customer):
     booked = take(make_draft(customer), staff, "cash")
-    adjust_price(booked.pk, amount=Decimal(-5), reason="Noise", by=staff, now=NOW)
+    adjust_price(Act(staff, NOW, is_staff=True), booked.pk, amount=Decimal(-5), reason="Noise")
     result = cancel(Act(staff, NOW, is_staff=True), booked.pk)
     call_command("reconcile_payments")
 

@@ -15,21 +15,28 @@ from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import pytest
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from accounts import limits
 from accounts.limits import FailureLimit, RateLimit
 from centers import hours, rates
 from centers.span import Span
 from reservations import availability
-from reservations.availability import RoomCalendar
+from reservations.availability import Availability, RoomCalendar
+from reservations.booking import amendments
+from reservations.booking.commands import Command
 from reservations.models import LineItemType
 from reservations.pricing import quote as pricing
-from roombook.errors import SlotUnavailable, TooManyRequests
+from roombook.errors import DomainError, TooManyRequests
 from tests.accounts import test_limits
 from tests.centers import test_rates
 from tests.faults.size import LONG
-from tests.reservations import test_availability, test_constraints, test_pricing
+from tests.reservations import (
+    test_availability,
+    test_constraints,
+    test_pricing,
+    test_rescheduling,
+)
 
 pytestmark = [
     pytest.mark.django_db,
@@ -171,6 +178,32 @@ PRICES: dict[str, Defect] = {
     "discount exceeds the sum": (pricing, "min", lambda _, amount, most: amount),
 }
 
+
+def preview_and_do(original, self, act, reservation_id, *args, **options):
+    preview = original(self, act, reservation_id, *args, **options)
+    self(act, reservation_id, *args, **options)
+    return preview
+
+
+def keep_version(original, amendment, **options):
+    original(amendment, **options)
+    amendment.reservation.version = amendment.former.version
+    amendment.reservation.save(update_fields=["version"])
+
+
+AMENDMENTS: dict[str, Defect] = {
+    "a preview commits": (Command, "preview", preview_and_do),
+    "an amendment is not recorded": (amendments, "_record", lambda *args, **options: None),
+    "an evaluation is skipped": (amendments, "evaluate", lambda *args, **options: Availability()),
+    "the version is not raised": (amendments, "_save_slot", keep_version),
+    "the total is not required": (amendments, "require_expected", lambda *args, **options: None),
+    "a reduction is not refunded": (
+        *(amendments, "refund_reduction"),
+        lambda *args, **options: (Decimal(0), ()),
+    ),
+    "what is not paid is amended": (amendments, "get_price_refusal", lambda *args, **options: ""),
+}
+
 COUNTS: dict[object, int] = {}
 
 
@@ -229,7 +262,7 @@ def fails(check: Callable[[], object]) -> bool:
     savepoint = transaction.savepoint()
     try:
         check()
-    except (AssertionError, pytest.fail.Exception, SlotUnavailable, TooManyRequests):
+    except (AssertionError, pytest.fail.Exception, DomainError, IntegrityError, ValueError):
         return True
     finally:
         transaction.savepoint_rollback(savepoint)
@@ -255,6 +288,13 @@ def test_defect_of_prices_is_found(name):
     modules = test_rates, test_pricing
     checks = [check for module in modules for check in list_checks(module)]
     with plant(*PRICES[name]):
+        assert any(map(fails, checks))
+
+
+@pytest.mark.parametrize("name", AMENDMENTS)
+def test_defect_of_amendments_is_found(name, clerk, manager):
+    checks = list_checks(test_rescheduling, clerk=clerk, manager=manager)
+    with plant(*AMENDMENTS[name]):
         assert any(map(fails, checks))
 
 

@@ -1,5 +1,6 @@
 """Rescheduling of bookings: another room or time, and the effect on money."""
 
+from contextlib import nullcontext
 from decimal import Decimal
 
 import pytest
@@ -48,6 +49,7 @@ from tests.factories_reservations import (
 )
 from tests.reservations.rescheduling_helpers import (
     DAY,
+    build_request,
     get_net_payment,
     get_stored_values,
     make_room_at_rate,
@@ -82,15 +84,12 @@ def test_reschedule_to_cheaper_room_refunds_the_difference_as_previewed(clerk):
     cheap = make_room_at_rate(reservation.room, 15)
     before = get_stored_values(reservation)
 
-    preview = preview_reschedule(reservation, clerk, room=cheap)
+    preview = preview_reschedule(reservation, clerk, room=cheap).result
     assert get_stored_values(reservation) == before
     assert not Refund.objects.exists()
     done = reschedule(reservation, clerk, room=cheap)
 
-    assert (preview.old_total, preview.new_total, preview.refund, preview.problems) == (
-        *(75, 45, 30),
-        (),
-    )
+    assert (preview.old_total, preview.new_total, preview.refund) == (75, 45, 30)
     assert [line.total for line in preview.old_lines] == [75]
     assert [line.total for line in preview.new_lines] == [45]
     reservation.refresh_from_db()
@@ -130,8 +129,8 @@ def test_reschedule_to_more_expensive_room_is_refused(clerk):
     with pytest.raises(ReservationNotOpen, match=r"\$45.00 more"):
         reschedule(reservation, clerk, room=expensive)
 
-    assert preview.can_be_waived
-    assert "$45.00 more" in preview.problems[0]
+    assert preview.result.is_unpaid
+    assert "$45.00 more" in preview.problem
     assert get_stored_values(reservation) == before
     assert OutboxMessage.objects.filter(kind="moved").count() == 0
 
@@ -145,7 +144,7 @@ def test_reschedule_with_waiver_and_reason_waives_the_difference(manager):
         reservation, manager, room=expensive, waiver="Their room leaks", expected_total=Decimal(75)
     )
 
-    assert (preview.waived, preview.new_total, preview.problems) == (45, 75, ())
+    assert (preview.result.waived, preview.result.new_total, preview.problem) == (45, 75, "")
     assert (done.waived, done.new_total, done.refund) == (45, 75, 0)
     line = reservation.line_items.get(type=LineItemType.ADJUSTMENT)
     assert (line.total, line.description) == (-45, "Adjustment: Their room leaks")
@@ -243,7 +242,7 @@ def test_rescheduled_draft_is_repriced_and_keeps_its_hold(clerk):
 
 def test_rescheduled_draft_is_not_held_beyond_its_new_start(clerk):
     held, expired = make_draft(start=START + DAY), make_draft(start=START + DAY)
-    extend_hold(held.pk, until=NOW + 20 * HOUR, by=clerk, now=NOW)
+    extend_hold(Act(clerk, NOW, is_staff=True), held.pk, until=NOW + 20 * HOUR)
 
     for reservation in (held, expired):
         soon = NOW + 2 * HOUR
@@ -381,18 +380,25 @@ def test_refused_reschedule_changes_nothing(clerk, make_room_for, options, probl
     assert get_stored_values(reservation) == before
 
 
+def test_reschedule_from_an_outdated_page_is_refused(clerk):
+    reservation = make_booking()
+    for start, is_current in ((START + DAY, True), (START + 2 * DAY, False)):
+        request = build_request(reservation, start=start, expected_version=0)
+        with nullcontext() if is_current else pytest.raises(ReservationNotOpen, match="meanwhile"):
+            amendments.amend(Act(clerk, NOW, is_staff=True), reservation.pk, request)
+    reservation.refresh_from_db()
+    assert (reservation.start, reservation.version) == (START + DAY, 1)
+
+
 def test_reschedule_to_taken_room_is_refused_with_every_reason(clerk):
     reservation, other_booking = make_booking(), make_booking(start=START + DAY)
 
-    preview = preview_reschedule(
-        reservation, clerk, room=other_booking.room, start=START + DAY + 10 * MINUTE
-    )
-    with pytest.raises(SlotUnavailable):
-        reschedule(reservation, clerk, room=other_booking.room, start=START + DAY)
-
-    assert len(preview.problems) == 2  # off the grid, and taken
-    assert f"Reservation {other_booking.pk}" in preview.problems[1]
-    assert not preview.can_be_waived
+    for attempt in (preview_reschedule, reschedule):
+        with pytest.raises(SlotUnavailable) as refused:
+            attempt(reservation, clerk, room=other_booking.room, start=START + DAY + 10 * MINUTE)
+        texts = refused.value.staff_texts
+        assert len(texts) == 2  # off the grid, and taken
+        assert f"Reservation {other_booking.pk}" in texts[1]
 
 
 def test_reschedule_ignores_own_slot_and_respects_turnaround(clerk):

@@ -149,10 +149,9 @@ def test_move_to_another_center_is_reported_to_both_and_later_changes_to_the_new
             for receiver, center in zip(receivers, (old, new, CenterFactory().pk), strict=True)
         ]
         amendments.amend(
+            Act(StaffFactory(), NOW, is_staff=True),
             booking.pk,
             ChangeRequest(new_room.pk, booking.start, booking.end),
-            by=StaffFactory(),
-            now=NOW,
         )
         cancellation.cancel(Act(booking.user, NOW), booking.pk)
         publish_and_send(NOW)

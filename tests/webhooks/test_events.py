@@ -42,7 +42,9 @@ def test_each_history_entry_is_one_event_whatever_made_it():
     make_endpoint(created_at=NOW - HOUR)
     staff = StaffFactory()
     booking = make_booking(now=NOW)
-    price_adjustments.adjust_price(booking.pk, amount=-1, reason="Sorry", by=staff, now=NOW)
+    price_adjustments.adjust_price(
+        Act(staff, NOW, is_staff=True), booking.pk, amount=-1, reason="Sorry"
+    )
     cancellation.cancel(Act(booking.user, NOW), booking.pk)
     approval.decline(Act(staff, NOW, is_staff=True), make_pending_booking(now=NOW).pk)
     expiring = make_draft(now=NOW)
@@ -94,10 +96,9 @@ def test_moved_reservation_is_reported_as_rescheduled_and_a_draft_only_by_its_hi
     assert not get_unpublished().exists()
     staff = StaffFactory()
     amendments.amend(
+        Act(staff, NOW, is_staff=True),
         draft.pk,
         ChangeRequest(draft.room_id, draft.start + HOUR, draft.end + HOUR),
-        by=staff,
-        now=NOW,
     )
 
     publish_events(now=NOW)

@@ -13,17 +13,15 @@ from reservations.admin.actions.change_actions import (
     ExtendAction,
     RescheduleAction,
 )
-from reservations.admin.actions.edit_actions import (
+from reservations.admin.actions.command_actions import (
     AdjustPriceAction,
-    ExtendHoldAction,
-    ResendEmailAction,
-)
-from reservations.admin.actions.status_actions import (
     ApproveAction,
     CancelAction,
     CheckInAction,
     DeclineAction,
+    ExtendHoldAction,
     MarkNoShowAction,
+    ResendEmailAction,
     UndoCheckInAction,
     UndoNoShowAction,
 )

@@ -1,17 +1,17 @@
 """The base of all actions: who may take it, when it is available, its preview, and doing it."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from accounts import roles
 from accounts.act import Act
 from accounts.models import OutboxMessage, User
 from reservations.admin.actions.forms import ActionForm
-from reservations.admin.bill_comparison import BillComparison
-from reservations.models import Reservation
+from reservations.booking.commands import Command, Preview
+from reservations.models import LineItemType, Reservation
 from roombook import money
 from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
 
@@ -21,23 +21,24 @@ class ActionRequest:
     """What a member of staff asks for.
 
     ``data`` is the cleaned data of the action's form. ``expected_amount`` (the new total or the
-    refund) and ``expected_version`` are those of the preview, if it had any. A preview
-    has the e-mail unless ``has_email`` is false: to write it takes a transaction.
+    refund) and ``expected_version`` come with a confirmation: they are those of its preview.
     """
 
     reservation: Reservation
-    by: User
-    now: dt.datetime
+    act: Act
     data: Mapping[str, Any] = field(default_factory=dict)
     expected_amount: Decimal | None = None
     expected_version: int | None = None
-    has_email: bool = True
     # The URL of this service, without a slash at the end.
     base_url: str = ""
 
     @property
-    def act(self) -> Act:
-        return Act(self.by, self.now, is_staff=True)
+    def by(self) -> User:
+        return self.act.staff
+
+    @property
+    def now(self) -> dt.datetime:
+        return self.act.now
 
     def require_shown_amount(self) -> Decimal:
         """Return the expected amount. Raises InvalidRequest if no preview has shown one."""
@@ -45,6 +46,39 @@ class ActionRequest:
             problem = "The amount that you have seen is missing. Please open the page again."
             raise InvalidRequest({"expected_amount": problem})
         return self.expected_amount
+
+
+class ComparableLine(Protocol):
+    """A line of a bill, stored or only calculated."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def total(self) -> Decimal: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedLine:
+    """A line as the page shows it. The amount is "" in the bill that has no such line.
+
+    ``old_description`` is "" if the description stays the same.
+    """
+
+    description: str
+    old_description: str
+    old_amount: str
+    new_amount: str
+    change: str
+
+
+@dataclass(frozen=True, slots=True)
+class BillComparison:
+    lines: list[ComparedLine]
+    old_total: str
+    new_total: str
+    change: str
 
 
 @dataclass(slots=True)
@@ -67,14 +101,20 @@ class ActionPreview:
 
 
 class Action:
-    """Something that staff can do with a reservation."""
+    """Something that staff can do with a reservation: a command with its page.
 
+    The preview shows what the same command would do with the same arguments.
+    """
+
+    command: ClassVar[Command[..., Any]]
     name: ClassVar[str]
     label: ClassVar[str]
     icon: ClassVar[str]
     # The heading of the page, and the label of its button.
     title: ClassVar[str]
     confirm_label: ClassVar[str]
+    # The message once it is done.
+    done: ClassVar[str] = ""
     is_primary: ClassVar[bool] = False
     is_dangerous: ClassVar[bool] = False
     # No money moves and another action always undoes it, so it is done without a preview.
@@ -101,11 +141,26 @@ class Action:
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         """What the action would do. Raises DomainError if it is not possible."""
-        raise NotImplementedError
+        options = self.get_options(request)
+        would = self.command.preview(request.act, request.reservation.pk, **options)
+        return self.describe(request, would)
 
     def execute(self, request: ActionRequest) -> str:
         """Do it, and return a message that says what was done. Raises DomainError."""
+        options = self.get_options(request)
+        return self.report(self.command(request.act, request.reservation.pk, **options))
+
+    def get_options(self, request: ActionRequest) -> dict[str, Any]:
+        """The arguments of the command."""
+        return {}
+
+    def describe(self, request: ActionRequest, would: Preview[Any]) -> ActionPreview:
+        """Describe what the command would do."""
         raise NotImplementedError
+
+    def report(self, result: Any) -> str:
+        """Say what the command has done."""
+        return self.done
 
 
 def list_problems(error: DomainError) -> list[str]:
@@ -129,3 +184,64 @@ def describe_email(reservation: Reservation, content: str = "") -> tuple[str, st
     """The line of a preview that says who gets an e-mail."""
     recipient = reservation.user.get_full_name() or "the customer"
     return "E-mail to", f"{recipient}{f', {content}' if content else ''}"
+
+
+# --- Bills before and after -----------------------------------------------------------------------
+
+
+class ChangedBill(Protocol):
+    """The bill of a reservation before and after a change."""
+
+    @property
+    def old_lines(self) -> Iterable[ComparableLine]: ...
+    @property
+    def new_lines(self) -> Iterable[ComparableLine]: ...
+    @property
+    def old_total(self) -> Decimal: ...
+    @property
+    def new_total(self) -> Decimal: ...
+
+
+def compare_bills(bill: ChangedBill) -> BillComparison:
+    """Match each new line with the old one that it replaces. Removed lines come last."""
+    unmatched: dict[tuple[object, ...], list[ComparableLine]] = {}
+    for line in bill.old_lines:
+        unmatched.setdefault(_get_key(line), []).append(line)
+    lines = []
+    for line in bill.new_lines:
+        candidates = unmatched.get(_get_key(line))
+        lines.append(_compare(candidates.pop(0) if candidates else None, line))
+    lines += [_compare(line, None) for removed in unmatched.values() for line in removed]
+    return BillComparison(
+        lines,
+        money.format_amount(bill.old_total),
+        money.format_amount(bill.new_total),
+        _format_change(bill.new_total - bill.old_total),
+    )
+
+
+def _get_key(line: ComparableLine) -> tuple[object, ...]:
+    """What the old and the new version of a line have in common."""
+    if line.type == LineItemType.ADJUSTMENT:
+        return (line.type, line.description)
+    service, allowance = (getattr(line, name, None) for name in ("service_id", "allowance_id"))
+    return (str(line.type), service, allowance)
+
+
+def _compare(old: ComparableLine | None, new: ComparableLine | None) -> ComparedLine:
+    old_text, new_text = (line.description if line else "" for line in (old, new))
+    old_amount, new_amount = (line.total if line else money.ZERO for line in (old, new))
+    return ComparedLine(
+        description=new_text or old_text,
+        old_description=old_text if new and old_text != new_text else "",
+        old_amount=money.format_amount(old_amount) if old else "",
+        new_amount=money.format_amount(new_amount) if new else "",
+        change=_format_change(new_amount - old_amount),
+    )
+
+
+def _format_change(amount: Decimal) -> str:
+    """``+$5.00``, ``-$5.00``, or "" for 0."""
+    if not amount:
+        return ""
+    return f"+{money.format_amount(amount)}" if amount > 0 else money.format_amount(amount)

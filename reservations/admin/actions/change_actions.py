@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from payments.gateways.manual import MANUAL_GATEWAYS
 from reservations.admin import formatting
@@ -12,6 +12,7 @@ from reservations.admin.actions.base import (
     Action,
     ActionPreview,
     ActionRequest,
+    compare_bills,
     describe_due_refund,
     describe_email,
     format_refund,
@@ -27,9 +28,9 @@ from reservations.admin.actions.payment_form import (
     find_missing,
     get_saved_card,
 )
-from reservations.admin.bill_comparison import compare_bills
 from reservations.booking import amendments, differences, payment_links
 from reservations.booking.amendments import Amendment, ChangeRequest, RoomSlot, describe_room
+from reservations.booking.commands import Preview
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates, money
@@ -39,42 +40,32 @@ from roombook.errors import InvalidRequest
 class RescheduleAction(Action):
     name, label, icon = "move", "Reschedule", "open_with"
     title, confirm_label = "Reschedule to another time or room", "Reschedule"
+    command = amendments.amend
     form_class: ClassVar[type[ActionForm]] = RescheduleForm
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         return amendments.can_reschedule(reservation, now=now)
 
-    def build_preview(self, request: ActionRequest) -> ActionPreview:
+    def get_options(self, request: ActionRequest) -> dict[str, Any]:
+        return {"request": self.get_change(request), "waiver": request.data.get("waiver", "")}
+
+    def describe(self, request: ActionRequest, would: Preview[Amendment]) -> ActionPreview:
         reservation = request.reservation
-        result = amendments.preview(
-            reservation.pk,
-            self.get_change(request),
-            waiver=request.data.get("waiver", ""),
-            by=request.by,
-            now=request.now,
-        )
-        way = request.data.get("way", "")
-        is_paid = way and result.can_be_waived and reservation.status == Status.CONFIRMED
-        if is_paid:
-            result = replace(result, problems=(), charge=result.difference)
+        result, way = would.result, request.data.get("way", "")
+        is_paid = way and result.is_unpaid and reservation.status == Status.CONFIRMED
         old, new = result.old, result.new
         preview = ActionPreview(
-            facts=list(_describe_change(reservation, result)),
-            problems=list(result.problems),
-            expected_amount=result.new_total,
+            facts=list(_describe_change(reservation, result)), expected_amount=result.new_total
         )
-        if result.can_be_waived and not is_paid:
-            refusal = amendments.get_waiver_refusal(request.by, old.room, new.room)
-            preview.notes += [refusal] if refusal else []
+        if is_paid:
+            result = replace(result, charge=result.difference)
+        elif would.problem:
+            preview.problems.append(would.problem)
+            if result.difference > 0:
+                refusal = amendments.get_waiver_refusal(request.by, old.room, new.room)
+                preview.notes += [refusal] if refusal else []
         if result.new_lines:
-            preview.bill = compare_bills(
-                result.old_lines,
-                result.new_lines,
-                old_total=result.old_total,
-                new_total=result.new_total,
-            )
-        elif result.problems:
-            return preview
+            preview.bill = compare_bills(result)
         if result.waived:
             preview.facts.append(("Waived", money.format_amount(result.waived)))
         moved = result.reservation
@@ -82,7 +73,7 @@ class RescheduleAction(Action):
             assert moved.hold_until is not None  # a draft that is moved holds its room
             held_until = formatting.format_datetime(moved, moved.hold_until)
             preview.facts.append(("Room held until", held_until))
-        elif not result.problems:
+        elif not preview.problems:
             free_until = formatting.format_datetime(moved, moved.free_cancellation_until)
             preview.facts += [
                 _describe_difference(reservation, result, way, now=request.now),
@@ -100,18 +91,18 @@ class RescheduleAction(Action):
             if is_paid:
                 preview.problems += find_missing(request.data).values()
         is_free = not result.difference and not result.waived
-        if old != new and is_free and not result.problems:
+        if old != new and is_free and not preview.problems:
             preview.undo = _build_undo(reservation, old, moved.version)
         return preview
 
     def execute(self, request: ActionRequest) -> str:
         change, way = self.get_change(request), request.data.get("way", "")
-        reservation, waiver = request.reservation, request.data.get("waiver", "")
+        reservation, options = request.reservation, self.get_options(request)
         new_total = request.require_shown_amount()
         if new_total > reservation.total_cost:
             if missing := find_missing(request.data):
                 raise InvalidRequest(missing)
-            is_charged = reservation.status == Status.CONFIRMED and not waiver
+            is_charged = reservation.status == Status.CONFIRMED and not options["waiver"]
             if is_charged and way == SAVED_CARD:
                 return self._charge_saved_card(request, change, new_total)
             if is_charged and way == LINK:
@@ -128,13 +119,11 @@ class RescheduleAction(Action):
         if way in MANUAL_GATEWAYS:
             taken = amendments.TakenPayment(way, request.data["reference"])
         result = amendments.amend(
+            request.act,
             reservation.pk,
-            change,
-            waiver=waiver,
             taken=taken,
             expected_total=new_total,
-            by=request.by,
-            now=request.now,
+            **options,
         )
         text = "Changed."
         if result.old != result.new:

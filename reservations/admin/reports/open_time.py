@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from centers.hours import get_open_spans
+from centers.hours import OpeningHoursRow, get_open_spans
 from centers.span import Span, find_gaps
 from reservations.admin.reports.periods import ReportPeriod
 from roombook import places
@@ -27,21 +26,13 @@ WeekdayHour = tuple[int, int]
 SplitBooking = tuple[Counter[WeekdayHour], int]
 
 
-class WeekdayOpening(NamedTuple):
-    """Opening hours on a weekday."""
-
-    weekday: int
-    opens: dt.time
-    closes: dt.time
-
-
 @dataclass(frozen=True, eq=False)
 class Schedule:
     """When a room is open in a period. Rooms that are open at the same times share one."""
 
     period: ReportPeriod
     time_zone_id: str
-    opening_hours: frozenset[WeekdayOpening]
+    opening_hours: frozenset[OpeningHoursRow]
     closures: tuple[Span, ...]
 
     @cached_property

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from django.db.models import Q
 
+from centers.hours import OpeningHoursRow
 from centers.models import Closure, MeetingRoom, OpeningHours
 from centers.requested_span import MAX_SPAN
 from centers.span import Span
@@ -28,7 +29,7 @@ from reservations.admin.reports.charts import (
     build_chart,
     get_weekday_names,
 )
-from reservations.admin.reports.open_time import Schedule, SplitBooking, WeekdayHour, WeekdayOpening
+from reservations.admin.reports.open_time import Schedule, SplitBooking, WeekdayHour
 from reservations.admin.reports.report import Report, ReportFigure, sort_by_size
 from reservations.admin.reports.selection import ReportSelection, fetch_at_most
 from reservations.admin.reports.tables import COUNT, HOURS, SHARE, ReportColumn, build_table
@@ -283,11 +284,11 @@ def _build_schedules(
     Rooms that are open at the same times get the same schedule, which is computed once.
     """
     centers = {room.center for room in rooms}
-    opening_hours: dict[int, set[WeekdayOpening]] = defaultdict(set)
+    opening_hours: dict[int, set[OpeningHoursRow]] = defaultdict(set)
     rows = OpeningHours.objects.filter(center__in=centers).order_by()
     columns = ("center_id", "weekday", "opens", "closes")
     for center, weekday, opens, closes in rows.values_list(*columns):
-        opening_hours[center].add(WeekdayOpening(weekday, opens, closes))
+        opening_hours[center].add(OpeningHoursRow(weekday, opens, closes))
     span = selection.period.widest_span()
     closures: dict[tuple[int, int | None], list[Span]] = defaultdict(list)
     for center, room_id, start, end in (

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from itertools import pairwise
 
-from centers.hours import round_up_to_slot
+from centers.hours import round_down_to_slot, round_up_to_slot
 from centers.rooms import BookingRules
 from centers.span import Span, get_local_midnight
 from roombook import dates
@@ -148,18 +148,10 @@ def assign_lanes(spans: Sequence[Span]) -> list[int]:
     return lane_by_index
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineSlot:
-    """A piece of free time to click on, and the booking that it proposes."""
-
-    piece: Span
-    proposed: Span
-
-
 def find_slots(
     axis: TimelineAxis, free: Iterable[Span], rules: BookingRules
-) -> Iterator[TimelineSlot]:
-    """Each hour of the free time in which a booking can start.
+) -> Iterator[tuple[Span, Span]]:
+    """Each piece of the free time to click on, an hour at most, and the booking that it proposes.
 
     No proposed time is in the second occurrence of a repeated hour: a local time without an offset
     means the first one.
@@ -169,12 +161,10 @@ def find_slots(
         for piece in axis.split_at_hours(span):
             start = round_up_to_slot(piece.start, axis.zone, rules.slot_minutes)
             end = min(start + rules.usual_duration, span.end)
-            end -= (end - start) % timedelta(minutes=rules.slot_minutes)
-            if start >= piece.end or end - start < minimum:
-                continue
-            if any(at.astimezone(axis.zone).fold for at in (start, end)):
-                continue
-            yield TimelineSlot(piece, Span(start, end))
+            end = round_down_to_slot(end, axis.zone, rules.slot_minutes)
+            is_repeated = any(at.astimezone(axis.zone).fold for at in (start, end))
+            if start < piece.end and end - start >= minimum and not is_repeated:
+                yield piece, Span(start, end)
 
 
 # --- Formatting ----------------------------------------------------------------------------------

@@ -19,13 +19,7 @@ from centers.models import Center, MeetingRoom
 from reservations.admin.formatting import format_time_zone
 from reservations.admin.forms import CenterSearchField
 from reservations.admin.timeline import geometry
-from reservations.admin.timeline.free_slots import TimelineOptions
-from reservations.admin.timeline.timeline_view import (
-    CenterDayTimeline,
-    CenterWeekTimeline,
-    RoomWeekTimeline,
-)
-from reservations.admin.timeline.tracks import STATUS_SIGNS
+from reservations.admin.timeline.timeline import STATUS_SIGNS, Timeline, TimelineOptions
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from roombook import dates
 from roombook.backoffice.model_admin import is_fragment_request
@@ -38,8 +32,6 @@ VIEW_PERMISSIONS = (roles.VIEW_RESERVATION, roles.CHANGE_RESERVATION)
 # In the session: the center that the user has seen last.
 LAST_CENTER = "timeline_center"
 DAY, WEEK = dt.timedelta(days=1), dt.timedelta(days=7)
-
-CenterTimeline = CenterDayTimeline | CenterWeekTimeline
 
 LEGEND = [(status.value, sign, status.label) for status, sign in STATUS_SIGNS.items()]
 
@@ -62,60 +54,89 @@ class TimelinePages:
 
     def show_day(self, request: HttpRequest) -> HttpResponseBase:
         """The rooms of a center on a day. Without parameters the last center, today."""
-        return self._show_center(request, is_week=False)
+        return self._show_center(request, "day")
 
     def show_center_week(self, request: HttpRequest) -> HttpResponseBase:
         """The rooms of a center on the days of a week, from Monday on."""
-        return self._show_center(request, is_week=True)
+        return self._show_center(request, "center-week")
 
-    def _show_center(self, request: HttpRequest, *, is_week: bool) -> HttpResponseBase:
+    def _show_center(self, request: HttpRequest, view: str) -> HttpResponseBase:
         roles.require_permission(request, *VIEW_PERMISSIONS)
-        centers = _get_visible_centers(request)
+        centers = Center.objects.filter(roles.get_center_filter(request.user, VIEW_PERMISSIONS, ""))
         center = _get_center(request, centers)
         if center is None:
             return self._render(request, None, {"title": "Timeline"})
-        options = _get_options(request, center)
-        day = _get_day(request, center, options)
-        timeline: CenterTimeline | None
-        if is_week:
-            title = _format_week(center.name, day)
-            form: CenterDayForm = CenterWeekForm(centers, center, day)
-            timeline = CenterWeekTimeline(center, _get_monday(day), options)
-        else:
-            title = f"{center.name}, {dates.format_day(day)}"
-            form = CenterDayForm(centers, center, day)
-            axis = geometry.build_axis(day, center.zone)
-            timeline = CenterDayTimeline(center, axis, options) if axis else None
-        view = "center-week" if is_week else "day"
-        context = {"title": title, "form": form, **_describe_page(center, day, options, view)}
-        return self._render(request, timeline, context)
+        field: Any = CenterSearchField()
+        field.queryset = centers
+        return self._show(request, view, center, list(center.rooms.all()), field)
 
     def show_room_week(self, request: HttpRequest) -> HttpResponseBase:
         """A room on the days of a week, from Monday on."""
         room = _get_room(request)
-        options = _get_options(request, room.center)
-        day = _get_day(request, room.center, options)
+        field = forms.ModelChoiceField(
+            room.center.rooms.order_by("name", "pk"),
+            empty_label=None,
+            widget=forms.Select({"class": INPUT_CLASSES}),
+        )
+        return self._show(request, "room-week", room.center, [room], field)
+
+    def _show(
+        self,
+        request: HttpRequest,
+        view: str,
+        center: Center,
+        rooms: list[MeetingRoom],
+        field: forms.Field,
+    ) -> HttpResponseBase:
+        """The page; ``field`` selects the center or the room."""
+        room = rooms[0] if view == "room-week" else None
+        place = room or center
+        options = _get_options(request, center)
+        today = options.now.astimezone(center.zone).date()
+        day = _get_day(request, today)
+        unit, step, days, this = "day", DAY, [day], "Today"
+        if view != "day":
+            monday = day - day.weekday() * DAY
+            days = [monday + number * DAY for number in range(7)]
+            unit, step, this = "week", WEEK, "This week"
+        shown = " - ".join(dates.format_day(each) for each in dict.fromkeys((days[0], days[-1])))
+        axes = [axis for each in days if (axis := geometry.build_axis(each, center.zone))]
+        timeline = (
+            Timeline(center, rooms, axes, options, rows_are_days=bool(room)) if axes else None
+        )
+        noon = dt.datetime.combine(day, dt.time(12), tzinfo=center.zone)
+        label = "Date" if view == "day" else "Week of"
         context = {
-            "title": _format_week(room.name, day),
-            "form": RoomWeekForm(room.center.rooms.order_by("name", "pk"), room, day),
+            "title": f"{place.name}, {shown}",
+            "form": TimelineForm({"room" if room else "center": field}, place.pk, day, label),
             "room": room,
-            **_describe_page(room.center, day, options, "room-week"),
+            "center": center,
+            "day": day,
+            "zone_name": format_time_zone(center, noon),
+            "whole_day": options.whole_day,
+            "view": view,
+            "heading": "Day" if room else "Room",
+            "day_links": [
+                (f"Previous {unit}", "chevron_left", day - step),
+                (this, "", today),
+                (f"Next {unit}", "chevron_right", day + step),
+            ],
         }
-        return self._render(request, RoomWeekTimeline(room, _get_monday(day), options), context)
+        return self._render(request, timeline, context)
 
     def _render(
         self,
         request: HttpRequest,
-        timeline: CenterTimeline | RoomWeekTimeline | None,
+        timeline: Timeline | None,
         context: dict[str, Any],
     ) -> HttpResponseBase:
         """The page. Its script gets the rows only, or 304 if it shows the same already."""
         is_fragment = is_fragment_request(request)
-        etag = timeline.data.compute_etag() if timeline else None
+        etag = timeline.compute_etag() if timeline else None
         if is_fragment and (unchanged := get_conditional_response(request, etag)):
             return unchanged
         context |= {
-            "timeline": timeline.build() if timeline else None,
+            "timeline": timeline,
             "etag": etag,
             # A page that only asks for news must not take the messages of another one.
             "has_messages": is_fragment and "If-None-Match" not in request.headers,
@@ -134,50 +155,23 @@ class TimelinePages:
         return TemplateResponse(request, "admin/reservations/timeline.html", context)
 
 
-class CenterDayForm(forms.Form):
-    """Selects the center and the day."""
+class TimelineForm(forms.Form):
+    """Selects a center or a room, and the day or the week."""
 
-    center = CenterSearchField()
     date = forms.DateField(widget=DateTextInput)
 
-    def __init__(self, centers: QuerySet[Center], center: Center, day: dt.date) -> None:
-        super().__init__(initial={"center": center.pk, "date": day}, auto_id="timeline-%s")
-        field: Any = self.fields["center"]
-        field.queryset = centers
-
-
-class CenterWeekForm(CenterDayForm):
-    """Selects the center and the week."""
-
-    date = forms.DateField(label="Week of", widget=DateTextInput)
-
-
-class RoomWeekForm(forms.Form):
-    """Selects the room of a center, and the week."""
-
-    room = forms.ModelChoiceField(
-        MeetingRoom.objects.none(),
-        empty_label=None,
-        widget=forms.Select({"class": INPUT_CLASSES}),
-    )
-    date = forms.DateField(label="Week of", widget=DateTextInput)
-
-    def __init__(self, rooms: QuerySet[MeetingRoom], room: MeetingRoom, day: dt.date) -> None:
-        super().__init__(initial={"room": room.pk, "date": day}, auto_id="timeline-%s")
-        field: Any = self.fields["room"]
-        field.queryset = rooms
+    def __init__(self, place: dict[str, forms.Field], pk: int, day: dt.date, label: str) -> None:
+        super().__init__(initial={**dict.fromkeys(place, pk), "date": day}, auto_id="timeline-%s")
+        self.fields = {**place, "date": self.fields["date"]}
+        self.fields["date"].label = label
 
 
 # --- Query parameters ----------------------------------------------------------------------------
 
 
-def _get_visible_centers(request: HttpRequest) -> QuerySet[Center]:
-    return Center.objects.filter(roles.get_center_filter(request.user, VIEW_PERMISSIONS, ""))
-
-
 def _get_center(request: HttpRequest, centers: QuerySet[Center]) -> Center | None:
     """The center of the query; without one the last that the user has seen, or the first."""
-    centers = centers.prefetch_related("opening_hours", "rooms")
+    centers = centers.prefetch_related("rooms")
     if not request.GET.get("center"):
         last = centers.filter(pk=request.session.get(LAST_CENTER, 0)).first()
         return last or centers.order_by("rank", "name_folded", "pk").first()
@@ -201,16 +195,15 @@ def _get_room(request: HttpRequest) -> MeetingRoom:
         roles.get_center_filter(request.user, VIEW_PERMISSIONS, "center"),
         pk=parse_id(request.GET.get("room")) or 0,
     )
-    room = rooms.select_related("center").prefetch_related("center__opening_hours").first()
+    room = rooms.select_related("center").first()
     if room is None:
         raise Http404("Not found.")
     _remember_center(request, room.center_id)
     return room
 
 
-def _get_day(request: HttpRequest, center: Center, options: TimelineOptions) -> dt.date:
+def _get_day(request: HttpRequest, today: dt.date) -> dt.date:
     """The day of the query; today at the center if there is none, or no valid one."""
-    today = options.now.astimezone(center.zone).date()
     text = request.GET.get("date")
     if not text:
         return today
@@ -234,33 +227,3 @@ def _get_options(request: HttpRequest, center: Center) -> TimelineOptions:
         can_add=roles.has_permission(user, roles.ADD_RESERVATION, center.pk),
         can_override_hours=roles.has_permission(user, OVERRIDE_OPENING_HOURS, center.pk),
     )
-
-
-def _get_monday(day: dt.date) -> dt.date:
-    return day - day.weekday() * DAY
-
-
-def _format_week(name: str, day: dt.date) -> str:
-    monday = _get_monday(day)
-    return f"{name}, {dates.format_day(monday)} - {dates.format_day(monday + 6 * DAY)}"
-
-
-def _describe_page(
-    center: Center, day: dt.date, options: TimelineOptions, view: str
-) -> dict[str, object]:
-    """The context of a page; ``view`` is day, center-week or room-week."""
-    noon = dt.datetime.combine(day, dt.time(12), tzinfo=center.zone)
-    unit, step, this = ("day", DAY, "Today") if view == "day" else ("week", WEEK, "This week")
-    return {
-        "center": center,
-        "day": day,
-        "zone_name": format_time_zone(center, noon),
-        "whole_day": options.whole_day,
-        "view": view,
-        "heading": "Day" if view == "room-week" else "Room",
-        "day_links": [
-            (f"Previous {unit}", "chevron_left", day - step),
-            (this, "", options.now.astimezone(center.zone).date()),
-            (f"Next {unit}", "chevron_right", day + step),
-        ],
-    }

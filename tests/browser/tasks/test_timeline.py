@@ -220,7 +220,9 @@ def move_elsewhere(booking: Reservation, *, back: bool = False) -> None:
     start, end = booking.start + by * HOUR, booking.end + by * HOUR
     now = booking.created_at + dt.timedelta(minutes=1)
     amendments.amend(
-        booking.pk, ChangeRequest(booking.room_id, start, end), by=booking.user, now=now
+        Act(booking.user, now, is_staff=True),
+        booking.pk,
+        ChangeRequest(booking.room_id, start, end),
     )
 
 

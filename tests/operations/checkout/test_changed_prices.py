@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from accounts.act import Act
 from centers.models import Rate
 from payments import lifecycle
 from payments.gateways.sandbox_models import SandboxPayment
@@ -131,7 +132,7 @@ def test_declined_card_does_not_extend_the_promise_of_a_price(
 
     # Staff promise the new price.
     now = NOW + 25 * HOUR
-    extend_hold(drafted.pk, until=now + MINUTE, by=StaffFactory(), now=now)
+    extend_hold(Act(StaffFactory(), now, is_staff=True), drafted.pk, until=now + MINUTE)
     Rate.objects.update(hourly=35)
     ask("/api/account/reservation", Id=drafted.pk)
     time_machine.move_to(now + 22 * HOUR, tick=False)
@@ -219,7 +220,10 @@ def test_next_page_of_a_list_is_not_shown(ada, ask, check_out, outdated):
 @pytest.mark.parametrize("amount", [-5, 5])
 def test_price_adjusted_by_staff_is_charged_once_it_is_shown(ask, check_out, drafted, amount):
     adjust_price(
-        drafted.pk, amount=Decimal(amount), reason="Rain", by=AdministratorFactory(), now=NOW
+        Act(AdministratorFactory(), NOW, is_staff=True),
+        drafted.pk,
+        amount=Decimal(amount),
+        reason="Rain",
     )
     assert check_out(PaymentInfo=CARD).json() == PRICE_HAS_CHANGED
 
@@ -232,7 +236,10 @@ def test_price_adjusted_by_staff_is_charged_once_it_is_shown(ask, check_out, dra
 def test_price_that_is_the_shown_one_again_is_charged(check_out, drafted):
     for amount in (5, -5):
         adjust_price(
-            drafted.pk, amount=Decimal(amount), reason="Error", by=AdministratorFactory(), now=NOW
+            Act(AdministratorFactory(), NOW, is_staff=True),
+            drafted.pk,
+            amount=Decimal(amount),
+            reason="Error",
         )
 
     assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 from django.core.management import CommandError, call_command
 
+from accounts.act import Act
 from payments import gateway_events, refunds
 from payments.gateways import sandbox
 from payments.gateways.sandbox import SandboxGateway
@@ -64,7 +65,12 @@ def bank_returns_refund(monkeypatch):
 
 
 def make_free(draft):
-    adjust_price(draft.pk, amount=Decimal(-75), reason="Gift", by=AdministratorFactory(), now=LATER)
+    adjust_price(
+        Act(AdministratorFactory(), LATER, is_staff=True),
+        draft.pk,
+        amount=Decimal(-75),
+        reason="Gift",
+    )
     show_price(draft)
 
 

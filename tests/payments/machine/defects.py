@@ -23,6 +23,7 @@ from reservations.booking import (
     cancellation,
     payment_recovery,
 )
+from reservations.booking.commands import Command
 from reservations.models import PromoCode, Reservation
 from reservations.models.status import Status
 from reservations.pricing import bill
@@ -263,6 +264,13 @@ def cancel_although_it_is_refused(original, act, reservation_id, **kwargs):
         booked = Reservation.objects.filter(pk=reservation_id, status=Status.CONFIRMED)
         booked.update(status=Status.CANCELLED, cancelled_at=act.now, refund_promised=0)
         raise
+
+
+@plant(Command, "preview")
+def do_what_is_only_previewed(original, self, act, reservation_id, **kwargs):
+    preview = original(self, act, reservation_id, **kwargs)
+    self(act, reservation_id, **kwargs)
+    return preview
 
 
 @plant(approval, "_find")

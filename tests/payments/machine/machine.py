@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from accounts.act import Act
-from payments.models import PaymentState
+from accounts.models import OutboxMessage
+from payments.models import Payment, PaymentState, Refund
 from reservations.booking import approval
 from reservations.models import Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
+from roombook.backoffice.models import AuditEntry
 from roombook.errors import DomainError
 from tests.factories_reservations import CARD, DECLINED_NUMBER
 from tests.payments.machine import checks
@@ -218,6 +220,19 @@ class CheckoutMachine(SetupRules):
         """Half of the customers who could cancel do so."""
         if is_sure:
             self.run(fault, "cancel", *self.get(number))
+
+    @precondition(lambda self: self.reservations)
+    @rule(number=numbers)
+    def preview_cancellation(self, number: int) -> None:
+        pk, customer = self.get(number)
+        before = self.read_rows(pk)
+        self.post(customer, "reservations/cancel", ReservationId=pk, TestMode=True)
+        assert self.read_rows(pk) == before, "a preview has changed something"
+
+    def read_rows(self, pk: int) -> list[object]:
+        rows = (Reservation.objects.filter(pk=pk), Payment.objects.filter(reservation=pk))
+        counts = [each.objects.count() for each in (AuditEntry, OutboxMessage, Refund)]
+        return [*(list(each.order_by("pk").values()) for each in rows), counts]
 
     @precondition(lambda self: self.reservations)
     @rule(number=numbers, fault=faults, approves=st.booleans())

@@ -18,6 +18,7 @@ import pytest
 from django.core.management import CommandError
 from django.db import connection
 
+from accounts.act import Act
 from payments import setups
 from payments.models import PaymentPurpose, PaymentSetup, SavedCard
 from reservations.booking import amendments, differences, payment_recovery
@@ -64,8 +65,10 @@ class CrashMachine(CheckoutMachine):
         if self.wanted is None:
             booking = Reservation.objects.get(pk=pk)
             request = ChangeRequest(booking.room_id, booking.start, booking.start + hours * HOUR)
-            result = amendments.preview(pk, request, by=AdministratorFactory(), now=self.now)
-            self.wanted = request, result.new_total
+            would = amendments.amend.preview(
+                Act(AdministratorFactory(), self.now, is_staff=True), pk, request
+            )
+            self.wanted = request, would.result.new_total
         return self.wanted
 
     def do_extend(self, pk: int, number: int, hours: int = 4) -> None:
@@ -87,12 +90,11 @@ class CrashMachine(CheckoutMachine):
     def do_extend_for_cash(self, pk: int, number: int) -> None:
         request, total = self.get_request(pk, 4)
         amendments.amend(
+            Act(AdministratorFactory(), self.now, is_staff=True),
             pk,
             request,
             taken=amendments.TakenPayment("cash"),
             expected_total=total,
-            by=AdministratorFactory(),
-            now=self.now,
         )
 
     def do_enter_other_card(self, pk: int, number: int) -> None:

@@ -8,7 +8,7 @@ from payments.gateways import declines
 from payments.gateways.sandbox import SandboxGateway, confirm_payment, refuse_payment
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
 from payments.models import InvalidPaymentTransition, Payment
-from reservations.admin.actions.status_actions import CancelAction
+from reservations.admin.actions.command_actions import CancelAction
 from reservations.admin.formatting import format_status
 from reservations.booking import authorization, cancellation, payment_recovery
 from reservations.booking.payment_action import get_payment_action

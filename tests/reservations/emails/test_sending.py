@@ -243,12 +243,12 @@ def test_reservation_page_lists_its_emails(admin_client):
 def test_resend_last_email_uses_the_current_address(clerk):
     reservation = make_booking()
     with pytest.raises(ReservationNotOpen, match="waiting to be sent already"):
-        reminders.resend_last_email(reservation.pk, by=clerk, now=NOW)
+        reminders.resend_last_email(Act(clerk, NOW, is_staff=True), reservation.pk)
     OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
     reservation.user.email = "new@example.com"
     reservation.user.save()
 
-    reminders.resend_last_email(reservation.pk, by=clerk, now=NOW)
+    reminders.resend_last_email(Act(clerk, NOW, is_staff=True), reservation.pk)
 
     first, again = OutboxMessage.objects.about(emails.get_subject_key(reservation.pk))
     assert (again.kind, again.to, again.state) == ("confirmed", "new@example.com", "waiting")
@@ -261,7 +261,7 @@ def test_resend_last_email_that_failed_is_queued_again(clerk):
     reservation = make_booking()
     OutboxMessage.objects.update(state="failed", next_attempt_at=None)
 
-    reminders.resend_last_email(reservation.pk, by=clerk, now=NOW)
+    reminders.resend_last_email(Act(clerk, NOW, is_staff=True), reservation.pk)
 
     assert OutboxMessage.objects.get().state == "waiting"
 
@@ -275,10 +275,9 @@ def remind_of_meetings(now):
 
 def reschedule(reservation, start, now):
     amendments.amend(
+        Act(AdministratorFactory(), now, is_staff=True),
         reservation.pk,
         ChangeRequest(reservation.room_id, start, start + 3 * HOUR),
-        by=AdministratorFactory(),
-        now=now,
     )
 
 

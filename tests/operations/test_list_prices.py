@@ -1,0 +1,96 @@
+"""What a room costs when: /api/meeting-rooms/prices"""
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from centers.models import PriceList
+from tests.factories_centers import MeetingRoomFactory, RateFactory
+from tests.factories_reservations import NOW
+from tests.operations.helpers import refused
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+PRICES = "/api/meeting-rooms/prices"
+SATURDAY = {"From": "2027-03-06", "To": "2027-03-07"}
+STANDARD = {"Hourly": 25.0, "HalfDay": 90.0, "FullDay": 160.0}
+
+
+@pytest.fixture
+def evening(room):
+    return PriceList.objects.create(
+        rate=room.rate, name="Evening", starts=dt.time(18), hourly=Decimal(30), full_day=Decimal(99)
+    )
+
+
+def list_days(get, room, **fields):
+    return get(PRICES, RoomId=room.pk, **{**SATURDAY, **fields})["Days"]
+
+
+def test_standard_prices_hold_from_midnight_to_midnight(get, room):
+    [day] = list_days(get, room)
+    whole_day = {"Start": "2027-03-06T00:00:00-07:00", "End": "2027-03-07T00:00:00-07:00"}
+    assert day == {"Date": "2027-03-06", "Prices": [{**whole_day, **STANDARD}]}
+
+
+def test_special_prices_are_parts_of_the_day(get, room, evening):
+    evening.weekdays = "sat"
+    evening.save()
+    [saturday, sunday] = list_days(get, room, To="2027-03-07T00:01:00")
+    before, special = saturday["Prices"]
+    assert before["End"] == "2027-03-06T18:00:00-07:00"
+    assert special == {
+        "Name": "Evening",
+        "Start": "2027-03-06T18:00:00-07:00",
+        "End": "2027-03-07T00:00:00-07:00",
+        "Hourly": 30.0,
+        "FullDay": 99.0,
+    }
+    assert (sunday["Date"], len(sunday["Prices"])) == ("2027-03-07", 1)
+
+
+def test_day_of_a_clock_change_is_covered_whole(get, room, evening):
+    [day] = list_days(get, room, From="2027-03-14", To="2027-03-15")
+    assert [part["Start"] for part in day["Prices"]] == [
+        "2027-03-14T00:00:00-07:00",
+        "2027-03-14T18:00:00-06:00",
+    ]
+
+
+def test_flat_rate_is_one_price(get):
+    room = MeetingRoomFactory(rate=RateFactory(is_flat_rate=True, flat_rate=50, hourly=7))
+    [day] = list_days(get, room)
+    assert day["Prices"][0]["FlatRate"] == 50.0
+    assert "Hourly" not in day["Prices"][0]
+
+
+def test_csv_has_a_row_for_each_part(call, room, evening):
+    rows = call(f"{PRICES}.csv", RoomId=room.pk, **SATURDAY).content.decode().split("\r\n")
+    columns = ["Days.Date", "Days.Prices.Name", "Days.Prices.Start", "Days.Prices.Hourly"]
+    assert set(columns) <= set(rows[0].split(","))
+    assert ["Evening" in row for row in rows[1:3]] == [False, True]
+
+
+def test_room_that_cannot_be_booked_has_no_prices(call, room):
+    without_price = RateFactory(hourly=None, half_day=None, full_day=None, center=room.center)
+    for rate in (without_price, None):
+        room.rate = rate
+        room.save()
+        refused(call(PRICES, RoomId=room.pk, **SATURDAY), 409, "RateNotConfigured")
+    room.is_active = False
+    room.save()
+    refused(call(PRICES, RoomId=room.pk, **SATURDAY), 404, "NotFound")
+
+
+def test_one_more_query_reads_special_prices(get, room, evening):
+    def count(**fields):
+        with CaptureQueriesContext(connection) as queries:
+            list_days(get, room, **fields)
+        return len(queries)
+
+    with_lists = count()
+    evening.delete()
+    assert with_lists == count() + 1
