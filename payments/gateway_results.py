@@ -16,6 +16,7 @@ from roombook.db.transactions import in_transaction
 GATEWAY_RESULT_FIELDS = (
     *("state", "counts", "authorized_at", "captured_at", "settled_at", "fees_due_at"),
     *("reference", "card_brand", "card_last4", "authorized_until", "message"),
+    "has_unreported_decline",
 )
 
 
@@ -37,7 +38,7 @@ def apply_gateway_result(
     raises InvalidPaymentTransition.
     """
     if result.state == "action_required":
-        # Only the booking module `authorization` lets a payment wait for its customer.
+        # Only the booking module `charging` lets a payment wait for its customer.
         return
     state = PaymentState(result.state)
     # An answer is outdated if the payment has moved on from it. Nothing comes after refunded: only
@@ -67,6 +68,8 @@ def apply_gateway_result(
     locked.card_last4 = result.last4
     locked.authorized_until = result.authorized_until
     locked.message = result.message[:255]
+    is_declined, has_waited = state == PaymentState.DECLINED, locked.action_until is not None
+    locked.has_unreported_decline = is_declined and has_waited
     locked.save(update_fields=GATEWAY_RESULT_FIELDS)
     if is_capture:
         post_payment(locked, center_id=center_id, time_zone_id=time_zone_id, now=now)

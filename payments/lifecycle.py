@@ -12,7 +12,6 @@ from typing import TypeGuard
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import QuerySet
 
 from accounts.models import User
 from payments import gateways
@@ -178,21 +177,6 @@ def get_action_deadline(payment: Payment) -> datetime:
     """The time until which the customer can confirm the payment at the bank."""
     minutes = timedelta(minutes=settings.PAYMENT_ACTION_MINUTES)
     return payment.action_until or payment.created_at + minutes
-
-
-def take_unreported_decline(payments: QuerySet[Payment], card: SavedCard) -> str | None:
-    """Return why the last of these payments was declined while it waited for its customer, once.
-
-    A webhook or `reconcile_payments` may have recorded that before the customer's next request,
-    which must not charge the card again then (B21.3). None if there is nothing to report.
-    """
-    unreported = payments.filter(
-        state=PaymentState.DECLINED, action_until__isnull=False, created_at__gte=card.created_at
-    )
-    payment = unreported.order_by("pk").last()
-    if payment is None or not unreported.update(action_until=None):
-        return None
-    return payment.message
 
 
 def _mark_called_off(payment: Payment) -> bool:

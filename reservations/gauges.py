@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from accounts.models import OutboxMessage
 from payments.models import Payment, Refund
-from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
+from reservations.booking.charging import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
 from reservations.models import WebhookDelivery, WebhookEndpoint
 from reservations.models.history import get_unpublished
 from roombook.deliveries import DeliveryState

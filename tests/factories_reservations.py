@@ -15,7 +15,7 @@ from accounts.models import User
 from centers.models import MeetingRoom
 from payments.models import Payment, PaymentState
 from reservations import models, records
-from reservations.booking import checkout, drafts
+from reservations.booking import charging, checkout, drafts
 from reservations.models.status import HOLDING_STATUSES, Status
 from tests.factories_centers import MeetingRoomFactory, make_center_with_room
 from tests.factories_people import UserFactory
@@ -46,9 +46,9 @@ PAYMENT_INFO = {
 }
 
 
-def make_payment_method(number: str = VALID_NUMBER, **options: Any) -> checkout.PaymentMethod:
+def make_payment_method(number: str = VALID_NUMBER, **options: Any) -> charging.PaymentMethod:
     """Payment with a card in the request."""
-    return checkout.PaymentMethod(card={**PAYMENT_INFO, "credit_card_number": number}, **options)
+    return charging.PaymentMethod(card={**PAYMENT_INFO, "credit_card_number": number}, **options)
 
 
 def make_room(*, time_zone_id: str = "America/Denver", **fields: Any) -> MeetingRoom:

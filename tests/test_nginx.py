@@ -20,6 +20,7 @@ from django.urls import reverse
 
 from accounts.limits import get_network_key
 from roombook.secret_paths import SECRET_PATHS
+from tests.faults.processes import find_free_port
 
 CONFIGURATION = Path(__file__).parent.parent / "deploy/nginx/roombook.conf"
 PROGRAM = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
@@ -79,17 +80,9 @@ class Echo(BaseHTTPRequestHandler):
         pass
 
 
-def find_free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
 class Nginx:
     def __init__(self, folder, *upstream_ports):
-        self.http_port, self.https_port = find_free_ports(2)
+        self.http_port, self.https_port = find_free_port(), find_free_port()
         self.folder = folder
         create_certificate(folder)
         text = CONFIGURATION.read_text()
@@ -145,10 +138,13 @@ class Nginx:
 
 
 def create_certificate(folder):
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    files = ["-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"]
-    name = ["-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}"]
-    subprocess.run([*command, *files, *name], check=True, capture_output=True)
+    """A certificate for NAME with a key of a kind that is made at once."""
+    command = [
+        *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+        *("-nodes", "-days", "2", "-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}"),
+        *("-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
@@ -278,7 +274,7 @@ def test_limits_count_the_network_that_the_service_counts(nginx):
 
 
 def test_unreachable_service_is_503_in_the_envelope(tmp_path):
-    nginx = Nginx(tmp_path, find_free_ports(1)[0])
+    nginx = Nginx(tmp_path, find_free_port())
     try:
         status, headers, body = nginx.request("/api/city-centers")
     finally:
@@ -289,7 +285,7 @@ def test_unreachable_service_is_503_in_the_envelope(tmp_path):
 
 
 def test_secret_path_is_not_logged_when_nginx_refuses_or_fails(tmp_path):
-    nginx = Nginx(tmp_path, find_free_ports(1)[0])
+    nginx = Nginx(tmp_path, find_free_port())
     invitation = reverse("admin:accounts_invitation", args=["MQ", "the-secret"])
     paths = ["/calendar/the-secret.ics", invitation]
     paths += ["/sandbox/setups/the-secret", "/sandbox/payments/the-secret"]
@@ -335,7 +331,7 @@ def test_readiness_is_not_public(nginx):
 
 
 def test_machine_that_is_away_is_skipped(tmp_path, upstream):
-    nginx = Nginx(tmp_path, find_free_ports(1)[0], upstream)
+    nginx = Nginx(tmp_path, find_free_port(), upstream)
     try:
         assert nginx.count_statuses("/api/city-centers", 20) == {200: 20}
     finally:

@@ -74,6 +74,7 @@ class Migration(migrations.Migration):
                 ('is_by_link', models.BooleanField(default=False, editable=False)),
                 ('lease_until', models.DateTimeField()),
                 ('action_until', models.DateTimeField(blank=True, editable=False, null=True)),
+                ('has_unreported_decline', models.BooleanField(default=False, editable=False)),
                 ('is_called_off', models.BooleanField(default=False, editable=False, verbose_name='called off')),
                 ('created_at', models.DateTimeField(editable=False)),
                 ('authorized_at', models.DateTimeField(blank=True, null=True)),

@@ -160,8 +160,9 @@ class Payment(FormattedAmountMixin, models.Model):
     # resolve the payment.
     lease_until = models.DateTimeField()
     # Until then the customer can confirm the payment at the bank (B21.3); then the lease ends, too.
-    # After a decline it is kept until a Checkout has reported the decline to the customer.
     action_until = models.DateTimeField(null=True, blank=True, editable=False)
+    # The bank has declined it while it waited, and no request has told the customer yet (B21.3).
+    has_unreported_decline = models.BooleanField(default=False, editable=False)
     # Set when the gateway did not know the key: the key is then voided there. The reservation must
     # not be booked on this payment any more, whatever its worker hears later.
     is_called_off = models.BooleanField("called off", default=False, editable=False)

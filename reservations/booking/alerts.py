@@ -22,13 +22,16 @@ from payments.models import (
     Refund,
     RefundState,
 )
-from reservations.booking.integrity.money import (
+from reservations.booking.charging import (
+    CAPTURE_DUE_STATUSES,
+    NOT_BOOKED_STATUSES,
     captured_after_cancellation,
+)
+from reservations.booking.integrity.money import (
     refunded_amount,
     unmet_reductions,
     unmet_refund_promises,
 )
-from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, NOT_BOOKED_STATUSES
 from reservations.models.changes import PAYS_FOR_NOTHING, pays_for_nothing
 from reservations.models.status import Status
 from roombook import dates, money

@@ -44,12 +44,12 @@ from payments.models import Payment, PaymentPurpose, PaymentState
 from reservations import availability
 from reservations.availability import Availability
 from reservations.booking import drafts
+from reservations.booking.charging import lock_booked_payments
+from reservations.booking.checkout import require_account_payment
 from reservations.booking.commands import Left, Refused, Unsettled, add_payments, command
 from reservations.booking.drafts import AttendeeInput
 from reservations.booking.holds import release_conflicting_holds, release_holds_for
 from reservations.booking.locks import lock_drafts_of_customer, lock_for_rescheduling
-from reservations.booking.payment_recovery import lock_booked_payments
-from reservations.booking.taking_payment import require_account_payment
 from reservations.models import (
     Attendee,
     BookingChange,

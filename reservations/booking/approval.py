@@ -14,10 +14,10 @@ from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
 from payments.models import Payment
 from reservations import availability
+from reservations.booking.charging import lock_booked_payments
 from reservations.booking.commands import Left, command
 from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import lock_booked_payments
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails

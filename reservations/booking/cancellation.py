@@ -12,11 +12,11 @@ from payments import refunds
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
 from payments.models import Payment, PaymentState
-from reservations.booking import payment_recovery
+from reservations.booking import charging
 from reservations.booking.amendments import call_off_changes, require_expected
+from reservations.booking.charging import get_booked_payments, lock_booked_payments
 from reservations.booking.commands import PAYMENT_UNDER_WAY, Left, Unsettled, command_after
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import get_booked_payments, lock_booked_payments
 from reservations.booking.refund_decisions import RefundDecision, validate_refund
 from reservations.models import RefundOverride, Reservation
 from reservations.models.changes import get_paying
@@ -77,9 +77,7 @@ class Cancellation:
 
 
 def _call_payment_off(act: Act, reservation_id: int) -> None:
-    payment_recovery.resolve_payments(
-        reservation_id, user=act.customer, calls_off=True, now=act.now
-    )
+    charging.resolve_payments(reservation_id, user=act.customer, calls_off=True, now=act.now)
 
 
 @command_after(_call_payment_off, without_capture={"can_be_captured": False})

@@ -1,47 +1,50 @@
-"""Checkout: pay for a draft reservation and book it (B16).
+"""Checkout: pay for a draft reservation and book it (B16, B26).
 
-The payment gateway is never called inside a database transaction. Checkout therefore runs in two
-transactions, each followed by a gateway call:
+A card pays in the four steps of charging.py: `_claim` claims the slot, the promo code and the
+included hours, and sets the status to Processing; `Booking` sets it to Confirmed (or Pending, or
+back to New if the card is declined).
 
-1. `_claim`: lock the room and the reservation, check availability again, consume the promo code
-   and the included hours, set the status to Processing and create a Payment with a lease.
-2. The gateway authorizes the amount.
-3. `authorization.apply_authorization`: set the status to Confirmed (or Pending, or back to New if
-   the card is declined). From this commit on, the booking is acknowledged.
-4. The gateway captures the amount. If that fails, the capture stays due.
-
-If a worker dies in between, the client's retry or the command `reconcile_payments` resolves the
-payment once its lease has expired (payment_recovery.py). docs/checkout.md says what happens after a
-crash at each step.
+Staff can take the payment of a draft in cash, at a terminal or on account. No gateway is called
+then, so one transaction claims everything, records the payment and books the reservation: after a
+crash there is either all of it or nothing.
 """
 
 import datetime as dt
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import ParamSpec
+from typing import ParamSpec, Self, Unpack
 
 from django.conf import settings
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 
+from accounts import roles
 from accounts.act import Act
-from accounts.limits import (
-    CARD_DECLINED,
-    PARTNER_CODE,
-    check_declined_cards,
-    get_payer_key,
-)
+from accounts.limits import CARD_DECLINED, PARTNER_CODE
 from accounts.models import User
 from payments import gateways, lifecycle, saved_cards
-from payments.cards import Card, CardFields
-from payments.gateways.base import GatewayUnavailable
-from payments.models import Payment, PaymentState, SavedCard
-from reservations.booking import authorization, claims, payment_recovery
-from reservations.booking.locks import lock_reservation
-from reservations.models import Partner, Reservation
+from payments.cards import Card
+from payments.gateways.manual import ACCOUNT
+from payments.ledger.posting import post_booking
+from payments.manual_payments import record_manual_payment, require_credit
+from payments.models import Payment, PaymentPurpose, PaymentState, SavedCard
+from reservations import availability
+from reservations.booking import charging, drafts
+from reservations.booking.charging import (
+    SAVED_CARD_OF_ABSENT,
+    Claim,
+    PaymentMethod,
+    Purchase,
+    Source,
+)
+from reservations.booking.holds import release_holds_for
+from reservations.booking.locks import lock_drafts_of_customer, lock_reservation
+from reservations.models import Partner, Reservation, history
 from reservations.models.codes import normalize_code
+from reservations.models.reservation import TransitionColumns, get_own_reservation
 from reservations.models.status import BOOKED_STATUSES, Status
+from reservations.notifications import emails
+from reservations.pricing import bill
 from roombook.db.transactions import in_transaction
 from roombook.errors import (
     CardDeclined,
@@ -55,31 +58,19 @@ from roombook.metrics.counters import CHECKOUTS
 
 P = ParamSpec("P")
 
+SUBMITTED_STATUSES = BOOKED_STATUSES | {Status.PROCESSING}
+
+ALREADY_BOOKED = "This reservation is booked already. No payment was recorded."
+EARLIER_PAYMENT = "An earlier payment of this reservation has not been returned yet."
+LINK_HAS_ENDED = "This payment link has ended. You were not charged."
+NOT_PERMITTED = "Your role does not allow bookings on account."
 OUTCOME_UNKNOWN = (
     "We cannot tell yet whether the booking went through. Please repeat it: that is safe, and the"
     " card is charged at most once."
 )
+PRICE_HAS_CHANGED = "The price has changed. Please look at it again."
 # The outcome of a checkout, in the metrics, that waits until the customer confirms the payment.
 ACTION_REQUIRED = "ActionRequired"
-
-
-@dataclass(frozen=True, slots=True)
-class PaymentMethod:
-    """How the customer wants to pay. It is validated only if there is something to pay.
-
-    `one_time_card` is a card that the gateway stores, and that is not the account's saved card. It
-    was entered by a payment link with the number `link_number`.
-    Without `is_customer_present`, nobody can confirm the payment at the bank.
-    """
-
-    use_saved_card: bool = False
-    card: CardFields | None = None
-    save_card: bool = False
-    one_time_card: SavedCard | None = None
-    link_number: int | None = None
-    is_customer_present: bool = True
-    # Of the payer, for the limit of declined cards; empty if a member of staff pays.
-    network_address: str = ""
 
 
 def _reports_outcome(function: Callable[P, Reservation]) -> Callable[P, Reservation]:
@@ -112,13 +103,15 @@ def check_out(
     payment_method: PaymentMethod,
     partner_code: str = "",
     shown_total: Decimal | None = None,
+    link_number: int | None = None,
     by: User | None = None,
     now: dt.datetime,
 ) -> Reservation:
     """Pay for a draft and book it. Safe to call again after any failure.
 
     `by` is the member of staff who does it for the customer `user` (B26), and `shown_total` the
-    total that a page of this service has just shown.
+    total that a page of this service has just shown. `link_number` is that of the payment link, if
+    one is paid.
 
     Returns the reservation with status Confirmed, Pending or Processing: the payment is not
     resolved yet, or the customer has to confirm it at the bank (`Reservation.waiting_payment`).
@@ -128,43 +121,31 @@ def check_out(
         NoSavedCard, InvalidRequest, NotFound, TooManyRequests: nothing was charged.
         ServiceUnavailable: the database connection was lost; calling again gives the outcome.
     """
-    draft = claims.get_own_reservation(reservation_id, user)
-    if draft.status == Status.PROCESSING and payment_recovery.resolve_payments(
+    draft = get_own_reservation(reservation_id, user)
+    if draft.status == Status.PROCESSING and charging.resolve_payments(
         reservation_id, user=user, now=now
     ):
-        draft = claims.get_own_reservation(reservation_id, user)
-    if claims.is_already_submitted(draft):
+        draft = get_own_reservation(reservation_id, user)
+    if is_already_submitted(draft):
         return draft
     partner = get_partner(partner_code, user=user, now=now)
-    source = _get_payment_source(draft, payment_method, now)
-    is_by_link = payment_method.link_number is not None
-    may_wait = False
-    if payment_method.is_customer_present and lifecycle.is_confirmable(source):
-        may_wait = True
-        payments = draft.payments.filter(is_by_link=is_by_link)
-        message = lifecycle.take_unreported_decline(payments, source)
-        if message is not None:
-            raise CardDeclined(message)
-    actor = by or user
-    claims.require_current_price(draft, shown_total=shown_total, by=actor, now=now)
-    reservation, payment = _claim(
-        draft,
-        partner=partner,
-        may_wait=may_wait,
-        link_number=payment_method.link_number,
-        by=actor,
-        now=now,
+    source = payment_method.get_source(user, now=now) if draft.total_cost else None
+    declined = payment_method.take_unreported_decline(draft.payments.all(), source)
+    if declined is not None:
+        raise CardDeclined(declined.message)
+    act = Act(by or user, now)
+    require_current_price(draft, act, shown_total=shown_total)
+    claim = _claim(
+        draft, act, payment_method, source=source, partner=partner, link_number=link_number
     )
-    if payment is None or source is None:
-        return reservation
-    reservation = _pay(reservation, payment, source, may_wait=may_wait, by=actor, now=now)
-    if (
-        payment_method.save_card
-        and isinstance(source, Card)
-        and reservation.status in BOOKED_STATUSES
-    ):
+    description = f"Reservation {reservation_id}"
+    claim = charging.charge(claim, payment_method, act, description=description)
+    if claim.reservation.status not in SUBMITTED_STATUSES:
+        raise ReservationNotOpen("The payment was called off. You were not charged.")
+    is_charged = claim.payment is not None and claim.reservation.status in BOOKED_STATUSES
+    if payment_method.save_card and is_charged and isinstance(source, Card):
         saved_cards.save_charged_card(user, source, now=now)
-    return reservation
+    return claim.reservation
 
 
 def dry_run(
@@ -180,17 +161,32 @@ def dry_run(
     A declined card and a wrong partner code count as in a checkout, and an outdated price is
     updated.
     """
-    draft = claims.get_own_reservation(reservation_id, user)
-    if claims.is_already_submitted(draft):
+    draft = get_own_reservation(reservation_id, user)
+    if is_already_submitted(draft):
         return draft
     get_partner(partner_code, user=user, now=now)
-    source = _get_payment_source(draft, payment_method, now)
-    claims.require_current_price(draft, by=user, now=now)
+    source = payment_method.get_source(user, now=now) if draft.total_cost else None
+    require_current_price(draft, Act(user, now))
     _consume_and_roll_back(draft, now=now)
     if source is not None:
         with CARD_DECLINED.count_failure(user.pk, CardDeclined, now=now):
             lifecycle.check_card(source)
-    return claims.get_own_reservation(reservation_id, user)
+    return get_own_reservation(reservation_id, user)
+
+
+# --- Checks --------------------------------------------------------------------------------------
+
+
+def is_already_submitted(reservation: Reservation) -> bool:
+    """Return whether an earlier checkout has succeeded or is in progress.
+
+    Raises ReservationNotOpen if the reservation is not a draft either.
+    """
+    if reservation.status in SUBMITTED_STATUSES:
+        return True
+    if not reservation.is_new:
+        raise ReservationNotOpen
+    return False
 
 
 def get_partner(code: str, *, user: User, now: dt.datetime) -> Partner | None:
@@ -210,25 +206,37 @@ def get_partner(code: str, *, user: User, now: dt.datetime) -> Partner | None:
     return partner
 
 
-def _get_payment_source(
-    reservation: Reservation, payment_method: PaymentMethod, now: dt.datetime
-) -> Card | SavedCard | None:
-    """Return the card to charge, or None if there is nothing to pay.
+def require_current_price(
+    draft: Reservation, act: Act, *, shown_total: Decimal | None = None
+) -> None:
+    """Update an outdated price. Raise ReservationNotOpen if nobody has seen the total.
 
-    Raises TooManyRequests after too many declined cards from the same network.
+    So a Checkout whose answer was lost can be repeated: the new total is charged only after another
+    response has shown it. `shown_total` is the total that another page has just shown.
     """
-    if not reservation.total_cost:
-        return None
-    is_by_link = payment_method.link_number is not None
-    check_declined_cards(payment_method.network_address, is_by_link=is_by_link, now=now)
-    if payment_method.one_time_card:
-        return payment_method.one_time_card
-    return lifecycle.get_payment_source(
-        reservation.user,
-        use_saved=payment_method.use_saved_card,
-        payment_info=payment_method.card,
-        now=now,
-    )
+    has_changed = drafts.has_outdated_price(draft, now=act.now) and _reprice(draft, act)
+    is_unseen = draft.has_unseen_price if shown_total is None else draft.total_cost != shown_total
+    if has_changed or is_unseen:
+        raise ReservationNotOpen(PRICE_HAS_CHANGED)
+
+
+@in_transaction
+def _reprice(draft: Reservation, act: Act) -> bool:
+    reservation = lock_reservation(draft.pk, room_id=draft.room_id)
+    if not reservation.is_new or reservation.start <= act.now:
+        return False
+    return drafts.reprice_if_outdated(reservation, act)
+
+
+def _require_open_link(reservation: Reservation, number: int) -> None:
+    """Raise ReservationNotOpen if the payment link with the number must not be paid (any more).
+
+    It may have been cancelled, or the account disabled, since the payer has opened it. The caller
+    holds the lock.
+    """
+    is_active = User.objects.filter(pk=reservation.user_id, is_active=True).exists()
+    if reservation.payment_link_number != number or not is_active:
+        raise ReservationNotOpen(LINK_HAS_ENDED)
 
 
 def _limit_waiting_payments(user: User) -> None:
@@ -243,49 +251,40 @@ def _limit_waiting_payments(user: User) -> None:
         raise TooManyRequests(retry_after=60)
 
 
-# --- The steps -----------------------------------------------------------------------------------
+# --- The booking of a draft ----------------------------------------------------------------------
 
 
 @in_transaction
 def _claim(
     draft: Reservation,
+    act: Act,
+    payment_method: PaymentMethod,
     *,
+    source: Source | None,
     partner: Partner | None,
-    may_wait: bool,
     link_number: int | None,
-    by: User,
-    now: dt.datetime,
-) -> tuple[Reservation, Payment | None]:
+) -> Claim:
     """Claim everything that the booking needs, and create its payment if it costs something.
 
-    `may_wait` says whether the customer may have to confirm the payment at the bank. `link_number`
-    is that of the payment link, if one is paid.
-
-    If another request has submitted the reservation meanwhile, return it unchanged. Raises
+    If another request has submitted the reservation meanwhile, it is returned unchanged. Raises
     ReservationNotOpen if another request has changed the total: the customer has not seen that; or
     if an earlier payment is still open.
     """
-    user = draft.user
-    reservation = claims.claim(draft, now=now)
+    reservation = _lock_and_consume(draft, now=act.now)
     if not reservation.is_new:
-        return reservation, None
+        return Claim(reservation)
     if link_number is not None:
-        claims.require_open_link(reservation, link_number)
-    gateway = gateways.get_current_gateway()
+        _require_open_link(reservation, link_number)
     if not reservation.total_cost:
-        authorization.book(
-            reservation, is_live_payment=gateway.is_live, by=by, partner=partner, now=now
-        )
-        return reservation, None
-    # Count it only here, so that a double click is one attempt. `record_answer` gives it back.
-    is_by_link = link_number is not None
-    CARD_DECLINED.attempt(get_payer_key(user.pk, reservation.pk if is_by_link else None), now=now)
-    if may_wait and not is_by_link:
+        book(reservation, act, partner=partner)
+        return Claim(reservation)
+    payment_method.count_attempt(reservation, now=act.now)
+    if payment_method.may_wait(source) and not payment_method.is_by_link:
         # Only here, because the attempt's row makes other checkouts of the account wait.
-        _limit_waiting_payments(user)
+        _limit_waiting_payments(draft.user)
     reservation.transition_to(
         Status.PROCESSING,
-        Act(by, now),
+        act,
         # Also if it is None: a declined attempt may have stored a partner.
         partner=partner,
         price_held_until=reservation.price_held_until or reservation.hold_until,
@@ -297,55 +296,234 @@ def _claim(
             center_id=reservation.room.center_id,
             amount=reservation.total_cost,
             currency=reservation.currency,
-            gateway=gateway,
-            now=now,
-            is_by_link=is_by_link,
+            gateway=gateways.get_current_gateway(),
+            now=act.now,
+            is_by_link=payment_method.is_by_link,
         )
     except IntegrityError as error:
         # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.
-        raise ReservationNotOpen(claims.EARLIER_PAYMENT) from error
-    return reservation, payment
+        raise ReservationNotOpen(EARLIER_PAYMENT) from error
+    return Claim(reservation, payment, source)
+
+
+def _lock_and_consume(draft: Reservation, *, now: dt.datetime) -> Reservation:
+    """Lock the reservation, and claim all that the booking needs.
+
+    If another request has submitted it meanwhile, return it unchanged: it is no draft any more.
+    Raises ReservationNotOpen if another request has changed the total, or the errors of `_consume`.
+    """
+    reservation = lock_reservation(draft.pk, room_id=draft.room_id)
+    if is_already_submitted(reservation):
+        return reservation
+    if reservation.total_cost != draft.total_cost:
+        raise ReservationNotOpen(PRICE_HAS_CHANGED)
+    _consume(reservation, now=now)
+    return reservation
+
+
+def _consume(reservation: Reservation, *, now: dt.datetime) -> None:
+    """Claim the slot, the promo code and the included hours, or raise.
+
+    The caller holds the lock.
+    """
+    if not reservation.is_new:
+        raise ReservationNotOpen
+    if reservation.start <= now:
+        raise ReservationNotOpen("This reservation's time has passed.")
+    user = reservation.user
+    release_holds_for(reservation, now=now)
+    availability.evaluate_reservation(reservation, now=now, for_user=user).raise_if_unavailable()
+    bill.consume_benefits(reservation, now=now)
 
 
 @in_transaction
 def _consume_and_roll_back(draft: Reservation, *, now: dt.datetime) -> None:
     """Run every check of `_claim` without changing a row."""
-    claims.consume(lock_reservation(draft.pk, room_id=draft.room_id), now=now)
+    _consume(lock_reservation(draft.pk, room_id=draft.room_id), now=now)
     transaction.set_rollback(True)
 
 
-def _pay(
+class Booking(Purchase):
+    """A draft that is being booked: its status is Processing."""
+
+    purpose = PaymentPurpose.BOOKING
+
+    @classmethod
+    def lock(
+        cls, payment: Payment, *, is_paid: bool, room_id: int | None, now: dt.datetime
+    ) -> Self:
+        if not is_paid:
+            # The reservation becomes a draft again, which holds its room.
+            lock_drafts_of_customer(payment.reservation_id, now=now)
+        return cls(lock_reservation(payment.reservation_id, room_id=room_id))
+
+    def pays(self, now: dt.datetime) -> bool:
+        """Return False if the meeting began before the outcome was known."""
+        return self.reservation.status == Status.PROCESSING and self.reservation.start > now
+
+    def conclude(self, payment: Payment, act: Act) -> None:
+        """Book it, or make it a draft again; then the payment is voided."""
+        if payment.counts:
+            book(self.reservation, act, payment)
+        else:
+            self.abandon(payment, act)
+
+    def abandon(self, payment: Payment, act: Act) -> None:
+        """Make it a draft again, and return the promo use and the included hours.
+
+        The hold is extended, so that the customer can try another card, unless a customer who has
+        not confirmed the payment in time had the room for long enough. A hold by staff is never
+        shortened.
+        """
+        reservation, now = self.reservation, act.now
+        if reservation.status != Status.PROCESSING:
+            return
+        bill.return_benefits(reservation, now=now)
+        hold_ends = []
+        if not charging.was_not_confirmed(payment, now):
+            hold_ends.append(now + dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE))
+        promised = _get_hold_by_staff(reservation)
+        if promised is not None and promised > now:
+            hold_ends.append(promised)
+        if not hold_ends:
+            reservation.transition_to(Status.NEW, act)
+            return
+        hold_until = min(max(hold_ends), reservation.start)
+        reservation.transition_to(Status.NEW, act, hold_until=hold_until)
+        release_holds_for(reservation, now=now)
+
+
+def _get_hold_by_staff(reservation: Reservation) -> dt.datetime | None:
+    """Return the end of the hold before the first attempt if staff promised it, as with a link."""
+    until = reservation.price_held_until
+    if until is None or reservation.created_by_id is not None:
+        return until
+    # Only staff hold a customer's draft for longer than this.
+    own_hold = dt.timedelta(minutes=settings.HOLD_MINUTES_CUSTOMER)
+    return until if until > reservation.created_at + own_hold else None
+
+
+def book(
     reservation: Reservation,
-    payment: Payment,
-    source: Card | SavedCard,
+    act: Act,
+    payment: Payment | None = None,
+    **columns: Unpack[TransitionColumns],
+) -> None:
+    """Set the status to Confirmed, or to Pending if the center has to approve requests.
+
+    `columns` are saved together with the status. The caller holds the lock.
+    """
+    is_instant = reservation.room.is_live_inventory
+    is_live_payment = (payment or gateways.get_current_gateway()).is_live
+    columns["booked_at"] = act.now
+    columns["is_live"] = is_instant and is_live_payment
+    columns |= reservation.advance_calendar(act.now)
+    status = Status.CONFIRMED if is_instant else Status.PENDING
+    reservation.transition_to(status, act, payment=payment, **columns)
+    send = emails.send_booking_confirmed if is_instant else emails.send_request_received
+    send(reservation, now=act.now)
+    if is_instant:
+        post_booking(reservation.pk, is_test=not is_live_payment, by=act.user, now=act.now)
+
+
+# --- Payments that staff take ---------------------------------------------------------------------
+
+
+def take_manual_payment(
+    draft: Reservation,
     *,
-    may_wait: bool,
+    gateway: str,
+    reference: str = "",
+    shown_total: Decimal | None = None,
     by: User,
     now: dt.datetime,
 ) -> Reservation:
-    """Authorize, apply the authorization, capture."""
-    try:
-        result = lifecycle.authorize_payment(
-            payment,
-            source,
-            description=f"Reservation {payment.reservation_id}",
-            on_session=may_wait,
-        )
-    except GatewayUnavailable:
-        # The outcome is unknown, so the slot stays held until the payment is resolved.
-        rows = Reservation.objects.select_related("room__center")
-        return _require_submitted(rows.get(pk=payment.reservation_id))
-    reservation, payment = authorization.apply_authorization(
-        payment, result, room_id=reservation.room_id, by=by, now=now
+    """Record that the customer of a draft has paid `shown_total` to staff, and book it (B26).
+
+    A draft that costs nothing is booked without a payment.
+
+    Raises:
+        SlotUnavailable, PromoCodeInvalid, AllowanceExhausted, ReservationNotOpen, InvalidRequest:
+            nothing was recorded.
+    """
+    if draft.is_new:
+        require_current_price(draft, Act(by, now), shown_total=shown_total)
+    return _take_and_book(draft, gateway=gateway, reference=reference, by=by, now=now)
+
+
+@in_transaction
+def _take_and_book(
+    draft: Reservation, *, gateway: str, reference: str, by: User, now: dt.datetime
+) -> Reservation:
+    if gateway == ACCOUNT.name:
+        require_account_payment(draft, draft.total_cost, by=by)
+    reservation = _lock_and_consume(draft, now=now)
+    if not reservation.is_new:
+        raise ReservationNotOpen(ALREADY_BOOKED)
+    payment = None
+    if reservation.total_cost:
+        try:
+            payment = record_manual_payment(
+                reservation_id=reservation.pk,
+                reservation_uid=reservation.uid,
+                center_id=reservation.room.center_id,
+                time_zone_id=reservation.room.center.time_zone_id,
+                gateway=gateway,
+                amount=reservation.total_cost,
+                currency=reservation.currency,
+                reference=reference,
+                by=by,
+                purpose=PaymentPurpose.BOOKING,
+                now=now,
+            )
+        except IntegrityError as error:
+            # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.
+            raise ReservationNotOpen(EARLIER_PAYMENT) from error
+    book(reservation, Act(by, now), payment)
+    return reservation
+
+
+def require_account_payment(reservation: Reservation, amount: Decimal, *, by: User) -> None:
+    """Raise InvalidRequest unless staff may charge the amount to the customer's account (B26.4).
+
+    Call it first in the transaction: it locks the customer's account.
+    """
+    if not roles.has_permission(by, roles.TAKE_ON_ACCOUNT, reservation.room.center_id):
+        raise InvalidRequest({"gateway": NOT_PERMITTED})
+    require_credit(reservation.user, amount)
+
+
+def charge_saved_card(
+    draft: Reservation, *, shown_total: Decimal | None, by: User, now: dt.datetime
+) -> Reservation:
+    """Charge the customer's saved card, to which they have agreed, and book the draft (B26.6).
+
+    The consent is recorded first. The customer is not there to confirm the payment at the bank, so
+    the card is declined if the bank asks for that.
+
+    Raises the errors of `check_out`.
+    """
+    _record_consent_to_booking(draft, by=by, now=now)
+    return check_out(
+        draft.pk,
+        user=draft.user,
+        payment_method=SAVED_CARD_OF_ABSENT,
+        shown_total=shown_total,
+        by=by,
+        now=now,
     )
-    if payment.state == PaymentState.DECLINED:
-        raise CardDeclined(payment.message)
-    payment_recovery.try_fulfil_obligations(payment, reservation.status, now=now)
-    return _require_submitted(reservation)
 
 
-def _require_submitted(reservation: Reservation) -> Reservation:
-    """Return the reservation, or raise if another process has called off the payment meanwhile."""
-    if reservation.status in BOOKED_STATUSES or reservation.status == Status.PROCESSING:
-        return reservation
-    raise ReservationNotOpen("The payment was called off. You were not charged.")
+@in_transaction
+def _record_consent_to_booking(draft: Reservation, *, by: User, now: dt.datetime) -> None:
+    reservation = lock_reservation(draft.pk, room_id=draft.room_id)
+    if not reservation.is_new:
+        raise ReservationNotOpen(ALREADY_BOOKED)
+    card = saved_cards.get_usable_saved_card(draft.user, now=now)
+    record_consent(reservation, card, Act(by, now))
+
+
+def record_consent(reservation: Reservation, card: SavedCard, act: Act) -> None:
+    """Record that the customer has agreed that staff charge the saved card (B26.6)."""
+    changes = {"saved_card_consent": (None, card.description)}
+    history.record_changes(reservation, changes, act)

@@ -23,7 +23,7 @@ from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import InvalidPaymentTransition, Payment, PaymentState
-from reservations.booking import payment_recovery
+from reservations.booking import charging
 from reservations.notifications import emails
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen, ServiceUnavailable
@@ -115,8 +115,7 @@ class Command(Generic[P, ResultT]):
         if isinstance(left, Unsettled):
             raise ServiceUnavailable(NOT_CAPTURED)
         for payment in left:
-            status = payment.reservation.status
-            payment_recovery.try_fulfil_obligations(payment, status, now=act.now)
+            charging.settle(payment.reservation, [payment], now=act.now)
         return result
 
     @in_transaction
@@ -161,7 +160,7 @@ def settle_first(payments: Sequence[Payment], act: Act) -> bool:
         if payment.state == PaymentState.STARTED:
             raise ReservationNotOpen(PAYMENT_UNDER_WAY)
         try:
-            payment_recovery.fulfil_obligations(payment, now=act.now)
+            charging.settle_payment(payment, now=act.now)
         except GatewayRefused:
             logger.exception("Payment %s cannot be captured.", payment.key)
             is_captured = False

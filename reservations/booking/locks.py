@@ -105,14 +105,18 @@ def reservation_for_update() -> QuerySet[Reservation]:
     return rows.select_for_update(no_key=True, of=("self",)).filter(pk=int_param("reservation"))
 
 
-def lock_for_rescheduling(reservation_id: int, room_id: int) -> tuple[Reservation, MeetingRoom]:
+def lock_for_rescheduling(
+    reservation_id: int, room_id: int, *, owner: User | None = None
+) -> tuple[Reservation, MeetingRoom]:
     """Lock a reservation, its own room and another room; return the reservation and the other room.
 
     The rooms are locked in the order of their ids, so that two requests that exchange rooms do not
-    deadlock.
+    deadlock. Raises NotFound as `lock_reservation` does.
     """
     while True:
-        old_id, _ = _get_room_and_customer(reservation_id)
+        old_id, user_id = _get_room_and_customer(reservation_id)
+        if owner is not None and user_id != owner.pk:
+            raise NotFound
         rooms = {pk: lock_room(pk) for pk in sorted({old_id, room_id})}
         [reservation] = reservation_for_update(reservation=reservation_id)
         if reservation.room_id == old_id:

@@ -22,8 +22,9 @@ from accounts.models.outbox_message import PAYMENT_LINK_KIND
 from payments import one_time_cards
 from payments.models import PaymentPurpose, PaymentSetup, PaymentState, SavedCard
 from reservations import availability
-from reservations.booking import amendments, checkout, claims, differences, hold_extension
+from reservations.booking import amendments, checkout, differences, hold_extension
 from reservations.booking.amendments import ChangeRequest
+from reservations.booking.charging import PaymentMethod
 from reservations.booking.drafts import lock_draft
 from reservations.booking.locks import lock_reservation
 from reservations.models import BookingChange, ChangeState, Reservation, history
@@ -34,6 +35,10 @@ from roombook import money
 from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined, InvalidRequest, ReservationNotOpen
 
+LINK_PRICE_HAS_CHANGED = (
+    "The price has changed since the link was sent. You were not charged. Please ask the center for"
+    " a new link."
+)
 NO_LINK = "There is no payment link that could be paid."
 # For how long the page shows why the last card was declined.
 DECLINE_SHOWN_FOR = dt.timedelta(hours=1)
@@ -113,7 +118,7 @@ class DraftLink(PaymentLink):
 
     def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
         draft = self.reservation
-        claims.require_current_price(draft, shown_total=shown_total, by=draft.user, now=now)
+        checkout.require_current_price(draft, Act(draft.user, now), shown_total=shown_total)
         answer = availability.evaluate_reservation(draft, now=now, for_user=draft.user)
         answer.raise_if_unavailable()
 
@@ -128,12 +133,9 @@ class DraftLink(PaymentLink):
         checkout.check_out(
             self.reservation.pk,
             user=self.reservation.user,
-            payment_method=checkout.PaymentMethod(
-                one_time_card=card,
-                link_number=self.reservation.payment_link_number,
-                network_address=network_address,
-            ),
+            payment_method=PaymentMethod(one_time_card=card, network_address=network_address),
             shown_total=shown_total,
+            link_number=self.reservation.payment_link_number,
             now=now,
         )
 
@@ -165,7 +167,11 @@ class ChangeLink(PaymentLink):
 
     def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
         # The difference was fixed when the link was sent.
-        differences.require_payable(self.change, now=now)
+        change, act = self.change, Act(self.change.by, now, is_staff=True)
+        request = amendments.read(change)
+        amendment = differences.preview_change(act, change.reservation_id, request, link=change)
+        if (amendment.old_total, amendment.new_total) != (change.old_total, change.new_total):
+            raise ReservationNotOpen(LINK_PRICE_HAS_CHANGED)
 
     def charge(
         self,
@@ -175,7 +181,15 @@ class ChangeLink(PaymentLink):
         network_address: str,
         now: dt.datetime,
     ) -> None:
-        differences.pay_by_link(self.change, card, now=now)
+        change = self.change
+        differences.change_booking(
+            Act(change.by, now, is_staff=True),
+            change.reservation_id,
+            amendments.read(change),
+            PaymentMethod(one_time_card=card, network_address=network_address),
+            expected_total=change.new_total,
+            link=change,
+        )
 
 
 @in_transaction

@@ -15,8 +15,9 @@ from centers.requested_span import resolve_span
 from payments import fees
 from payments.models import Payment
 from reservations import availability, records
-from reservations.booking import approval, cancellation, drafts, taking_payment
-from reservations.booking.checkout import PaymentMethod, check_out
+from reservations.booking import approval, cancellation, checkout, drafts
+from reservations.booking.charging import PaymentMethod
+from reservations.booking.checkout import check_out
 from reservations.demo import accounts
 from reservations.demo.data_files import read_json
 from reservations.models import Allowance, Reservation
@@ -107,7 +108,7 @@ def _create(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
     records.get_record(reservation.pk, user=user)
     if way := booking.get("paid_to_staff"):
         staff = User.objects.get(email=accounts.STAFF)
-        taking_payment.take_manual_payment(reservation, gateway=way, by=staff, now=created_at)
+        checkout.take_manual_payment(reservation, gateway=way, by=staff, now=created_at)
         return reservation
     if user.saved_payment_info is None:
         payment_method = PaymentMethod(card=accounts.get_card(user, created_at))

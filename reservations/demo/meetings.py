@@ -21,15 +21,16 @@ from reservations.booking import (
     approval,
     cancellation,
     check_in,
+    checkout,
     differences,
     drafts,
     notes,
     payment_links,
     price_adjustments,
-    taking_payment,
 )
 from reservations.booking.amendments import ChangeRequest
-from reservations.booking.checkout import PaymentMethod, check_out
+from reservations.booking.charging import PaymentMethod
+from reservations.booking.checkout import check_out
 from reservations.demo import accounts
 from reservations.demo.data_files import import_rows
 from reservations.models import Note, Reservation
@@ -78,7 +79,7 @@ def book(meeting: Meeting, *, now: dt.datetime) -> None:
         card = _get_card(meeting, now)
         check_out(draft.pk, user=meeting.customer, payment_method=card, shown_total=total, now=now)
     else:
-        taking_payment.take_manual_payment(
+        checkout.take_manual_payment(
             draft,
             gateway=meeting.way,
             reference=f"No. {draft.pk}",
@@ -140,14 +141,10 @@ def extend(meeting: Meeting, *, now: dt.datetime) -> None:
     if meeting.load().end != meeting.span.end:
         return
     request = ChangeRequest(meeting.room.pk, meeting.span.start, meeting.span.end + HOUR)
-    preview = differences.preview_change(meeting.pk, request, user=meeting.customer, now=now)
+    act = Act(meeting.customer, now)
+    preview = differences.preview_change(act, meeting.pk, request)
     differences.change_booking(
-        meeting.pk,
-        request,
-        user=meeting.customer,
-        payment_method=_get_card(meeting, now),
-        expected_total=preview.new_total,
-        now=now,
+        act, meeting.pk, request, _get_card(meeting, now), expected_total=preview.new_total
     )
 
 

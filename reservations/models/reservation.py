@@ -32,12 +32,14 @@ from reservations.models.status import (
     Status,
     can_transition,
 )
-from roombook.errors import SlotUnavailable
+from roombook.db.compiled_queries import compiled_query, int_param
+from roombook.errors import NotFound, SlotUnavailable
 from roombook.money import MoneyField
 from roombook.texts import LineField
 
 if TYPE_CHECKING:
     from accounts.act import Act
+    from accounts.models import User
     from reservations.models.codes import Partner
 
 # A check-in before this is of another time: the booking has been rescheduled since.
@@ -303,7 +305,7 @@ class Reservation(models.Model):
 
         The last one is for the booking, the others are for its changes. A booking that was free has
         none, although an earlier attempt to pay can have been charged and refunded. Their amounts
-        and cards never change. What authorizes a payment sets this, to save a query.
+        and cards never change. `transition_to` keeps the payment of a new booking, to save a query.
         """
         if not self.total_cost + self.reduced_by:
             return []
@@ -406,12 +408,14 @@ class Reservation(models.Model):
         *,
         hold_until: dt.datetime | None = None,
         changes: Mapping[str, tuple[object, object]] | None = None,
+        payment: Payment | None = None,
         **columns: Unpack[TransitionColumns],
     ) -> None:
         """Change the status and the hold that goes with it, save, and record the change.
 
         No other code sets the status. `columns` are saved in the same UPDATE, and other `changes`
-        are recorded in the same entry of the history. The caller holds the row's lock.
+        are recorded in the same entry of the history. `payment` is what pays for it from now on,
+        which saves a query. The caller holds the row's lock.
 
         Raises InvalidStatusTransition, which is a defect in the calling code.
         """
@@ -425,6 +429,8 @@ class Reservation(models.Model):
         self.hold_until = hold_until
         for name, value in columns.items():
             setattr(self, name, value)
+        if payment is not None:
+            self.paid_payments = [payment]
         self.save(update_fields=["status", "holds_slot", "hold_until", *columns])
         recorded = {
             "status": (old, status),
@@ -432,3 +438,18 @@ class Reservation(models.Model):
             **(changes or {}),
         }
         history.record_changes(self, recorded, act)
+
+
+def get_own_reservation(reservation_id: int, user: "User") -> Reservation:
+    """Return the user's reservation with its room and center, or raise NotFound."""
+    reservation = own_reservation.first(user=user.pk, reservation=reservation_id)
+    if reservation is None:
+        raise NotFound
+    reservation.user = user
+    return reservation
+
+
+@compiled_query(keep_plan=True)
+def own_reservation() -> models.QuerySet[Reservation]:
+    rows = Reservation.objects.select_related("room__center")
+    return rows.filter(user=int_param("user"), pk=int_param("reservation"))

@@ -11,7 +11,7 @@ from accounts.models import User
 from payments.cards import CardFields
 from payments.serializers import EXAMPLE_CARD, AccountPaymentInfo
 from reservations import records
-from reservations.booking import cancellation, checkout, drafts, payment_action
+from reservations.booking import cancellation, charging, checkout, drafts
 from reservations.booking.drafts import AttendeeInput
 from reservations.listing import MAX_PAGE_SIZE, ReservationPage, list_page
 from reservations.models.status import Status
@@ -171,7 +171,7 @@ class Checkout(Operation):
             reservation = check_out(
                 reservation_id,
                 user=user,
-                payment_method=checkout.PaymentMethod(
+                payment_method=charging.PaymentMethod(
                     use_saved_payment_info,
                     payment_info,
                     save_payment_info,
@@ -219,9 +219,7 @@ class GetPaymentAction(Operation):
         )
 
     def perform(self, user: User, *, reservation_id: int) -> dict[str, object]:
-        status, action = payment_action.get_payment_action(
-            reservation_id, user=user, now=timezone.now()
-        )
+        status, action = charging.get_payment_action(reservation_id, user=user, now=timezone.now())
         return {"payment_action": action, "status": status}
 
 

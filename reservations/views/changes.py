@@ -6,15 +6,17 @@ from typing import TypedDict, Unpack
 
 from django.utils import timezone
 
+from accounts.act import Act
 from accounts.limits import count_declined_cards
 from accounts.models import User
 from payments.cards import CardFields
 from payments.serializers import AccountPaymentInfo
 from reservations import records
-from reservations.booking import claims, differences
+from reservations.booking import differences
 from reservations.booking.amendments import ChangeRequest
-from reservations.booking.checkout import PaymentMethod
+from reservations.booking.charging import PaymentMethod
 from reservations.booking.drafts import AttendeeInput
+from reservations.models.reservation import get_own_reservation
 from reservations.notifications import confirmation
 from reservations.pricing.services import ServiceInput
 from reservations.serializers import (
@@ -111,7 +113,7 @@ class PreviewChange(Operation):
         self, user: User, *, reservation_id: int, **fields: Unpack[ChangedFields]
     ) -> dict[str, object]:
         request = _build_request(reservation_id, user, **fields)
-        result = differences.preview_change(reservation_id, request, user=user, now=timezone.now())
+        result = differences.preview_change(Act(user, timezone.now()), reservation_id, request)
         return {
             "old_total": result.old_total,
             "new_total": result.new_total,
@@ -160,16 +162,15 @@ class ChangeReservation(Operation):
         network_address, now = get_client_address(self.request), timezone.now()
         with count_declined_cards(network_address, now=now):
             outcome = differences.change_booking(
+                Act(user, now),
                 reservation_id,
                 request,
-                user=user,
-                payment_method=PaymentMethod(
+                PaymentMethod(
                     use_saved_payment_info, payment_info, network_address=network_address
                 ),
                 expected_total=expected_total,
-                now=now,
             )
-        reservation = claims.get_own_reservation(reservation_id, user)
+        reservation = get_own_reservation(reservation_id, user)
         message = confirmation.get_change_message(
             reservation,
             is_applied=outcome.is_applied,
@@ -189,7 +190,7 @@ def _build_request(
     reservation_id: int, user: User, **fields: Unpack[ChangedFields]
 ) -> ChangeRequest:
     """Return what the booking should be, with its own values for what is absent."""
-    booking = claims.get_own_reservation(reservation_id, user)
+    booking = get_own_reservation(reservation_id, user)
     return ChangeRequest(
         fields.get("meeting_room_id") or booking.room_id,
         fields.get("start_date") or booking.start,

@@ -24,7 +24,7 @@ from accounts.limits import (
 from payments import one_time_cards, setups
 from payments.gateways.base import GatewayUnavailable
 from reservations.booking import payment_links
-from reservations.booking.payment_action import get_payment_action
+from reservations.booking.charging import get_payment_action
 from reservations.booking.payment_links import ChangeLink, PaymentLink
 from reservations.notifications import confirmation
 from reservations.notifications.formatting import format_local_time

@@ -9,8 +9,8 @@ from django.views.decorators.http import require_safe
 
 from accounts.limits import RECEIPT
 from accounts.models import User
-from reservations.booking.claims import get_own_reservation
 from reservations.models import Receipt, ReceiptType
+from reservations.models.reservation import get_own_reservation
 from reservations.receipts import sending
 from reservations.receipts.issuing import issue_documents
 from reservations.receipts.rendering import build_pdf_response

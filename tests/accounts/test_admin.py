@@ -27,7 +27,6 @@ from tests.world import NOW
 pytestmark = pytest.mark.django_db
 
 LIST = reverse("admin:accounts_user_changelist")
-LOGIN = reverse("admin:login")
 
 
 @pytest.fixture
@@ -204,30 +203,3 @@ def test_uploaded_thumbnail_is_reencoded_and_old_file_deleted(
     assert "me" not in ada.thumbnail.name
     assert default_storage.exists(ada.thumbnail.name)
     assert not default_storage.exists(old)
-
-
-# --- Sign-in form --------------------------------------------------------------------------------
-
-
-def log_in(client, email="staff@example.com", password=PASSWORD):
-    return client.post(LOGIN, {"username": email, "password": password})
-
-
-def test_staff_sign_in_with_email_and_password(client):
-    StaffFactory(email="staff@example.com")
-
-    assert log_in(client, "STAFF@example.com").status_code == 302
-    assert client.get(reverse("admin:index")).status_code == 200
-
-
-def test_failed_sign_ins_of_api_and_back_office_share_one_limit(client):
-    StaffFactory(email="staff@example.com")
-    for _ in range(3):
-        log_in(client, password="wrong")
-    for _ in range(2):
-        post(client, "/api/sign-in", {"EmailAddress": "staff@example.com", "Password": "wrong"})
-
-    response = log_in(client)
-
-    assert response.status_code == 200
-    assert b"Too many attempts" in response.content

@@ -23,8 +23,9 @@ from reservations.booking import (
     price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
+from reservations.booking.charging import SAVED_CARD_OF_ABSENT
+from reservations.booking.checkout import take_manual_payment
 from reservations.booking.refund_decisions import RefundDecision
-from reservations.booking.taking_payment import take_manual_payment
 from reservations.models import Reservation
 from tests.backoffice.books import ZONES, Account, Money, find_disagreements, round_cents
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -208,12 +209,12 @@ class Business:
         difference = net + tax - account.price
         end = start + hours * HOUR
         if way == "sandbox":
-            differences.charge_change(
+            differences.change_booking(
+                Act(self.staff, self.now, is_staff=True),
                 account.pk,
                 ChangeRequest(room_id, start, end),
+                SAVED_CARD_OF_ABSENT,
                 expected_total=net + tax,
-                by=self.staff,
-                now=self.now,
             )
         else:
             amendments.amend(

@@ -11,7 +11,7 @@ from reservations.admin.reports.discounts import DiscountSums
 from reservations.admin.reports.outcomes import OutcomeCounts
 from reservations.admin.reports.periods import ReportPeriod
 from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
-from reservations.booking import cancellation, price_adjustments
+from reservations.booking import cancellation, charging, price_adjustments
 from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
@@ -141,7 +141,7 @@ def test_discounts_cancelled_reservation_is_not_counted():
     user = UserFactory()
     AllowanceFactory(user=user)
     reservation = make_draft(user)
-    checkout.check_out(reservation.pk, user=user, payment_method=checkout.PaymentMethod(), now=NOW)
+    checkout.check_out(reservation.pk, user=user, payment_method=charging.PaymentMethod(), now=NOW)
     assert given().breakdown.total.allowances == Decimal("75.00")
 
     cancellation.cancel(Act(user, NOW), reservation.pk)

@@ -17,8 +17,8 @@ from payments.models import Payment, PaymentSetup, SavedCard
 from reservations.admin.actions import get_available_actions
 from reservations.booking import hold_extension, integrity, payment_links
 from reservations.booking.cancellation import cancel
+from reservations.booking.checkout import take_manual_payment
 from reservations.booking.price_adjustments import adjust_price
-from reservations.booking.taking_payment import take_manual_payment
 from reservations.models import history
 from reservations.models.status import Status
 from roombook.errors import CardDeclined, ReservationNotOpen

@@ -34,7 +34,10 @@ LISTS = {
     "centers.center": ("", "?q=center"),
     "centers.closure": ("", "?q=center"),
     "centers.meetingroom": ("", "?q=room"),
+    "centers.neighborhood": ("",),
     "centers.rate": ("", "?q=center"),
+    "centers.resourcetype": ("",),
+    "centers.service": ("",),
     "payments.dispute": ("", "?q=ada", "?closed_at__isempty=1"),
     "payments.payment": ("", "?q=ada", "?made=month"),
     "payments.refund": ("", "?q=ada", "?state__exact=done"),
@@ -101,7 +104,11 @@ class Business:
             rate=self.rate,
         )
         many(room, self.customer, 2, start=NOW + HOUR, status=Status.CONFIRMED)
-        centers.Rate.objects.create(center=self.center, name=f"Bulk {number}", hourly=5)
+        rate = centers.Rate.objects.create(center=self.center, name=f"Bulk {number}", hourly=5)
+        kind = centers.ResourceType.objects.create(name=f"Coffee {number}", is_service=True)
+        centers.Service.objects.create(
+            center=self.center, name=f"Coffee {number}", resource_type=kind, rate=rate
+        )
         self.add_closure(self.center, number, room=room)
 
     def add_center(self, number):
@@ -110,6 +117,9 @@ class Business:
             time_zone_id="America/Denver",
             latitude=self.center.latitude,
             longitude=self.center.longitude,
+            neighborhood=centers.Neighborhood.objects.create(
+                name=f"Quarter {number}", city="Denver"
+            ),
         )
         rate = centers.Rate.objects.create(center=center, name="Standard", hourly=25)
         centers.MeetingRoom.objects.create(

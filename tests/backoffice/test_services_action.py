@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from payments.models import Payment, Refund
-from reservations.booking.checkout import PaymentMethod
+from reservations.booking.charging import PaymentMethod
 from reservations.models import Attendee, BookingChange, ChosenService, Reservation
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import action_url, confirm, offered, reservation_url

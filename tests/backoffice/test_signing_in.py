@@ -7,10 +7,16 @@ from django.test import Client
 from django.urls import reverse
 
 from tests.factories_people import PASSWORD, AdministratorFactory, StaffFactory, UserFactory
+from tests.factories_reservations import NOW
+from tests.http import post
+from tests.operations.account_codes import read_code
 
 pytestmark = pytest.mark.django_db
 
 LOGIN = reverse("admin:login")
+FORGOTTEN = reverse("admin:admin_password_reset")
+NEW_PASSWORD = reverse("admin:accounts_new_password")
+NEW = {"new_password": "noisy-harbour-43", "confirm_new_password": "noisy-harbour-43"}
 
 
 def sign_in(client, email, password):
@@ -42,13 +48,44 @@ def test_refused_sign_in_does_not_reveal_whether_account_exists(client):
     assert shown.startswith("Please enter the correct e-mail address and password")
 
 
-def test_sixth_failed_sign_in_shows_rate_limit_message(client):
+def test_sixth_failed_sign_in_shows_rate_limit_message_wherever_the_others_were(client):
     StaffFactory(email="staff@example.com")
-    for _ in range(5):
+    for _ in range(3):
         sign_in(client, "staff@example.com", "wrong")
+    for _ in range(2):
+        post(client, "/api/sign-in", {"EmailAddress": "staff@example.com", "Password": "wrong"})
 
     assert "Too many attempts" in get_form_errors(sign_in(client, "staff@example.com", PASSWORD))[0]
     assert "_auth_user_id" not in client.session
+
+
+def test_forgotten_password_is_replaced_with_a_code_by_email(client):
+    StaffFactory(email="staff@example.com", second_factor_since=NOW)
+    page = client.get(LOGIN).content.decode()
+    assert f'href="{FORGOTTEN}"' in page
+    assert client.post(FORGOTTEN, {"email_address": "staff@example.com"}).url == NEW_PASSWORD
+    wrong = client.post(NEW_PASSWORD, {**NEW, "code": "00000000"})
+    assert "code" in wrong.context["form"].errors
+    again = {"code": read_code("staff@example.com"), **NEW}
+    different = client.post(NEW_PASSWORD, {**again, "confirm_new_password": "quiet"})
+    assert "confirm_new_password" in different.context["form"].errors
+    assert client.post(NEW_PASSWORD, again).url == LOGIN
+    assert sign_in(client, "staff@example.com", NEW["new_password"]).status_code == 302
+    assert client.get(NEW_PASSWORD).url == FORGOTTEN
+
+
+def test_forgotten_password_does_not_reveal_whether_account_exists(client):
+    StaffFactory(email="staff@example.com")
+    for email in ("staff@example.com", "nobody@example.com"):
+        assert client.post(FORGOTTEN, {"email_address": email}).url == NEW_PASSWORD
+    refused = client.post(FORGOTTEN, {"email_address": "no address"})
+    assert "email_address" in refused.context["form"].errors
+
+
+def test_sixth_request_for_a_code_shows_rate_limit_message(client):
+    answers = [client.post(FORGOTTEN, {"email_address": "ada@example.com"}) for _ in range(6)]
+    assert answers[0].status_code == 302
+    assert "Too many attempts" in get_form_errors(answers[-1])[0]
 
 
 def test_customer_with_correct_password_is_refused(client):
@@ -62,7 +99,7 @@ def test_session_cookie_is_http_only_and_same_site(client, settings):
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
     StaffFactory(email="staff@example.com")
     client.get(LOGIN)
-    sign_in(client, "staff@example.com", PASSWORD)
+    assert sign_in(client, "STAFF@example.com", PASSWORD).status_code == 302
 
     for name in ("sessionid", "csrftoken"):
         cookie = client.cookies[name]

@@ -10,7 +10,8 @@ from centers.models import MeetingRoom
 from centers.requested_span import resolve_span
 from payments.models import Dispute, Payment, Refund, UnknownPayment
 from reservations import availability
-from reservations.booking.checkout import PaymentMethod, check_out
+from reservations.booking.charging import PaymentMethod
+from reservations.booking.checkout import check_out
 from reservations.booking.drafts import create_draft
 from reservations.demo.accounts import DEMO, ROLES_CENTER
 from reservations.models import Reservation

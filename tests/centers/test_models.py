@@ -5,7 +5,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from PIL import Image
 
 from centers.models import Center, CenterImage
@@ -155,23 +155,6 @@ def test_row_of_another_center_is_rejected(make, wrong):
     with pytest.raises(ValidationError) as refusal:
         make().full_clean()
     assert wrong in refusal.value.message_dict
-
-
-# --- Querysets ------------------------------------------------------------------------------------
-
-
-@pytest.mark.postgres
-def test_word_search_uses_the_trigram_index(django_assert_num_queries):
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'center_search_text'")
-        (definition,) = cursor.fetchone()
-        assert "gin (search_text gin_trgm_ops)" in definition
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        query, params = (
-            Center.objects.containing_words(["denver"]).values("pk").query.sql_with_params()
-        )
-        cursor.execute(f"EXPLAIN {query}", params)
-        assert "center_search_text" in "".join(row[0] for row in cursor.fetchall())
 
 
 # --- Pictures -------------------------------------------------------------------------------------

@@ -15,11 +15,11 @@ from typing import Any
 # Each point is right after a function returns: its module and its name.
 SANDBOX = "payments.gateways.sandbox"
 POINTS = {
-    "after T1": ("reservations.booking.checkout", "_claim"),
+    "after claim": ("reservations.booking.checkout", "_claim"),
     "in authorize": (SANDBOX, "evaluate_card"),
     "after authorize": (SANDBOX, "SandboxGateway.authorize"),
-    "in T2": ("reservations.booking.authorization", "book"),
-    "after T2": ("reservations.booking.authorization", "apply_authorization"),
+    "in conclude": ("reservations.booking.checkout", "book"),
+    "after conclude": ("reservations.booking.charging", "conclude"),
     "in capture": (SANDBOX, "lock_payment"),
     "after lookup": (SANDBOX, "SandboxGateway.find_payment"),
     "after the gateway's void": (SANDBOX, "SandboxGateway.void"),
@@ -30,18 +30,12 @@ CRASH, PAUSE, EXPLODE = "crash", "pause", "explode"
 
 def install(folder: Path) -> None:
     """Let every point look for its file in the folder."""
-    concluding = import_module("reservations.booking.payment_recovery").CONCLUDE
     for point, (module, path) in POINTS.items():
         owner: Any = import_module(module)
         *classes, name = path.split(".")
         for each in classes:
             owner = getattr(owner, each)
-        function = getattr(owner, name)
-        instrumented = instrument(function, point, folder)
-        setattr(owner, name, instrumented)
-        concluding.update(
-            {key: instrumented for key, each in concluding.items() if each is function}
-        )
+        setattr(owner, name, instrument(getattr(owner, name), point, folder))
 
 
 def instrument(function: Callable[..., Any], point: str, folder: Path) -> Callable[..., Any]:

@@ -14,7 +14,14 @@ from tests.faults.size import LEASE, LONG
 from tests.faults.world import CARD, World
 
 # The first two are for each commit: of the payment, and of the gateway's answer.
-POINTS = ["after T1", "after authorize", "in authorize", "in T2", "after T2", "in capture"]
+POINTS = [
+    "after claim",
+    "after authorize",
+    "in authorize",
+    "in conclude",
+    "after conclude",
+    "in capture",
+]
 
 
 @pytest.mark.parametrize("point", POINTS if LONG else POINTS[:2])

@@ -16,7 +16,7 @@ from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund, RefundState, UnknownPayment
 from reservations.booking.cancellation import cancel
-from reservations.booking.taking_payment import take_manual_payment
+from reservations.booking.checkout import take_manual_payment
 from roombook.backoffice.models import AuditEntry
 from tests.factories_centers import MeetingRoomFactory
 from tests.factories_people import AdministratorFactory, SavedCardFactory, StaffFactory, UserFactory

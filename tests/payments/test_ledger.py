@@ -24,13 +24,13 @@ from reservations.booking import (
     amendments,
     approval,
     cancellation,
+    charging,
     differences,
-    payment_recovery,
     price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
+from reservations.booking.checkout import take_manual_payment
 from reservations.booking.refund_decisions import RefundDecision
-from reservations.booking.taking_payment import take_manual_payment
 from reservations.models import Reservation
 from roombook.money import from_hundredths
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -173,15 +173,14 @@ class Scene:
         start = START + dt.timedelta(days=days)
         request = ChangeRequest(room.pk, start, start + (hours or self.hours) * HOUR)
         if way == "sandbox":
-            shown = differences.preview_change(
-                self.booking.pk, request, user=self.customer, now=self.now
-            )
-            differences.charge_change(
+            act = Act(self.customer, self.now)
+            total = differences.preview_change(act, self.booking.pk, request).new_total
+            differences.change_booking(
+                act,
                 self.booking.pk,
                 request,
-                expected_total=shown.new_total,
-                by=self.staff,
-                now=self.now,
+                charging.SAVED_CARD_OF_ABSENT,
+                expected_total=total,
             )
             return
         taken = None if waiver else TakenPayment(way, "19")
@@ -197,7 +196,7 @@ class Scene:
 
     def reconcile(self):
         for payment in self.payments:
-            payment_recovery.fulfil_obligations(payment, now=self.now)
+            charging.settle_payment(payment, now=self.now)
 
 
 def describe(reservation_id: int) -> list[str]:

@@ -8,6 +8,7 @@ from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations.booking import amendments, differences
 from reservations.booking.amendments import ChangeRequest
+from reservations.booking.charging import SAVED_CARD_OF_ABSENT
 from reservations.models import Reservation
 from tests.factories_centers import MeetingRoomFactory, RateFactory
 from tests.factories_reservations import HOUR, NOW, START, make_payment_method
@@ -62,12 +63,22 @@ def build_request(booking, *, room=None, start=START, hours=3, **details):
 
 def change(booking, *, total, method=None, user=None, now=NOW, **request):
     return differences.change_booking(
+        Act(user or booking.user, now),
         booking.pk,
         build_request(booking, **request),
-        user=user or booking.user,
-        payment_method=method or make_payment_method(),
+        method or make_payment_method(),
         expected_total=Decimal(total),
-        now=now,
+    )
+
+
+def charge(booking, clerk, *, total, now=NOW, **request):
+    """Staff charge the saved card of a customer who is not there."""
+    return differences.change_booking(
+        Act(clerk, now, is_staff=True),
+        booking.pk,
+        build_request(booking, **request),
+        SAVED_CARD_OF_ABSENT,
+        expected_total=Decimal(total),
     )
 
 

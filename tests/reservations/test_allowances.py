@@ -579,7 +579,7 @@ def test_customer_keeps_an_expired_code_only_for_its_rooms_and_days(drafted, ada
         ChangeRequest(room.pk, START + DAY, START + DAY + HOUR),
     ):
         with pytest.raises(PromoCodeInvalid):
-            differences.preview_change(drafted.pk, request, user=ada, now=later)
+            differences.preview_change(Act(ada, later), drafted.pk, request)
         with pytest.raises(PromoCodeInvalid):
             change(drafted, request, total="22.50", now=later)
     assert change(drafted, ChangeRequest(room.pk, START, START + HOUR), total="22.50", now=later)
@@ -589,11 +589,10 @@ def test_customer_keeps_an_expired_code_only_for_its_rooms_and_days(drafted, ada
 
 def change(reservation, request, *, total, now):
     outcome = differences.change_booking(
+        Act(reservation.user, now),
         reservation.pk,
         request,
-        user=reservation.user,
-        payment_method=make_payment_method(),
+        make_payment_method(),
         expected_total=Decimal(total),
-        now=now,
     )
     return outcome.is_applied

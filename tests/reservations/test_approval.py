@@ -8,7 +8,7 @@ from django.db.models import Sum
 
 from accounts.act import Act
 from payments.gateways.sandbox_models import SandboxPayment
-from reservations.booking import approval, check_in, payment_recovery
+from reservations.booking import approval, charging, check_in
 from reservations.models import Reservation, history
 from reservations.models.status import (
     BOOKED_STATUSES,
@@ -220,7 +220,7 @@ def test_gateway_timeout_does_not_stop_other_reservations(ada):
 
     assert run_close_overdue(START) == {first.pk: Status.EXPIRED, second.pk: Status.EXPIRED}
     assert first.payments.get().state == "authorized"
-    payment_recovery.fulfil_obligations(first.payments.get(), now=START)
+    charging.settle_payment(first.payments.get(), now=START)
     assert first.payments.get().state == "voided"
 
 

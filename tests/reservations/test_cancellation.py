@@ -16,9 +16,9 @@ from payments.models import Payment, Refund
 from reservations.booking import (
     approval,
     cancellation,
+    charging,
     differences,
     integrity,
-    payment_recovery,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
 from reservations.booking.cancellation import cancel
@@ -183,7 +183,7 @@ def test_failed_refund_stays_due_and_is_paid_once(ada, kind):
     assert Refund.objects.get().state == "started"
 
     for _ in range(2):
-        payment_recovery.fulfil_obligations(reservation.payments.get(), now=NOW)
+        charging.settle_payment(reservation.payments.get(), now=NOW)
         assert Refund.objects.get().state == "done"
         assert SandboxPayment.objects.get().refunded == 75
     assert reservation.payments.get().state == "refunded"
@@ -214,12 +214,11 @@ def make_longer_booking():
     """A booking of 75 whose change has cost 50 more."""
     booking = make_booking(room=make_room_at_rate(make_room(), 25))
     differences.change_booking(
+        Act(booking.user, NOW),
         booking.pk,
         ChangeRequest(booking.room_id, START, START + 5 * HOUR),
-        user=booking.user,
-        payment_method=make_payment_method(),
+        make_payment_method(),
         expected_total=Decimal(125),
-        now=NOW,
     )
     return booking
 

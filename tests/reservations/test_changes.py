@@ -16,13 +16,11 @@ from reservations.booking import (
     amendments,
     approval,
     cancellation,
+    charging,
     differences,
-    payment_recovery,
     price_adjustments,
 )
-from reservations.booking.checkout import PaymentMethod
-from reservations.booking.payment_action import get_payment_action
-from reservations.booking.payment_recovery import resolve_payments
+from reservations.booking.charging import PaymentMethod, get_payment_action, resolve_payments
 from reservations.models import BookingChange, LineItemType, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -50,6 +48,7 @@ from tests.factories_reservations import (
 from tests.reservations.rescheduling_helpers import (
     build_request,
     change,
+    charge,
     get_money,
     get_net_payment,
     get_stored_values,
@@ -83,7 +82,7 @@ def booking():
 
 def test_longer_booking_charges_the_difference_and_a_repetition_does_nothing(booking):
     preview = differences.preview_change(
-        booking.pk, build_request(booking, hours=5), user=booking.user, now=NOW
+        Act(booking.user, NOW), booking.pk, build_request(booking, hours=5)
     )
     before = get_values(booking)
     first = change(booking, hours=5, total=125)
@@ -262,9 +261,7 @@ OTHERS = {
         booking, clerk, hours=4, taken=amendments.TakenPayment("cash")
     ),
     "adjust": lambda booking, clerk: adjust(booking, clerk, -5),
-    "charge": lambda booking, clerk: differences.charge_change(
-        booking.pk, build_request(booking, hours=2), expected_total=Decimal(50), by=clerk, now=NOW
-    ),
+    "charge": lambda booking, clerk: charge(booking, clerk, total=50, hours=2),
 }
 
 
@@ -324,7 +321,7 @@ def test_change_begun_while_its_booking_is_cancelled_waits_only_without_the_call
     if not is_called_off:
         monkeypatch.setattr(cancellation, "call_off_changes", lambda *_, **__: [])
     interfere(
-        *(monkeypatch, payment_recovery, "resolve_payments"),
+        *(monkeypatch, charging, "resolve_payments"),
         lambda: change(booking, hours=5, total=125, method=PaymentMethod(use_saved_card=True)),
         before=False,
     )
@@ -384,12 +381,9 @@ def test_staff_take_the_difference_at_the_desk(booking, clerk, gateway):
 
 def test_staff_extend_a_running_meeting_and_charge_the_saved_card(booking, clerk):
     SavedCardFactory(user=booking.user)
-    request = build_request(booking, hours=3.5)
     running = START + 2 * HOUR
 
-    outcome = differences.charge_change(
-        booking.pk, request, expected_total=Decimal("87.50"), by=clerk, now=running
-    )
+    outcome = charge(booking, clerk, total="87.50", hours=3.5, now=running)
 
     booking.refresh_from_db()
     assert (outcome.charge, booking.total_cost) == (Decimal("12.50"), Decimal("87.50"))
@@ -412,13 +406,7 @@ def test_bank_is_not_queried_while_the_customer_is_away(booking, clerk):
     SavedCardFactory(user=booking.user, outcome="requires_action", saved_by_setup=True)
 
     with pytest.raises(CardDeclined):
-        differences.charge_change(
-            booking.pk,
-            build_request(booking, hours=5),
-            expected_total=Decimal(125),
-            by=clerk,
-            now=NOW,
-        )
+        charge(booking, clerk, total=125, hours=5)
 
 
 # --- Changes that are repeated, or followed by others, before their payment is resolved (B27.5) ---

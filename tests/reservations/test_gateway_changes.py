@@ -17,14 +17,7 @@ from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
-from reservations.booking import (
-    alerts,
-    approval,
-    cancellation,
-    checkout,
-    integrity,
-    payment_recovery,
-)
+from reservations.booking import alerts, approval, cancellation, charging, checkout, integrity
 from reservations.booking.cancellation import cancel
 from reservations.booking.price_adjustments import adjust_price
 from reservations.models import PromoCode, Reservation
@@ -232,7 +225,7 @@ def captured_meanwhile(monkeypatch):
 
     def refuse(self, key):
         monkeypatch.undo()
-        payment_recovery.fulfil_obligations(Payment.objects.get(), now=NOW)
+        charging.settle_payment(Payment.objects.get(), now=NOW)
         raise GatewayRefused("This payment has a capture in progress.")
 
     assert Payment.objects.get().state == PaymentState.AUTHORIZED
@@ -279,7 +272,7 @@ def test_capture_found_by_the_void_is_refunded_if_the_worker_dies_before(monkeyp
     reservation = make_pending_booking()
     SandboxGateway().capture(Payment.objects.get().key)
     with monkeypatch.context() as patched:
-        patched.setattr(payment_recovery, "_create_full_refund", Mock(side_effect=RuntimeError))
+        patched.setattr(charging, "_create_full_refund", Mock(side_effect=RuntimeError))
         cancellation.cancel(Act(None, NOW), reservation.pk)
     assert Payment.objects.get().state == PaymentState.CAPTURED
 
@@ -300,7 +293,7 @@ def test_fee_that_another_process_captured_during_the_cancellation_is_kept():
     fail_once("capture")
     reservation = make_booking()
     late = START - HOUR
-    payment_recovery.fulfil_obligations(Payment.objects.get(), now=late + MINUTE)
+    charging.settle_payment(Payment.objects.get(), now=late + MINUTE)
 
     cancellation.cancel(Act(None, late), reservation.pk)
     reconcile(at=START)
@@ -408,7 +401,7 @@ def returned(monkeypatch):
     first = Payment.objects.get()
     SandboxGateway().capture(first.key)
     SandboxGateway().refund(key=first.key, refund_key=uuid4(), amount=first.amount)
-    payment_recovery.resolve_payment(first, now=NOW + MINUTE)
+    charging.resolve_payment(first, now=NOW + MINUTE)
     checkout.check_out(draft.pk, **options, now=NOW + MINUTE)
     states = list(Payment.objects.order_by("pk").values_list("state", flat=True))
     assert states == [PaymentState.REFUNDED, PaymentState.CAPTURED]
@@ -478,7 +471,7 @@ def test_reconcile_captures_an_authorization_after_the_meeting(status):
         status=status, holds_slot=status in HOLDING_STATUSES
     )
 
-    payment = payment_recovery.fulfil_obligations(Payment.objects.get(), now=NOW)
+    payment = charging.settle_payment(Payment.objects.get(), now=NOW)
 
     assert payment.state == "captured"
     assert SandboxPayment.objects.get().captures == 1

@@ -13,9 +13,9 @@ from reservations.booking import (
     amendments,
     approval,
     cancellation,
+    charging,
     drafts,
     hold_extension,
-    payment_recovery,
     price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest
@@ -77,7 +77,7 @@ def test_payment_resolved_by_command_has_no_actor():
     reservation = make_booking()
     assert reservation.status == Status.PROCESSING
 
-    payment_recovery.resolve_payment(reservation.payments.get(), now=NOW + HOUR)
+    charging.resolve_payment(reservation.payments.get(), now=NOW + HOUR)
 
     assert get_status_changes(reservation)[-1] == (None, "Processing", "Confirmed")
 

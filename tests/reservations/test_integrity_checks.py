@@ -12,7 +12,7 @@ from accounts.act import Act
 from payments import refunds
 from payments.gateways.base import GatewayRefund
 from payments.models import LedgerLine, Payment, PaymentState, Refund, RefundState
-from reservations.booking import cancellation, integrity, price_adjustments, taking_payment
+from reservations.booking import cancellation, checkout, integrity, price_adjustments
 from reservations.models import AllowanceEntry, BookingChange, PromoRedemption, Reservation
 from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE, TRIGGERS
 from reservations.models.status import Status
@@ -192,7 +192,7 @@ def rows(db):
     pay(discounted)
     plain, other, cancelled, draft = make_booking(), make_booking(), make_booking(), make_draft()
     cancellation.cancel(Act(None, NOW), cancelled.pk)
-    in_cash = taking_payment.take_manual_payment(
+    in_cash = checkout.take_manual_payment(
         make_draft(), gateway="cash", by=AdministratorFactory(), now=NOW
     )
     cancellation.cancel(Act(None, NOW), in_cash.pk)

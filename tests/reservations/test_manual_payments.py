@@ -8,10 +8,10 @@ from django.core.management import call_command
 from accounts.act import Act
 from payments import manual_payments, refunds
 from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund, RefundState
-from reservations.booking import alerts, approval, claims, integrity
+from reservations.booking import alerts, approval, checkout, integrity
 from reservations.booking.cancellation import cancel
+from reservations.booking.checkout import ALREADY_BOOKED, NOT_PERMITTED, take_manual_payment
 from reservations.booking.price_adjustments import adjust_price
-from reservations.booking.taking_payment import ALREADY_BOOKED, NOT_PERMITTED, take_manual_payment
 from reservations.models.status import Status
 from reservations.notifications import confirmation
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
@@ -90,7 +90,7 @@ def test_payment_at_the_desk_books_the_draft_with_its_benefits(staff, customer, 
 def test_payment_is_refused_without_its_slot_or_price(staff, customer):
     room = make_room()
     draft = make_draft(customer, room)
-    with pytest.raises(ReservationNotOpen, match=claims.PRICE_HAS_CHANGED):
+    with pytest.raises(ReservationNotOpen, match=checkout.PRICE_HAS_CHANGED):
         take_manual_payment(draft, gateway="cash", shown_total=Decimal(1), by=staff, now=NOW)
     make_booking(room=room, now=NOW + 30 * HOUR)
     with pytest.raises(SlotUnavailable):

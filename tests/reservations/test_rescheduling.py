@@ -9,12 +9,7 @@ from icalendar import Calendar
 from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.models import Refund, RefundState
-from reservations.booking import (
-    amendments,
-    approval,
-    cancellation,
-    checkout,
-)
+from reservations.booking import amendments, approval, cancellation, charging, checkout
 from reservations.booking.drafts import has_outdated_price
 from reservations.booking.hold_extension import extend_hold
 from reservations.models import LineItemType, Reservation
@@ -466,7 +461,7 @@ def test_promo_use_is_counted_when_reschedule_makes_it_effective(clerk):
     promo = PromoCodeFactory(percent=Decimal(100), max_uses=1)
     reservation = make_draft(ada)
     update_promo_code(reservation.pk, promo.code, user=ada, now=NOW)
-    checkout.check_out(reservation.pk, user=ada, payment_method=checkout.PaymentMethod(), now=NOW)
+    checkout.check_out(reservation.pk, user=ada, payment_method=charging.PaymentMethod(), now=NOW)
     promo.refresh_from_db()
     assert promo.uses == 0
 

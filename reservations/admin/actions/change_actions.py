@@ -30,6 +30,7 @@ from reservations.admin.actions.payment_form import (
 )
 from reservations.booking import amendments, differences, payment_links
 from reservations.booking.amendments import Amendment, ChangeRequest, RoomSlot, describe_room
+from reservations.booking.charging import SAVED_CARD_OF_ABSENT
 from reservations.booking.commands import Preview
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -143,12 +144,12 @@ class RescheduleAction(Action):
         self, request: ActionRequest, change: ChangeRequest, total: Decimal
     ) -> str:
         with explains_absent_customer():
-            outcome = differences.charge_change(
+            outcome = differences.change_booking(
+                request.act,
                 request.reservation.pk,
                 change,
+                SAVED_CARD_OF_ABSENT,
                 expected_total=total,
-                by=request.by,
-                now=request.now,
             )
         amount = money.format_amount(outcome.charge)
         if not outcome.is_applied:

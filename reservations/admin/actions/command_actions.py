@@ -24,9 +24,9 @@ from reservations.admin.actions.forms import (
 from reservations.booking import (
     approval,
     cancellation,
+    charging,
     check_in,
     hold_extension,
-    payment_recovery,
     price_adjustments,
     reminders,
 )
@@ -324,7 +324,7 @@ def _format_hold(reservation: Reservation) -> str:
 
 
 def _get_authorized_payment(reservation: Reservation) -> Payment | None:
-    return next(iter(payment_recovery.get_booked_payments(reservation)), None)
+    return next(iter(charging.get_booked_payments(reservation)), None)
 
 
 def _describe_returned_benefits(reservation: Reservation) -> list[tuple[str, str]]:

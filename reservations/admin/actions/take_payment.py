@@ -14,7 +14,7 @@ from reservations.admin.actions.payment_form import (
     describe_way,
     explains_absent_customer,
 )
-from reservations.booking import differences, payment_links, taking_payment
+from reservations.booking import checkout, differences, payment_links
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import confirmation
@@ -134,11 +134,11 @@ class TakePaymentAction(Action):
             )
         if way == SAVED_CARD:
             with explains_absent_customer():
-                reservation = taking_payment.charge_saved_card(
+                reservation = checkout.charge_saved_card(
                     draft, shown_total=shown_total, by=request.by, now=request.now
                 )
         else:
-            reservation = taking_payment.take_manual_payment(
+            reservation = checkout.take_manual_payment(
                 draft,
                 gateway=way,
                 reference=request.data.get("reference", ""),

@@ -26,6 +26,7 @@ from reservations.admin.dashboard.alerts import (
     get_alert_topics,
 )
 from reservations.admin.dashboard.figures import DashboardFigures, build_figures
+from reservations.admin.dashboard.first_steps import FirstStep, find_first_steps
 from reservations.admin.formatting import format_customer
 from reservations.admin.reports.periods import DAY
 from reservations.admin.today.arrivals import filter_by_day, find_time_zones
@@ -65,6 +66,7 @@ class DayCount:
 class Dashboard:
     """The front page; what is None is not for this user."""
 
+    first_steps: list[FirstStep] = field(default_factory=list)
     requests: list[PendingRequest] | None = None
     has_more_requests: bool = False
     days: list[DayCount] = field(default_factory=list)
@@ -85,7 +87,7 @@ def add_dashboard_to_context(request: HttpRequest, context: dict[str, object]) -
 
 
 def build_dashboard(user: User, *, now: dt.datetime) -> Dashboard:
-    dashboard = Dashboard()
+    dashboard = Dashboard(find_first_steps(user))
     if roles.has_permission(user, roles.VIEW_RESERVATION):
         dashboard.requests, dashboard.has_more_requests = _get_requests(user, now)
         dashboard.days = list(_count_arrivals(user, now))

@@ -15,6 +15,7 @@ from payments.models import (
     Refund,
     RefundState,
 )
+from reservations.booking.charging import captured_after_cancellation
 from reservations.booking.integrity.common import (
     OVERDUE_AFTER,
     CheckList,
@@ -61,18 +62,6 @@ ALLOWED: dict[Status, tuple[frozenset[PaymentState], frozenset[PaymentState]]] =
 def effective_refunds() -> QuerySet[Refund]:
     """Return the refunds that were paid in any way, or that are due."""
     return Refund.objects.exclude(state=RefundState.REFUSED)
-
-
-def captured_after_cancellation() -> Q:
-    """Return the condition that a payment was captured for a reservation that was cancelled before.
-
-    A cancellation fee is captured before the reservation is cancelled.
-    """
-    return Q(
-        state=PaymentState.CAPTURED,
-        reservation__status=Status.CANCELLED,
-        captured_at__gt=F("reservation__cancelled_at"),
-    )
 
 
 def refunded_amount() -> Coalesce:

@@ -20,8 +20,8 @@ from payments.models import (
     RefundState,
     UnknownPayment,
 )
-from reservations.booking import alerts, payment_recovery
-from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
+from reservations.booking import alerts, charging
+from reservations.booking.charging import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
 from reservations.management.command_line import format_count
 from reservations.models.changes import pays_for_nothing
 from reservations.models.status import BOOKED_STATUSES, Status
@@ -105,21 +105,21 @@ class Command(RegularJob):
         # one that the gateway does not have.
         if is_compared:
             unknown = payments & Payment.objects.stale(now)
-            self._process("unknown", unknown, payment_recovery.resolve_payment)
+            self._process("unknown", unknown, charging.resolve_payment)
         # Their customers may have confirmed them at the bank, and nobody has said so. Or they were
         # called off, and the gateway has not answered yet.
         waiting = payments & Payment.objects.resolvable(now).filter(lease_until__gt=now)
-        self._process("waiting", waiting, payment_recovery.resolve_payment)
+        self._process("waiting", waiting, charging.resolve_payment)
         # This query follows the first step, because that can leave a payment authorized.
         due = payments.authorized().filter(
             reservation__status__in=CAPTURE_DUE_STATUSES | VOID_DUE_STATUSES
         )
-        self._process("due", due, payment_recovery.fulfil_obligations)
+        self._process("due", due, charging.settle_payment)
         # A refund that the gateway refused is not tried again, but reported below.
         orphaned = alerts.get_orphaned(payments).exclude(refunds__state=RefundState.REFUSED)
-        self._process("without booking", orphaned, payment_recovery.fulfil_obligations)
+        self._process("without booking", orphaned, charging.settle_payment)
         refunds = payments.filter(refunds__in=Refund.objects.due()).distinct()
-        self._process("to refund", refunds, payment_recovery.fulfil_obligations)
+        self._process("to refund", refunds, charging.settle_payment)
         self._end_payment_setups()
         self._issue_credit_notes()
         self._discard_one_time_cards()

@@ -8,7 +8,8 @@ from playwright.sync_api import expect
 
 from accounts.models import User
 from centers.models import Center, OpeningHours
-from reservations.booking.checkout import PaymentMethod, check_out
+from reservations.booking.charging import PaymentMethod
+from reservations.booking.checkout import check_out
 from reservations.booking.drafts import create_draft
 from reservations.demo.accounts import DEMO
 from reservations.models import Reservation

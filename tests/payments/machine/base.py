@@ -15,6 +15,7 @@ from reservations.models import Reservation
 from reservations.models.status import BOOKED_STATUSES
 from tests.factories_reservations import NOW
 from tests.payments.machine.banks import Bank
+from tests.payments.machine.checks import find_due
 from tests.payments.machine.points import Fault, Places, instrumented
 from tests.payments.machine.world import World
 
@@ -109,10 +110,13 @@ class MachineBase(RuleBasedStateMachine):
     def run(self, fault: Fault | None, name: str, pk: int, number: int, **fields: Any) -> None:
         """Run an action as a worker with that fault."""
         self.is_undisturbed = fault is None
+        due_before = find_due()
         if fault is not None:
             self.count(fault.kind)
         with self.places.worker(fault, lambda names: self.do(names, pk, number)):
             self.act(name, pk, number, **fields)
+        if self.is_undisturbed:
+            self.problems += [f"after {name}, {each}" for each in find_due() - due_before]
         self.is_undisturbed = True
 
     def do(self, names: str, pk: int, number: int) -> None:

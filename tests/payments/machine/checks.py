@@ -94,6 +94,16 @@ def _was_confirmed(reservation: Reservation) -> bool:
     return [Status.CONFIRMED, Status.CANCELLED] in (each.get("status") for each in changes)
 
 
+def find_due() -> set[str]:
+    """Return the captures, voids and refunds that the database says must happen."""
+    booking_or_none = Payment.objects.authorized().exclude(
+        reservation__status__in=[Status.PENDING, Status.PROCESSING]
+    )
+    return {f"payment {each.pk} is not settled" for each in booking_or_none} | {
+        f"refund {each.pk} is not executed" for each in Refund.objects.due()
+    }
+
+
 def is_overdue(reservation: Reservation, now: dt.datetime) -> bool:
     """Whether a request may have expired: it has begun, or was not answered in time."""
     patience = dt.timedelta(hours=settings.PENDING_HOURS)

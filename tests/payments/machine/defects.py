@@ -17,12 +17,7 @@ from payments.gateways.base import GatewayPayment, GatewaySetup, GatewayUnavaila
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentSetup, PaymentState, RefundState, SavedCard
-from reservations.booking import (
-    approval,
-    authorization,
-    cancellation,
-    payment_recovery,
-)
+from reservations.booking import approval, cancellation, charging
 from reservations.booking.commands import Command
 from reservations.models import PromoCode, Reservation
 from reservations.models.status import Status
@@ -114,10 +109,15 @@ def take_a_missing_answer_for_an_authorization(original, payment, *args, **kwarg
 
 plant_value(
     "capture_for_every_status",
-    *(payment_recovery, "CAPTURE_DUE_STATUSES", frozenset(Status)),
+    *(charging, "CAPTURE_DUE_STATUSES", frozenset(Status)),
 )
-plant_value("capture_nothing", payment_recovery, "CAPTURE_DUE_STATUSES", frozenset())
-plant_value("void_nothing", payment_recovery, "VOID_DUE_STATUSES", frozenset())
+plant_value("capture_nothing", charging, "CAPTURE_DUE_STATUSES", frozenset())
+plant_value("void_nothing", charging, "VOID_DUE_STATUSES", frozenset())
+
+
+@plant(charging, "settle")
+def leave_out_the_settlement(original, reservation, payments=None, *, now):
+    """`reconcile_payments` does it a minute later."""
 
 
 @plant(lifecycle, "capture_payment")
@@ -153,25 +153,26 @@ def void_without_calling_off(original, payment):
     return True
 
 
-@plant(authorization, "_wait_for_customer")
+@plant(charging, "_wait_for_customer")
 def hold_longer_with_each_checkout(original, reservation, payment):
     until = dt.datetime.now(dt.UTC) + dt.timedelta(minutes=15)
     payment.action_until = payment.lease_until = until
     payment.save(update_fields=["action_until", "lease_until"])
 
 
-@plant(authorization, "apply_authorization")
-def book_after_the_start_of_the_meeting(original, payment, result, *, now, **kwargs):
+@plant(charging, "conclude")
+def book_after_the_start_of_the_meeting(original, payment, result, act, **kwargs):
     if result.state == "authorized":
-        now = min(now, payment.reservation.start - dt.timedelta(seconds=1))
-    return original(payment, result, now=now, **kwargs)
+        now = min(act.now, payment.reservation.start - dt.timedelta(seconds=1))
+        act = dataclasses.replace(act, now=now)
+    return original(payment, result, act, **kwargs)
 
 
 @plant(gateway_events, "refresh")
 def trust_the_webhook_without_asking(original, payment, *, now):
     if payment.state != PaymentState.STARTED or payment.action_until is None:
         return original(payment, now=now)
-    payment_recovery.finish_payment(payment, forge(payment, "authorized"), now=now)
+    charging._finish(payment, forge(payment, "authorized"), now=now)
     return payment
 
 
@@ -188,18 +189,24 @@ def take_a_refused_confirmation_for_given(original, self, key):
     return result
 
 
-@plant(authorization, "apply_authorization")
-def book_without_waiting_for_the_customer(original, payment, result, **kwargs):
+@plant(charging, "conclude")
+def book_without_waiting_for_the_customer(original, payment, result, *args, **kwargs):
     if result.state == "action_required":
         result = dataclasses.replace(result, state="authorized")
-    return original(payment, result, **kwargs)
+    return original(payment, result, *args, **kwargs)
 
 
-@plant(authorization, "apply_authorization")
-def keep_the_room_after_a_decline(original, payment, result, **kwargs):
+@plant(charging, "conclude")
+def keep_the_room_after_a_decline(original, payment, result, act, **kwargs):
     if result.state != "declined":
-        return original(payment, result, **kwargs)
-    return payment.reservation, lifecycle.record_gateway_result(payment, result, now=kwargs["now"])
+        return original(payment, result, act, **kwargs)
+    return payment.reservation, lifecycle.record_gateway_result(payment, result, now=act.now)
+
+
+@plant(charging, "_finish")
+def conclude_differently_after_a_crash(original, payment, result, *, now):
+    with patch.object(bill, "return_benefits"):
+        return original(payment, result, now=now)
 
 
 @plant(SandboxGateway, "void")

@@ -186,7 +186,7 @@ SCENARIOS = {
         "checkout, confirm, event, money, mail",
         "request: checkout, confirm, reconcile, money, mail",
     ],
-    ("Confirmed", "the process dies after the gateway's answer, or after T2"): [
+    ("Confirmed", "the process dies after the gateway's answer, or after the conclusion"): [
         "checkout, confirm, dies [Processing/started/authorized] checkout, money, checkout",
         "checkout, confirm, dies [Confirmed/authorized/authorized] checkout, money, checkout",
     ],

@@ -20,8 +20,8 @@ from django.db import connection
 
 from accounts.act import Act
 from payments import setups
-from payments.models import PaymentPurpose, PaymentSetup, SavedCard
-from reservations.booking import amendments, differences, payment_recovery
+from payments.models import PaymentSetup, SavedCard
+from reservations.booking import amendments, charging, differences
 from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation
 from roombook.db.transactions import in_transaction
@@ -229,12 +229,9 @@ def test_request_whose_worker_dies_is_done_once_or_not_at_all(name):
 @contextmanager
 def apply_changes_in_two_transactions() -> Iterator[None]:
     """A booking is changed in one transaction, and the change marked as applied in another one."""
-    conclude = inspect.unwrap(differences.conclude)
     with (
-        patch.multiple(
-            differences, conclude=conclude, transaction=SimpleNamespace(atomic=nullcontext)
-        ),
-        patch.dict(payment_recovery.CONCLUDE, {PaymentPurpose.CHANGE: conclude}),
+        patch.object(charging, "conclude", inspect.unwrap(charging.conclude)),
+        patch.object(differences, "transaction", SimpleNamespace(atomic=nullcontext)),
     ):
         yield
 

@@ -12,7 +12,7 @@ from accounts.act import Act
 from payments import gateway_events, gateways, refunds
 from payments.gateways.stripe_models import StripePayment
 from payments.models import Dispute, GatewayEvent, Payment, Refund
-from reservations.booking import alerts, payment_recovery
+from reservations.booking import alerts, charging
 from reservations.booking.cancellation import cancel
 from reservations.models.status import Status
 from roombook.errors import CardDeclined
@@ -47,7 +47,7 @@ def test_late_result_ends_the_lease(send, stripe_server, unresolved):
     assert send(event).status_code == 200
 
     (payment,) = Payment.objects.stale(datetime.now(UTC))
-    payment_recovery.resolve_payment(payment, now=NOW)
+    charging.resolve_payment(payment, now=NOW)
     unresolved.refresh_from_db()
     assert unresolved.status == Status.CONFIRMED
     assert stripe_server.count_captures() == 1
@@ -60,7 +60,7 @@ def test_refund_event_of_an_unresolved_payment_is_to_be_repeated(send, stripe_se
 
     assert send(event).status_code == 503
 
-    payment_recovery.resolve_payment(Payment.objects.get(), now=NOW)
+    charging.resolve_payment(Payment.objects.get(), now=NOW)
     assert send(event).status_code == 200
     assert Refund.objects.get().amount == 75
     assert Payment.objects.get().state == "refunded"

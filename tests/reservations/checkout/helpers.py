@@ -6,7 +6,8 @@ from django.db.models import Sum
 
 from payments.gateways.sandbox_models import SandboxPayment
 from reservations.booking import integrity
-from reservations.booking.checkout import PaymentMethod, check_out, dry_run
+from reservations.booking.charging import PaymentMethod
+from reservations.booking.checkout import check_out, dry_run
 from tests.factories_reservations import NOW
 from tests.gateway_faults import add_fault
 

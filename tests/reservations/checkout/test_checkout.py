@@ -10,9 +10,9 @@ from accounts.models import AttemptWindow
 from payments import lifecycle
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
 from payments.models import Payment
-from reservations.booking import checkout, payment_recovery
+from reservations.booking import charging, checkout
 from reservations.booking.cancellation import cancel
-from reservations.booking.checkout import PaymentMethod
+from reservations.booking.charging import PaymentMethod
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import (
@@ -380,7 +380,7 @@ def test_slow_worker_after_cancellation_does_not_charge(drafted, monkeypatch, an
     authorize = lifecycle.authorize_payment
 
     def late(payment, source, **kwargs):
-        payment_recovery.resolve_payment(payment, now=LEASE_OVER)
+        charging.resolve_payment(payment, now=LEASE_OVER)
         cancel(Act(drafted.user, LEASE_OVER), drafted.pk)
         if not answers:
             fault("authorize", "timeout_before")
@@ -402,5 +402,5 @@ def test_failed_capture_stays_due_and_is_captured_later(drafted, kind):
     assert payment.state == "authorized"
 
     for _ in range(2):
-        assert payment_recovery.fulfil_obligations(payment, now=NOW).state == "captured"
+        assert charging.settle_payment(payment, now=NOW).state == "captured"
         assert count_charges() == 1

@@ -10,8 +10,8 @@ from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
 from payments.models import InvalidPaymentTransition, Payment
 from reservations.admin.actions.command_actions import CancelAction
 from reservations.admin.formatting import format_status
-from reservations.booking import authorization, cancellation, payment_recovery
-from reservations.booking.payment_action import get_payment_action
+from reservations.booking import cancellation, charging
+from reservations.booking.charging import get_payment_action
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications.confirmation import get_message
@@ -65,7 +65,7 @@ def reload(reservation):
 def reconcile(now):
     """Do what `reconcile_payments` does with payments whose outcome is unknown."""
     for payment in Payment.objects.resolvable(now).select_related("reservation"):
-        payment_recovery.resolve_payment(payment, now=now)
+        charging.resolve_payment(payment, now=now)
 
 
 def end_by_checkout(reservation, now):
@@ -190,9 +190,9 @@ def test_answer_that_arrives_after_the_call_off_books_nothing(waiting):
     payment = Payment.objects.get()
     confirmed = confirm()
     fault("void", "timeout_before")
-    payment_recovery.resolve_payments(waiting.pk, user=None, calls_off=True, now=NOW)
+    charging.resolve_payments(waiting.pk, user=None, calls_off=True, now=NOW)
 
-    reservation, payment = authorization.apply_authorization(payment, confirmed, now=NOW)
+    reservation, payment = charging.conclude(payment, confirmed, Act(None, NOW))
 
     assert (reservation.status, payment.state) == (Status.PROCESSING, "started")
     reconcile(NOW + MINUTE)

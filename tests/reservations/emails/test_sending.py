@@ -13,10 +13,9 @@ from accounts.models import OutboxMessage
 from reservations.booking import (
     amendments,
     approval,
-    authorization,
     cancellation,
+    charging,
     checkout,
-    payment_recovery,
     reminders,
 )
 from reservations.booking.amendments import ChangeRequest
@@ -129,14 +128,14 @@ def test_each_change_sends_its_emails_once(make, act, kinds):
 def test_booking_rolled_back_sends_no_email(monkeypatch):
     """The e-mail is stored in the transaction that books and is rolled back with it."""
     reservation = make_draft()
-    book = authorization.book
+    book = checkout.book
 
     def book_and_die(*args, **how):
         book(*args, **how)
         assert OutboxMessage.objects.count() == 1
         raise ServiceUnavailable
 
-    monkeypatch.setattr(authorization, "book", book_and_die)
+    monkeypatch.setattr(checkout, "book", book_and_die)
     with pytest.raises(ServiceUnavailable):
         pay(reservation)
 
@@ -148,11 +147,11 @@ def test_booking_rolled_back_sends_no_email(monkeypatch):
 def test_stale_payment_resolved_sends_confirmation_email(monkeypatch):
     reservation = make_draft()
     with monkeypatch.context() as patch:
-        patch.setattr(authorization, "apply_authorization", lambda *_, **__: 1 / 0)
+        patch.setattr(charging, "conclude", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             pay(reservation)
     later = NOW + 2 * MINUTE
-    payment_recovery.resolve_payments(reservation.pk, user=reservation.user, now=later)
+    charging.resolve_payments(reservation.pk, user=reservation.user, now=later)
 
     assert get_kinds(reservation) == ["confirmed"]
 

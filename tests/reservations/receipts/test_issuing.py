@@ -241,12 +241,11 @@ def test_each_seller_credits_only_its_own_receipts(booking):
     make_seller(center=room.center, legal_name="Annex Ltd.")
     issue(booking)
     differences.change_booking(
+        Act(booking.user, NOW),
         booking.pk,
         ChangeRequest(room.pk, booking.start, booking.end),
-        user=booking.user,
-        payment_method=make_payment_method(),
+        make_payment_method(),
         expected_total=Decimal(180),
-        now=NOW,
     )
     issue(booking)
     cancel(Act(None, NOW), booking.pk)

@@ -1,0 +1,76 @@
+"""What an owner does first, on the dashboard until the first booking (B18)."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.urls import reverse
+
+from accounts import roles
+from accounts.models import StaffMember, User
+from centers.models import Center, MeetingRoom, ResourceType
+from reservations.models import Reservation, Seller
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStep:
+    """Something to set up. `offers_samples`: one click adds usual rows."""
+
+    title: str
+    detail: str
+    url: str
+    is_done: bool
+    offers_samples: bool = False
+
+
+def find_first_steps(user: User) -> list[FirstStep]:
+    """The steps for who may set up everything; none once somebody has booked a room.
+
+    One query, once there is a booking.
+    """
+    if not roles.has_permission_everywhere(user, "centers.add_center"):
+        return []
+    if Reservation.objects.exclude(booked_at=None).exists():
+        return []
+    center = Center.objects.order_by("pk").first()
+    rooms_url = reverse("admin:centers_meetingroom_add")
+    if center is not None:
+        rooms_url = reverse("admin:centers_center_change", args=[center.pk])
+    return [
+        FirstStep(
+            "The company",
+            f"Who issues receipts. Prices are in {settings.CURRENCY}.",
+            reverse("admin:reservations_seller_add"),
+            is_done=Seller.objects.exists(),
+        ),
+        FirstStep(
+            "Types of rooms and services",
+            "Customers filter by them.",
+            reverse("admin:centers_resourcetype_add"),
+            is_done=ResourceType.objects.filter(is_service=False).exists(),
+            offers_samples=roles.has_permission_everywhere(user, "centers.add_resourcetype"),
+        ),
+        FirstStep(
+            "A center",
+            "Its address, opening hours and tax.",
+            reverse("admin:centers_center_add"),
+            is_done=center is not None,
+        ),
+        FirstStep(
+            "Rooms and their prices",
+            "On the page of the center: first a rate, then rooms that have it.",
+            rooms_url,
+            is_done=MeetingRoom.objects.on_offer().exists(),
+        ),
+        FirstStep(
+            "Staff",
+            "Invite them by e-mail, and give each a role.",
+            reverse("admin:accounts_staffmember_add"),
+            is_done=StaffMember.objects.exclude(pk=user.pk).exists(),
+        ),
+        FirstStep(
+            "The first booking",
+            "For a customer who calls, for example.",
+            reverse("admin:reservations_reservation_add"),
+            is_done=False,
+        ),
+    ]

@@ -1,0 +1,495 @@
+"""A card pays for a purchase: the booking of a draft, or the difference of a change (B16, B27).
+
+The payment gateway is never called inside a database transaction. So each charge takes four steps:
+
+1. A claim: in a transaction, lock and check what is wanted, and create a Payment with a lease.
+2. The gateway authorizes the amount.
+3. `conclude`: in a transaction, store the answer, and conclude the purchase or abandon it. From
+   this commit on, that is acknowledged.
+4. `settle`: the gateway captures the amount, or voids it if the purchase was abandoned.
+
+If a worker dies in between, the next request continues with step 3, as soon as the lease has
+expired: the customer's retry, or the command `reconcile_payments`, which runs every minute. A
+`Purchase` is built from stored rows, in the first run as well, so that both do the same. Every
+step may be repeated. docs/checkout.md says what happens after a crash at each step.
+"""
+
+import datetime as dt
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self, TypeGuard
+
+from django.db.models import F, Q, QuerySet
+from django.dispatch import receiver
+
+from accounts.act import Act
+from accounts.limits import CARD_DECLINED, check_declined_cards, get_payer_key
+from accounts.models import User
+from payments import gateways, lifecycle, refunds
+from payments.cards import Card, CardFields
+from payments.gateway_events import customer_acted
+from payments.gateway_results import apply_gateway_result, lock_payment
+from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
+from payments.models import (
+    InvalidPaymentTransition,
+    Payment,
+    PaymentPurpose,
+    PaymentState,
+    Refund,
+    SavedCard,
+)
+from reservations.models import Reservation
+from reservations.models.changes import pays_for_nothing
+from reservations.models.reservation import get_own_reservation
+from reservations.models.status import Status
+from roombook.db.compiled_queries import compiled_query, int_param
+from roombook.db.transactions import in_transaction
+from roombook.errors import CardDeclined
+
+logger = logging.getLogger(__name__)
+
+Source = Card | SavedCard
+
+# A booking can rely on a payment in one of these states.
+FUNDED_STATES = frozenset({PaymentState.AUTHORIZED, PaymentState.CAPTURED})
+
+# Only the status of the reservation decides what is due for an authorized payment.
+CAPTURE_DUE_STATUSES = frozenset({Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
+NOT_BOOKED_STATUSES = frozenset({Status.DECLINED, Status.EXPIRED, Status.NEW})
+VOID_DUE_STATUSES = NOT_BOOKED_STATUSES | {Status.CANCELLED}
+
+
+def captured_after_cancellation() -> Q:
+    """Return the condition that a payment was captured for a reservation that was cancelled before.
+
+    A cancellation fee is captured before the reservation is cancelled.
+    """
+    return Q(
+        state=PaymentState.CAPTURED,
+        reservation__status=Status.CANCELLED,
+        captured_at__gt=F("reservation__cancelled_at"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentMethod:
+    """How the customer wants to pay. It is validated only if there is something to pay.
+
+    `one_time_card` was entered on the page of a payment link: the gateway stores it, and it is not
+    the account's saved card. Without `is_customer_present`, nobody can confirm the payment at the
+    bank.
+    """
+
+    use_saved_card: bool = False
+    card: CardFields | None = None
+    save_card: bool = False
+    one_time_card: SavedCard | None = None
+    is_customer_present: bool = True
+    # Of the payer, for the limit of declined cards; empty if a member of staff pays.
+    network_address: str = ""
+
+    @property
+    def is_by_link(self) -> bool:
+        return self.one_time_card is not None
+
+    def get_source(self, customer: User, *, now: dt.datetime) -> Source:
+        """Return the card to charge.
+
+        Raises TooManyRequests after too many declined cards from the same network, or the errors
+        of `lifecycle.get_payment_source`.
+        """
+        check_declined_cards(self.network_address, is_by_link=self.is_by_link, now=now)
+        return self.one_time_card or lifecycle.get_payment_source(
+            customer, use_saved=self.use_saved_card, payment_info=self.card, now=now
+        )
+
+    def may_wait(self, source: Source | None) -> TypeGuard[SavedCard]:
+        """Return whether the payment may wait until the customer has confirmed it (B21.3)."""
+        return self.is_customer_present and lifecycle.is_confirmable(source)
+
+    def take_unreported_decline(
+        self, payments: QuerySet[Payment], source: Source | None
+    ) -> Payment | None:
+        """Return, once, the last of these payments that was declined while it waited (B21.3).
+
+        A webhook or `reconcile_payments` may have recorded that before the customer's next request,
+        which must not charge the same card again. None if there is nothing to report.
+        """
+        if not self.may_wait(source):
+            return None
+        unreported = payments.filter(
+            has_unreported_decline=True,
+            is_by_link=self.is_by_link,
+            created_at__gte=source.created_at,
+        )
+        payment = unreported.order_by("pk").last()
+        was_taken = payment is not None and unreported.update(has_unreported_decline=False)
+        return payment if was_taken else None
+
+    def count_attempt(self, reservation: Reservation, *, now: dt.datetime) -> None:
+        """Count an attempt to charge a card (B16.6). `conclude` gives it back if it succeeds.
+
+        Call it where the payment is created, so that a double click is one attempt.
+        """
+        key = get_payer_key(reservation.user_id, reservation.pk if self.is_by_link else None)
+        CARD_DECLINED.attempt(key, now=now)
+
+
+# Staff charge the saved card of a customer who is not there.
+SAVED_CARD_OF_ABSENT = PaymentMethod(use_saved_card=True, is_customer_present=False)
+
+
+# --- The steps ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a request has claimed (step 1).
+
+    There is no `payment` if nothing is to be paid, and no `source` if it is the payment of an
+    earlier request, whose outcome is returned.
+    """
+
+    reservation: Reservation
+    payment: Payment | None = None
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase(ABC):
+    """What a payment pays for. The rows that it needs are locked.
+
+    Only `lock` creates one, so it knows nothing that a recovery would not know.
+    """
+
+    reservation: Reservation
+
+    purpose: ClassVar[PaymentPurpose]
+    kinds: ClassVar[dict[str, type["Purchase"]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Purchase.kinds[cls.purpose] = cls
+
+    @classmethod
+    @abstractmethod
+    def lock(
+        cls, payment: Payment, *, is_paid: bool, room_id: int | None, now: dt.datetime
+    ) -> Self:
+        """Lock what the payment pays for, and what is needed to abandon it unless `is_paid`."""
+
+    def pays(self, now: dt.datetime) -> bool:
+        """Return whether the payment counts as soon as it is authorized.
+
+        If only `conclude` finds that out, that sets `Payment.counts`.
+        """
+        return False
+
+    @abstractmethod
+    def conclude(self, payment: Payment, act: Act) -> None:
+        """Do what is paid now, or abandon it if that is not possible any more."""
+
+    @abstractmethod
+    def abandon(self, payment: Payment, act: Act) -> None:
+        """Give back what was claimed: the card was declined, or the payment voided."""
+
+    def is_attempt(self, payment: Payment) -> bool:
+        """Return whether the payment counts as the payer's attempt to charge a card (B16.6)."""
+        return True
+
+
+def charge(claim: Claim, method: PaymentMethod, act: Act, *, description: str) -> Claim:
+    """Take the steps after the claim, and return what became of it.
+
+    The payment is not resolved if the gateway does not answer: then its outcome is unknown, and
+    everything stays claimed. Nor is it if the customer has to confirm it at the bank.
+
+    Raises CardDeclined.
+    """
+    payment, source = claim.payment, claim.source
+    if payment is not None and source is not None:
+        try:
+            result = lifecycle.authorize_payment(
+                payment, source, description=description, on_session=method.may_wait(source)
+            )
+        except GatewayUnavailable:
+            # Another process can have called off the payment meanwhile.
+            rows = Reservation.objects.select_related("room__center")
+            return replace(claim, reservation=rows.get(pk=payment.reservation_id))
+        reservation, payment = conclude(payment, result, act, room_id=claim.reservation.room_id)
+        claim = replace(claim, reservation=reservation, payment=payment)
+    if payment is not None and payment.state == PaymentState.DECLINED:
+        raise CardDeclined(payment.message)
+    if payment is not None and source is not None:
+        settle(claim.reservation, [payment], now=act.now)
+    return claim
+
+
+@in_transaction
+def conclude(
+    payment: Payment, result: GatewayPayment, act: Act, *, room_id: int | None = None
+) -> tuple[Reservation, Payment]:
+    """Store the gateway's answer, and conclude what the payment pays for or abandon it.
+
+    Repeated and concurrent calls are safe: only the call that resolves the payment changes the
+    reservation. The act is that of the user who waits for the answer, or of a job when a payment is
+    recovered. `room_id` saves a query (see `lock_reservation`).
+    """
+    is_paid = result.state in {"action_required", *FUNDED_STATES}
+    kind = Purchase.kinds[payment.purpose]
+    purchase = kind.lock(payment, is_paid=is_paid, room_id=room_id, now=act.now)
+    payment = lock_payment(payment.pk)
+    if _store_answer(purchase, payment, result, now=act.now):
+        if payment.state in FUNDED_STATES:
+            purchase.conclude(payment, act)
+        else:
+            purchase.abandon(payment, act)
+    return purchase.reservation, payment
+
+
+def _store_answer(
+    purchase: Purchase, payment: Payment, result: GatewayPayment, *, now: dt.datetime
+) -> bool:
+    """Store the gateway's answer to a payment; return whether that has resolved the payment.
+
+    It has not if the customer still has to act at the bank, or if another call has resolved it
+    before.
+    """
+    is_waiting, was_waiting = result.state == "action_required", payment.action_until is not None
+    was_unresolved = payment.state == PaymentState.STARTED
+    if was_unresolved and payment.is_called_off and (is_waiting or result.state == "authorized"):
+        # Another process is voiding this payment. It stays unresolved until it is voided.
+        return False
+    has_failed = False
+    if was_unresolved and is_waiting:
+        _wait_for_customer(purchase.reservation, payment)
+    else:
+        counts = purchase.pays(now) if was_unresolved else None
+        apply_gateway_result(payment, result, counts=counts, now=now)
+        has_failed = payment.state == PaymentState.DECLINED or was_not_confirmed(payment, now)
+    if was_unresolved and purchase.is_attempt(payment):
+        pk = purchase.reservation.pk if payment.is_by_link else None
+        key = get_payer_key(purchase.reservation.user_id, pk)
+        if not was_waiting and not has_failed:
+            # Also once it waits for the bank: such payments would keep good cards from being tried.
+            CARD_DECLINED.give_back(key)
+        elif was_waiting and has_failed:
+            CARD_DECLINED.add_failure(key, now=now)
+    return was_unresolved and not is_waiting
+
+
+def _wait_for_customer(reservation: Reservation, payment: Payment) -> None:
+    """Let the payment wait until the customer has confirmed it at the bank (B21.3).
+
+    The time is counted from its beginning, and ends with the start of the meeting; if the payment
+    is for its extension, with its end.
+    """
+    if payment.action_until is None:
+        has_begun = reservation.start <= payment.created_at
+        latest = reservation.end if has_begun else reservation.start
+        payment.action_until = min(lifecycle.get_action_deadline(payment), latest)
+        payment.lease_until = payment.action_until
+        payment.save(update_fields=["action_until", "lease_until"])
+
+
+def was_not_confirmed(payment: Payment, now: dt.datetime) -> bool:
+    """Return whether the payment was voided because the customer has not confirmed it in time."""
+    is_voided = payment.state == PaymentState.VOIDED
+    return is_voided and payment.action_until is not None and payment.action_until <= now
+
+
+# --- Payments that are not resolved ---------------------------------------------------------------
+
+
+def resolve_payments(
+    reservation_id: int, *, user: User | None, calls_off: bool = False, now: dt.datetime
+) -> bool:
+    """Resolve the reservation's payments that no worker is at; return whether there were any.
+
+    Their lease has expired, or they wait for the customer (B21.3): those are called off if
+    `calls_off`. A payment that cannot be resolved is not changed, and `reconcile_payments` reports
+    it. If `user` is given, only a reservation of this customer is processed.
+    """
+    rows = Payment.objects.resolvable(now).filter(reservation=reservation_id)
+    if user is not None:
+        rows = rows.filter(reservation__user=user)
+    payments = list(rows.select_related("reservation"))
+    for payment in payments:
+        try:
+            resolve_payment(payment, calls_off=calls_off, now=now)
+        except GatewayUnavailable:
+            logger.warning("Payment %s is unresolved: the gateway does not answer.", payment.key)
+        except (GatewayRefused, InvalidPaymentTransition):
+            logger.exception("Payment %s cannot be resolved.", payment.key)
+    return bool(payments)
+
+
+def resolve_payment(payment: Payment, *, calls_off: bool = False, now: dt.datetime) -> Payment:
+    """Fetch the status of an unresolved payment from the gateway, and take the steps 3 and 4.
+
+    A payment that still waits for its customer is not changed.
+    """
+    result = lifecycle.fetch_gateway_status(payment, calls_off=calls_off, now=now)
+    return _finish(payment, result, now=now)
+
+
+def _finish(payment: Payment, result: GatewayPayment, *, now: dt.datetime) -> Payment:
+    if result.state == "action_required" and payment.action_until is not None:
+        # It still waits for its customer, and there is no need to lock the room.
+        return payment
+    reservation, payment = conclude(payment, result, Act(None, now))
+    payment = lifecycle.record_reported_refunds(payment, result, now=now)
+    settle(reservation, [payment], now=now)
+    return payment
+
+
+@receiver(customer_acted)
+def resolve_confirmed_payment(payment: Payment, now: dt.datetime, **kwargs: object) -> None:
+    """Conclude the purchase as soon as the gateway reports that the customer has acted."""
+    try:
+        resolve_payment(payment, now=now)
+    except InvalidPaymentTransition:
+        logger.exception("Payment %s cannot be resolved.", payment.key)
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentAction:
+    """How to confirm a payment: by the gateway's SDK, or on the page of the bank at `url`.
+
+    The secrets come from the gateway for each response, and are stored nowhere.
+    """
+
+    gateway: str
+    publishable_key: str
+    client_secret: str = field(repr=False)
+    url: str = field(repr=False)
+    expires_at: dt.datetime
+
+
+def get_payment_action(
+    reservation_id: int, *, user: User, now: dt.datetime
+) -> tuple[str, PaymentAction | None]:
+    """Return the status of the user's reservation, and what the customer has to do at the bank.
+
+    A payment that the customer has confirmed or refused, or not confirmed in time, is resolved.
+
+    Raises NotFound, or GatewayUnavailable if the gateway does not answer.
+    """
+    reservation = get_own_reservation(reservation_id, user)
+    # Also of a change of the booking (B27). Nobody pays for what has ended.
+    is_open = reservation.status in {Status.PROCESSING, Status.CONFIRMED}
+    waiting = Payment.objects.waiting().filter(reservation=reservation.pk)
+    payment = waiting.first() if is_open else None
+    if payment is None or payment.action_until is None:
+        return reservation.status, None
+    result = lifecycle.fetch_gateway_status(payment, now=now)
+    _finish(payment, result, now=now)
+    if result.action is None:
+        return get_own_reservation(reservation_id, user).status, None
+    return reservation.status, PaymentAction(
+        gateway=payment.gateway,
+        publishable_key=gateways.get_gateway(payment.gateway).publishable_key,
+        client_secret=result.action.client_secret,
+        url=result.action.url,
+        expires_at=payment.action_until,
+    )
+
+
+# --- What is due at the gateway -------------------------------------------------------------------
+
+
+def settle(
+    reservation: Reservation, payments: Iterable[Payment] | None = None, *, now: dt.datetime
+) -> None:
+    """Execute the captures, voids and refunds that are due. What fails stays due.
+
+    Call it after the transaction that makes something due, with the reservation as it was
+    committed. `payments` are those for which something can be due; by default all of them.
+    """
+    for payment in reservation.payments.order_by("pk") if payments is None else payments:
+        try:
+            _settle(payment, reservation.status, now=now)
+        except GatewayUnavailable:
+            logger.warning("Payment %s stays due: the gateway does not answer.", payment.key)
+        except Exception:
+            # The booking is valid in any case. reconcile_payments tries again and reports failures.
+            logger.exception("Payment %s: what is due could not be done.", payment.key)
+
+
+def settle_payment(payment: Payment, *, now: dt.datetime) -> Payment:
+    """Read the payment again and execute what is due. Raises the errors of the gateway."""
+    payment = Payment.objects.select_related("reservation").get(pk=payment.pk)
+    return _settle(payment, payment.reservation.status, now=now)
+
+
+def _settle(payment: Payment, status: str, *, now: dt.datetime) -> Payment:
+    """Capture or void an authorized payment, and execute the refunds that are due.
+
+    A payment that is called off is voided. One that was captured in the gateway's own dashboard,
+    for no booking, is refunded.
+    """
+    is_for_nothing = pays_for_nothing(payment)
+    if payment.state == PaymentState.STARTED and payment.is_called_off:
+        return resolve_payment(payment, now=now)
+    if payment.state == PaymentState.AUTHORIZED:
+        if status in CAPTURE_DUE_STATUSES and not is_for_nothing:
+            # Only a captured payment has refunds, so none can be due here.
+            return lifecycle.capture_payment(payment, now=now)
+        if status in VOID_DUE_STATUSES or is_for_nothing:
+            payment = lifecycle.void_payment(payment, now=now)
+            if payment.state == PaymentState.CAPTURED:
+                _create_full_refund(payment, now=now)
+    elif payment.state == PaymentState.CAPTURED and (
+        is_for_nothing or _is_without_booking(payment, status)
+    ):
+        _create_full_refund(payment, now=now)
+    for refund in pending_refunds(payment=payment.pk):
+        refunds.execute_refund(refund, now=now)
+    return payment
+
+
+def _is_without_booking(payment: Payment, status: str) -> bool:
+    """Return whether a captured payment is for no booking, nor for a cancellation fee."""
+    if status != Status.CANCELLED:
+        return status in NOT_BOOKED_STATUSES
+    return Payment.objects.filter(captured_after_cancellation(), pk=payment.pk).exists()
+
+
+@compiled_query(keep_plan=True)
+def pending_refunds() -> QuerySet[Refund]:
+    rows = Refund.objects.due().filter(payment=int_param("payment"))
+    return rows.select_related("payment").order_by("pk")
+
+
+@in_transaction
+def _create_full_refund(payment: Payment, *, now: dt.datetime) -> None:
+    """Create a refund of the whole payment, unless there is one already."""
+    payment = lock_payment(payment.pk)
+    amount = refunds.get_refundable_amount(payment)
+    if amount:
+        refunds.create_refund(payment, amount=amount, reason="Taken for no booking", now=now)
+        post(payment.reservation_id, EventKind.PROMISED, cause=f"payment {payment.pk}", now=now)
+
+
+def get_booked_payments(reservation: Reservation) -> list[Payment]:
+    """Return the payments for the booking and for its changes, the latest first.
+
+    They are authorized or captured. A payment of a change that was not applied is not among them.
+    """
+    return _find_booked(reservation.payments.all())
+
+
+def lock_booked_payments(reservation: Reservation) -> list[Payment]:
+    """Return the same payments, locked: no event changes them or their refunds meanwhile.
+
+    The caller is in a transaction and holds the lock of the reservation.
+    """
+    return _find_booked(reservation.payments.select_for_update())
+
+
+def _find_booked(payments: QuerySet[Payment]) -> list[Payment]:
+    rows = payments.filter(state__in=sorted(FUNDED_STATES)).order_by("-pk")
+    return [each for each in rows if not pays_for_nothing(each)]
