@@ -75,6 +75,9 @@ def render_journal(lines: Iterable[LedgerLine], *, is_beancount: bool) -> Iterat
     """Yield the text of a journal; each center has accounts of its own."""
     opened = set[str]()
     for line in lines:
+        if line.currency not in opened and not is_beancount:
+            opened.add(line.currency)
+            yield f"commodity 1000.00 {line.currency}\n"
         for day, postings in _split(line):
             names = {f"{name}:Center-{line.center_id}" for name in postings}
             for name in sorted(names - opened):

@@ -14,7 +14,7 @@ from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
 from payments.models import Payment
 from reservations import availability
-from reservations.booking.charging import lock_booked_payments
+from reservations.booking.charging import lock_booked_payments, release
 from reservations.booking.commands import Left, command
 from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_reservation
@@ -59,9 +59,9 @@ def decline(
     The `message` of staff is added to the e-mail.
     """
     reservation = _lock_request(reservation_id)
-    _end_request(reservation, Status.DECLINED, act)
+    payments = _end_request(reservation, Status.DECLINED, act)
     emails.send_request_declined(reservation, message=message, now=act.now)
-    return reservation, lock_booked_payments(reservation)
+    return reservation, payments
 
 
 def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
@@ -82,16 +82,13 @@ def confirm_or_expire(act: Act, reservation_id: int) -> tuple[Reservation, list[
     now = act.now
     reservation = _lock_request(reservation_id)
     payments = lock_booked_payments(reservation)
-    calendar_columns = reservation.advance_calendar(now)
     if reservation.total_cost and not payments:
         # The authorization has expired, so the booking could no longer be charged.
-        reservation.transition_to(Status.EXPIRED, act, **calendar_columns)
-        bill.return_benefits(reservation, now=now)
-        _post_end(reservation, act)
+        _end_request(reservation, Status.EXPIRED, act)
         emails.send_authorization_expired(reservation, now=now)
         return reservation, payments
     availability.evaluate_reservation(reservation, now=now).raise_if_unavailable()
-    reservation.transition_to(Status.CONFIRMED, act, **calendar_columns)
+    reservation.transition_to(Status.CONFIRMED, act, **reservation.advance_calendar(now))
     emails.send_request_approved(reservation, now=now)
     post(reservation.pk, EventKind.BOOKED, by=act.user, now=now)
     return reservation, payments
@@ -100,21 +97,20 @@ def confirm_or_expire(act: Act, reservation_id: int) -> tuple[Reservation, list[
 @command
 def _expire(act: Act, reservation_id: int) -> tuple[Reservation, list[Payment]]:
     reservation = _lock_request(reservation_id)
-    _end_request(reservation, Status.EXPIRED, act)
+    payments = _end_request(reservation, Status.EXPIRED, act)
     emails.send_request_expired(reservation, now=act.now)
-    return reservation, lock_booked_payments(reservation)
+    return reservation, payments
 
 
-def _end_request(reservation: Reservation, status: Status, act: Act) -> None:
+def _end_request(reservation: Reservation, status: Status, act: Act) -> list[Payment]:
+    """End it; return the payments that are to be voided or refunded."""
+    # The e-mail tells what is released.
+    payments = reservation.paid_payments = lock_booked_payments(reservation)
     reservation.transition_to(status, act, **reservation.advance_calendar(act.now))
     bill.return_benefits(reservation, now=act.now)
-    _post_end(reservation, act)
-
-
-def _post_end(reservation: Reservation, act: Act) -> None:
-    """Post that payments for the request pay for nothing any more."""
-    reservation.payments.filter(counts=True).update(counts=False)
+    release(payments)
     post(reservation.pk, EventKind.ENDED, by=act.user, now=act.now)
+    return payments
 
 
 def _lock_request(reservation_id: int) -> Reservation:

@@ -19,7 +19,6 @@ from reservations.booking.commands import PAYMENT_UNDER_WAY, Left, Unsettled, co
 from reservations.booking.locks import lock_reservation
 from reservations.booking.refund_decisions import RefundDecision, validate_refund
 from reservations.models import RefundOverride, Reservation
-from reservations.models.changes import get_paying
 from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
 from reservations.notifications.confirmation import describe_refund
@@ -112,7 +111,6 @@ def cancel(
     if reservation.waiting_payment is not None:
         terms = _get_terms(reservation, (), now=now)
         return Cancellation(reservation, terms), Unsettled([reservation.waiting_payment])
-    was_confirmed = reservation.status == Status.CONFIRMED
     _require_cancellable(reservation, now)
     payments = lock_booked_payments(reservation)
     captured = [each for each in payments if each.state == PaymentState.CAPTURED]
@@ -134,9 +132,8 @@ def cancel(
     if due and can_be_captured:
         return result, Unsettled(due)
     refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
-    # The others are voided, and whatever comes in for them is returned.
-    counting = {each.pk for each in captured} if was_confirmed else set()
-    reservation.payments.filter(counts=True).exclude(pk__in=counting).update(counts=False)
+    # Whatever comes in for the others is returned.
+    charging.release(each for each in payments if each not in captured)
     post(reservation.pk, EventKind.CANCELLED, by=act.user, now=now)
     return result, [*payments, *call_off_changes(reservation, now=now)]
 
@@ -280,8 +277,8 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
 
 def _get_captured_payments(reservation: Reservation) -> list[Payment]:
     """Return the payments for it that were captured, the latest first."""
-    captured = reservation.payments.filter(captured_at__isnull=False)
-    return get_paying(captured.order_by("-pk"))
+    captured = reservation.payments.filter(counts=True, captured_at__isnull=False)
+    return list(captured.order_by("-pk"))
 
 
 def _describe_no_refund(payments: Sequence[Payment]) -> str:

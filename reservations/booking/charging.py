@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self, TypeGuard
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import QuerySet
 from django.dispatch import receiver
 
 from accounts.act import Act
@@ -43,7 +43,6 @@ from payments.models import (
     SavedCard,
 )
 from reservations.models import Reservation
-from reservations.models.changes import pays_for_nothing
 from reservations.models.reservation import get_own_reservation
 from reservations.models.status import Status
 from roombook.db.compiled_queries import compiled_query, int_param
@@ -57,22 +56,8 @@ Source = Card | SavedCard
 # A booking can rely on a payment in one of these states.
 FUNDED_STATES = frozenset({PaymentState.AUTHORIZED, PaymentState.CAPTURED})
 
-# Only the status of the reservation decides what is due for an authorized payment.
+# A payment that counts is captured if its reservation has one of these.
 CAPTURE_DUE_STATUSES = frozenset({Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
-NOT_BOOKED_STATUSES = frozenset({Status.DECLINED, Status.EXPIRED, Status.NEW})
-VOID_DUE_STATUSES = NOT_BOOKED_STATUSES | {Status.CANCELLED}
-
-
-def captured_after_cancellation() -> Q:
-    """Return the condition that a payment was captured for a reservation that was cancelled before.
-
-    A cancellation fee is captured before the reservation is cancelled.
-    """
-    return Q(
-        state=PaymentState.CAPTURED,
-        reservation__status=Status.CANCELLED,
-        captured_at__gt=F("reservation__cancelled_at"),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,34 +413,21 @@ def settle_payment(payment: Payment, *, now: dt.datetime) -> Payment:
 def _settle(payment: Payment, status: str, *, now: dt.datetime) -> Payment:
     """Capture or void an authorized payment, and execute the refunds that are due.
 
-    A payment that is called off is voided. One that was captured in the gateway's own dashboard,
-    for no booking, is refunded.
+    A payment that is called off is voided. One that was captured and does not count is refunded.
     """
-    is_for_nothing = pays_for_nothing(payment)
     if payment.state == PaymentState.STARTED and payment.is_called_off:
         return resolve_payment(payment, now=now)
     if payment.state == PaymentState.AUTHORIZED:
-        if status in CAPTURE_DUE_STATUSES and not is_for_nothing:
+        if payment.counts and status in CAPTURE_DUE_STATUSES:
             # Only a captured payment has refunds, so none can be due here.
             return lifecycle.capture_payment(payment, now=now)
-        if status in VOID_DUE_STATUSES or is_for_nothing:
+        if not payment.counts:
             payment = lifecycle.void_payment(payment, now=now)
-            if payment.state == PaymentState.CAPTURED:
-                _create_full_refund(payment, now=now)
-    elif payment.state == PaymentState.CAPTURED and (
-        is_for_nothing or _is_without_booking(payment, status)
-    ):
+    if payment.state == PaymentState.CAPTURED and not payment.counts:
         _create_full_refund(payment, now=now)
     for refund in pending_refunds(payment=payment.pk):
         refunds.execute_refund(refund, now=now)
     return payment
-
-
-def _is_without_booking(payment: Payment, status: str) -> bool:
-    """Return whether a captured payment is for no booking, nor for a cancellation fee."""
-    if status != Status.CANCELLED:
-        return status in NOT_BOOKED_STATUSES
-    return Payment.objects.filter(captured_after_cancellation(), pk=payment.pk).exists()
 
 
 @compiled_query(keep_plan=True)
@@ -475,10 +447,7 @@ def _create_full_refund(payment: Payment, *, now: dt.datetime) -> None:
 
 
 def get_booked_payments(reservation: Reservation) -> list[Payment]:
-    """Return the payments for the booking and for its changes, the latest first.
-
-    They are authorized or captured. A payment of a change that was not applied is not among them.
-    """
+    """Return the payments that count for it, the latest first: authorized or captured ones."""
     return _find_booked(reservation.payments.all())
 
 
@@ -491,5 +460,11 @@ def lock_booked_payments(reservation: Reservation) -> list[Payment]:
 
 
 def _find_booked(payments: QuerySet[Payment]) -> list[Payment]:
-    rows = payments.filter(state__in=sorted(FUNDED_STATES)).order_by("-pk")
-    return [each for each in rows if not pays_for_nothing(each)]
+    return list(payments.filter(counts=True, state__in=sorted(FUNDED_STATES)).order_by("-pk"))
+
+
+def release(payments: Iterable[Payment]) -> None:
+    """Store that locked payments pay for nothing: `settle` voids them, or refunds them."""
+    for payment in payments:
+        payment.counts = False
+        payment.save(update_fields=["counts"])

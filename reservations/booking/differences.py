@@ -330,7 +330,7 @@ class Difference(Purchase):
     def conclude(self, payment: Payment, act: Act) -> None:
         """Amend the booking if it is as it was, and that is possible at the same price.
 
-        Otherwise the authorization is for nothing, and is voided (`pays_for_nothing`).
+        Otherwise the payment does not count, and is voided.
         """
         change, now = self.change, act.now
         try:

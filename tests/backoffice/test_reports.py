@@ -12,8 +12,6 @@ from django.db import OperationalError
 from openpyxl import load_workbook
 
 from centers.models import Center
-from payments.ledger.accounts import EventKind
-from payments.ledger.posting import post
 from reservations.admin.reports import ledger, selection, utilization
 from reservations.admin.reports.pages import REPORTS
 from reservations.models.status import Status
@@ -23,6 +21,7 @@ from tests.factories_reservations import (
     PromoCodeFactory,
     ReservationFactory,
     make_room,
+    post_sale,
 )
 
 pytestmark = pytest.mark.django_db
@@ -52,13 +51,7 @@ def sold(room, total="75.00", **fields):
             **fields,
         }
     )
-    reservation.line_items.create(
-        type="Room", description="Room", amount="", total=total, position=0
-    )
-    # Income counts on the day of the meeting, or later, on that of its event.
-    at = min(NOW, reservation.start)
-    post(reservation.pk, EventKind.BOOKED, now=at)
-    return reservation
+    return post_sale(reservation, now=NOW)
 
 
 def named(room, name):

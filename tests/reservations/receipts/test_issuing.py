@@ -180,6 +180,7 @@ def pay_change(booking, amount, *, state=ChangeState.APPLIED):
         reservation=booking,
         reservation_uid=booking.uid,
         purpose=PaymentPurpose.CHANGE,
+        counts=state == ChangeState.APPLIED,
         amount=Decimal(amount),
     )
     BookingChange.objects.create(
