@@ -31,6 +31,7 @@ from roombook.db.compiled_queries import RowQuerySet, compiled_query, datetime_p
 from roombook.errors import SlotUnavailable
 
 HELD = "held"  # The code of the reason that another reservation holds the room.
+STAFF_BOOK_LATE = dt.timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +71,6 @@ class Availability:
 # --- The calendar of a room ----------------------------------------------------------------------
 
 
-class ClosedTime(NamedTuple):
-    """The time of a closure of the room or its center."""
-
-    span: Span
-    reason: str
-
-
 class HeldTime(NamedTuple):
     """The time for which a reservation holds the room, with the larger turnaround around it."""
 
@@ -94,7 +88,7 @@ class RoomCalendar:
 
     room: MeetingRoom
     opening_hours: Sequence[hours.OpeningInterval]
-    closures: Sequence[ClosedTime] = ()
+    closures: Sequence[Closure] = ()
     held: Sequence[HeldTime] = ()
 
     def find_reasons(
@@ -104,19 +98,21 @@ class RoomCalendar:
         now: dt.datetime,
         ignore_opening_hours: bool = False,
         has_begun: bool = False,
+        by_staff: bool = False,
     ) -> Iterator[Reason]:
         """Yield everything that prevents a booking of the span. `evaluate` has the options."""
         rules, zone = get_booking_rules(self.room), self.room.center.zone
         yield from check_state(self.room)
         if not has_begun:
-            yield from _check_window(rules, span, now, zone)
+            earliest = get_earliest_start(rules, now, zone) if by_staff else now
+            yield from _check_window(rules, span, now, zone, earliest=earliest)
         yield from _check_shape(rules, span, zone)
         if not ignore_opening_hours and self.is_outside_opening_hours(span):
             week = hours.format_week(self.opening_hours) or "never"
             yield Reason("closed", "The center is closed at that time.", f"It opens {week}.")
         for closure in self.closures:
             if closure.span.overlaps(span):
-                time = dates.format_span(closure.span.start, closure.span.end, zone)
+                time = dates.format_span(closure.starts_at, closure.ends_at, zone)
                 detail = f"{closure.reason or 'Closed'}: {time}"
                 yield Reason("closure", "The room is closed at that time.", detail)
         for held in self.held:
@@ -129,8 +125,8 @@ class RoomCalendar:
                     detail += f", {held.turnaround_minutes} minutes of turnaround"
                 yield Reason(HELD, "The room is already taken at that time.", detail)
 
-    def is_available(self, span: Span, *, now: dt.datetime) -> bool:
-        return next(self.find_reasons(span, now=now), None) is None
+    def is_available(self, span: Span, *, now: dt.datetime, by_staff: bool = False) -> bool:
+        return next(self.find_reasons(span, now=now, by_staff=by_staff), None) is None
 
     def is_outside_opening_hours(self, span: Span) -> bool:
         """Return whether the opening hours prevent a booking of the span."""
@@ -151,6 +147,7 @@ class RoomCalendar:
         now: dt.datetime,
         duration: dt.timedelta | None = None,
         outside_opening_hours: bool = False,
+        by_staff: bool = False,
     ) -> Iterator[Span]:
         """Yield the longest times, in order, such that the room can be booked within each of them.
 
@@ -158,7 +155,7 @@ class RoomCalendar:
         exactly if it lies within one of them: they are the complement of what `find_reasons`
         finds. Only a booking that starts before the end of the booking window and ends after it is
         available although none holds it. `outside_opening_hours`: instead, the times that would be
-        free if the opening hours were overridden.
+        free if the opening hours were overridden. `by_staff`: what has just begun is free too.
         """
         rules, zone = get_booking_rules(self.room), self.room.center.zone
         shortest = dt.timedelta(minutes=max(rules.minimum_minutes, 1))
@@ -168,7 +165,8 @@ class RoomCalendar:
                 return
             shortest = duration
         window_end = get_local_midnight(rules.get_last_day(now, zone) + dt.timedelta(days=1), zone)
-        first, last = max(period.start, now), min(period.end, window_end)
+        earliest = get_earliest_start(rules, now, zone) if by_staff else now
+        first, last = max(period.start, earliest), min(period.end, window_end)
         if first >= last or shortest > longest or any(check_state(self.room)):
             return
         within = Span(first, last)
@@ -197,10 +195,18 @@ def check_state(room: MeetingRoom) -> list[Reason]:
     return reasons
 
 
+def get_earliest_start(rules: BookingRules, now: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
+    """Return from when staff can book: the slot that is running, and the quarter of an hour before.
+
+    So who walks in is booked from when they came. Customers book what has not begun.
+    """
+    return hours.round_down_to_slot(now, zone, rules.slot_minutes) - STAFF_BOOK_LATE
+
+
 def _check_window(
-    rules: BookingRules, span: Span, now: dt.datetime, zone: dt.tzinfo
+    rules: BookingRules, span: Span, now: dt.datetime, zone: dt.tzinfo, *, earliest: dt.datetime
 ) -> Iterator[Reason]:
-    if span.start < now:
+    if span.start < earliest:
         local_now = dates.format_datetime(now, zone)
         yield Reason("past", "That time has passed.", f"It is {local_now}.")
     elif span.start.astimezone(zone).date() > (last_day := rules.get_last_day(now, zone)):
@@ -254,16 +260,14 @@ def load_calendars(
     }
 
 
-def _load_closures(
-    rooms: Collection[MeetingRoom], within: Span
-) -> Mapping[int, Sequence[ClosedTime]]:
-    found: dict[int, list[ClosedTime]] = defaultdict(list)
+def _load_closures(rooms: Collection[MeetingRoom], within: Span) -> Mapping[int, Sequence[Closure]]:
+    found: dict[int, list[Closure]] = defaultdict(list)
     closures = Closure.objects.filter(center__in={room.center_id for room in rooms})
     closures = closures.overlapping(within.start, within.end).order_by("starts_at", "pk")
     for closure in closures:
         for room in rooms:
             if room.center_id == closure.center_id and closure.room_id in {None, room.pk}:
-                found[room.pk].append(ClosedTime(closure.span, closure.reason))
+                found[room.pk].append(closure)
     return found
 
 
@@ -305,13 +309,15 @@ def evaluate(
     turnaround_minutes: int | None = None,
     ignore_opening_hours: bool = False,
     has_begun: bool = False,
+    by_staff: bool = False,
 ) -> Availability:
     """Check everything that can prevent a booking of the room for the span.
 
     `for_user`: this customer's own drafts are not conflicts. `excluding`: the reservation that is
     checked out, approved or rescheduled. `turnaround_minutes`: by default that of the room now.
     `ignore_opening_hours`: a manager has allowed this booking outside the opening hours; every
-    other rule still applies. `has_begun`: the meeting is running, and is to be extended.
+    other rule still applies. `has_begun`: the meeting is running, and is to be extended or paid.
+    `by_staff`: it may have just begun.
     """
     if turnaround_minutes is None:
         turnaround_minutes = room.turnaround_minutes
@@ -327,7 +333,7 @@ def evaluate(
     )
     *_, has_closure, has_conflict = rows[0] if rows else (False, False)
     week = [hours.OpeningHoursRow._make(row[:3]) for row in rows]
-    closures: Sequence[ClosedTime] = ()
+    closures: Sequence[Closure] = ()
     held: Sequence[HeldTime] = ()
     if has_closure:
         closures = _load_closures([room], span)[room.pk]
@@ -336,7 +342,11 @@ def evaluate(
         held = _load_held(turnarounds, span, now=now, user=user, excluded=excluded)[room.pk]
     calendar = RoomCalendar(room, week, closures, held)
     reasons = calendar.find_reasons(
-        span, now=now, ignore_opening_hours=ignore_opening_hours, has_begun=has_begun
+        span,
+        now=now,
+        ignore_opening_hours=ignore_opening_hours,
+        has_begun=has_begun,
+        by_staff=by_staff,
     )
     return Availability(tuple(reasons))
 
@@ -345,7 +355,9 @@ def evaluate_reservation(
     reservation: Reservation, *, now: dt.datetime, for_user: User | None = None
 ) -> Availability:
     """Evaluate an existing reservation: without itself as a conflict, with its override, and with
-    the turnaround that it was created with, which the database's constraint uses too."""
+    the turnaround that it was created with, which the database's constraint uses too.
+
+    A draft that has just begun may still be paid (`Reservation.payable_until`)."""
     return evaluate(
         reservation.room,
         reservation.span,
@@ -354,6 +366,7 @@ def evaluate_reservation(
         excluding=reservation,
         turnaround_minutes=reservation.turnaround_minutes,
         ignore_opening_hours=reservation.is_outside_hours,
+        has_begun=reservation.is_new and reservation.start <= now < reservation.payable_until,
     )
 
 

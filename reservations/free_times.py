@@ -104,17 +104,24 @@ def list_free_times(
 
 
 def find_next_bookings(
-    rooms: Sequence[MeetingRoom], *, user: "User | None", now: dt.datetime
+    rooms: Sequence[MeetingRoom],
+    *,
+    user: "User | None",
+    now: dt.datetime,
+    is_walk_in: bool = False,
 ) -> Iterator[tuple[MeetingRoom, Span]]:
     """Yield the rooms with the next times in which they can be booked as usual; forms propose it.
 
     Rooms that are not free for three weeks are left out. The customer's own drafts are no
-    conflicts, because a new draft replaces them.
+    conflicts, because a new draft replaces them. `is_walk_in`: the slot that is running now is
+    proposed too, to staff.
     """
-    within = Span(now + TIME_TO_SUBMIT, now + PROPOSAL_HORIZON)
-    calendars = load_calendars(rooms, within, user=user, now=now)
+    end = now + PROPOSAL_HORIZON
+    calendars = load_calendars(rooms, Span(now - DAY, end), user=user, now=now)
     for room in rooms:
-        for span in _list_bookings(calendars[room.pk], within, now):
+        slot, zone = get_booking_rules(room).slot_minutes, room.center.zone
+        start = hours.round_down_to_slot(now, zone, slot) if is_walk_in else now + TIME_TO_SUBMIT
+        for span in _list_bookings(calendars[room.pk], Span(start, end), now):
             yield room, span
             break
 
@@ -123,11 +130,11 @@ def _list_bookings(calendar: RoomCalendar, within: Span, now: dt.datetime) -> It
     """Yield the available bookings of the usual length that local times without an offset name."""
     zone, rules = calendar.room.center.zone, get_booking_rules(calendar.room)
     duration = rules.usual_duration
-    for free in calendar.find_free_times(within, duration=duration, now=now):
+    for free in calendar.find_free_times(within, duration=duration, now=now, by_staff=True):
         start = free.start
         while (end := start + duration) <= free.end:
             # A local time that occurs twice is the first one.
             is_named = not (start.astimezone(zone).fold or end.astimezone(zone).fold)
-            if is_named and calendar.is_available(Span(start, end), now=now):
+            if is_named and calendar.is_available(Span(start, end), now=now, by_staff=True):
                 yield Span(start, end)
             start = hours.round_up_to_slot(start + hours.MINUTE, zone, rules.slot_minutes)

@@ -14,7 +14,6 @@ from centers.records import (
     ROOM_COLUMNS,
     CenterRecord,
     RoomRecord,
-    ServiceRecord,
     build_room_record,
     load_related,
 )
@@ -53,16 +52,16 @@ class AllowanceUsageRecord:
 
 
 class ServiceOptionRecord(NamedTuple):
-    """A service that is selected with the room or can be selected."""
+    """A service that is selected with the room, with the customer's input, or can be selected."""
 
     position: int
     service_name: str
     service_id: int
-    selected: bool
     needs_duration: bool
     needs_quantity: bool
-    duration_hours: Decimal | None = None
-    quantity: int | None = None
+    duration_hours: Decimal | None
+    quantity: int | None
+    selected: bool = True
 
 
 class AttendeeRecord(NamedTuple):
@@ -81,18 +80,6 @@ class LineItemRecord(NamedTuple):
     rate: str
     service_id: int | None
     allowance_id: int | None
-
-
-class ChosenServiceRow(NamedTuple):
-    """The customer's input for a service, and the current columns of the service."""
-
-    duration_hours: Decimal | None
-    quantity: int | None
-    service_id: int
-    name: str
-    position: int
-    needs_duration: bool
-    needs_quantity: bool
 
 
 class AllowanceUseRow(NamedTuple):
@@ -125,7 +112,7 @@ class ReservationRecord:
     span: Span = field(init=False)
     line_items: list[LineItemRecord] = field(default_factory=list)
     attendees: list[AttendeeRecord] = field(default_factory=list)
-    chosen_services: list[ChosenServiceRow] = field(default_factory=list)
+    chosen_services: list[ServiceOptionRecord] = field(default_factory=list)
     allowance_uses: list[AllowanceUseRow] = field(default_factory=list)
     available_allowances: Sequence[AvailableAllowance] = ()
 
@@ -137,16 +124,18 @@ class ReservationRecord:
     @property
     def services(self) -> list[ServiceOptionRecord]:
         """Return the selected services and the others that the center offers, in its order."""
-        offered = {each.id: each for each in self.center.services_on_offer}
-        chosen = {each.service_id: each for each in self.chosen_services}
-        options = [
-            build_service_option(pk, service, chosen.get(pk)) for pk, service in offered.items()
-        ]
-        # These are selected, but the center no longer offers them.
-        options += [
-            build_service_option(pk, row, row) for pk, row in chosen.items() if pk not in offered
-        ]
-        return sorted(options)
+        options = {
+            each.id: ServiceOptionRecord(
+                *(each.position, each.name, each.id, each.needs_duration, each.needs_quantity),
+                duration_hours=None,
+                quantity=None,
+                selected=False,
+            )
+            for each in self.center.services_on_offer
+        }
+        # The center may no longer offer what is selected.
+        options |= {each.service_id: each for each in self.chosen_services}
+        return sorted(options.values())
 
     @property
     def room_cost(self) -> Decimal:
@@ -204,21 +193,6 @@ class ReservationRecord:
         )
 
 
-def build_service_option(
-    service_id: int, service: ServiceRecord | ChosenServiceRow, chosen: ChosenServiceRow | None
-) -> ServiceOptionRecord:
-    return ServiceOptionRecord(
-        position=service.position,
-        service_name=service.name,
-        service_id=service_id,
-        selected=chosen is not None,
-        needs_duration=service.needs_duration,
-        needs_quantity=service.needs_quantity,
-        duration_hours=chosen.duration_hours if chosen else None,
-        quantity=chosen.quantity if chosen else None,
-    )
-
-
 # --- Loading --------------------------------------------------------------------------------------
 
 OWN_COLUMNS = (
@@ -234,25 +208,37 @@ RECORD_COLUMNS = (
 )
 
 
-query_line_items = query_related(
-    LineItem.objects.order_by("position"), "reservation", LineItemRecord._fields
-)
-query_attendees = query_related(
-    Attendee.objects.order_by("pk"), "reservation", AttendeeRecord._fields
-)
-query_chosen_services = query_related(
-    ChosenService.objects.all(),
-    "reservation",
-    (
-        *ChosenServiceRow._fields[:3],
-        *(f"service__{name}" for name in ChosenServiceRow._fields[3:]),
+# The lists of a record: the class of their elements, and the query for the columns of these.
+LISTS = {
+    "line_items": (
+        LineItemRecord,
+        query_related(LineItem.objects.order_by("position"), "reservation", LineItemRecord._fields),
     ),
-)
-query_allowance_uses = query_related(
-    AllowanceUse.objects.order_by("pk"),
-    "reservation",
-    (*AllowanceUseRow._fields[:3], "allowance__description"),
-)
+    "attendees": (
+        AttendeeRecord,
+        query_related(Attendee.objects.order_by("pk"), "reservation", AttendeeRecord._fields),
+    ),
+    "chosen_services": (
+        ServiceOptionRecord,
+        query_related(
+            ChosenService.objects.all(),
+            "reservation",
+            (
+                *("service__position", "service__name", "service_id"),
+                *("service__needs_duration", "service__needs_quantity"),
+                *("duration_hours", "quantity"),
+            ),
+        ),
+    ),
+    "allowance_uses": (
+        AllowanceUseRow,
+        query_related(
+            AllowanceUse.objects.order_by("pk"),
+            "reservation",
+            (*AllowanceUseRow._fields[:3], "allowance__description"),
+        ),
+    ),
+}
 
 
 def get_record(reservation_id: int, *, user: User, shows_price: bool = True) -> ReservationRecord:
@@ -314,14 +300,9 @@ def _load_records(rows: Sequence[Row], user: User) -> list[ReservationRecord]:
         record = ReservationRecord(center, room, *row[: len(OWN_COLUMNS)])
         records[record.id] = record
     ids = list(records)
-    for pk, *columns in query_line_items(ids=ids):
-        records[pk].line_items.append(LineItemRecord(*columns))
-    for pk, *columns in query_attendees(ids=ids):
-        records[pk].attendees.append(AttendeeRecord(*columns))
-    for pk, *columns in query_chosen_services(ids=ids):
-        records[pk].chosen_services.append(ChosenServiceRow(*columns))
-    for pk, *columns in query_allowance_uses(ids=ids):
-        records[pk].allowance_uses.append(AllowanceUseRow(*columns))
+    for name, (element, query) in LISTS.items():
+        for pk, *columns in query(ids=ids):
+            getattr(records[pk], name).append(element(*columns))
     balances = AllowanceBalances(user)
     for record in records.values():
         record.available_allowances = balances.get_available(

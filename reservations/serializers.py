@@ -1,7 +1,10 @@
 """The contract's reservation types."""
 
+from typing import Any
+
 from centers.serializers import CenterInfoFull, MeetingRoomInfo
 from reservations.models import LineItemType
+from reservations.models.booking_fields import BOOKING_FIELDS, SERVICES, BookingField, FieldKind
 from reservations.models.status import Status
 from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY
 from roombook.api.fields import (
@@ -16,7 +19,7 @@ from roombook.api.fields import (
     TextField,
 )
 from roombook.api.operations import EXAMPLE_DAY
-from roombook.api.serializers import ContractSerializer
+from roombook.api.serializers import AnyField, ContractSerializer
 
 # Requests that succeed with the demo data; roombook/api/views.py moves the day into the future.
 EXAMPLE_SPAN = {"StartDate": f"{EXAMPLE_DAY}T09:00:00", "EndDate": f"{EXAMPLE_DAY}T14:00:00"}
@@ -32,7 +35,7 @@ EXAMPLE_BOOKED = 14
 
 START_DATE = "The start; without an offset, the center's local time."
 END_DATE = "The end, which the booking excludes; at most 31 days after the start."
-SERVICE_OPTIONS = "The selected services of the center, each once."
+SERVICE_OPTIONS = SERVICES.create_help
 
 
 class ServiceOption(ContractSerializer):
@@ -83,6 +86,47 @@ class AttendeeInfo(ContractSerializer):
     IsCreator = BooleanField(
         help_text="Responses: the account that created the reservation; ignored in requests."
     )
+
+
+class NewReservationInput(BookingInput):
+    """What is booked: a room, a time span, and the fields that customers set (BOOKING_FIELDS)."""
+
+    def get_fields(self) -> dict[str, AnyField]:
+        return _add_booking_fields(super().get_fields(), "create_help")
+
+
+class ChangeInput(OwnReservationInput):
+    """What a booking should be. What is absent stays as it is."""
+
+    MeetingRoomId = IdField(help_text="Another room; absent: the same.")
+    StartDate = CenterDateTimeField(help_text=f"Absent: the same. {START_DATE}")
+    EndDate = CenterDateTimeField(help_text=f"Absent: the same. {END_DATE}")
+
+    def get_fields(self) -> dict[str, AnyField]:
+        return _add_booking_fields(super().get_fields(), "change_help")
+
+
+def _add_booking_fields(fields: dict[str, AnyField], help_name: str) -> dict[str, AnyField]:
+    """Add those that customers can set, which have this help text, after the times."""
+    result: dict[str, AnyField] = {}
+    for name, own in fields.items():
+        result.setdefault(name, own)
+        if name == "EndDate":
+            texts = ((each, getattr(each, help_name)) for each in BOOKING_FIELDS)
+            result |= {each.contract_name: build_field(each, text) for each, text in texts if text}
+    return result
+
+
+def build_field(field: BookingField, help_text: str) -> AnyField:
+    options: dict[str, Any] = {"help_text": help_text, "source": field.name}
+    match field.kind:
+        case FieldKind.NUMBER:
+            return IntegerField(min_value=1, **options)
+        case FieldKind.SERVICES:
+            return ServiceOption(many=True, **options)
+        case FieldKind.ATTENDEES:
+            return AttendeeInfo(many=True, **options)
+    return TextField(max_length=field.max_length, **options)
 
 
 class LineItemInfo(ContractSerializer):

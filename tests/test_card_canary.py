@@ -13,7 +13,7 @@ from django.urls import NoReverseMatch, reverse
 
 from payments import lifecycle
 from roombook.logging import JsonLogFormatter, PlainLogFormatter, RequestIdFilter
-from tests.factories_people import AdministratorFactory, UserFactory, issue_token
+from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import NOW, START, make_draft, make_room
 from tests.gateway_faults import add_fault
 from tests.http import post, post_csv
@@ -125,16 +125,6 @@ def canary():
         root.setLevel(level)
         for handler in canary.logs.values():
             root.removeHandler(handler)
-
-
-@pytest.fixture
-def ada():
-    return UserFactory()
-
-
-@pytest.fixture
-def token(ada):
-    return issue_token(ada)
 
 
 def test_canary_finds_a_leaked_card():

@@ -69,7 +69,7 @@ class LargeWorld(World):
             room_id=self.room.pk,
             start=START + offset,
             end=END + offset,
-            service_options=self.options,
+            services=self.options,
             attendees=self.guests,
             now=NOW,
         )

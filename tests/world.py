@@ -179,7 +179,7 @@ class World:
             room_id=room.pk,
             start=START,
             end=END,
-            service_options=options,
+            services=options,
             attendees=[
                 {
                     "name": "Charles Babbage",

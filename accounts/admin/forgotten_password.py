@@ -30,7 +30,7 @@ class EmailForm(forms.Form):
     )
 
 
-class NewPasswordForm(forms.Form):
+class PasswordByCodeForm(forms.Form):
     code = forms.CharField(
         label="Code from the e-mail",
         max_length=20,
@@ -96,7 +96,7 @@ class RequestCodeView(ForgottenPasswordView):
 
 
 class NewPasswordView(ForgottenPasswordView):
-    form_class = NewPasswordForm
+    form_class = PasswordByCodeForm
     success_url = reverse_lazy("admin:login")
     title = "Choose a new password"
     text = "If the address has an account, the e-mail arrives in a minute."

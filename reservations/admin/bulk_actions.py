@@ -21,7 +21,7 @@ from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest
 from reservations.admin.formatting import format_place_and_time, get_reservation_url
 from reservations.admin.reservation_page import execute, parse_expected_amount
-from reservations.booking.refund_decisions import OVERRIDE_REFUND, RefundDecision
+from reservations.booking.cancellation import OVERRIDE_REFUND, RefundDecision
 from reservations.models import RefundOverride, Reservation
 from reservations.models.status import Status
 from reservations.notifications.emails import MAX_MESSAGE_LENGTH

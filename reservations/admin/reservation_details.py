@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from django.db.models import F
@@ -38,6 +38,12 @@ from reservations.models import (
     RefundOverride,
     Reservation,
     history,
+)
+from reservations.models.booking_fields import (
+    BOOKING_FIELDS,
+    BookingField,
+    FieldKind,
+    describe_columns,
 )
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -69,15 +75,6 @@ class LedgerEntry(NamedTuple):
     bill: str
     paid: str
     owed: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReservationHistoryEntry:
-    """Changes that were made together, as (label, old value, new value)."""
-
-    at: dt.datetime
-    author: str
-    changes: list[tuple[str, str, str]]
 
 
 def build_summary_context(
@@ -176,7 +173,7 @@ def _describe_booking(
         yield ReservationDetail("E-mail", user.email)
     if can_open_account and user.phone_number:
         yield ReservationDetail("Phone", user.phone_number)
-    yield ReservationDetail("Number of attendees", str(reservation.number_of_attendees))
+    yield from (ReservationDetail(*each) for each in describe_columns(reservation))
     if reservation.is_new:
         hold = "No: the hold expired. The customer can pay as long as the room is available."
         if reservation.is_held_at(now) and reservation.hold_until is not None:
@@ -185,8 +182,6 @@ def _describe_booking(
         if payment_links.can_cancel_links(reservation, now=now) and reservation.payment_link_until:
             until = format_datetime(reservation, reservation.payment_link_until)
             yield ReservationDetail("Payment link", f"Sent, can be paid until {until}")
-    if reservation.hours_override_reason:
-        yield ReservationDetail("Outside opening hours", reservation.hours_override_reason)
     if reservation.turnaround_minutes:
         minutes = f"{reservation.turnaround_minutes} minutes before and after"
         yield ReservationDetail("Turnaround", minutes)
@@ -210,14 +205,10 @@ def _describe_pending_change(
     ):
         time = dates.format_span(change.start, change.end, room.center.zone)
         yield ReservationDetail("To", f"{amendments.describe_room(room)}, {time}")
-    if change.services is not None:
-        selected = [each["service_id"] for each in change.services if each.get("selected", True)]
-        names = Service.objects.filter(pk__in=selected)
-        yield ReservationDetail("Services", ", ".join(each.name for each in names) or "None")
-    if change.number_of_attendees is not None:
-        yield ReservationDetail("Number of attendees", str(change.number_of_attendees))
-    if change.attendees is not None:
-        yield ReservationDetail("Attendees", f"{len(change.attendees)} are listed")
+    values = change.values | (change.personal_values or {})
+    for field in BOOKING_FIELDS:
+        if field.name in values:
+            yield ReservationDetail(field.label, _describe_value(field, values[field.name]))
     by = "the customer" if change.by_id == reservation.user_id else "staff"
     requested_at = format_datetime(reservation, change.created_at)
     yield ReservationDetail("Requested", f"{requested_at}, by {by}")
@@ -238,6 +229,19 @@ def _describe_pending_change(
         url = _get_url("payments_payment", payment.pk)
         state = f"{payment.formatted_amount}. {state}"
     yield ReservationDetail("Payment", state, url)
+
+
+def _describe_value(field: BookingField, value: Any) -> str:
+    """What was entered for a field of a booking."""
+    match field.kind:
+        case FieldKind.SERVICES:
+            selected = [each["service_id"] for each in value if each.get("selected", True)]
+            return (
+                ", ".join(each.name for each in Service.objects.filter(pk__in=selected)) or "None"
+            )
+        case FieldKind.ATTENDEES:
+            return f"{len(value)} are listed"
+    return str(value)
 
 
 def _describe_link(
@@ -304,42 +308,35 @@ def _describe_discounts(reservation: Reservation) -> Iterator[ReservationDetail]
 # --- History -------------------------------------------------------------------------------------
 
 LABELS = {
-    "status": "Status",
-    "refund_promised": "Refund promised",
-    "room": "Room",
-    "start": "Start",
-    "end": "End",
+    **{each.name: each.label for each in BOOKING_FIELDS if each.is_in_history},
     "hold_until": "Held until",
     "total_cost": "Total",
-    "refund": "Refund",
     "refund_override": "Refund instead of the policy's",
-    "waived": "Waived",
-    "charge": "Charge",
-    "services": "Services",
-    "number_of_attendees": "Attendees",
-    "adjustment": "Adjustment",
-    "promo_code": "Promo code",
-    "allowances": "Included hours",
     "mail": "E-mail",
     "payment_link": "Payment link until",
     "saved_card_consent": "The customer agreed to charge",
-    "hours_override_reason": "Outside opening hours",
     "checked_in_at": "Checked in",
 }
 AMOUNTS = frozenset({"refund_promised", "total_cost", "refund"})
 DATETIMES = frozenset({"start", "end", "hold_until", "checked_in_at", "payment_link"})
 
 
-def _describe_history(reservation: Reservation) -> Iterator[ReservationHistoryEntry]:
-    """The changes, the latest first; the last entry is the creation."""
+def _describe_history(reservation: Reservation) -> Iterator[dict[str, object]]:
+    """The changes (label, old and new value), the latest first; the last is the creation."""
     for entry in history.get_changes(reservation)[:MAX_ROWS]:
         changes = [
-            (LABELS.get(name, name), *(_format_value(reservation, name, value) for value in values))
+            (_get_label(name), *(_format_value(reservation, name, value) for value in values))
             for name, values in entry.changes.items()
         ]
-        yield ReservationHistoryEntry(entry.timestamp, _get_author(entry, reservation), changes)
+        author = _get_author(entry, reservation)
+        yield {"at": entry.timestamp, "author": author, "changes": changes}
     created = [("Status", "", Status.NEW.label)]
-    yield ReservationHistoryEntry(reservation.created_at, _get_creator(reservation), created)
+    author = _get_creator(reservation)
+    yield {"at": reservation.created_at, "author": author, "changes": created}
+
+
+def _get_label(name: str) -> str:
+    return LABELS.get(name) or name.replace("_", " ").capitalize()
 
 
 def _get_author(entry: AuditEntry, reservation: Reservation) -> str:

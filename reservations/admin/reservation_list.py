@@ -22,11 +22,14 @@ from reservations.admin.formatting import (
     render_status_badge,
 )
 from reservations.models import Reservation
+from reservations.models.booking_fields import COLUMN_FIELDS
 from roombook import dates, money
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT, ListExportMixin
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
 from roombook.backoffice.widgets import AutocompleteFilter
 from roombook.ids import parse_id
+
+EXPORTED_FIELDS = [each for each in COLUMN_FIELDS if each.export_width]
 
 
 class ReservationListMixin(ListExportMixin):
@@ -56,7 +59,8 @@ class ReservationListMixin(ListExportMixin):
         SheetColumn("Start (local)", 18, DATETIME_NUMBER_FORMAT),
         SheetColumn("End (local)", 18, DATETIME_NUMBER_FORMAT),
         *(SheetColumn("Time zone", 20), SheetColumn("Center", 24), SheetColumn("Room", 24)),
-        *(SheetColumn("Customer", 24), SheetColumn("Company", 24), SheetColumn("Attendees", 10)),
+        *(SheetColumn("Customer", 24), SheetColumn("Company", 24)),
+        *(SheetColumn(each.label, each.export_width) for each in EXPORTED_FIELDS),
         *(SheetColumn("Total", 12), SheetColumn("Currency", 10)),
     )
 
@@ -128,7 +132,8 @@ class ReservationListMixin(ListExportMixin):
         return (
             *(row.pk, format_status(row, now=timezone.now()), _describe_hold(row), start, end),
             *(center.time_zone_id, center.name, row.room.name),
-            *(row.user.get_full_name(), row.user.company_name or "", row.number_of_attendees),
+            *(row.user.get_full_name(), row.user.company_name or ""),
+            *(getattr(row, each.name) for each in EXPORTED_FIELDS),
             *(row.total_cost, row.currency),
         )
 

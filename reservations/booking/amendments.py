@@ -22,9 +22,10 @@ If the customer amends it, the code must be for the new room and day; if staff d
 import copy
 import datetime as dt
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import cast
 
 from django.conf import settings
 from django.db import transaction
@@ -43,15 +44,14 @@ from payments.manual_payments import record_manual_payment
 from payments.models import Payment, PaymentPurpose, PaymentState
 from reservations import availability
 from reservations.availability import Availability
-from reservations.booking import drafts
+from reservations.booking import booking_values
+from reservations.booking.booking_values import NO_CHANGES, ChangedValues
 from reservations.booking.charging import lock_booked_payments
 from reservations.booking.checkout import require_account_payment
-from reservations.booking.commands import Left, Refused, Unsettled, add_payments, command
-from reservations.booking.drafts import AttendeeInput
+from reservations.booking.commands import Obstacle, Refused, Unsettled, command
 from reservations.booking.holds import release_conflicting_holds, release_holds_for
 from reservations.booking.locks import lock_drafts_of_customer, lock_for_rescheduling
 from reservations.models import (
-    Attendee,
     BookingChange,
     ChangeState,
     LineItem,
@@ -60,11 +60,11 @@ from reservations.models import (
     Reservation,
     history,
 )
+from reservations.models.booking_fields import COLUMN_FIELDS, BookingValues, split_values
 from reservations.models.status import Status
 from reservations.notifications import emails
-from reservations.pricing import bill, promo_codes, services
-from reservations.pricing.quote import Quote, QuoteLine, ServiceSelection
-from reservations.pricing.services import ServiceInput
+from reservations.pricing import bill, promo_codes
+from reservations.pricing.quote import Quote, QuoteLine
 from roombook import dates, money
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
@@ -89,16 +89,14 @@ class RoomSlot:
 class ChangeRequest:
     """What a reservation should be. Times without an offset are local to the center of the room.
 
-    Services, number and attendees are None if they stay as they are. `expected_version` is that of
-    the reservation that the user saw; None if it need not be the same.
+    `expected_version` is that of the reservation that the user saw; None if it need not be the
+    same.
     """
 
     room_id: int
     start: dt.datetime
     end: dt.datetime
-    services: Sequence[ServiceInput] | None = None
-    number_of_attendees: int | None = None
-    attendees: Sequence[AttendeeInput] | None = None
+    values: BookingValues = field(default_factory=BookingValues)
     expected_version: int | None = field(default=None, compare=False)
 
 
@@ -106,8 +104,8 @@ class ChangeRequest:
 class Amendment:
     """A reservation before (`former`) and after, on its way or as a preview.
 
-    `charge` is what was charged for a higher price, and `way` says how. `left` is what is left to
-    do for a command: it is refused if a higher price is neither paid nor waived.
+    `charge` is what was charged for a higher price, and `way` says how. `obstacle` keeps
+    it from being committed: it is refused if a higher price is neither paid nor waived.
     """
 
     reservation: Reservation
@@ -115,17 +113,16 @@ class Amendment:
     request: ChangeRequest
     old: RoomSlot
     new: RoomSlot
-    is_by_staff: bool
+    act: Act
     old_lines: tuple[LineItem, ...]
     new_total: Decimal
     new_lines: tuple[QuoteLine, ...] = ()
-    # The services that are selected; None if they stay as they are.
-    selections: tuple[ServiceSelection, ...] | None = None
+    changed: ChangedValues = NO_CHANGES
     waived: Decimal = money.ZERO
     refund: Decimal = money.ZERO
     charge: Decimal = money.ZERO
     way: str = ""
-    left: Left = ()
+    obstacle: Obstacle = None
 
     @property
     def old_total(self) -> Decimal:
@@ -137,20 +134,12 @@ class Amendment:
 
     @property
     def is_unpaid(self) -> bool:
-        return isinstance(self.left, Refused)
+        return isinstance(self.obstacle, Refused)
 
     @property
     def is_same(self) -> bool:
-        """Whether the reservation is already as it should be; nothing was applied yet."""
-        request, row = self.request, self.former
-        if self.old != self.new or self.selections is not None:
-            return False
-        if request.number_of_attendees not in {None, row.number_of_attendees}:
-            return False
-        if request.attendees is None:
-            return True
-        wanted = drafts.add_creator(row.user, request.attendees)
-        return _describe_guests(wanted) == _describe_guests(row.attendees.all())
+        """Whether the reservation is already as it should be."""
+        return self.old == self.new and self.changed == NO_CHANGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +169,6 @@ def get_waiver_refusal(user: User, *rooms: MeetingRoom) -> str:
         if not roles.has_permission(user, ADJUST_PRICE, room.center_id):
             return f"Only who may adjust prices at {room.center.name} can waive the difference."
     return ""
-
-
-def _describe_guests(guests: Iterable[Attendee]) -> list[tuple[str, str, str]]:
-    return sorted((each.name, each.email_address, each.company_name) for each in guests)
 
 
 def require_version(reservation: Reservation, expected: int | None) -> None:
@@ -221,7 +206,7 @@ def amend(
     waiver: str = "",
     taken: TakenPayment | None = None,
     expected_total: Decimal | None = None,
-) -> tuple[Amendment, Left]:
+) -> tuple[Amendment, Obstacle]:
     """Amend a reservation for staff.
 
     `waiver` is the reason for waiving the difference to a higher price; `taken` is how the customer
@@ -234,7 +219,7 @@ def amend(
         ServiceUnavailable: the payment is not resolved yet; nothing was changed.
     """
     lock_drafts_of_customer(reservation_id, now=act.now)
-    settle = functools.partial(refund, now=act.now)
+    settle = refund
     if taken is not None:
         if taken.gateway == ACCOUNT.name:
             # First of all, because it locks the customer's account.
@@ -242,22 +227,20 @@ def amend(
                 raise InvalidRequest({"gateway": "The new price is needed."})
             row = Reservation.objects.select_related("room", "user").get(pk=reservation_id)
             require_account_payment(row, expected_total - row.total_cost, by=act.staff)
-        settle = functools.partial(_take, taken=taken, act=act)
+        settle = functools.partial(_take, taken=taken)
     amendment = perform(
-        _open_for_staff(reservation_id, request, now=act.now),
+        _open_for_staff(act, reservation_id, request),
         settle,
         waiver=waiver,
         expected_total=expected_total,
-        by=act.user,
-        now=act.now,
     )
-    return amendment, amendment.left
+    return amendment, amendment.obstacle
 
 
-def _open_for_staff(reservation_id: int, request: ChangeRequest, *, now: dt.datetime) -> Amendment:
+def _open_for_staff(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
     reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
     require_version(reservation, request.expected_version)
-    amendment = begin(reservation, room, request, is_by_staff=True, now=now)
+    amendment = begin(act, reservation, room, request)
     if amendment.is_same:
         raise InvalidRequest({"start_date": "It is like that already. Nothing would change."})
     return amendment
@@ -267,12 +250,7 @@ def _open_for_staff(reservation_id: int, request: ChangeRequest, *, now: dt.date
 
 
 def begin(
-    reservation: Reservation,
-    room: MeetingRoom,
-    request: ChangeRequest,
-    *,
-    is_by_staff: bool,
-    now: dt.datetime,
+    act: Act, reservation: Reservation, room: MeetingRoom, request: ChangeRequest
 ) -> Amendment:
     """Validate the request; nothing has changed yet.
 
@@ -289,70 +267,63 @@ def begin(
     old = RoomSlot(reservation.room, reservation.start, reservation.end)
     new = RoomSlot(room, span.start, span.end)
     is_longer = old.room.pk == room.pk and new.start == old.start and new.end > old.end
-    is_extension = is_by_staff and is_longer and can_extend(reservation, now=now)
-    if old.start <= now and not is_extension:
+    is_extension = act.is_staff and is_longer and can_extend(reservation, now=act.now)
+    if old.start <= act.now and not is_extension:
         raise ReservationNotOpen("Its time has come; it can no longer be moved.")
-    selections = None
-    if request.services is not None:
-        booked = bill.get_selected_services(reservation)
-        selected = services.select_services(room.center, request.services, span, booked=booked)
-        selections = None if selected == booked else tuple(selected)
-    else:
+    if "services" not in request.values:
         missing = reservation.chosen_services.exclude(service__center=room.center_id)
         if names := ", ".join(missing.values_list("service__name", flat=True)):
             raise InvalidRequest(
                 {"meeting_room_id": f"That center does not offer what was booked: {names}."}
             )
-    attendees = reservation.number_of_attendees
-    is_same_number = request.attendees is None and request.number_of_attendees is None
-    if is_same_number and attendees > room.capacity:
-        problem = f"The room holds {room.capacity} people, and {attendees} are expected."
-        raise InvalidRequest({"meeting_room_id": problem})
-    return Amendment(
+    amendment = Amendment(
         reservation,
         copy.copy(reservation),
         request,
         old,
         new,
-        is_by_staff=is_by_staff,
+        act,
         old_lines=tuple(reservation.line_items.order_by("position")),
         new_total=reservation.total_cost,
-        selections=selections,
+        changed=booking_values.find_changes(reservation, room, span, request.values),
     )
+    attendees = reservation.number_of_attendees
+    is_same_number = "number_of_attendees" not in amendment.changed.columns
+    if not amendment.is_same and is_same_number and attendees > room.capacity:
+        problem = f"The room holds {room.capacity} people, and {attendees} are expected."
+        raise InvalidRequest({"meeting_room_id": problem})
+    return amendment
 
 
+@transaction.atomic
 def perform(
     amendment: Amendment,
     settle: Callable[[Amendment], Amendment],
     *,
     waiver: str = "",
     expected_total: Decimal | None = None,
-    by: User | None,
-    now: dt.datetime,
 ) -> Amendment:
     """Amend the locked reservation, settle the difference, and record it all, or raise.
 
     If the difference is left unpaid, it is refused, and nothing has changed. What waits for a
     payment is called off: the booking is not as it was.
     """
-    with transaction.atomic():
-        evaluate(amendment, now=now).raise_if_unavailable()
-        amendment = apply(amendment, waiver=waiver, by=by, now=now)
-        require_expected("price", amendment.new_total, expected=expected_total)
-        amendment = settle(amendment)
-        if amendment.is_unpaid:
-            transaction.set_rollback(True)
-            return amendment
-        if not amendment.reservation.is_new:
-            called_off = call_off_changes(amendment.reservation, now=now)
-            amendment = replace(amendment, left=add_payments(amendment.left, called_off))
-        _record(amendment, waiver=waiver, by=by, now=now)
+    evaluate(amendment).raise_if_unavailable()
+    amendment = _apply(amendment, waiver)
+    require_expected("price", amendment.new_total, expected=expected_total)
+    amendment = settle(amendment)
+    if amendment.is_unpaid:
+        transaction.set_rollback(True)
+        return amendment
+    if not amendment.reservation.is_new:
+        call_off_changes(amendment.reservation, now=amendment.act.now)
+    _record(amendment, waiver)
     return amendment
 
 
-def evaluate(amendment: Amendment, *, now: dt.datetime) -> Availability:
+def evaluate(amendment: Amendment) -> Availability:
     """Evaluate the new slot. Releases the customer's own drafts and expired holds that conflict."""
-    reservation, new = amendment.reservation, amendment.new
+    reservation, new, now = amendment.reservation, amendment.new, amendment.act.now
     user = reservation.user
     release_conflicting_holds(new.room, new.span, user=user, now=now, excluding=reservation)
     return availability.evaluate(
@@ -363,6 +334,7 @@ def evaluate(amendment: Amendment, *, now: dt.datetime) -> Availability:
         excluding=reservation,
         ignore_opening_hours=reservation.is_outside_hours and _keeps_its_time(amendment),
         has_begun=reservation.start <= now,
+        by_staff=amendment.act.is_staff,
     )
 
 
@@ -372,19 +344,17 @@ def _keeps_its_time(amendment: Amendment) -> bool:
     return old.room.center_id == new.room.center_id and old.span == new.span
 
 
-def apply(
-    amendment: Amendment, *, waiver: str = "", by: User | None, now: dt.datetime
-) -> Amendment:
+def _apply(amendment: Amendment, waiver: str) -> Amendment:
     """Change and reprice the reservation. Raises PromoCodeInvalid or AllowanceExhausted."""
-    reservation, new = amendment.reservation, amendment.new
+    reservation, new, act = amendment.reservation, amendment.new, amendment.act
     is_booked = not reservation.is_new
-    waived_by = by if is_booked and waiver else None
+    waived_by = act.user if is_booked and waiver else None
     if waived_by and (refusal := get_waiver_refusal(waived_by, amendment.old.room, new.room)):
         raise InvalidRequest({"waiver": refusal})
-    is_repriced = amendment.old != new or amendment.selections is not None
-    keeps_promo = is_booked and is_repriced and _return_benefits(reservation, now=now)
-    _save_slot(amendment, now=now)
-    _save_details(amendment)
+    is_repriced = amendment.old != new or amendment.changed.services is not None
+    keeps_promo = is_booked and is_repriced and _return_benefits(reservation, now=act.now)
+    _save_slot(amendment)
+    booking_values.save_changes(reservation, amendment.changed)
     if not is_repriced:
         return amendment
     reservation.price_adjustments.filter(is_waiver=True).delete()
@@ -397,16 +367,16 @@ def apply(
             amount=-waived,
             reason=waiver,
             by=waived_by,
-            at=now,
+            at=act.now,
             is_waiver=True,
         )
         quote = bill.reprice(reservation)
     if is_booked:
         bill.consume_benefits(
-            reservation, keeps_promo=keeps_promo, is_by_staff=amendment.is_by_staff, now=now
+            reservation, keeps_promo=keeps_promo, is_by_staff=act.is_staff, now=act.now
         )
     elif reservation.promo_code is not None:
-        promo_codes.require_usable(reservation.promo_code, reservation, now=now)
+        promo_codes.require_usable(reservation.promo_code, reservation, now=act.now)
     return replace(
         amendment, new_lines=quote.lines, new_total=reservation.total_cost, waived=waived
     )
@@ -422,8 +392,9 @@ def _return_benefits(reservation: Reservation, *, now: dt.datetime) -> bool:
     return had_promo
 
 
-def _save_slot(amendment: Amendment, *, now: dt.datetime) -> None:
+def _save_slot(amendment: Amendment) -> None:
     reservation, old, new = amendment.reservation, amendment.old, amendment.new
+    now = amendment.act.now
     if not _keeps_its_time(amendment):
         reservation.hours_override_reason = ""
     if old.room.center_id != new.room.center_id:
@@ -441,7 +412,7 @@ def _save_slot(amendment: Amendment, *, now: dt.datetime) -> None:
             reservation.price_held_until = None
             release_holds_for(reservation, now=now)
         assert reservation.hold_until is not None  # because it is held
-        reservation.hold_until = min(reservation.hold_until, new.start)
+        reservation.hold_until = min(reservation.hold_until, reservation.payable_until)
         reservation.holds_slot = True
     else:
         payment = reservation.payments.order_by("pk").last()
@@ -456,28 +427,6 @@ def _save_slot(amendment: Amendment, *, now: dt.datetime) -> None:
             *("calendar_sequence", "calendar_changed_at"),
         ]
     )
-
-
-def _save_details(amendment: Amendment) -> None:
-    """Store the services and the attendees if they change."""
-    reservation, request = amendment.reservation, amendment.request
-    if amendment.selections is not None:
-        reservation.chosen_services.all().delete()
-        drafts.save_services(reservation, amendment.selections)
-    if request.attendees is None and request.number_of_attendees is None:
-        return
-    guests: Sequence[Attendee] = list(reservation.attendees.all())
-    if request.attendees is not None:
-        guests = drafts.add_creator(reservation.user, request.attendees)
-    count = request.number_of_attendees
-    if count is None:
-        count = max(reservation.number_of_attendees, len(guests))
-    room = amendment.new.room
-    reservation.number_of_attendees = drafts.resolve_attendee_count(room, count, guests)
-    reservation.save(update_fields=["number_of_attendees"])
-    if request.attendees is not None:
-        reservation.attendees.all().delete()
-        drafts.save_attendees(reservation, guests)
 
 
 def calculate_waiver(quote: Quote, tax_rate: Decimal, max_total: Decimal) -> Decimal:
@@ -498,9 +447,9 @@ def describe_room(room: MeetingRoom) -> str:
     return f"{room.name} at {room.center.name}"
 
 
-def _record(amendment: Amendment, *, waiver: str, by: User | None, now: dt.datetime) -> None:
+def _record(amendment: Amendment, waiver: str) -> None:
     """Record it in the history, and write to the customer of a booking."""
-    reservation, former = amendment.reservation, amendment.former
+    reservation, former, act = amendment.reservation, amendment.former, amendment.act
     old, new = amendment.old, amendment.new
     has_moved = old.room.center_id != new.room.center_id
     old_room, new_room = describe_room(old.room), describe_room(new.room)
@@ -508,16 +457,21 @@ def _record(amendment: Amendment, *, waiver: str, by: User | None, now: dt.datet
         old_room += f" (center {old.room.center_id})"
         new_room += f" (center {new.room.center_id})"
     selected = None
-    if amendment.selections is not None:
-        selected = ", ".join(each.service.name for each in amendment.selections) or "none"
+    if (services := amendment.changed.services) is not None:
+        selected = ", ".join(each.service.name for each in services) or "none"
     waived = f"{money.format_amount(amendment.waived)}: {waiver}" if amendment.waived else None
     charge = None
     if amendment.charge:
         charge = f"{money.format_amount(amendment.charge)} ({amendment.way})"
-    kept = ("start", "end", "hold_until", "hours_override_reason", "number_of_attendees")
+    columns = (
+        "start",
+        "end",
+        "hold_until",
+        *(each.name for each in COLUMN_FIELDS if each.is_in_history),
+    )
     changes = {
         "room": (old_room, new_room),
-        **{name: (getattr(former, name), getattr(reservation, name)) for name in kept},
+        **{name: (getattr(former, name), getattr(reservation, name)) for name in columns},
         "services": (None, selected),
         "total_cost": (amendment.old_total, amendment.new_total),
         "refund": (None, amendment.refund or None),
@@ -525,7 +479,7 @@ def _record(amendment: Amendment, *, waiver: str, by: User | None, now: dt.datet
         "waived": (None, waived),
     }
     former_center = old.room.center_id if has_moved else None
-    history.record_changes(reservation, changes, Act(by, now), former_center_id=former_center)
+    history.record_changes(reservation, changes, act, former_center_id=former_center)
     if not reservation.is_new:
         emails.send_rescheduled(
             reservation,
@@ -534,31 +488,33 @@ def _record(amendment: Amendment, *, waiver: str, by: User | None, now: dt.datet
             old_end=old.end,
             refund=amendment.refund,
             charge=amendment.charge,
-            now=now,
+            now=act.now,
         )
-        post(reservation.pk, EventKind.CHANGED, by=by, now=now)
+        post(reservation.pk, EventKind.CHANGED, by=act.user, now=act.now)
 
 
 # --- Settling the difference ----------------------------------------------------------------------
 
 
-def refund(amendment: Amendment, *, now: dt.datetime) -> Amendment:
+def refund(amendment: Amendment) -> Amendment:
     """Refund what a booking costs less, or refuse a higher price. A draft has nothing to settle."""
     reservation, old_total = amendment.reservation, amendment.old_total
     if reservation.is_new:
         return amendment
     if refusal := get_price_refusal(reservation, old_total=old_total):
-        return replace(amendment, left=Refused(refusal))
+        return replace(amendment, obstacle=Refused(refusal))
     reason = "Changed to something cheaper"
-    given, left = refund_reduction(reservation, old_total=old_total, reason=reason, now=now)
-    return replace(amendment, refund=given, left=left)
+    given, obstacle = refund_reduction(
+        reservation, old_total=old_total, reason=reason, now=amendment.act.now
+    )
+    return replace(amendment, refund=given, obstacle=obstacle)
 
 
-def _take(amendment: Amendment, taken: TakenPayment, act: Act) -> Amendment:
+def _take(amendment: Amendment, taken: TakenPayment) -> Amendment:
     """Record the payment of a higher price. No gateway is called, so nothing can be in doubt."""
-    reservation = amendment.reservation
+    reservation, act = amendment.reservation, amendment.act
     if amendment.difference <= 0 or reservation.status != Status.CONFIRMED:
-        return refund(amendment, now=act.now)
+        return refund(amendment)
     payment = record_manual_payment(
         reservation_id=reservation.pk,
         reservation_uid=reservation.uid,
@@ -572,7 +528,7 @@ def _take(amendment: Amendment, taken: TakenPayment, act: Act) -> Amendment:
         purpose=PaymentPurpose.CHANGE,
         now=act.now,
     )
-    change = store(payment, amendment, by=act.user, now=act.now)
+    change = store(payment, amendment)
     change.resolve(ChangeState.APPLIED, now=act.now)
     way = MANUAL_GATEWAYS[taken.gateway].label
     return replace(amendment, charge=amendment.difference, way=way)
@@ -597,22 +553,22 @@ def get_price_refusal(reservation: Reservation, *, old_total: Decimal) -> str:
 
 def refund_reduction(
     reservation: Reservation, *, old_total: Decimal, reason: str, now: dt.datetime
-) -> tuple[Decimal, Left]:
+) -> tuple[Decimal, Obstacle]:
     """Record by how much the price of a booking was reduced, and create the refunds.
 
-    Returns the refunded amount, and what is left to do for a command. The caller holds the lock of
-    the reservation, and has called `get_price_refusal` and made all other checks.
+    Returns the refunded amount, and what keeps it from being committed. The caller holds the lock
+    of the reservation, and has called `get_price_refusal` and made all other checks.
     """
     reduction = old_total - reservation.total_cost
     if not reduction:
-        return money.ZERO, ()
+        return money.ZERO, None
     reservation.reduced_by += reduction
     reservation.save(update_fields=["reduced_by"])
     payments = lock_booked_payments(reservation)
     if due := [each for each in payments if each.state != PaymentState.CAPTURED]:
         return reduction, Unsettled(due)
     # Less than the reduction if the gateway's dashboard has refunded something already.
-    return refunds.create_refunds(payments, amount=reduction, reason=reason, now=now), payments
+    return refunds.create_refunds(payments, amount=reduction, reason=reason, now=now), None
 
 
 # --- What waits for its payment -------------------------------------------------------------------
@@ -623,61 +579,52 @@ def store(
     amendment: Amendment,
     *,
     link_until: dt.datetime | None = None,
-    by: User | None,
-    now: dt.datetime,
 ) -> BookingChange:
     """Store what was requested, until its payment is resolved."""
-    request = amendment.request
+    values, personal_values = split_values(amendment.request.values)
+    act = amendment.act
     return BookingChange.objects.create(
         reservation=amendment.reservation,
         payment=payment,
         link_until=link_until,
-        by=by,
-        is_by_staff=amendment.is_by_staff,
+        by=act.user,
+        is_by_staff=act.is_staff,
         room=amendment.new.room,
         start=amendment.new.start,
         end=amendment.new.end,
-        number_of_attendees=request.number_of_attendees,
-        services=None if request.services is None else list(request.services),
-        attendees=None if request.attendees is None else list(request.attendees),
+        values=values,
+        personal_values=personal_values,
         old_total=amendment.old_total,
         new_total=amendment.new_total,
         version=amendment.former.version,
-        created_at=now,
+        created_at=act.now,
     )
 
 
 def read(change: BookingChange) -> ChangeRequest:
-    """Return what was requested, from its row."""
-    selected = change.services
-    if selected is not None:
-        selected = [
+    """Return what was requested, from its row. Once it is resolved, without personal values."""
+    values = cast("BookingValues", change.values | (change.personal_values or {}))
+    if "services" in values:
+        # JSON has no decimal numbers.
+        values["services"] = [
             each | {"duration_hours": Decimal(hours)}
-            if (hours := each.get("duration_hours")) is not None
+            if (hours := each.get("duration_hours"))
             else each
-            for each in selected
+            for each in values["services"]
         ]
-    return ChangeRequest(
-        change.room_id,
-        change.start,
-        change.end,
-        selected,
-        change.number_of_attendees,
-        change.attendees,
-    )
+    return ChangeRequest(change.room_id, change.start, change.end, values)
 
 
-def call_off_changes(reservation: Reservation, *, now: dt.datetime) -> list[Payment]:
+def call_off_changes(reservation: Reservation, *, now: dt.datetime) -> None:
     """Call off changes that are not paid yet: the booking has changed or ended (B27.4).
 
     The caller holds the lock of the reservation: if they were resolved before, another one could
-    begin, or begin to wait, in between. Returns those that wait for the customer, to be voided
-    after the transaction. The requests that are at work on the others void these.
+    begin, or begin to wait, in between. Those that wait for the customer are voided after the
+    transaction (`charging.settle`). The requests that are at work on the others void these.
     """
-    if not reservation.changes.filter(state=ChangeState.STARTED).exists():
-        return []
+    was_booked = reservation.booked_at is not None
+    if not was_booked or not reservation.changes.filter(state=ChangeState.STARTED).exists():
+        return
     reservation.end_waiting_change(message="The booking has changed or ended.", now=now)
     started = reservation.payments.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED)
-    if not started.update(is_called_off=True):
-        return []
-    return list(started.filter(action_until__isnull=False))
+    started.update(is_called_off=True)

@@ -15,10 +15,11 @@ from payments.ledger.posting import post
 from payments.models import Payment
 from reservations import availability
 from reservations.booking.charging import lock_booked_payments, release
-from reservations.booking.commands import Left, command
+from reservations.booking.commands import Obstacle, command
 from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_reservation
 from reservations.models import Reservation
+from reservations.models.querysets import ReservationQuerySet
 from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.pricing import bill
@@ -51,17 +52,15 @@ def approve(act: Act, reservation_id: int) -> Reservation:
 
 
 @command
-def decline(
-    act: Act, reservation_id: int, *, message: str = ""
-) -> tuple[Reservation, list[Payment]]:
+def decline(act: Act, reservation_id: int, *, message: str = "") -> tuple[Reservation, Obstacle]:
     """Decline a request, return its promo use and hours, and void its authorization.
 
     The `message` of staff is added to the e-mail.
     """
     reservation = _lock_request(reservation_id)
-    payments = _end_request(reservation, Status.DECLINED, act)
+    _end_request(reservation, Status.DECLINED, act)
     emails.send_request_declined(reservation, message=message, now=act.now)
-    return reservation, payments
+    return reservation, None
 
 
 def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
@@ -77,40 +76,38 @@ def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
 
 
 @command
-def confirm_or_expire(act: Act, reservation_id: int) -> tuple[Reservation, list[Payment]]:
+def confirm_or_expire(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     """Confirm a request, or let it expire if its authorization has."""
     now = act.now
     reservation = _lock_request(reservation_id)
-    payments = lock_booked_payments(reservation)
-    if reservation.total_cost and not payments:
+    is_paid = bool(lock_booked_payments(reservation))
+    if reservation.total_cost and not is_paid:
         # The authorization has expired, so the booking could no longer be charged.
         _end_request(reservation, Status.EXPIRED, act)
         emails.send_authorization_expired(reservation, now=now)
-        return reservation, payments
+        return reservation, None
     availability.evaluate_reservation(reservation, now=now).raise_if_unavailable()
     reservation.transition_to(Status.CONFIRMED, act, **reservation.advance_calendar(now))
     emails.send_request_approved(reservation, now=now)
     post(reservation.pk, EventKind.BOOKED, by=act.user, now=now)
-    return reservation, payments
+    return reservation, None
 
 
 @command
-def _expire(act: Act, reservation_id: int) -> tuple[Reservation, list[Payment]]:
+def _expire(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     reservation = _lock_request(reservation_id)
-    payments = _end_request(reservation, Status.EXPIRED, act)
+    _end_request(reservation, Status.EXPIRED, act)
     emails.send_request_expired(reservation, now=act.now)
-    return reservation, payments
+    return reservation, None
 
 
-def _end_request(reservation: Reservation, status: Status, act: Act) -> list[Payment]:
-    """End it; return the payments that are to be voided or refunded."""
+def _end_request(reservation: Reservation, status: Status, act: Act) -> None:
     # The e-mail tells what is released.
     payments = reservation.paid_payments = lock_booked_payments(reservation)
     reservation.transition_to(status, act, **reservation.advance_calendar(act.now))
     bill.return_benefits(reservation, now=act.now)
     release(payments)
     post(reservation.pk, EventKind.ENDED, by=act.user, now=act.now)
-    return payments
 
 
 def _lock_request(reservation_id: int) -> Reservation:
@@ -124,7 +121,7 @@ def _lock_request(reservation_id: int) -> Reservation:
 
 
 @command
-def mark_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
+def mark_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     """Record that nobody came. This is possible once the meeting has begun."""
     reservation = lock_reservation(reservation_id)
     is_open = reservation.status in {Status.CONFIRMED, Status.COMPLETED}
@@ -134,11 +131,11 @@ def mark_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
         raise ReservationNotOpen("The customer is checked in. Undo the check-in first.")
     reservation.transition_to(Status.NO_SHOW, act)
     reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=act.now)
-    return reservation, ()
+    return reservation, None
 
 
 @command
-def undo_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
+def undo_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     """Record that the customer came, although the meeting was marked as a no-show (B15.1).
 
     Before its end, the meeting holds its room again. Raises ReservationNotOpen, or SlotUnavailable
@@ -159,7 +156,7 @@ def undo_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
             turnaround_minutes=reservation.turnaround_minutes,
         )
     reservation.transition_to(status, act)
-    return reservation, ()
+    return reservation, None
 
 
 def _require_free_room(reservation: Reservation, *, now: dt.datetime) -> None:
@@ -186,19 +183,21 @@ class ExpiryIncomplete(Exception):
 def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
     """Expire or complete all reservations that are overdue, and yield each changed one.
 
-    Drafts whose start has passed, and requests that nobody answered in time or before their start,
-    become Expired, and an authorization is voided. Confirmed meetings that are over become
-    Completed. If one fails, the others are still processed, and ExpiryIncomplete is raised at the
-    end.
+    Drafts that can no longer be paid become Expired, and so do requests that nobody answered in
+    time or before their start; their authorization is voided. Confirmed meetings that are over
+    become Completed. If one fails, the others are still processed, and ExpiryIncomplete is raised
+    at the end.
     """
+    pending = Reservation.objects.filter(status=Status.PENDING)
+    confirmed = Reservation.objects.filter(status=Status.CONFIRMED)
     has_begun = Q(start__lte=now)
     is_unanswered = Q(booked_at__lte=now - dt.timedelta(hours=settings.PENDING_HOURS))
     expire_draft = functools.partial(_close, old=Status.NEW, new=Status.EXPIRED)
     complete = functools.partial(_close, old=Status.CONFIRMED, new=Status.COMPLETED)
     steps: list[tuple[Callable[[int, dt.datetime], Reservation | None], list[int]]] = [
-        (expire_draft, _find(has_begun, status=Status.NEW)),
-        (_expire_request, _find(has_begun | is_unanswered, status=Status.PENDING)),
-        (complete, _find(Q(end__lte=now), status=Status.CONFIRMED)),
+        (expire_draft, _find(Reservation.objects.overdue_drafts(now))),
+        (_expire_request, _find(pending.filter(has_begun | is_unanswered))),
+        (complete, _find(confirmed.filter(end__lte=now))),
     ]
     failed = []
     for step, ids in steps:
@@ -215,10 +214,9 @@ def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
         raise ExpiryIncomplete(failed)
 
 
-def _find(condition: Q, status: Status) -> list[int]:
+def _find(rows: ReservationQuerySet) -> list[int]:
     """Return the ids of candidates. Each is checked again under its lock, as it can change."""
-    rows = Reservation.objects.filter(condition, status=status).order_by("start", "pk")
-    return list(rows.values_list("pk", flat=True))
+    return list(rows.order_by("start", "pk").values_list("pk", flat=True))
 
 
 @in_transaction

@@ -1,4 +1,8 @@
-"""Cancels reservations and calculates refunds by the policy at the time of booking (B15.4)."""
+"""Cancels reservations and calculates refunds by the policy at the time of booking (B15.4).
+
+Staff with the permission can choose another refund, with a reason: it is stored as a RefundOverride
+and in the history (B18).
+"""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -6,8 +10,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from accounts import roles
 from accounts.act import Act
 from accounts.models import User
+from centers.models import Center
 from payments import refunds
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
@@ -15,26 +21,37 @@ from payments.models import Payment, PaymentState
 from reservations.booking import charging
 from reservations.booking.amendments import call_off_changes, require_expected
 from reservations.booking.charging import get_booked_payments, lock_booked_payments
-from reservations.booking.commands import PAYMENT_UNDER_WAY, Left, Unsettled, command_after
+from reservations.booking.commands import PAYMENT_UNDER_WAY, Obstacle, Unsettled, command_after
 from reservations.booking.locks import lock_reservation
-from reservations.booking.refund_decisions import RefundDecision, validate_refund
 from reservations.models import RefundOverride, Reservation
 from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
 from reservations.notifications.confirmation import describe_refund
 from reservations.pricing import bill
 from roombook import money
-from roombook.errors import ReservationNotOpen
+from roombook.errors import InvalidRequest, ReservationNotOpen
 
 if TYPE_CHECKING:
     from reservations.models.reservation import TransitionColumns
 
+OVERRIDE_REFUND = "reservations.override_refund"
 NOTHING_CHARGED = "nothing was charged."
 NOTHING_REFUNDED = "nothing is refunded."
 ALREADY_REFUNDED = "what was charged has been paid back already."
 REFUND_RETURNED = (
     "what was charged was refunded, but the bank returned it. We will refund it again."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RefundDecision:
+    """The refund that a member of staff has chosen instead of the policy's, and the reason.
+
+    The amount None is everything that is left of what was charged.
+    """
+
+    amount: Decimal | None
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +105,7 @@ def cancel(
     message: str = "",
     expected_refund: Decimal | None = None,
     can_be_captured: bool = True,
-) -> tuple[Cancellation, Left]:
+) -> tuple[Cancellation, Obstacle]:
     """Cancel a reservation and refund it by its policy. A second call returns the same result.
 
     With a `decision`, staff refund another amount than the policy's, and their `message` is added
@@ -107,7 +124,7 @@ def cancel(
     now = act.now
     reservation = lock_reservation(reservation_id, owner=act.customer)
     if reservation.status == Status.CANCELLED:
-        return _describe_cancelled(reservation), ()
+        return _describe_cancelled(reservation), None
     if reservation.waiting_payment is not None:
         terms = _get_terms(reservation, (), now=now)
         return Cancellation(reservation, terms), Unsettled([reservation.waiting_payment])
@@ -135,7 +152,8 @@ def cancel(
     # Whatever comes in for the others is returned.
     charging.release(each for each in payments if each not in captured)
     post(reservation.pk, EventKind.CANCELLED, by=act.user, now=now)
-    return result, [*payments, *call_off_changes(reservation, now=now)]
+    call_off_changes(reservation, now=now)
+    return result, None
 
 
 def _end(
@@ -220,7 +238,7 @@ def _decide_terms(
     if refund == terms.refund:
         return terms
     center, reason = reservation.room.center, decision.reason
-    validate_refund(refund, left=terms.left, reason=reason, center=center, by=by)
+    _validate_refund(refund, left=terms.left, reason=reason, center=center, by=by)
     sentence = NOTHING_REFUNDED
     if refund:
         parts = refunds.split_refund(payments, refund)
@@ -254,6 +272,32 @@ def _require_cancellable(reservation: Reservation, now: dt.datetime) -> None:
         raise ReservationNotOpen
     if reservation.status != Status.NEW and reservation.start <= now:
         raise ReservationNotOpen("The meeting has begun; it can no longer be cancelled.")
+
+
+# --- Other refunds than the policy's --------------------------------------------------------------
+
+
+def get_override_refusal(user: User | None, center: Center) -> str:
+    """Return why the user cannot refund another amount than the policy's; empty if they can."""
+    if user is not None and roles.has_permission(user, OVERRIDE_REFUND, center.pk):
+        return ""
+    return f"Only who may override refunds at {center.name} can refund another amount."
+
+
+def _validate_refund(
+    refund: Decimal, *, left: Decimal, reason: str, center: Center, by: User | None
+) -> None:
+    """Raise InvalidRequest unless the user may refund this amount of what is left to refund."""
+    if refusal := get_override_refusal(by, center):
+        raise InvalidRequest({"refund": refusal})
+    if not 0 <= refund <= left:
+        raise InvalidRequest(
+            {"refund": f"Between 0 and {money.format_amount(left)} can be refunded."}
+        )
+    if money.round_amount(refund) != refund:
+        raise InvalidRequest({"refund": "The amount has too many decimal places."})
+    if not reason.strip():
+        raise InvalidRequest({"reason": "A refund that the policy does not give needs a reason."})
 
 
 # --- Sentences -----------------------------------------------------------------------------------

@@ -154,6 +154,8 @@ class Purchase(ABC):
     reservation: Reservation
 
     purpose: ClassVar[PaymentPurpose]
+    # For the gateway, followed by the number of the reservation.
+    description: ClassVar[str]
     kinds: ClassVar[dict[str, type["Purchase"]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -186,7 +188,7 @@ class Purchase(ABC):
         return True
 
 
-def charge(claim: Claim, method: PaymentMethod, act: Act, *, description: str) -> Claim:
+def charge(claim: Claim, method: PaymentMethod, act: Act) -> Claim:
     """Take the steps after the claim, and return what became of it.
 
     The payment is not resolved if the gateway does not answer: then its outcome is unknown, and
@@ -196,9 +198,13 @@ def charge(claim: Claim, method: PaymentMethod, act: Act, *, description: str) -
     """
     payment, source = claim.payment, claim.source
     if payment is not None and source is not None:
+        kind = Purchase.kinds[payment.purpose]
         try:
             result = lifecycle.authorize_payment(
-                payment, source, description=description, on_session=method.may_wait(source)
+                payment,
+                source,
+                description=f"{kind.description} {payment.reservation_id}",
+                on_session=method.may_wait(source),
             )
         except GatewayUnavailable:
             # Another process can have called off the payment meanwhile.
@@ -209,7 +215,7 @@ def charge(claim: Claim, method: PaymentMethod, act: Act, *, description: str) -
     if payment is not None and payment.state == PaymentState.DECLINED:
         raise CardDeclined(payment.message)
     if payment is not None and source is not None:
-        settle(claim.reservation, [payment], now=act.now)
+        _try_settle(payment, now=act.now)
     return claim
 
 
@@ -232,6 +238,7 @@ def conclude(
             purchase.conclude(payment, act)
         else:
             purchase.abandon(payment, act)
+    payment.reservation = purchase.reservation
     return purchase.reservation, payment
 
 
@@ -325,9 +332,9 @@ def _finish(payment: Payment, result: GatewayPayment, *, now: dt.datetime) -> Pa
     if result.state == "action_required" and payment.action_until is not None:
         # It still waits for its customer, and there is no need to lock the room.
         return payment
-    reservation, payment = conclude(payment, result, Act(None, now))
+    _, payment = conclude(payment, result, Act(None, now))
     payment = lifecycle.record_reported_refunds(payment, result, now=now)
-    settle(reservation, [payment], now=now)
+    _try_settle(payment, now=now)
     return payment
 
 
@@ -386,31 +393,40 @@ def get_payment_action(
 # --- What is due at the gateway -------------------------------------------------------------------
 
 
-def settle(
-    reservation: Reservation, payments: Iterable[Payment] | None = None, *, now: dt.datetime
-) -> None:
-    """Execute the captures, voids and refunds that are due. What fails stays due.
+def settle(reservation_id: int, *, now: dt.datetime) -> None:
+    """Execute the captures, voids and refunds that are due for the reservation.
 
-    Call it after the transaction that makes something due, with the reservation as it was
-    committed. `payments` are those for which something can be due; by default all of them.
+    Call it after the transaction that makes something due. It may be repeated; what fails stays due
+    until `reconcile_payments` tries again and reports it.
     """
-    for payment in reservation.payments.order_by("pk") if payments is None else payments:
-        try:
-            _settle(payment, reservation.status, now=now)
-        except GatewayUnavailable:
-            logger.warning("Payment %s stays due: the gateway does not answer.", payment.key)
-        except Exception:
-            # The booking is valid in any case. reconcile_payments tries again and reports failures.
-            logger.exception("Payment %s: what is due could not be done.", payment.key)
+    for payment in open_payments(reservation=reservation_id):
+        _try_settle(payment, now=now)
+
+
+@compiled_query(keep_plan=True)
+def open_payments() -> QuerySet[Payment]:
+    rows = Payment.objects.open().filter(reservation=int_param("reservation"))
+    # The request that is at work on a payment settles it.
+    rows = rows.exclude(state=PaymentState.STARTED, action_until=None)
+    return rows.select_related("reservation").order_by("-pk")
+
+
+def _try_settle(payment: Payment, *, now: dt.datetime) -> None:
+    try:
+        _settle(payment, now=now)
+    except GatewayUnavailable:
+        logger.warning("Payment %s stays due: the gateway does not answer.", payment.key)
+    except Exception:
+        # What was committed is valid in any case.
+        logger.exception("Payment %s: what is due could not be done.", payment.key)
 
 
 def settle_payment(payment: Payment, *, now: dt.datetime) -> Payment:
     """Read the payment again and execute what is due. Raises the errors of the gateway."""
-    payment = Payment.objects.select_related("reservation").get(pk=payment.pk)
-    return _settle(payment, payment.reservation.status, now=now)
+    return _settle(Payment.objects.select_related("reservation").get(pk=payment.pk), now=now)
 
 
-def _settle(payment: Payment, status: str, *, now: dt.datetime) -> Payment:
+def _settle(payment: Payment, *, now: dt.datetime) -> Payment:
     """Capture or void an authorized payment, and execute the refunds that are due.
 
     A payment that is called off is voided. One that was captured and does not count is refunded.
@@ -418,7 +434,7 @@ def _settle(payment: Payment, status: str, *, now: dt.datetime) -> Payment:
     if payment.state == PaymentState.STARTED and payment.is_called_off:
         return resolve_payment(payment, now=now)
     if payment.state == PaymentState.AUTHORIZED:
-        if payment.counts and status in CAPTURE_DUE_STATUSES:
+        if payment.counts and payment.reservation.status in CAPTURE_DUE_STATUSES:
             # Only a captured payment has refunds, so none can be due here.
             return lifecycle.capture_payment(payment, now=now)
         if not payment.counts:

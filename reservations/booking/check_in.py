@@ -3,7 +3,7 @@
 import datetime as dt
 
 from accounts.act import Act
-from reservations.booking.commands import Left, command
+from reservations.booking.commands import Obstacle, command
 from reservations.booking.locks import lock_reservation
 from reservations.models import Reservation, history
 from reservations.models.reservation import CHECK_IN_OPENS_BEFORE
@@ -21,14 +21,14 @@ def can_check_in(reservation: Reservation, *, now: dt.datetime) -> bool:
 
 
 @command
-def check_in(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
+def check_in(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     """Record that the customer has arrived. Checking in twice keeps the first time.
 
     Raises ReservationNotOpen if `can_check_in` does not allow it.
     """
     reservation = lock_reservation(reservation_id)
     if reservation.is_checked_in:
-        return reservation, ()
+        return reservation, None
     if not can_check_in(reservation, now=act.now):
         raise ReservationNotOpen(
             "Only a confirmed meeting can be checked in, from 12 hours before its start on."
@@ -37,7 +37,7 @@ def check_in(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
 
 
 @command
-def undo_check_in(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
+def undo_check_in(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     """Record that the customer has not arrived after all. Without a check-in, nothing changes."""
     reservation = lock_reservation(reservation_id)
     return _set_time(reservation, None, act)
@@ -45,9 +45,9 @@ def undo_check_in(act: Act, reservation_id: int) -> tuple[Reservation, Left]:
 
 def _set_time(
     reservation: Reservation, at: dt.datetime | None, act: Act
-) -> tuple[Reservation, Left]:
+) -> tuple[Reservation, Obstacle]:
     changes = {"checked_in_at": (reservation.checked_in_at, at)}
     reservation.checked_in_at = at
     reservation.save(update_fields=["checked_in_at"])
     history.record_changes(reservation, changes, act)
-    return reservation, ()
+    return reservation, None

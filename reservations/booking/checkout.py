@@ -138,8 +138,7 @@ def check_out(
     claim = _claim(
         draft, act, payment_method, source=source, partner=partner, link_number=link_number
     )
-    description = f"Reservation {reservation_id}"
-    claim = charging.charge(claim, payment_method, act, description=description)
+    claim = charging.charge(claim, payment_method, act)
     if claim.reservation.status not in SUBMITTED_STATUSES:
         raise ReservationNotOpen("The payment was called off. You were not charged.")
     is_charged = claim.payment is not None and claim.reservation.status in BOOKED_STATUSES
@@ -223,7 +222,7 @@ def require_current_price(
 @in_transaction
 def _reprice(draft: Reservation, act: Act) -> bool:
     reservation = lock_reservation(draft.pk, room_id=draft.room_id)
-    if not reservation.is_new or reservation.start <= act.now:
+    if not reservation.is_new or reservation.payable_until <= act.now:
         return False
     return drafts.reprice_if_outdated(reservation, act)
 
@@ -279,6 +278,8 @@ def _claim(
         book(reservation, act, partner=partner)
         return Claim(reservation)
     payment_method.count_attempt(reservation, now=act.now)
+    if isinstance(source, SavedCard) and not payment_method.is_customer_present:
+        record_consent(reservation, source, act)
     if payment_method.may_wait(source) and not payment_method.is_by_link:
         # Only here, because the attempt's row makes other checkouts of the account wait.
         _limit_waiting_payments(draft.user)
@@ -328,7 +329,7 @@ def _consume(reservation: Reservation, *, now: dt.datetime) -> None:
     """
     if not reservation.is_new:
         raise ReservationNotOpen
-    if reservation.start <= now:
+    if reservation.payable_until <= now:
         raise ReservationNotOpen("This reservation's time has passed.")
     user = reservation.user
     release_holds_for(reservation, now=now)
@@ -347,6 +348,7 @@ class Booking(Purchase):
     """A draft that is being booked: its status is Processing."""
 
     purpose = PaymentPurpose.BOOKING
+    description = "Reservation"
 
     @classmethod
     def lock(
@@ -358,8 +360,9 @@ class Booking(Purchase):
         return cls(lock_reservation(payment.reservation_id, room_id=room_id))
 
     def pays(self, now: dt.datetime) -> bool:
-        """Return False if the meeting began before the outcome was known."""
-        return self.reservation.status == Status.PROCESSING and self.reservation.start > now
+        """Return False if the outcome came too late (`payable_until`)."""
+        reservation = self.reservation
+        return reservation.status == Status.PROCESSING and reservation.payable_until > now
 
     def conclude(self, payment: Payment, act: Act) -> None:
         """Book it, or make it a draft again; then the payment is voided."""
@@ -388,7 +391,7 @@ class Booking(Purchase):
         if not hold_ends:
             reservation.transition_to(Status.NEW, act)
             return
-        hold_until = min(max(hold_ends), reservation.start)
+        hold_until = min(max(hold_ends), reservation.payable_until)
         reservation.transition_to(Status.NEW, act, hold_until=hold_until)
         release_holds_for(reservation, now=now)
 
@@ -498,12 +501,13 @@ def charge_saved_card(
 ) -> Reservation:
     """Charge the customer's saved card, to which they have agreed, and book the draft (B26.6).
 
-    The consent is recorded first. The customer is not there to confirm the payment at the bank, so
-    the card is declined if the bank asks for that.
+    The customer is not there to confirm the payment at the bank, so the card is declined if the
+    bank asks for that.
 
     Raises the errors of `check_out`.
     """
-    _record_consent_to_booking(draft, by=by, now=now)
+    if not draft.is_new:
+        raise ReservationNotOpen(ALREADY_BOOKED)
     return check_out(
         draft.pk,
         user=draft.user,
@@ -512,15 +516,6 @@ def charge_saved_card(
         by=by,
         now=now,
     )
-
-
-@in_transaction
-def _record_consent_to_booking(draft: Reservation, *, by: User, now: dt.datetime) -> None:
-    reservation = lock_reservation(draft.pk, room_id=draft.room_id)
-    if not reservation.is_new:
-        raise ReservationNotOpen(ALREADY_BOOKED)
-    card = saved_cards.get_usable_saved_card(draft.user, now=now)
-    record_consent(reservation, card, Act(by, now))
 
 
 def record_consent(reservation: Reservation, card: SavedCard, act: Act) -> None:

@@ -1,19 +1,19 @@
 """Commands change a reservation. Their previews run the same code, and change nothing.
 
 A command is a function of an Act, a reservation's id and more. It runs in one transaction, which is
-retried after a lost race. It calls no gateway, but returns its result and what is left to do there:
+retried after a lost race. It calls no gateway: what became due there is done after the commit. It
+returns its result, and why that cannot be committed, if there is a reason:
 
-* the payments of the reservation, for which what became due is done after the commit, or
-* `Unsettled`, after all its other checks: these payments have to be settled first. Then nothing is
-  committed, and the command runs once they are. So a change that is refused changes no payment.
-* `Refused`: the result shows what is wrong. Nothing is committed.
+* `Unsettled`, after all its other checks: these payments have to be settled first. The command runs
+  once they are. So a change that is refused changes no payment.
+* `Refused`: the result shows what is wrong.
 
 Every problem is a DomainError. For customers it is the answer, and pages of staff show its texts.
 """
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -55,12 +55,7 @@ class Refused:
     message: str
 
 
-Left = Iterable[Payment] | Unsettled | Refused
-
-
-def add_payments(left: Left, payments: Iterable[Payment]) -> Left:
-    """Add payments for which something became due."""
-    return left if isinstance(left, Unsettled | Refused) else [*left, *payments]
+Obstacle = Unsettled | Refused | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +70,7 @@ class Preview(Generic[ResultT]):
     problem: str = ""
 
 
-Body = Callable[Concatenate[Act, int, P], tuple[ResultT, Left]]
+Body = Callable[Concatenate[Act, int, P], tuple[ResultT, Obstacle]]
 
 
 class Command(Generic[P, ResultT]):
@@ -101,31 +96,30 @@ class Command(Generic[P, ResultT]):
         """Do it. Raises DomainError: nothing was changed."""
         if self.before is not None:
             self.before(act, reservation_id)
-        run: Callable[..., tuple[ResultT, Left]] = functools.partial(
+        run: Callable[..., tuple[ResultT, Obstacle]] = functools.partial(
             self._commit, act, reservation_id, *args, **kwargs
         )
-        result, left = run()
-        if isinstance(left, Unsettled):
-            is_captured = settle_first(left.payments, act)
+        result, obstacle = run()
+        if isinstance(obstacle, Unsettled):
+            is_captured = settle_first(obstacle.payments, act)
             if not is_captured and self.without_capture is None:
                 raise ReservationNotOpen(CAPTURE_REFUSED)
-            result, left = run() if is_captured else run(**self.without_capture or {})
-        if isinstance(left, Refused):
-            raise ReservationNotOpen(left.message)
-        if isinstance(left, Unsettled):
+            result, obstacle = run() if is_captured else run(**self.without_capture or {})
+        if isinstance(obstacle, Refused):
+            raise ReservationNotOpen(obstacle.message)
+        if isinstance(obstacle, Unsettled):
             raise ServiceUnavailable(NOT_CAPTURED)
-        for payment in left:
-            charging.settle(payment.reservation, [payment], now=act.now)
+        charging.settle(reservation_id, now=act.now)
         return result
 
     @in_transaction
     def _commit(
         self, act: Act, reservation_id: int, *args: Any, **kwargs: Any
-    ) -> tuple[ResultT, Left]:
-        result, left = self.body(act, reservation_id, *args, **kwargs)
-        if isinstance(left, Unsettled | Refused):
+    ) -> tuple[ResultT, Obstacle]:
+        result, obstacle = self.body(act, reservation_id, *args, **kwargs)
+        if isinstance(obstacle, Unsettled | Refused):
             transaction.set_rollback(True)
-        return result, left
+        return result, obstacle
 
     @in_transaction
     def preview(
@@ -133,10 +127,10 @@ class Command(Generic[P, ResultT]):
     ) -> Preview[ResultT]:
         """Return what it would do now. Raises the same errors, except those of the gateway."""
         former = emails.get_last_email(reservation_id)
-        result, left = self.body(act, reservation_id, *args, **kwargs)
+        result, obstacle = self.body(act, reservation_id, *args, **kwargs)
         email = emails.get_last_email(reservation_id)
         transaction.set_rollback(True)
-        problem = left.message if isinstance(left, Refused) else ""
+        problem = obstacle.message if isinstance(obstacle, Refused) else ""
         return Preview(result, None if email == former else email, problem)
 
 

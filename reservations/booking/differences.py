@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Self
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from accounts.act import Act
 from accounts.models import User
@@ -27,9 +27,10 @@ from reservations.booking import amendments, charging
 from reservations.booking.amendments import Amendment, ChangeRequest
 from reservations.booking.charging import Claim, PaymentMethod, Purchase, Source
 from reservations.booking.checkout import LINK_HAS_ENDED, record_consent
-from reservations.booking.commands import Left, command
+from reservations.booking.commands import Obstacle, command
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.models import BookingChange, ChangeState, Reservation
+from reservations.models.booking_fields import split_values
 from reservations.models.status import Status
 from reservations.notifications.confirmation import describe_card
 from roombook.db.transactions import in_transaction
@@ -49,25 +50,11 @@ class ChangeOutcome:
     refund: Decimal = ZERO
 
 
-@in_transaction
 def preview_change(
     act: Act, reservation_id: int, request: ChangeRequest, *, link: BookingChange | None = None
 ) -> Amendment:
-    """Amend the booking, roll that back and return the result.
-
-    Raises what `change_booking` raises before it charges.
-    """
-    amendment = _open(act, reservation_id, request)
-    if link is not None:
-        _require_waiting(link, amendment.reservation, now=act.now)
-    else:
-        _find_unresolved_payment(amendment)
-    if not amendment.is_same:
-        _require_may_change(act, amendment)
-        amendments.evaluate(amendment, now=act.now).raise_if_unavailable()
-        amendment = amendments.apply(amendment, by=act.user, now=act.now)
-    transaction.set_rollback(True)
-    return amendment
+    """Return what the change would be. Raises what `change_booking` raises before it charges."""
+    return _claim.preview(act, reservation_id, request, None, link=link).result.amendment
 
 
 def change_booking(
@@ -94,13 +81,12 @@ def change_booking(
         changed or charged.
     """
     charging.resolve_payments(reservation_id, user=act.customer, now=act.now)
-    claim, refund = _claim(
+    claimed = _claim(
         act, reservation_id, request, payment_method, expected_total=expected_total, link=link
     )
-    description = f"Change of reservation {reservation_id}"
-    claim = charging.charge(claim, payment_method, act, description=description)
+    claim = charging.charge(claimed.claim, payment_method, act)
     if claim.payment is None:
-        return ChangeOutcome(is_applied=True, refund=refund)
+        return ChangeOutcome(is_applied=True, refund=claimed.amendment.refund)
     change = BookingChange.objects.get(payment=claim.payment.pk)
     if change.state == ChangeState.ABANDONED:
         raise ReservationNotOpen(f"{change.message} You were not charged.")
@@ -136,12 +122,11 @@ def hold_for_link(
         raise ReservationNotOpen(CHANGE_UNDER_WAY)
     booking.end_waiting_change(message="Another link was sent.", now=now)
     # First, because what it releases must not be rolled back.
-    amendments.evaluate(amendment, now=now).raise_if_unavailable()
-    refund = functools.partial(amendments.refund, now=now)
-    amendment = amendments.perform(amendment, refund, expected_total=expected_total, by=by, now=now)
+    amendments.evaluate(amendment).raise_if_unavailable()
+    amendment = amendments.perform(amendment, amendments.refund, expected_total=expected_total)
     if not amendment.is_unpaid:
         raise InvalidRequest({"way": "There is nothing to pay."})
-    change = amendments.store(None, amendment, link_until=until, by=by, now=now)
+    change = amendments.store(None, amendment, link_until=until)
     Reservation.slots.create(
         holds_for=booking,
         user=booking.user,
@@ -179,58 +164,64 @@ def _require_waiting(link: BookingChange, booking: Reservation, *, now: dt.datet
 # --- The steps ------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """A claim, and what the amendment of the booking is or would be."""
+
+    claim: Claim
+    amendment: Amendment
+
+
 @command
 def _claim(
     act: Act,
     reservation_id: int,
     request: ChangeRequest,
-    payment_method: PaymentMethod,
+    payment_method: PaymentMethod | None,
     *,
-    expected_total: Decimal,
+    expected_total: Decimal | None = None,
     link: BookingChange | None,
-) -> tuple[tuple[Claim, Decimal], Left]:
+) -> tuple[_Claimed, Obstacle]:
     """Apply a change that costs no more, or create the payment of its difference.
 
-    Returns the claim and the refund. If the payment of the same change is not resolved, or was
-    declined at the bank and no request has reported that yet, it is the payment of the claim.
+    If the payment of the same change is not resolved, or was declined at the bank and no request
+    has reported that yet, it is the payment of the claim. Without a payment method, which a preview
+    does not need, no payment is created.
     """
-    now, is_present = act.now, payment_method.is_customer_present
     amendment = _open(act, reservation_id, request)
     booking = amendment.former
-    if is_present and (unresolved := _find_unresolved_payment(amendment)):
-        return (Claim(booking, unresolved), ZERO), ()
+    is_absent = payment_method is not None and not payment_method.is_customer_present
+    unresolved = None if is_absent else _find_unresolved_payment(amendment)
+    if unresolved is not None and payment_method is not None:
+        return _Claimed(Claim(booking, unresolved), amendment), None
     if link is not None:
-        _require_waiting(link, booking, now=now)
+        _require_waiting(link, booking, now=act.now)
     if amendment.is_same:
-        return (Claim(booking), ZERO), ()
+        return _Claimed(Claim(booking), amendment), None
     amendments.require_version(booking, request.expected_version)
-    _require_may_change(act, amendment)
-    refund = functools.partial(amendments.refund, now=now)
-    amendment = amendments.perform(
-        amendment, refund, expected_total=expected_total, by=act.user, now=now
-    )
-    if not amendment.is_unpaid:
-        return (Claim(booking), amendment.refund), amendment.left
-    source = payment_method.get_source(booking.user, now=now)
+    _require_may_change(amendment)
+    amendment = amendments.perform(amendment, amendments.refund, expected_total=expected_total)
+    if payment_method is None or not amendment.is_unpaid:
+        return _Claimed(Claim(booking), amendment), amendment.obstacle
+    source = payment_method.get_source(booking.user, now=act.now)
     if payment_method.may_wait(source):
         declined = _take_unreported_decline(amendment, source, payment_method)
         if declined is not None:
-            return (Claim(booking, declined), ZERO), ()
-    payment = _create_payment(act, amendment, is_by_link=payment_method.is_by_link)
-    if is_present:
-        payment_method.count_attempt(booking, now=now)
+            return _Claimed(Claim(booking, declined), amendment), None
+    payment = _create_payment(amendment, is_by_link=payment_method.is_by_link)
+    if not is_absent:
+        payment_method.count_attempt(booking, now=act.now)
     elif isinstance(source, SavedCard):
         record_consent(booking, source, act)
-    return (Claim(booking, payment, source), ZERO), ()
+    return _Claimed(Claim(booking, payment, source), amendment), None
 
 
 def _open(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
     """Lock the booking and both rooms, and return what has not changed yet."""
-    owner, is_by_staff = act.customer, act.is_staff
-    reservation, room = lock_for_rescheduling(reservation_id, request.room_id, owner=owner)
+    reservation, room = lock_for_rescheduling(reservation_id, request.room_id, owner=act.customer)
     if reservation.status != Status.CONFIRMED:
         raise ReservationNotOpen("Only a confirmed booking can be changed.")
-    return amendments.begin(reservation, room, request, is_by_staff=is_by_staff, now=act.now)
+    return amendments.begin(act, reservation, room, request)
 
 
 def _find_unresolved_payment(amendment: Amendment) -> Payment | None:
@@ -260,15 +251,17 @@ def _take_unreported_decline(
         purpose=PaymentPurpose.CHANGE, is_by_link=method.is_by_link
     )
     payment = payments.order_by("pk").last()
-    # The attendees of a change that is resolved are not stored.
-    request = replace(_resolve_times(amendment), attendees=None)
+    # The personal values of a change that is resolved are not stored.
+    values, _ = split_values(amendment.request.values)
+    request = replace(_resolve_times(amendment), values=values)
     if payment is None or amendments.read(payment.change) != request:
         return None
     return method.take_unreported_decline(payments.filter(pk=payment.pk), source)
 
 
-def _require_may_change(act: Act, amendment: Amendment) -> None:
+def _require_may_change(amendment: Amendment) -> None:
     """Raise ReservationNotOpen if the center's rules leave the change to staff (B27.2)."""
+    act = amendment.act
     if act.is_staff:
         return
     if act.now > amendment.reservation.free_cancellation_until:
@@ -282,7 +275,7 @@ def _require_may_change(act: Act, amendment: Amendment) -> None:
         )
 
 
-def _create_payment(act: Act, amendment: Amendment, *, is_by_link: bool) -> Payment:
+def _create_payment(amendment: Amendment, *, is_by_link: bool) -> Payment:
     """Create the payment of the difference, and store what was requested."""
     booking = amendment.former
     try:
@@ -293,13 +286,13 @@ def _create_payment(act: Act, amendment: Amendment, *, is_by_link: bool) -> Paym
             amount=amendment.difference,
             currency=booking.currency,
             gateway=gateways.get_current_gateway(),
-            now=act.now,
+            now=amendment.act.now,
             purpose=PaymentPurpose.CHANGE,
             is_by_link=is_by_link,
         )
     except IntegrityError as error:
         raise ReservationNotOpen(CHANGE_UNDER_WAY) from error
-    amendments.store(payment, amendment, by=act.user, now=act.now)
+    amendments.store(payment, amendment)
     if is_by_link:
         # The payer may have to confirm the payment at the bank when the link has ended already.
         deadline = lifecycle.get_action_deadline(payment)
@@ -316,6 +309,7 @@ class Difference(Purchase):
     change: BookingChange
 
     purpose = PaymentPurpose.CHANGE
+    description = "Change of reservation"
 
     @classmethod
     def lock(
@@ -332,27 +326,21 @@ class Difference(Purchase):
 
         Otherwise the payment does not count, and is voided.
         """
-        change, now = self.change, act.now
+        change = self.change
+        act = Act(change.by, act.now, is_staff=change.is_by_staff)
         try:
-            with transaction.atomic():
-                if not self._is_unchanged():
-                    raise ReservationNotOpen(CHANGED_MEANWHILE)
-                amendment = amendments.begin(
-                    self.reservation,
-                    self.room,
-                    amendments.read(change),
-                    is_by_staff=change.is_by_staff,
-                    now=now,
-                )
-                settle = functools.partial(self._settle, payment=payment, now=now)
-                amendments.perform(amendment, settle, by=change.by, now=now)
+            if not self._is_unchanged():
+                raise ReservationNotOpen(CHANGED_MEANWHILE)
+            request = amendments.read(change)
+            amendment = amendments.begin(act, self.reservation, self.room, request)
+            amendments.perform(amendment, functools.partial(self._settle, payment=payment))
         except DomainError as error:
             payment.counts = False
             message = " ".join(error.fields.values()) if isinstance(error, InvalidRequest) else ""
-            change.resolve(ChangeState.ABANDONED, message=message or error.message, now=now)
+            change.resolve(ChangeState.ABANDONED, message=message or error.message, now=act.now)
 
-    def _settle(self, amendment: Amendment, *, payment: Payment, now: dt.datetime) -> Amendment:
-        change = self.change
+    def _settle(self, amendment: Amendment, *, payment: Payment) -> Amendment:
+        change, now = self.change, amendment.act.now
         if (amendment.old_total, amendment.new_total) != (change.old_total, change.new_total):
             raise ReservationNotOpen(CHANGED_MEANWHILE)
         change.resolve(ChangeState.APPLIED, now=now)

@@ -1,53 +1,36 @@
 """Creates drafts, and changes their holds, promo codes and allowances before they are paid."""
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypedDict
+from collections.abc import Sequence
+from typing import Unpack
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 
 from accounts import roles
 from accounts.act import Act
 from accounts.limits import PROMO_CODE
-from accounts.models import User, canonicalize_email
-from accounts.validators import (
-    CARD_NUMBER_IN_EMAIL,
-    CARD_NUMBER_IN_NAME,
-    email_contains_card_number,
-)
+from accounts.models import User
 from centers.models import MeetingRoom
 from centers.requested_span import resolve_span
 from centers.span import Span
 from reservations import availability
+from reservations.booking import booking_values
 from reservations.booking.holds import release_conflicting_holds, release_holds
 from reservations.booking.locks import (
     lock_active_account,
+    lock_draft,
     lock_drafts,
-    lock_reservation,
     lock_room,
 )
-from reservations.models import Attendee, ChosenService, Reservation, history
+from reservations.models import Reservation, history
+from reservations.models.booking_fields import BookingValues
 from reservations.models.status import Status
 from reservations.pricing import allowances, bill, promo_codes, services
-from reservations.pricing.quote import ServiceSelection
-from reservations.pricing.services import ServiceInput
-from roombook.card_numbers import has_digits_of_a_card
 from roombook.db.transactions import in_transaction
-from roombook.errors import InvalidRequest, NotSignedIn, PromoCodeInvalid, ReservationNotOpen
-from roombook.texts import clean_line
+from roombook.errors import InvalidRequest, NotSignedIn, PromoCodeInvalid
 
 # The permission to book a room while its center is closed.
 OVERRIDE_OPENING_HOURS = "reservations.override_opening_hours"
-
-
-class AttendeeInput(TypedDict, total=False):
-    """An attendee as the customer enters them, with a name or an e-mail address."""
-
-    name: str
-    email_address: str
-    company_name: str
 
 
 # --- Creating ------------------------------------------------------------------------------------
@@ -60,12 +43,10 @@ def create_draft(
     room_id: int,
     start: dt.datetime,
     end: dt.datetime,
-    service_options: Sequence[ServiceInput] = (),
-    number_of_attendees: int | None = None,
-    attendees: Sequence[AttendeeInput] = (),
     created_by: User | None = None,
     hours_override_reason: str = "",
     now: dt.datetime,
+    **values: Unpack[BookingValues],
 ) -> Reservation:
     """Create a New reservation that holds its room for 15 minutes, or 24 hours if made by staff.
 
@@ -82,13 +63,17 @@ def create_draft(
         raise NotSignedIn
     room = lock_room(room_id)
     span = resolve_span(room.center, start, end)
-    guests = add_creator(user, attendees)
-    attendee_count = resolve_attendee_count(room, number_of_attendees, guests)
+    columns, attendees = booking_values.resolve_new(user, room, values)
     override = _resolve_hours_override(room, span, hours_override_reason, by=created_by)
-    selections = services.select_services(room.center, service_options, span)
+    selections = services.select_services(room.center, values.get("services", ()), span)
     other_drafts = release_conflicting_holds(room, span, user=user, now=now)
     availability.evaluate(
-        room, span, now=now, for_user=user, ignore_opening_hours=bool(override)
+        room,
+        span,
+        now=now,
+        for_user=user,
+        ignore_opening_hours=bool(override),
+        by_staff=created_by is not None,
     ).raise_if_unavailable()
     if created_by is None:
         # One more must not exceed the maximum, so that a customer cannot block rooms for free.
@@ -102,8 +87,6 @@ def create_draft(
         turnaround_minutes=room.turnaround_minutes,
         status=Status.NEW,
         holds_slot=True,
-        hold_until=min(now + _get_hold_duration(created_by), span.start),
-        number_of_attendees=attendee_count,
         currency=settings.CURRENCY,
         cancellation_notice_hours=settings.CANCELLATION_NOTICE_HOURS,
         cancellation_grace_minutes=settings.CANCELLATION_GRACE_MINUTES,
@@ -112,35 +95,17 @@ def create_draft(
         hours_override_reason=override,
         total_cost=quote.total,
         billable_hours=quote.room.billable_hours,
+        **columns,
     )
+    hold = _get_hold_duration(created_by)
+    reservation.hold_until = min(now + hold, reservation.payable_until)
     reservation.save(force_insert=True)
-    save_services(reservation, selections)
-    save_attendees(reservation, guests)
+    booking_values.save_services(reservation, selections)
+    booking_values.save_attendees(reservation, attendees)
     bill.save_lines(reservation, quote)
     changes = {"hours_override_reason": ("", override)}
     history.record_changes(reservation, changes, Act(created_by, now))
     return reservation
-
-
-def save_services(reservation: Reservation, selections: Iterable[ServiceSelection]) -> None:
-    # A list, because Django returns an empty one before it prepares anything.
-    ChosenService.objects.bulk_create(
-        [
-            ChosenService(
-                reservation=reservation,
-                service=selection.service,
-                duration_hours=selection.duration_hours,
-                quantity=selection.quantity,
-            )
-            for selection in selections
-        ]
-    )
-
-
-def save_attendees(reservation: Reservation, guests: Sequence[Attendee]) -> None:
-    for guest in guests:
-        guest.reservation = reservation
-    Attendee.objects.bulk_create(guests)
 
 
 def _resolve_hours_override(room: MeetingRoom, span: Span, reason: str, *, by: User | None) -> str:
@@ -159,73 +124,6 @@ def _get_hold_duration(created_by: User | None) -> dt.timedelta:
     if created_by is not None:
         return dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
     return dt.timedelta(minutes=settings.HOLD_MINUTES_CUSTOMER)
-
-
-# --- Attendees -----------------------------------------------------------------------------------
-
-
-def add_creator(user: User, attendees: Sequence[AttendeeInput]) -> list[Attendee]:
-    """Return the attendees with the customer among them, added first if they are not listed.
-
-    The creator is recognized by the e-mail address; the client's IsCreator is ignored.
-    """
-    problems = {
-        f"attendees.{index}{field}": problem
-        for index, attendee in enumerate(attendees)
-        for field, problem in _validate_attendee(attendee)
-    }
-    if problems:
-        raise InvalidRequest(problems)
-    guests = [
-        Attendee(
-            name=attendee.get("name", ""),
-            email_address=attendee.get("email_address", ""),
-            company_name=attendee.get("company_name", ""),
-        )
-        for attendee in attendees
-    ]
-    for guest in guests:
-        if canonicalize_email(guest.email_address) == canonicalize_email(user.email):
-            guest.is_creator = True
-            return guests
-    creator = Attendee(
-        name=user.get_full_name(),
-        email_address=user.email,
-        company_name=user.company_name,
-        is_creator=True,
-    )
-    return [creator, *guests]
-
-
-def _validate_attendee(attendee: AttendeeInput) -> Iterator[tuple[str, str]]:
-    """Yield each problem with its field."""
-    names = {"name": attendee.get("name", ""), "company_name": attendee.get("company_name", "")}
-    for field, name in names.items():
-        if has_digits_of_a_card(name):
-            yield f".{field}", CARD_NUMBER_IN_NAME
-    address = attendee.get("email_address", "")
-    if address:
-        try:
-            validate_email(address)
-        except ValidationError:
-            yield ".email_address", "This is not an e-mail address."
-        else:
-            if email_contains_card_number(address):
-                yield ".email_address", CARD_NUMBER_IN_EMAIL
-    elif not clean_line(attendee.get("name", "")):
-        yield "", "A name or an e-mail address is needed."
-
-
-def resolve_attendee_count(
-    room: MeetingRoom, requested: int | None, guests: Sequence[object]
-) -> int:
-    """Return the requested number of attendees, or the number of those listed."""
-    count = len(guests) if requested is None else requested
-    if count < len(guests):
-        raise InvalidRequest({"number_of_attendees": "Fewer than the attendees listed."})
-    if count > room.capacity:
-        raise InvalidRequest({"number_of_attendees": f"The room holds {room.capacity} people."})
-    return count
 
 
 # --- Discounts -----------------------------------------------------------------------------------
@@ -324,11 +222,3 @@ def reprice_if_outdated(draft: Reservation, act: Act) -> bool:
     changes = {"total_cost": (old_total, draft.total_cost)}
     history.record_changes(draft, changes, act)
     return draft.total_cost != old_total
-
-
-def lock_draft(reservation_id: int, *, user: User | None = None) -> Reservation:
-    """Lock a reservation that is still a draft, or raise ReservationNotOpen."""
-    reservation = lock_reservation(reservation_id, owner=user)
-    if not reservation.is_new:
-        raise ReservationNotOpen
-    return reservation

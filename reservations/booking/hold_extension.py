@@ -6,16 +6,18 @@ from django.conf import settings
 
 from accounts.act import Act
 from reservations import availability
-from reservations.booking.commands import Left, command
-from reservations.booking.drafts import lock_draft, reprice_if_outdated
+from reservations.booking.commands import Obstacle, command
+from reservations.booking.drafts import reprice_if_outdated
 from reservations.booking.holds import release_holds_for
-from reservations.booking.locks import lock_drafts_of_customer
+from reservations.booking.locks import lock_draft, lock_drafts_of_customer
 from reservations.models import Reservation, history
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
 
 @command
-def extend_hold(act: Act, reservation_id: int, *, until: dt.datetime) -> tuple[Reservation, Left]:
+def extend_hold(
+    act: Act, reservation_id: int, *, until: dt.datetime
+) -> tuple[Reservation, Obstacle]:
     """Extend a draft's hold (by staff). An expired hold starts again if the room is available.
 
     Raises InvalidRequest as `_validate_hold_end` does, or SlotUnavailable.
@@ -23,7 +25,7 @@ def extend_hold(act: Act, reservation_id: int, *, until: dt.datetime) -> tuple[R
     now = act.now
     lock_drafts_of_customer(reservation_id, now=now)
     reservation = lock_draft(reservation_id)
-    if reservation.start <= now:
+    if reservation.payable_until <= now:
         raise ReservationNotOpen("This reservation's time has passed.")
     _validate_hold_end(reservation, until, now=now)
     held_until = reservation.hold_until if reservation.is_held_at(now) else None
@@ -40,7 +42,7 @@ def extend_hold(act: Act, reservation_id: int, *, until: dt.datetime) -> tuple[R
     reservation.reminded_at = None
     reservation.save(update_fields=["holds_slot", "hold_until", "price_held_until", "reminded_at"])
     history.record_changes(reservation, {"hold_until": (held_until, until)}, act)
-    return reservation, ()
+    return reservation, None
 
 
 def can_extend_hold(reservation: Reservation, *, now: dt.datetime) -> bool:
@@ -63,7 +65,7 @@ def _validate_hold_end(reservation: Reservation, until: dt.datetime, *, now: dt.
     if until > get_latest_hold_end(reservation, now=now):
         problem = (
             f"A room can be held for at most {settings.HOLD_HOURS_STAFF} hours without payment,"
-            " and not beyond the start of the meeting."
+            " and not beyond the time until which it can be paid."
         )
     elif until <= now:
         problem = "That time has passed."
@@ -75,5 +77,5 @@ def _validate_hold_end(reservation: Reservation, until: dt.datetime, *, now: dt.
 
 def get_latest_hold_end(reservation: Reservation, *, now: dt.datetime) -> dt.datetime:
     """Return the latest full minute until which a draft can hold its room."""
-    latest = min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.start)
+    latest = min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.payable_until)
     return latest.replace(second=0, microsecond=0)

@@ -16,7 +16,7 @@ from accounts.models import User
 from centers.models import MeetingRoom
 from reservations.models import Reservation
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
-from roombook.errors import NotFound
+from roombook.errors import NotFound, ReservationNotOpen
 
 
 def lock_drafts(user_id: int, *, is_creating: bool = False, now: dt.datetime) -> None:
@@ -90,6 +90,14 @@ def lock_reservation(
             return reservation
         # Staff moved it to another room while this request waited for the lock.
         room_id = None
+
+
+def lock_draft(reservation_id: int, *, user: User | None = None) -> Reservation:
+    """Lock a reservation that is still a draft, or raise ReservationNotOpen."""
+    reservation = lock_reservation(reservation_id, owner=user)
+    if not reservation.is_new:
+        raise ReservationNotOpen
+    return reservation
 
 
 def _get_room_and_customer(reservation_id: int) -> tuple[int, int]:

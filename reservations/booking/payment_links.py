@@ -25,8 +25,7 @@ from reservations import availability
 from reservations.booking import amendments, checkout, differences, hold_extension
 from reservations.booking.amendments import ChangeRequest
 from reservations.booking.charging import PaymentMethod
-from reservations.booking.drafts import lock_draft
-from reservations.booking.locks import lock_reservation
+from reservations.booking.locks import lock_draft, lock_reservation
 from reservations.models import BookingChange, ChangeState, Reservation, history
 from reservations.models.status import BOOKED_STATUSES, Status
 from reservations.notifications.confirmation import describe_booking

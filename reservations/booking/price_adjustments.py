@@ -21,7 +21,7 @@ from reservations.booking.amendments import (
     require_expected,
     require_version,
 )
-from reservations.booking.commands import Left, add_payments, command
+from reservations.booking.commands import Obstacle, command
 from reservations.booking.locks import lock_reservation
 from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation, history
 from reservations.models.status import Status
@@ -58,7 +58,7 @@ def adjust_price(
     reason: str,
     expected_version: int | None = None,
     expected_total: Decimal | None = None,
-) -> tuple[Adjustment, Left]:
+) -> tuple[Adjustment, Obstacle]:
     """Add to a price or reduce it. The reduction of a paid booking is refunded.
 
     `expected_version` and `expected_total` are those of the preview: if one of them has changed
@@ -73,12 +73,12 @@ def adjust_price(
     applied = _apply(reservation, amount=amount, reason=reason, act=act)
     require_expected("price", reservation.total_cost, expected=expected_total)
     refund: Decimal = money.ZERO
-    left: Left = ()
+    obstacle: Obstacle = None
     if not reservation.is_new:
-        refund, left = amendments.refund_reduction(
+        refund, obstacle = amendments.refund_reduction(
             reservation, old_total=old_total, reason=f"Price adjusted: {reason}"[:255], now=act.now
         )
-        left = add_payments(left, call_off_changes(reservation, now=act.now))
+        call_off_changes(reservation, now=act.now)
     changes = {
         "total_cost": (old_total, reservation.total_cost),
         "adjustment": (None, f"{money.format_amount(applied)}: {reason}"),
@@ -91,7 +91,7 @@ def adjust_price(
         emails.send_price_reduced(reservation, refund=refund, reason=reason, now=act.now)
         post(reservation.pk, EventKind.ADJUSTED, by=act.user, now=act.now)
     new_lines, new_total = tuple(lines.all()), reservation.total_cost
-    return Adjustment(reservation, old_lines, new_lines, old_total, new_total, refund), left
+    return Adjustment(reservation, old_lines, new_lines, old_total, new_total, refund), obstacle
 
 
 def _apply(reservation: Reservation, *, amount: Decimal, reason: str, act: Act) -> Decimal:

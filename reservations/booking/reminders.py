@@ -7,7 +7,7 @@ from django.conf import settings
 
 from accounts.act import Act
 from accounts.models import OutboxMessage
-from reservations.booking.commands import Left, command
+from reservations.booking.commands import Obstacle, command
 from reservations.booking.locks import lock_reservation
 from reservations.booking.setting_changes import announce
 from reservations.models import Reservation, history
@@ -65,7 +65,7 @@ def _send_once(
 
 
 @command
-def resend_last_email(act: Act, reservation_id: int) -> tuple[OutboxMessage, Left]:
+def resend_last_email(act: Act, reservation_id: int) -> tuple[OutboxMessage, Obstacle]:
     """Send the last message about a reservation again, to its customer's current address.
 
     The calendar file is the same, so calendars that have it already do not change. But if the
@@ -81,7 +81,7 @@ def resend_last_email(act: Act, reservation_id: int) -> tuple[OutboxMessage, Lef
     if message is None:
         raise ReservationNotOpen("No e-mail has been sent about this reservation yet.")
     if is_announced:
-        return message, ()
+        return message, None
     message.to = reservation.user.email
     if message.state == DeliveryState.FAILED:
         message.save(update_fields=["to"])
@@ -89,4 +89,4 @@ def resend_last_email(act: Act, reservation_id: int) -> tuple[OutboxMessage, Lef
         raise ReservationNotOpen("The e-mail is already waiting to be sent.")
     changes = {"mail": (None, f"{message.kind}, sent again")}
     history.record_changes(reservation, changes, act)
-    return message, ()
+    return message, None

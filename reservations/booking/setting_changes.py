@@ -113,7 +113,7 @@ def _move(reservation: Reservation, times: Times, local: Times) -> None:
             raise SlotUnavailable
         reservation.start, reservation.end = times
         if reservation.hold_until is not None:
-            reservation.hold_until = min(reservation.hold_until, reservation.start)
+            reservation.hold_until = min(reservation.hold_until, reservation.payable_until)
         reservation.save(
             update_fields=["start", "end", "occupied_from", "occupied_until", "hold_until"]
         )

@@ -4,9 +4,9 @@ The preview runs the same checks as creating the draft, in the same order, and c
 """
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from accounts.models import User
 from accounts.profile import create_customer
@@ -15,12 +15,11 @@ from centers.requested_span import resolve_span
 from centers.span import Span
 from reservations import availability
 from reservations.availability import Reason
-from reservations.booking import drafts
-from reservations.booking.drafts import AttendeeInput
+from reservations.booking import booking_values, drafts
 from reservations.models import Reservation
+from reservations.models.booking_fields import BookingValues
 from reservations.pricing import bill, services
 from reservations.pricing.quote import Quote
-from reservations.pricing.services import ServiceInput
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, RateNotConfigured
 
@@ -51,11 +50,9 @@ def preview_draft(
     *,
     start: dt.datetime,
     end: dt.datetime,
-    service_options: Sequence[ServiceInput] = (),
-    number_of_attendees: int | None = None,
-    attendees: Sequence[AttendeeInput] = (),
     ignore_opening_hours: bool = False,
     now: dt.datetime,
+    **values: Unpack[BookingValues],
 ) -> DraftPreview:
     """Preview a draft for a customer, or for no customer while none is selected.
 
@@ -65,9 +62,7 @@ def preview_draft(
     """
     problems: dict[str, str] = {}
     try:
-        # A new customer is an attendee too.
-        guests = drafts.add_creator(user, attendees) if user else [*attendees, None]
-        drafts.resolve_attendee_count(room, number_of_attendees, guests)
+        booking_values.resolve_new(user, room, values)
     except InvalidRequest as error:
         problems |= error.fields
     span, selections = None, []
@@ -76,13 +71,18 @@ def preview_draft(
     except InvalidRequest as error:
         problems |= error.fields
     try:
-        selections = services.select_services(room.center, service_options, span)
+        selections = services.select_services(room.center, values.get("services", ()), span)
     except InvalidRequest as error:
         problems |= error.fields
     if span is None:
         return DraftPreview(problems)
     result = availability.evaluate(
-        room, span, now=now, for_user=user, ignore_opening_hours=ignore_opening_hours
+        room,
+        span,
+        now=now,
+        for_user=user,
+        ignore_opening_hours=ignore_opening_hours,
+        by_staff=True,
     )
     quote, price_problem = None, ""
     try:

@@ -21,8 +21,8 @@ from reservations.booking.checkout import check_out
 from reservations.demo import accounts
 from reservations.demo.data_files import read_json
 from reservations.models import Allowance, Reservation
+from reservations.models.booking_fields import AttendeeInput, ServiceInput
 from reservations.models.status import Status
-from reservations.pricing.services import ServiceInput
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen
 
@@ -50,7 +50,7 @@ class DemoBooking(TypedDict):
     partner_code: NotRequired[str]
     allowance: NotRequired[str]
     services: NotRequired[list[DemoService]]
-    guests: NotRequired[list[drafts.AttendeeInput]]
+    guests: NotRequired[list[AttendeeInput]]
 
 
 # The latest day that is tried after one on which the room is closed or taken.
@@ -147,7 +147,7 @@ def _create_draft(booking: DemoBooking, user: User, created_at: dt.datetime) -> 
         room_id=room.pk,
         start=start,
         end=end,
-        service_options=[_get_option(room, each) for each in booking.get("services", ())],
+        services=[_get_option(room, each) for each in booking.get("services", ())],
         attendees=booking.get("guests", []),
         now=created_at,
     )

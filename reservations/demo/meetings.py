@@ -97,9 +97,7 @@ def _create_draft(meeting: Meeting, *, now: dt.datetime) -> Reservation | None:
             room_id=meeting.room.pk,
             start=meeting.span.start,
             end=meeting.span.end,
-            service_options=[{"service_id": coffee.pk, "quantity": meeting.people}]
-            if coffee
-            else [],
+            services=[{"service_id": coffee.pk, "quantity": meeting.people}] if coffee else [],
             number_of_attendees=meeting.people,
             created_by=None if meeting.way == "card" else meeting.staff,
             now=now,

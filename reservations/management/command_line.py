@@ -15,8 +15,8 @@ from centers.requested_span import resolve_span
 from centers.span import Span
 from reservations.free_times import find_next_bookings
 from reservations.models import LineItem
+from reservations.models.booking_fields import ServiceInput
 from reservations.pricing.quote import QuoteLine
-from reservations.pricing.services import ServiceInput
 from roombook import money
 from roombook.errors import DomainError, InvalidRequest
 

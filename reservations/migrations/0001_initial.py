@@ -71,9 +71,8 @@ class Migration(migrations.Migration):
                 ('is_by_staff', models.BooleanField(default=False, verbose_name='by staff')),
                 ('start', models.DateTimeField()),
                 ('end', models.DateTimeField()),
-                ('number_of_attendees', models.PositiveIntegerField(blank=True, null=True)),
-                ('services', models.JSONField(blank=True, encoder=django.core.serializers.json.DjangoJSONEncoder, null=True)),
-                ('attendees', models.JSONField(blank=True, null=True)),
+                ('values', models.JSONField(blank=True, default=dict, encoder=django.core.serializers.json.DjangoJSONEncoder)),
+                ('personal_values', models.JSONField(blank=True, encoder=django.core.serializers.json.DjangoJSONEncoder, null=True)),
                 ('old_total', roombook.money.MoneyField(decimal_places=2, max_digits=12)),
                 ('new_total', roombook.money.MoneyField(decimal_places=2, max_digits=12)),
                 ('version', models.PositiveIntegerField()),
@@ -386,7 +385,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='bookingchange',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('resolved_at__isnull', True), ('state', 'started')), models.Q(models.Q(('state', 'started'), _negated=True), ('attendees__isnull', True), ('resolved_at__isnull', False)), _connector='OR'), name='change_resolved_has_its_time'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('resolved_at__isnull', True), ('state', 'started')), models.Q(models.Q(('state', 'started'), _negated=True), ('personal_values__isnull', True), ('resolved_at__isnull', False)), _connector='OR'), name='change_resolved_has_its_time'),
         ),
         migrations.AddConstraint(
             model_name='bookingchange',

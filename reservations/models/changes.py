@@ -44,11 +44,10 @@ class BookingChange(models.Model):
     room = models.ForeignKey("centers.MeetingRoom", models.PROTECT, related_name="+")
     start = models.DateTimeField()
     end = models.DateTimeField()
-    # The three are null if they stay as they are.
-    number_of_attendees = models.PositiveIntegerField(null=True, blank=True)
-    services = models.JSONField(encoder=DjangoJSONEncoder, null=True, blank=True)
-    # Cleared when the change is applied or abandoned.
-    attendees = models.JSONField(null=True, blank=True)
+    # What else it should be: BookingValues.
+    values = models.JSONField(encoder=DjangoJSONEncoder, default=dict, blank=True)
+    # Null once the change is applied or abandoned.
+    personal_values = models.JSONField(encoder=DjangoJSONEncoder, null=True, blank=True)
     old_total = MoneyField()
     new_total = MoneyField()
     # Of the booking before the change: if it has another version now, it has changed meanwhile.
@@ -66,7 +65,7 @@ class BookingChange(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(state="started", resolved_at__isnull=True)
-                | Q(~Q(state="started"), resolved_at__isnull=False, attendees__isnull=True),
+                | Q(~Q(state="started"), resolved_at__isnull=False, personal_values__isnull=True),
                 name="change_resolved_has_its_time",
             ),
             models.CheckConstraint(
@@ -88,12 +87,12 @@ class BookingChange(models.Model):
         return f"Change of reservation {self.reservation_id} ({self.state})"
 
     def resolve(self, state: ChangeState, *, message: str = "", now: dt.datetime) -> None:
-        """Store that the change was applied or abandoned, and forget the attendees."""
+        """Store that the change was applied or abandoned, and forget the personal values."""
         self.state = state
         self.message = message[:255]
         self.resolved_at = now
-        self.attendees = None
-        self.save(update_fields=["state", "message", "resolved_at", "attendees"])
+        self.personal_values = None
+        self.save(update_fields=["state", "message", "resolved_at", "personal_values"])
 
     @property
     def difference(self) -> Decimal:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model, QuerySet
 
+from reservations.models.booking_fields import BOOKING_FIELDS, PERSONAL_NAMES
 from reservations.models.webhooks import EventType
 from roombook.backoffice.audit_log import build_entry
 from roombook.backoffice.models import AuditAction, AuditEntry
@@ -35,8 +36,7 @@ EVENT_FIELDS = {
     "refund": "Refund",
     "refund_promised": "Refund",
     "hold_until": "HoldUntil",
-    "promo_code": "Promotion",
-    "allowances": "Allowances",
+    **{each.name: each.contract_name for each in BOOKING_FIELDS if each.is_in_events},
 }
 
 
@@ -49,11 +49,11 @@ def record_changes(
 ) -> None:
     """Record the fields whose old and new values differ. Without any, nothing is recorded.
 
-    The row has its new values already. `former_center_id` is the center that the reservation has
-    left, if any.
+    The row has its new values already. Of a personal field, it is only recorded that it changed.
+    `former_center_id` is the center that the reservation has left, if any.
     """
     serialized = {
-        name: [_serialize(old), _serialize(new)]
+        name: [None, "changed"] if name in PERSONAL_NAMES else [_serialize(old), _serialize(new)]
         for name, (old, new) in changes.items()
         if old != new
     }

@@ -40,6 +40,8 @@ HAS_FORMER_ADDRESS = Q(
 )
 
 
+# For so long after its start, or after it was made if that was later, a draft by staff can be paid.
+STAFF_PAY_LATE = dt.timedelta(minutes=15)
 NO_ID = 0  # No row has this id, so excluding it excludes nothing.
 
 
@@ -173,6 +175,13 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
         """Release the rooms of drafts. They stay New and can be paid while the room is free."""
         ended_at = Least("hold_until", Value(now))
         return self.drafts_with_hold().update(holds_slot=False, hold_until=ended_at)
+
+    def overdue_drafts(self, now: dt.datetime) -> Self:
+        """Return the drafts that can no longer be paid: see `Reservation.payable_until`."""
+        by_customer = Q(created_by=None) | Q(end__lte=now)
+        late = now - STAFF_PAY_LATE
+        by_staff = Q(start__lte=late, created_at__lte=late)
+        return self.filter(by_customer | by_staff, status=Status.NEW, start__lte=now)
 
     def hold_expiring(self, now: dt.datetime, within: dt.timedelta) -> Self:
         """Return drafts by staff whose hold expires soon and whose customer got no reminder yet."""

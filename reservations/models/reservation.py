@@ -25,7 +25,7 @@ from reservations.models.constraints import (
     TimestampRange,
     is_overlap_error,
 )
-from reservations.models.querysets import BookingManager, ReservationQuerySet
+from reservations.models.querysets import STAFF_PAY_LATE, BookingManager, ReservationQuerySet
 from reservations.models.status import (
     HOLDING_STATUSES,
     InvalidStatusTransition,
@@ -348,6 +348,13 @@ class Reservation(models.Model):
         """Return whether the customer has arrived (B18.1); `IS_CHECKED_IN` is the same in SQL."""
         at = self.checked_in_at
         return at is not None and at >= self.start - CHECK_IN_OPENS_BEFORE
+
+    @property
+    def payable_until(self) -> dt.datetime:
+        """Return until when a draft can be paid (B26.10): its start; later if staff made it."""
+        if self.created_by_id is None:
+            return self.start
+        return min(self.end, max(self.start, self.created_at) + STAFF_PAY_LATE)
 
     @property
     def free_cancellation_until(self) -> dt.datetime:

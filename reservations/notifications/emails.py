@@ -12,7 +12,7 @@ import datetime as dt
 import functools
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Concatenate, ParamSpec
+from typing import Concatenate, ParamSpec, cast
 
 from django.conf import settings
 
@@ -38,7 +38,8 @@ from roombook import money
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
 
 P = ParamSpec("P")
-Send = Callable[Concatenate[Reservation, P], None]
+# The paragraphs of a message, and its terms of cancellation, if any.
+Text = tuple[list[str], str]
 REMINDER = "reminder"
 # Characters that staff can write to a customer.
 MAX_MESSAGE_LENGTH = 1_000
@@ -62,119 +63,87 @@ def get_last_email(reservation_id: int) -> OutboxMessage | None:
     return messages.exclude(kind=RECEIPT_KIND).last()
 
 
-def _suppress_errors(send: Send[P]) -> Send[P]:
-    @functools.wraps(send)
-    def wrapper(reservation: Reservation, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        with suppress_mail_errors(get_subject_key(reservation.pk)):
-            send(reservation, *args, **kwargs)
+def _message(
+    kind: str, subject: str, heading: str
+) -> Callable[
+    [Callable[Concatenate[Reservation, P], Text]], Callable[Concatenate[Reservation, P], None]
+]:
+    """Make a function that returns the paragraphs and the terms of a message send it."""
 
-    return wrapper
+    def decorate(
+        write: Callable[Concatenate[Reservation, P], Text],
+    ) -> Callable[Concatenate[Reservation, P], None]:
+        @functools.wraps(write)
+        def send(reservation: Reservation, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            with suppress_mail_errors(get_subject_key(reservation.pk)):
+                paragraphs, terms = write(reservation, *args, **kwargs)
+                now = cast("dt.datetime", kwargs["now"])
+                _enqueue(reservation, kind, subject, heading, paragraphs, terms, now=now)
+
+        return send
+
+    return decorate
 
 
 # --- Checkout ------------------------------------------------------------------------------------
 
 
-@_suppress_errors
-def send_booking_confirmed(reservation: Reservation, *, now: dt.datetime) -> None:
-    _enqueue(
-        reservation,
-        "confirmed",
-        "Booked",
-        "Your room is booked",
-        ["We look forward to seeing you.", _describe_charge(reservation)],
-        terms=_describe_cancellation(reservation, now),
-        now=now,
-    )
+@_message("confirmed", "Booked", "Your room is booked")
+def send_booking_confirmed(reservation: Reservation, *, now: dt.datetime) -> Text:
+    paragraphs = ["We look forward to seeing you.", _describe_charge(reservation)]
+    return paragraphs, _describe_cancellation(reservation, now)
 
 
-@_suppress_errors
-def send_request_received(reservation: Reservation, *, now: dt.datetime) -> None:
-    _enqueue(
-        reservation,
-        "request received",
-        "Requested",
-        "Your request is with the center",
-        [
-            "The center has yet to agree to it. We will write to you as soon as it has"
-            f" answered, within {settings.PENDING_HOURS} hours at most.",
-            describe_authorization(reservation.paid_payments),
-        ],
-        terms="Until the center has answered, cancelling costs nothing. Once it has agreed, "
-        + _decapitalize(_describe_cancellation(reservation, now)),
-        now=now,
-    )
+@_message("request received", "Requested", "Your request is with the center")
+def send_request_received(reservation: Reservation, *, now: dt.datetime) -> Text:
+    paragraphs = [
+        "The center has yet to agree to it. We will write to you as soon as it has"
+        f" answered, within {settings.PENDING_HOURS} hours at most.",
+        describe_authorization(reservation.paid_payments),
+    ]
+    terms = "Until the center has answered, cancelling costs nothing. Once it has agreed, "
+    return paragraphs, terms + _decapitalize(_describe_cancellation(reservation, now))
 
 
 # --- Answers to requests -------------------------------------------------------------------------
 
 
-@_suppress_errors
-def send_request_approved(reservation: Reservation, *, now: dt.datetime) -> None:
-    _enqueue(
-        reservation,
-        "approved",
-        "Booked",
-        "Your room is booked",
-        ["The center has agreed to your request.", _describe_charge(reservation)],
-        terms=_describe_cancellation(reservation, now),
-        now=now,
-    )
+@_message("approved", "Booked", "Your room is booked")
+def send_request_approved(reservation: Reservation, *, now: dt.datetime) -> Text:
+    paragraphs = ["The center has agreed to your request.", _describe_charge(reservation)]
+    return paragraphs, _describe_cancellation(reservation, now)
 
 
-@_suppress_errors
-def send_request_declined(reservation: Reservation, *, message: str = "", now: dt.datetime) -> None:
+@_message("declined", "Declined", "The center could not take your request")
+def send_request_declined(reservation: Reservation, *, message: str = "", now: dt.datetime) -> Text:
     """Send that the center has declined, with a `message` from staff."""
-    _enqueue(
-        reservation,
-        "declined",
-        "Declined",
-        "The center could not take your request",
-        [
-            "We are sorry: the center has declined your request, and the room is not booked.",
-            *_split_message(message),
-            describe_release(reservation),
-        ],
-        now=now,
+    reason = "We are sorry: the center has declined your request, and the room is not booked."
+    return [reason, *_split_message(message), describe_release(reservation)], ""
+
+
+@_message("request expired", "Not answered", "Your request was not answered")
+def send_request_expired(reservation: Reservation, *, now: dt.datetime) -> Text:
+    reason = (
+        "We are sorry: the center did not answer your request in time. It has ended, and"
+        " the room is not booked."
     )
+    return [reason, describe_release(reservation)], ""
 
 
-@_suppress_errors
-def send_request_expired(reservation: Reservation, *, now: dt.datetime) -> None:
-    _enqueue(
-        reservation,
-        "request expired",
-        "Not answered",
-        "Your request was not answered",
-        [
-            "We are sorry: the center did not answer your request in time. It has ended, and"
-            " the room is not booked.",
-            describe_release(reservation),
-        ],
-        now=now,
-    )
-
-
-@_suppress_errors
-def send_authorization_expired(reservation: Reservation, *, now: dt.datetime) -> None:
+@_message("request expired", "Ended", "Your request has ended")
+def send_authorization_expired(reservation: Reservation, *, now: dt.datetime) -> Text:
     """Tell the customer that the center approved, but the authorization has expired."""
-    _enqueue(
-        reservation,
-        "request expired",
-        "Ended",
-        "Your request has ended",
-        [
-            "We are sorry: your bank no longer reserves the money for your request, so it has"
-            " ended, and the room is not booked. Please book again.",
-            describe_release(reservation),
-        ],
-        now=now,
+    reason = (
+        "We are sorry: your bank no longer reserves the money for your request, so it has"
+        " ended, and the room is not booked. Please book again."
     )
+    return [reason, describe_release(reservation)], ""
 
 
 # --- Changes of a booking ------------------------------------------------------------------------
 
 
-@_suppress_errors
+@_message("cancelled", "Cancelled", "Your reservation is cancelled")
 def send_cancelled(
     reservation: Reservation,
     *,
@@ -183,7 +152,7 @@ def send_cancelled(
     refund_text: str,
     message: str = "",
     now: dt.datetime,
-) -> None:
+) -> Text:
     """Send the cancellation, with a `message` from staff.
 
     `refund_text` is the sentence of the cancellation terms.
@@ -196,12 +165,10 @@ def send_cancelled(
         paragraphs.append("Your bank may take some days to show it.")
     elif not fee and reservation.paid_payments:
         paragraphs.append(describe_release(reservation))
-    _enqueue(
-        reservation, "cancelled", "Cancelled", "Your reservation is cancelled", paragraphs, now=now
-    )
+    return paragraphs, ""
 
 
-@_suppress_errors
+@_message("moved", "Changed", "Your reservation has changed")
 def send_rescheduled(
     reservation: Reservation,
     *,
@@ -211,7 +178,7 @@ def send_rescheduled(
     refund: Decimal,
     charge: Decimal,
     now: dt.datetime,
-) -> None:
+) -> Text:
     """Send the new details, with a calendar file that updates the customer's calendar."""
     withdraw_reminder(reservation)
     center = old_room.center
@@ -222,70 +189,40 @@ def send_rescheduled(
     elif charge:
         [latest, *_] = reservation.paid_payments
         price = f"{money.format_amount(charge)} more is {describe_charge(latest)}."
-    _enqueue(
-        reservation,
-        "moved",
-        "Changed",
-        "Your reservation has changed",
-        [
-            f"It was {collapse_whitespace(old_room.name)} at {collapse_whitespace(center.name)},"
-            f" {old_time}. The new details are below, and in the file for your calendar.",
-            price,
-        ],
-        terms=_describe_cancellation(reservation, now),
-        now=now,
+    former = (
+        f"It was {collapse_whitespace(old_room.name)} at {collapse_whitespace(center.name)},"
+        f" {old_time}. The new details are below, and in the file for your calendar."
     )
+    return [former, price], _describe_cancellation(reservation, now)
 
 
-@_suppress_errors
+@_message("price changed", "Price changed", "Your reservation costs less")
 def send_price_reduced(
     reservation: Reservation, *, refund: Decimal, reason: str, now: dt.datetime
-) -> None:
-    _enqueue(
-        reservation,
-        "price changed",
-        "Price changed",
-        "Your reservation costs less",
-        [f"The reason: {collapse_whitespace(reason)}.", _describe_refund(reservation, refund)],
-        now=now,
-    )
+) -> Text:
+    text = f"The reason: {collapse_whitespace(reason)}."
+    return [text, _describe_refund(reservation, refund)], ""
 
 
-@_suppress_errors
+@_message("hold expiring", "Not booked yet", "We still hold this room for you")
 def send_hold_expiring(
     reservation: Reservation, *, hold_until: dt.datetime, now: dt.datetime
-) -> None:
+) -> Text:
     """Remind the customer that the hold of a draft created by staff is about to expire."""
     until = format_local_time(reservation.room.center, hold_until)
-    _enqueue(
-        reservation,
-        "hold expiring",
-        "Not booked yet",
-        "We still hold this room for you",
-        [
-            f"It is yours until {until}: please check out before then.",
-            "After that somebody else may book it; as long as nobody has, you still can.",
-        ],
-        terms=(
-            f"Once you have booked it, {_decapitalize(_describe_cancellation(reservation, now))}"
-        ),
-        now=now,
-    )
+    paragraphs = [
+        f"It is yours until {until}: please check out before then.",
+        "After that somebody else may book it; as long as nobody has, you still can.",
+    ]
+    terms = _decapitalize(_describe_cancellation(reservation, now))
+    return paragraphs, f"Once you have booked it, {terms}"
 
 
-@_suppress_errors
-def send_meeting_reminder(reservation: Reservation, *, now: dt.datetime) -> None:
+@_message(REMINDER, "Reminder", "Your meeting begins soon")
+def send_meeting_reminder(reservation: Reservation, *, now: dt.datetime) -> Text:
     start = format_local_time(reservation.room.center, reservation.start)
-    _enqueue(
-        reservation,
-        REMINDER,
-        "Reminder",
-        "Your meeting begins soon",
-        [f"It begins on {start}.", "We look forward to seeing you."],
-        terms=_describe_cancellation(reservation, now),
-        expires_at=reservation.start,
-        now=now,
-    )
+    paragraphs = [f"It begins on {start}.", "We look forward to seeing you."]
+    return paragraphs, _describe_cancellation(reservation, now)
 
 
 # --- Parts of a message --------------------------------------------------------------------------
@@ -297,9 +234,8 @@ def _enqueue(
     subject: str,
     heading: str,
     paragraphs: list[str],
+    terms: str,
     *,
-    terms: str = "",
-    expires_at: dt.datetime | None = None,
     now: dt.datetime,
 ) -> None:
     """Add a message with the calendar file of the meeting, and with the bill unless it has ended.
@@ -324,7 +260,7 @@ def _enqueue(
         subject=f"{subject}: {describe_booking(reservation)}",
         calendar=calendar.render_invitation(reservation, meeting, now=now) if meeting else "",
         calendar_method=calendar.get_method(meeting) if meeting else "",
-        expires_at=expires_at,
+        expires_at=reservation.start if kind == REMINDER else None,
         now=now,
         **render_email("reservation", context),
     )

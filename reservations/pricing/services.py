@@ -1,13 +1,12 @@
 """Validates that the center offers the services that a customer selected (B12.3)."""
 
 from collections.abc import Sequence
-from decimal import Decimal
-from typing import TypedDict
 
 from django.db.models import QuerySet
 
 from centers.models import Center, Service
 from centers.span import Span
+from reservations.models.booking_fields import ServiceInput
 from reservations.pricing.quote import ServiceSelection, to_timedelta
 from roombook.db.compiled_queries import compiled_query, int_list_param, int_param
 from roombook.errors import InvalidRequest
@@ -15,15 +14,6 @@ from roombook.errors import InvalidRequest
 # Of one selected service.
 MAX_QUANTITY = 1000
 MAX_DURATION_HOURS = 31 * 24
-
-
-class ServiceInput(TypedDict, total=False):
-    """A service as the customer selects it. `service_id` is required if `selected` is not False."""
-
-    service_id: int
-    selected: bool
-    duration_hours: Decimal | None
-    quantity: int | None
 
 
 def select_services(

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Sequence
+from typing import Unpack
 
 from django.utils import timezone
 
@@ -12,17 +13,15 @@ from payments.cards import CardFields
 from payments.serializers import EXAMPLE_CARD, AccountPaymentInfo
 from reservations import records
 from reservations.booking import cancellation, charging, checkout, drafts
-from reservations.booking.drafts import AttendeeInput
 from reservations.listing import MAX_PAGE_SIZE, ReservationPage, list_page
+from reservations.models.booking_fields import BookingValues
 from reservations.models.status import Status
 from reservations.notifications import confirmation
-from reservations.pricing.services import ServiceInput
 from reservations.serializers import (
     EXAMPLE_BOOKING,
     EXAMPLE_DRAFT,
     AllowanceUsageInfo,
-    AttendeeInfo,
-    BookingInput,
+    NewReservationInput,
     OwnReservationInput,
     ReservationInfo,
 )
@@ -233,15 +232,7 @@ class CreateReservation(Operation):
     errors = (NotFound, SlotUnavailable, RateNotConfigured, TooManyRequests)
     example = {**EXAMPLE_BOOKING, "NumberOfAttendees": 6}
 
-    class Input(BookingInput):
-        NumberOfAttendees = IntegerField(
-            min_value=1,
-            help_text="At most the capacity of the room; if absent, the number of Attendees with"
-            " the account itself.",
-        )
-        Attendees = AttendeeInfo(
-            many=True, help_text="Who attends; the account itself is added if it is not listed."
-        )
+    Input = NewReservationInput
 
     class Output(ContractSerializer):
         Reservation = ReservationInfo(help_text="The draft with its price.")
@@ -253,19 +244,15 @@ class CreateReservation(Operation):
         meeting_room_id: int,
         start_date: dt.datetime,
         end_date: dt.datetime,
-        service_options: list[ServiceInput] | None = None,
-        number_of_attendees: int | None = None,
-        attendees: list[AttendeeInput] | None = None,
+        **values: Unpack[BookingValues],
     ) -> dict[str, object]:
         reservation = drafts.create_draft(
             user,
             room_id=meeting_room_id,
             start=start_date,
             end=end_date,
-            service_options=service_options or [],
-            number_of_attendees=number_of_attendees,
-            attendees=attendees or [],
             now=timezone.now(),
+            **values,
         )
         return {"reservation": records.get_record(reservation.pk, user=user)}
 

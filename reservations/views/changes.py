@@ -2,7 +2,7 @@
 
 import datetime as dt
 from decimal import Decimal
-from typing import TypedDict, Unpack
+from typing import Any, Unpack
 
 from django.utils import timezone
 
@@ -15,27 +15,19 @@ from reservations import records
 from reservations.booking import differences
 from reservations.booking.amendments import ChangeRequest
 from reservations.booking.charging import PaymentMethod
-from reservations.booking.drafts import AttendeeInput
+from reservations.models.booking_fields import BookingValues
 from reservations.models.reservation import get_own_reservation
 from reservations.notifications import confirmation
-from reservations.pricing.services import ServiceInput
 from reservations.serializers import (
-    END_DATE,
     EXAMPLE_BOOKED,
-    START_DATE,
-    AttendeeInfo,
+    ChangeInput,
     LineItemInfo,
-    OwnReservationInput,
     ReservationInfo,
-    ServiceOption,
 )
 from reservations.views.bookings import Checkout
 from roombook.api.fields import (
     BooleanField,
-    CenterDateTimeField,
     DecimalField,
-    IdField,
-    IntegerField,
     TextField,
 )
 from roombook.api.operations import Operation
@@ -51,37 +43,6 @@ from roombook.errors import (
 from roombook.middleware import get_client_address
 
 EXAMPLE_CHANGE = {"ReservationId": EXAMPLE_BOOKED, "NumberOfAttendees": 4}
-
-
-class ChangedFields(TypedDict, total=False):
-    """The fields of ChangeInput that say what the booking should be."""
-
-    meeting_room_id: int
-    start_date: dt.datetime
-    end_date: dt.datetime
-    service_options: list[ServiceInput]
-    number_of_attendees: int
-    attendees: list[AttendeeInput]
-
-
-class ChangeInput(OwnReservationInput):
-    """What a booking should be. What is absent stays as it is."""
-
-    MeetingRoomId = IdField(help_text="Another room; absent: the same.")
-    StartDate = CenterDateTimeField(help_text=f"Absent: the same. {START_DATE}")
-    EndDate = CenterDateTimeField(help_text=f"Absent: the same. {END_DATE}")
-    ServiceOptions = ServiceOption(
-        many=True, help_text="All services from now on; empty: none; absent: the same."
-    )
-    NumberOfAttendees = IntegerField(
-        min_value=1,
-        help_text="At most the capacity of the room; absent: the same, or more if more are listed.",
-    )
-    Attendees = AttendeeInfo(
-        many=True,
-        help_text="Who attends from now on; the account itself is added if it is not listed;"
-        " absent: the same.",
-    )
 
 
 class PreviewChange(Operation):
@@ -109,9 +70,7 @@ class PreviewChange(Operation):
         )
         LineItems = LineItemInfo(many=True, help_text="The bill after the change.")
 
-    def perform(
-        self, user: User, *, reservation_id: int, **fields: Unpack[ChangedFields]
-    ) -> dict[str, object]:
+    def perform(self, user: User, *, reservation_id: int, **fields: Any) -> dict[str, object]:
         request = _build_request(reservation_id, user, **fields)
         result = differences.preview_change(Act(user, timezone.now()), reservation_id, request)
         return {
@@ -156,7 +115,7 @@ class ChangeReservation(Operation):
         expected_total: Decimal,
         use_saved_payment_info: bool = False,
         payment_info: CardFields | None = None,
-        **fields: Unpack[ChangedFields],
+        **fields: Any,
     ) -> dict[str, object]:
         request = _build_request(reservation_id, user, **fields)
         network_address, now = get_client_address(self.request), timezone.now()
@@ -187,16 +146,20 @@ class ChangeReservation(Operation):
 
 
 def _build_request(
-    reservation_id: int, user: User, **fields: Unpack[ChangedFields]
+    reservation_id: int,
+    user: User,
+    *,
+    meeting_room_id: int | None = None,
+    start_date: dt.datetime | None = None,
+    end_date: dt.datetime | None = None,
+    **values: Unpack[BookingValues],
 ) -> ChangeRequest:
-    """Return what the booking should be, with its own values for what is absent."""
+    """Return what the booking should be, with its own room and times for what is absent."""
     booking = get_own_reservation(reservation_id, user)
     return ChangeRequest(
-        fields.get("meeting_room_id") or booking.room_id,
-        fields.get("start_date") or booking.start,
-        fields.get("end_date") or booking.end,
-        fields.get("service_options"),
-        fields.get("number_of_attendees"),
-        fields.get("attendees"),
+        meeting_room_id or booking.room_id,
+        start_date or booking.start,
+        end_date or booking.end,
+        values,
         expected_version=booking.version,
     )

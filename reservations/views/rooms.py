@@ -9,9 +9,9 @@ from centers.requested_span import MAX_SPAN, resolve_period, resolve_span
 from centers.rooms import get_room
 from reservations import alternatives, availability, free_times
 from reservations.free_times import MAX_ROOMS
+from reservations.models.booking_fields import ServiceInput
 from reservations.pricing import services
 from reservations.pricing.quote import calculate_quote
-from reservations.pricing.services import ServiceInput
 from reservations.serializers import (
     END_DATE,
     EXAMPLE_BOOKING,

@@ -28,11 +28,6 @@ def clock():
         yield traveller
 
 
-@pytest.fixture
-def ada():
-    return UserFactory()
-
-
 def is_signed_in(client, token):
     return post(client, PATH, {"Token": token}).status_code == 200
 

@@ -61,6 +61,9 @@ def test_checks_are_made_in_order_and_the_first_failure_is_returned(client, sett
     assert ask({**old, "AppVersion": "2"}) == 401
     assert ask({**old, "AppVersion": "2", "Token": "good"}) == 400
     assert ask({**old, "AppVersion": "2", "Token": "good", "Id": 1}) == 200
+    # The operation whose authentication finds nobody and says nothing.
+    nobody = client.post("/api/nobody", {"AppVersion": "2"}, content_type="application/json")
+    assert nobody.status_code == 401
 
 
 def test_invalid_fields_are_named_one_per_line_in_the_contracts_order(refused):

@@ -23,9 +23,9 @@ from reservations.booking import (
     price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
+from reservations.booking.cancellation import RefundDecision
 from reservations.booking.charging import SAVED_CARD_OF_ABSENT
 from reservations.booking.checkout import take_manual_payment
-from reservations.booking.refund_decisions import RefundDecision
 from reservations.models import Reservation
 from tests.backoffice.books import ZONES, Account, Money, find_disagreements, round_cents
 from tests.factories_people import AdministratorFactory, UserFactory

@@ -7,6 +7,7 @@ from django.contrib.auth.models import Group
 
 from accounts.models import CenterRole, User
 from centers.models import Center
+from tests.world import World
 
 
 @pytest.fixture
@@ -34,3 +35,8 @@ def staff(groups: dict[str, Group]) -> Callable[..., User]:
         return User.objects.get(pk=user.pk)
 
     return make
+
+
+@pytest.fixture
+def world(world_copy: World) -> World:
+    return world_copy

@@ -19,11 +19,6 @@ def get_url(name, user):
 
 
 @pytest.fixture
-def world(world_copy):
-    return world_copy
-
-
-@pytest.fixture
 def customer(world):
     return UserFactory(email="leaving@example.com", first_name="Lea", last_name="Vogel")
 

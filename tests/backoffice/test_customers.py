@@ -24,11 +24,6 @@ from tests.world import NOW
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def world(world_copy):
-    return world_copy
-
-
 def page_of(user):
     return reverse("admin:accounts_user_change", args=[user.pk])
 

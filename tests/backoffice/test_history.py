@@ -27,11 +27,6 @@ def root(client):
     return user
 
 
-@pytest.fixture
-def world(world_copy):
-    return world_copy
-
-
 def lines_of(row):
     entries = AuditEntry.objects.filter(
         content_type__app_label=row._meta.app_label,

@@ -26,11 +26,6 @@ REASON = "A board meeting, agreed by telephone"
 
 
 @pytest.fixture
-def room():
-    return make_room()
-
-
-@pytest.fixture
 def manager(staff, room):
     return staff("Manager", room.center)
 

@@ -7,6 +7,7 @@ import pytest
 
 from centers.models import MeetingRoom
 from roombook.backoffice.models import AuditEntry
+from roombook.imports import files
 from roombook.imports.models import Upload
 from roombook.imports.resources import SpreadsheetResource
 from tests.factories_centers import (
@@ -173,6 +174,19 @@ def test_row_changed_since_preview_is_refused(rooms_page):
 
     room.refresh_from_db()
     assert room.capacity == 7
+
+
+def test_row_deleted_since_preview_is_refused(rooms_page):
+    rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
+    rooms_page.room.delete()
+
+    assert "Something changed since the preview: upload the file again." in rooms_page.confirm()
+
+
+def test_file_that_is_too_large_is_reported(rooms_page, monkeypatch):
+    monkeypatch.setattr(files, "MAX_BYTES", 3)
+
+    assert "The file is larger" in rooms_page.upload(b"name\nA\n")
 
 
 def test_unchanged_file_cannot_be_confirmed(rooms_page):

@@ -11,6 +11,7 @@ from django.db.models import F
 from django.urls import reverse
 
 from payments.models import Dispute, Payment, Refund
+from reservations.models import Reservation
 from tests.backoffice.reading import list_rows, words
 from tests.factories_people import SavedCardFactory, UserFactory
 from tests.factories_reservations import (
@@ -241,7 +242,7 @@ def test_list_neither_counts_all_rows_nor_sorts_without_an_index(
 
 
 @pytest.mark.postgres
-def test_payment_lists_use_an_index(hers):
+def test_lists_use_an_index(hers):
     """The tables are small, so sequential scans and sorts are made expensive."""
     ways = {
         "payment_by_time": Payment.objects.order_by("-created_at", "-pk")[:50],
@@ -251,6 +252,8 @@ def test_payment_lists_use_an_index(hers):
         "dispute_open_first": Dispute.objects.order_by(
             F("closed_at").desc(nulls_first=True), "respond_by", "pk"
         )[:50],
+        "reservation_by_start": Reservation.objects.order_by("-start", "-pk")[:50],
+        "reservation_by_status": Reservation.objects.filter(status="Pending").order_by("start"),
     }
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")

@@ -64,7 +64,7 @@ def test_export_of_reservations_follows_filters_and_order(office):
         "Room": "Boardroom",
         "Customer": "Ada Lovelace",
         "Company": "'=1+1",
-        "Attendees": "3",
+        "Number of attendees": "3",
         "Total": "75.00",
         "Currency": "USD",
     }

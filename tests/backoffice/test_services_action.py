@@ -41,8 +41,7 @@ def coffee(booking):
 def read_form(page, **changed):
     """What a browser submits from the form of the page, with some fields changed."""
     form = page.context["form"]
-    fields = [*form, *(field for option in form.options for field in option)]
-    data = {field.html_name: field.value() for field in fields}
+    data = {field.html_name: field.value() for field in form}
     data = {name: value for name, value in data.items() if str(value) not in {"None", "False", ""}}
     return {**data, **changed}
 
@@ -95,7 +94,7 @@ def test_guests_alone_are_changed_without_a_charge(office, booking, coffee):
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"chosen": "on"}, "Enter how many."),
+        ({"chosen": "on"}, "This service needs a quantity of 1 or more."),
         ({"chosen": "on", "quantity": "0"}, "greater than or equal to 1"),
         ({"chosen": "on", "quantity": "2"}, "$30.00 more"),
     ],
@@ -251,5 +250,5 @@ def test_change_that_waits_for_the_bank_is_seen_on_the_page_and_in_the_panel(
 
     Payment.objects.update(action_until=None, lease_until=NOW)
     assert "Payment status unknown" in words(office.get(reservation_url(booking)))
-    BookingChange.objects.update(state="abandoned", resolved_at=NOW, attendees=None)
+    BookingChange.objects.update(state="abandoned", resolved_at=NOW, personal_values=None)
     assert "not paid yet" not in words(office.get(reservation_url(booking)))

@@ -28,11 +28,6 @@ ADD = reverse("admin:reservations_reservation_add")
 WEDNESDAY = "2027-03-03"
 
 
-@pytest.fixture
-def room():
-    return make_room()
-
-
 def day_of(room, date=WEDNESDAY, **query):
     return {"center": room.center_id, "date": date, **query}
 
@@ -245,6 +240,25 @@ def test_free_slots_exclude_past_and_unbookable_rooms(office, room, clock):
     for change in ({"is_blocked": True}, {"is_blocked": False, "rate": None}):
         type(room).objects.filter(pk=room.pk).update(**change)
         assert free_slots_of(office.get(DAY, day_of(room))) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "first", "turnarounds"),
+    [(Status.CONFIRMED, "11:30 - 12:30", 2), (Status.NO_SHOW, "09:00 - 10:00", 0)],
+)
+def test_rest_of_a_no_show_can_be_booked_again(office, room, status, first, turnarounds):
+    ends = {"start": NOW - HOUR, "end": NOW + 2 * HOUR}
+    ReservationFactory(room=room, turnaround_minutes=30, status=status, **ends)
+
+    answer = office.get(DAY, day_of(room, "2027-03-01"))
+
+    [offer, *_] = [each for each in free_slots_of(answer) if not each.is_closed]
+    assert offer.label.endswith(first)
+    [track] = row_of(answer, "Boardroom").tracks
+    assert [mark.kind for mark in track.marks].count("turnaround") == turnarounds
+    # It is in a lane below the bar.
+    assert track.lanes == 1 + offer.style.endswith("--lane:1")
+    assert track.lanes == (2 if status == Status.NO_SHOW else 1)
 
 
 # Query parameters

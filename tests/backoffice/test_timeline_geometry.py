@@ -52,7 +52,7 @@ def axis_and_spans(draw):
 
 
 def labels(day, zone=DENVER):
-    return [f"{tick.label} {tick.zone_name}".strip() for tick in build_axis(day, zone).get_ticks()]
+    return [f"{tick.label} {tick.zone_name}".strip() for tick in build_axis(day, zone).ticks]
 
 
 def at(day, text, zone=DENVER, fold=0):
@@ -81,7 +81,7 @@ def test_axis_with_half_hour_change_has_longer_hour():
     # At 02:00 the clock goes back to 01:30: no full hour comes twice, and one is longer.
     lefts = {
         tick.label: tick.left
-        for tick in build_axis(date(2027, 4, 4), ZoneInfo("Australia/Lord_Howe")).get_ticks()
+        for tick in build_axis(date(2027, 4, 4), ZoneInfo("Australia/Lord_Howe")).ticks
     }
     assert (lefts["02:00"] - lefts["01:00"]) / (lefts["04:00"] - lefts["03:00"]) == pytest.approx(
         1.5
@@ -132,7 +132,7 @@ def test_slots_are_hourly_and_on_grid():
     free = [Span(at(PLAIN, "09:10"), at(PLAIN, "11:30"))]
     proposed = [
         geometry.format_span(booking, axis)
-        for _, booking in geometry.find_slots(axis, free, build_rules(15, 30))
+        for _, booking, _ in geometry.find_slots(axis, free, build_rules(15, 30))
     ]
     assert proposed == ["09:15 - 10:15", "10:00 - 11:00", "11:00 - 11:30"]
 
@@ -141,7 +141,7 @@ def test_slots_exclude_repeated_hour():
     axis = build_axis(AUTUMN, DENVER, (0, 4))
     offered = [
         geometry.format_clock_time(booking.start, DENVER)
-        for _, booking in geometry.find_slots(axis, [axis.span], build_rules(15, 30))
+        for _, booking, _ in geometry.find_slots(axis, [axis.span], build_rules(15, 30))
     ]
     assert offered == ["00:00", "02:00", "03:00"]
 
@@ -151,7 +151,7 @@ def test_slots_exclude_repeated_hour():
 
 @given(axes())
 def test_ticks_are_ordered_and_unique(axis: TimelineAxis):
-    ticks = axis.get_ticks()
+    ticks = axis.ticks
     assert all(0 <= tick.left < 100 for tick in ticks)
     assert sorted(ticks, key=lambda tick: tick.at) == ticks
     names = [(tick.label, tick.zone_name) for tick in ticks]
@@ -207,7 +207,7 @@ def test_visible_hours_contain_all_spans(given_):
 def test_slots_are_free_long_enough_and_on_grid(given_, grid, shortest):
     axis, spans = given_
     free = find_gaps(axis.span, spans)
-    for piece, booking in geometry.find_slots(axis, free, build_rules(grid, shortest)):
+    for piece, booking, _ in geometry.find_slots(axis, free, build_rules(grid, shortest)):
         assert any(gap.contains(booking) and gap.contains(piece) for gap in free)
         assert piece.start <= booking.start < piece.end
         assert booking.duration >= shortest * MINUTE
@@ -225,7 +225,7 @@ def test_slots_are_free_long_enough_and_on_grid(given_, grid, shortest):
 
 @given(axes())
 def test_clock_gives_the_local_time_of_every_quarter(axis):
-    clock = axis.get_clock()
+    clock = axis.clock
     assert clock[0][0] == 0
     at = axis.span.start
     while at < axis.span.end:

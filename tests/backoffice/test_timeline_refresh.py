@@ -35,11 +35,6 @@ WEDNESDAY = "2027-03-03"
 SCRIPT = {"X-Requested-With": "fetch"}
 
 
-@pytest.fixture
-def room():
-    return make_room()
-
-
 def bars_of(response):
     return [
         (row.title, number, item)

@@ -30,11 +30,6 @@ def clock():
 
 
 @pytest.fixture
-def room():
-    return make_room()
-
-
-@pytest.fixture
 def desk(client, staff, room):
     client.force_login(staff("Desk", room.center))
     return client

@@ -9,7 +9,7 @@ from django.core.management import CommandError
 from reservations.models import Reservation
 from tests.factories_centers import ServiceFactory
 from tests.factories_people import UserFactory
-from tests.factories_reservations import MINUTE, NOW, make_booking, make_draft, make_room
+from tests.factories_reservations import MINUTE, NOW, make_booking, make_draft
 
 pytestmark = pytest.mark.django_db
 
@@ -25,11 +25,6 @@ DAY_LINE = (
 def _clock():
     with time_machine.travel(NOW, tick=False):
         yield
-
-
-@pytest.fixture
-def room():
-    return make_room()
 
 
 @pytest.fixture

@@ -10,17 +10,12 @@ from payments import setups
 from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
 from payments.gateways.sandbox_setups import confirm_setup
 from payments.models import PaymentSetup, SavedCard
-from tests.factories_people import SavedCardFactory, UserFactory
+from tests.factories_people import SavedCardFactory
 from tests.factories_reservations import NOW
 from tests.gateway_faults import add_fault
 from tests.payments.gateway_helpers import card
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def ada():
-    return UserFactory()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from accounts.models import AttemptWindow
 from reservations.models import Reservation
 from tests.faults.client import Answer, run_concurrently
 from tests.faults.service import Service
-from tests.faults.world import CARD, HOUR, World, card
+from tests.faults.world import CARD, HOUR, Customer, World, card
 from tests.gateway_faults import FaultKind
 
 BAD_CARD = card("4000000000000002")
@@ -52,21 +52,13 @@ def test_parallel_checkouts_with_good_cards_are_given_back(guarded, check_everyt
     check_everything(guarded)
 
 
-def test_parallel_checkouts_with_bad_cards_are_declined_six_times(guarded):
-    codes = [each.code for each in check_out_many(guarded, BAD_CARD)]
-
-    assert codes.count("CardDeclined") == MAX_DECLINES
-    assert codes.count("TooManyRequests") == PARALLEL - MAX_DECLINES
-
-
-@pytest.mark.postgres
-def test_parallel_bad_cards_without_limit_are_declined_more_often(unlimited):
-    codes = [each.code for each in check_out_many(unlimited, BAD_CARD)]
-
-    assert codes.count("CardDeclined") > MAX_DECLINES
+def count_declines(service: Service) -> int:
+    codes = Counter(each.code for each in check_out_many(service, BAD_CARD))
+    assert codes.keys() <= {"CardDeclined", "TooManyRequests"}
+    return codes["CardDeclined"]
 
 
-def decline_many(service: Service) -> int:
+def count_holds_after_declines(service: Service) -> int:
     """Decline parallel checkouts of drafts without a hold, by an account that may hold one more.
 
     Returns the number of rooms that its drafts hold then.
@@ -82,22 +74,11 @@ def decline_many(service: Service) -> int:
     answers = run_concurrently(partial(customer.client.checkout, pk, BAD_CARD) for pk in released)
     assert [each.code for each in answers] == ["CardDeclined"] * MAX_DECLINES
     undo()
-    with service.database.open():
-        return Reservation.objects.filter(user=customer.user, holds_slot=True).count()
+    return count_holds(service, customer)
 
 
-def test_parallel_declines_hold_no_more_rooms_than_allowed(guarded, check_everything):
-    assert decline_many(guarded) == settings.HELD_DRAFTS_MAX
-    check_everything(guarded)
-
-
-@pytest.mark.postgres
-def test_parallel_declines_without_locks_hold_more_rooms_than_allowed(unlimited):
-    assert decline_many(unlimited) > settings.HELD_DRAFTS_MAX
-
-
-def create_many(service: Service) -> tuple[Counter[int], int]:
-    """Create drafts of different rooms at once by one account. Count the status codes and holds."""
+def count_holds_after_creates(service: Service) -> int:
+    """Create drafts of different rooms at once by one account. Returns how many hold a room."""
     with service.database.open():
         world = World(service)
         customer, start = world.customer(), world.start()
@@ -105,19 +86,32 @@ def create_many(service: Service) -> tuple[Counter[int], int]:
     span = {"StartDate": start.isoformat(), "EndDate": (start + HOUR).isoformat()}
     create = partial(customer.client.post, "reservations/create", **span)
     answers = run_concurrently(partial(create, MeetingRoomId=room) for room in rooms)
+    assert [each.status for each in answers] == [200] * CREATES
+    return count_holds(service, customer)
+
+
+def count_holds(service: Service, customer: Customer) -> int:
     with service.database.open():
-        held = Reservation.objects.filter(user=customer.user, holds_slot=True).count()
-    return Counter(answer.status for answer in answers), held
+        return Reservation.objects.filter(user=customer.user, holds_slot=True).count()
 
 
-def test_parallel_creates_hold_no_more_rooms_than_allowed(guarded, check_everything):
-    statuses, held = create_many(guarded)
+each_limit = pytest.mark.parametrize(
+    ("count", "most"),
+    [
+        (count_declines, MAX_DECLINES),
+        (count_holds_after_declines, settings.HELD_DRAFTS_MAX),
+        (count_holds_after_creates, settings.HELD_DRAFTS_MAX),
+    ],
+)
 
-    assert statuses == {200: CREATES}
-    assert held == settings.HELD_DRAFTS_MAX
+
+@each_limit
+def test_parallel_requests_of_an_account_reach_its_limit(count, most, guarded, check_everything):
+    assert count(guarded) == most
     check_everything(guarded)
 
 
 @pytest.mark.postgres
-def test_parallel_creates_without_locks_hold_more_rooms_than_allowed(unlimited):
-    assert create_many(unlimited)[1] > settings.HELD_DRAFTS_MAX
+@each_limit
+def test_parallel_requests_without_locks_and_limits_exceed_the_limit(count, most, unlimited):
+    assert count(unlimited) > most

@@ -2,24 +2,13 @@
 
 import pytest
 
-from tests.factories_people import UserFactory, issue_token
-from tests.factories_reservations import make_room
+from tests.factories_people import UserFactory
 from tests.http import post
 
 
 @pytest.fixture
 def ada(db):
     return UserFactory(email="ada@example.com")
-
-
-@pytest.fixture
-def token(ada):
-    return issue_token(ada)
-
-
-@pytest.fixture
-def room(db):
-    return make_room()
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def rich(ada):
         ada,
         room,
         hours=5,
-        service_options=[{"service_id": coffee.pk, "quantity": 3}],
+        services=[{"service_id": coffee.pk, "quantity": 3}],
         number_of_attendees=4,
         attendees=[{"name": "Grace", "email_address": "grace@example.com", "company_name": "Navy"}],
     )

@@ -30,7 +30,6 @@ from reservations.booking import (
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
 from reservations.booking.checkout import take_manual_payment
-from reservations.booking.refund_decisions import RefundDecision
 from reservations.models import Reservation
 from roombook.money import from_hundredths
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -104,7 +103,9 @@ class Scene:
 
     def cancel(self, refund=None):
         self.wait()
-        decision = None if refund is None else RefundDecision(Decimal(refund), "Kindness")
+        decision = (
+            None if refund is None else cancellation.RefundDecision(Decimal(refund), "Kindness")
+        )
         cancellation.cancel(self.act, self.booking.pk, decision=decision)
 
     def refuse_refunds(self):

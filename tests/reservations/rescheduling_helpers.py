@@ -56,9 +56,9 @@ def get_net_payment():
     return paid.amount * bool(paid.captures) - paid.refunded
 
 
-def build_request(booking, *, room=None, start=START, hours=3, **details):
+def build_request(booking, *, room=None, start=START, hours=3, **values):
     room_id = (room or booking.room).pk
-    return ChangeRequest(room_id, start, start + hours * HOUR, **details)
+    return ChangeRequest(room_id, start, start + hours * HOUR, values)
 
 
 def change(booking, *, total, method=None, user=None, now=NOW, **request):

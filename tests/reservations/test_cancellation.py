@@ -21,8 +21,7 @@ from reservations.booking import (
     integrity,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
-from reservations.booking.cancellation import cancel
-from reservations.booking.refund_decisions import RefundDecision
+from reservations.booking.cancellation import RefundDecision, cancel
 from reservations.models import RefundOverride, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import confirmation
@@ -307,7 +306,8 @@ def test_cancel_with_decision_spreads_the_refund_over_several_payments():
 def test_cancel_with_decision_holds_for_the_rest_if_one_of_two_captures_is_refused(
     monkeypatch, amount, refund
 ):
-    add_fault(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=2)
+    # The change tries the capture of the booking again.
+    add_fault(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=3)
     booking, manager = make_longer_booking(), AdministratorFactory()
     assert {each.state for each in Payment.objects.all()} == {"authorized"}
     real = SandboxGateway.capture

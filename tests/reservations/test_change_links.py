@@ -254,7 +254,7 @@ def test_link_ends_when_staff_cancel_it_or_the_booking_changes(
     assert "This link has ended" in follow(client, url)
 
     waiting = BookingChange.objects.filter(payment=None).earliest("pk")
-    assert (waiting.state, waiting.attendees) == ("abandoned", None)
+    assert (waiting.state, waiting.personal_values) == ("abandoned", None)
     held = Reservation.slots.filter(holds_for__isnull=False)
     assert held.count() == (other == "another link")
     assert not Payment.objects.filter(is_by_link=True).exists()

@@ -24,10 +24,10 @@ from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations.booking import cancellation
+from reservations.booking.cancellation import RefundDecision
 from reservations.booking.charging import PaymentMethod, get_payment_action
 from reservations.booking.checkout import take_manual_payment
 from reservations.booking.price_adjustments import adjust_price
-from reservations.booking.refund_decisions import RefundDecision
 from reservations.models import RefundOverride, Reservation
 from reservations.models.status import Status
 from reservations.views import changes as change_views

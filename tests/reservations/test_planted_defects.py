@@ -185,8 +185,8 @@ def preview_and_do(original, self, act, reservation_id, *args, **options):
     return preview
 
 
-def keep_version(original, amendment, **options):
-    original(amendment, **options)
+def keep_version(original, amendment):
+    original(amendment)
     amendment.reservation.version = amendment.former.version
     amendment.reservation.save(update_fields=["version"])
 

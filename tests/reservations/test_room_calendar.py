@@ -256,7 +256,7 @@ def list_free_slots(axis, room, now):
 
 def compare_links(brute, axis, slots, is_closed):
     """Yield the links that are no booking, and the hours that lack one or have one too many."""
-    zone, full_hours = brute.world.zone, [tick.at for tick in axis.get_ticks()]
+    zone, full_hours = brute.world.zone, [tick.at for tick in axis.ticks]
     linked = set()
     for slot in slots:
         query = dict(parse_qsl(urlsplit(slot.href).query))

@@ -33,6 +33,7 @@ from reservations.booking.amendments import Amendment, ChangeRequest, RoomSlot, 
 from reservations.booking.charging import SAVED_CARD_OF_ABSENT
 from reservations.booking.commands import Preview
 from reservations.models import Reservation
+from reservations.models.booking_fields import describe_columns
 from reservations.models.status import Status
 from roombook import dates, money
 from roombook.errors import InvalidRequest
@@ -56,7 +57,7 @@ class RescheduleAction(Action):
         is_paid = way and result.is_unpaid and reservation.status == Status.CONFIRMED
         old, new = result.old, result.new
         preview = ActionPreview(
-            facts=list(_describe_change(reservation, result)), expected_amount=result.new_total
+            facts=list(_describe_change(result)), expected_amount=result.new_total
         )
         if is_paid:
             result = replace(result, charge=result.difference)
@@ -189,20 +190,19 @@ class ChangeServicesAction(RescheduleAction):
             reservation.room_id,
             reservation.start,
             reservation.end,
-            services=data["services"],
-            number_of_attendees=data["number_of_attendees"],
-            attendees=data["attendees"],
+            data["values"],
             expected_version=data["expected_version"],
         )
 
 
-def _describe_change(reservation: Reservation, result: Amendment) -> Iterator[tuple[str, str]]:
+def _describe_change(result: Amendment) -> Iterator[tuple[str, str]]:
     if result.old != result.new:
         yield "From", _describe_slot(result.old)
         yield "To", _describe_slot(result.new)
-    former, count = reservation.number_of_attendees, result.reservation.number_of_attendees
-    if count != former:
-        yield "Number of attendees", f"{count} instead of {former}"
+    former = dict(describe_columns(result.former))
+    for label, text in describe_columns(result.reservation):
+        if text != former.get(label):
+            yield label, f"{text} instead of {former[label]}" if label in former else text
 
 
 def _describe_difference(

@@ -4,7 +4,6 @@ import datetime as dt
 from typing import Any
 
 from django import forms
-from django.db.models import Q
 
 from accounts import roles
 from centers.hours import MINUTE, round_up_to_slot
@@ -14,14 +13,8 @@ from centers.span import Span
 from payments.gateways.manual import TERMINAL
 from reservations import alternatives, availability
 from reservations.admin.actions.payment_form import SAVED_CARD, PaymentForm, get_saved_card
-from reservations.admin.forms import (
-    AttendeeCountField,
-    GuestsField,
-    LocalTimeField,
-    build_search_box,
-    localize_input,
-)
-from reservations.admin.new_reservation.forms import AMOUNT_UNITS, ServiceOptionForm
+from reservations.admin.booking_form import BookingFieldsMixin
+from reservations.admin.forms import LocalTimeField, build_search_box, localize_input
 from reservations.alternatives import AlternativeSearch
 from reservations.booking import amendments
 from reservations.booking.amendments import ADJUST_PRICE
@@ -118,85 +111,28 @@ class RescheduleForm(WaivableForm):
         return row.room_id, row.span
 
 
-class ServicesForm(WaivableForm):
-    """Other services or guests. What is not changed is None in the cleaned data."""
+class ServicesForm(BookingFieldsMixin, WaivableForm):
+    """Other values of the fields of a booking."""
 
-    number_of_attendees = AttendeeCountField("Grows if more guests are listed.")
-    attendees = GuestsField()
     # Required, because a form without data is incomplete: it would select no service.
     expected_version = forms.IntegerField(widget=forms.HiddenInput)
 
     def prepare(self) -> None:
-        row = self.reservation
-        self._prepare_services()
-        self.initial = {
-            "number_of_attendees": row.number_of_attendees,
-            **self._prepare_guests(),
-            **self.initial,
-        }
+        center = self.reservation.room.center
+        self.add_booking_fields(center, self.reservation)
+        needed = (roles.VIEW_ATTENDEE, roles.VIEW_USER)
+        if not all(roles.has_permission(self.user, each, center.pk) for each in needed):
+            del self.fields["attendees"]
         super().prepare()
-        self.order_fields(["number_of_attendees", "attendees"])
-
-    def _prepare_services(self) -> None:
-        """Create a form for each service that the center offers or the reservation has.
-
-        Its fields belong to this form. A service that was deactivated is kept as it is, or removed.
-        """
-        row, data = self.reservation, self.data if self.is_bound else None
-        chosen = {each.service_id: each for each in row.chosen_services.all()}
-        self.options: list[ServiceOptionForm] = []
-        offered = Q(is_active=True) | Q(pk__in=chosen)
-        for service in row.room.center.services.filter(offered).select_related("rate"):
-            initial: dict[str, object] = {}
-            if own := chosen.get(service.pk):
-                initial = {
-                    "chosen": True,
-                    "duration_hours": own.duration_hours,
-                    "quantity": own.quantity,
-                }
-            form = ServiceOptionForm(service, data, initial)
-            self.options.append(form)
-            for name, field in form.fields.items():
-                if name in AMOUNT_UNITS:
-                    field.label = f"{service.name}: {AMOUNT_UNITS[name]}"
-                    field.disabled = not service.is_active
-                self.fields[form.add_prefix(name)] = field
+        self.order_fields([each.name for each in self.booking_fields])
 
     @property
     def plain_fields(self) -> list[forms.BoundField]:
-        options = {form.add_prefix(name) for form in self.options for name in form.fields}
-        return [field for field in self.visible_fields() if field.name not in options]
-
-    def _prepare_guests(self) -> dict[str, object]:
-        """Return the initial value of the guests, or remove the field if they may not be seen."""
-        center = self.reservation.room.center_id
-        needed = (roles.VIEW_ATTENDEE, roles.VIEW_USER)
-        if not all(roles.has_permission(self.user, each, center) for each in needed):
-            del self.fields["attendees"]
-            return {}
-        self.guests = list(self.reservation.attendees.filter(is_creator=False).order_by("pk"))
-        lines = (f"{guest.name} <{guest.email_address}>" for guest in self.guests)
-        # As browsers send it, so that it counts as unchanged.
-        return {"attendees": "\r\n".join(line.removesuffix(" <>").strip() for line in lines)}
+        of_services = {field.name for each in self.services for field in each}
+        return [field for field in self.visible_fields() if field.name not in of_services]
 
     def clean(self) -> None:
-        data, changed = self.cleaned_data, set(self.changed_data)
-        for name in ("number_of_attendees", "attendees"):
-            if name not in changed:
-                data[name] = None
-        if data.get("attendees"):
-            known = {(each.name, each.email_address): each.company_name for each in self.guests}
-            for guest in data["attendees"]:
-                name, email = guest["name"], guest["email_address"]
-                guest["company_name"] = known.get((name, email), "")
-        for form in self.options:
-            option = form.option if form.is_valid() else None
-            if option and form.service.needs_quantity and not option.get("quantity"):
-                for each, name in ((form, "quantity"), (self, form.add_prefix("quantity"))):
-                    each.add_error(name, "Enter how many.")
-        data["services"] = None
-        if any(form.has_changed() for form in self.options):
-            data["services"] = [form.option for form in self.options if form.option]
+        self.cleaned_data["values"] = self.get_values()
 
 
 class ExtendForm(DifferenceForm):

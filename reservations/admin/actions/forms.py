@@ -10,7 +10,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 from accounts.models import User
 from reservations.admin.forms import MAX_ADJUSTMENT, LocalTimeField, localize_input
 from reservations.booking import cancellation, hold_extension
-from reservations.booking.refund_decisions import RefundDecision, get_override_refusal
+from reservations.booking.cancellation import RefundDecision, get_override_refusal
 from reservations.models import PriceAdjustment, RefundOverride, Reservation
 from reservations.notifications.emails import MAX_MESSAGE_LENGTH
 from roombook import dates, money

@@ -95,7 +95,7 @@ class TakePaymentAction(Action):
     form_class = TakePaymentForm
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
-        return reservation.is_new and reservation.start > now
+        return reservation.is_new and reservation.payable_until > now
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         reservation, way = request.reservation, request.data.get("way")

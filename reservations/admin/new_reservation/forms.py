@@ -2,7 +2,6 @@
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -14,32 +13,34 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from unfold.widgets import (
-    UnfoldAdminIntegerFieldWidget,
     UnfoldAdminTextInputWidget,
-    UnfoldBooleanWidget,
 )
 
 from accounts import roles
 from accounts.customer_access import find_bookable_account
 from accounts.models import User, canonicalize_email
 from accounts.profile import EMAIL_TAKEN
-from centers.models import Center, MeetingRoom, Service
+from centers.models import Center, MeetingRoom
+from reservations.admin.booking_form import ENTERED_FIELDS, BookingFieldsMixin
 from reservations.admin.forms import (
     MAX_EMAIL_LENGTH,
     MAX_NAME_LENGTH,
-    AttendeeCountField,
     CenterSearchField,
-    GuestsField,
     LocalTimeField,
 )
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from reservations.free_times import find_next_bookings
 from reservations.models import Reservation
-from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY, ServiceInput
 from roombook.backoffice.widgets import INPUT_CLASSES, StaffTextField
 from roombook.ids import parse_id
 
 NEW_CUSTOMER_FIELDS = ("email", "first_name", "last_name", "company_name")
+# Names in errors of the domain -> names of the form's fields.
+FORM_FIELD_NAMES = {
+    "start_date": "start",
+    "end_date": "end",
+    **{each.error_path: each.name for each in ENTERED_FIELDS},
+}
 
 
 def get_bookable_centers(staff: User) -> QuerySet[Center]:
@@ -123,7 +124,7 @@ def _build_text_field(label: str, max_length: int, **attrs: str) -> forms.CharFi
     return forms.CharField(label=label, max_length=max_length, required=False, widget=widget)
 
 
-class NewReservationForm(forms.Form):
+class NewReservationForm(BookingFieldsMixin):
     """A new reservation at a center, in its local time, for an existing or a new customer.
 
     After validation, either ``customer`` or ``new_customer`` (the data of a new account) is set.
@@ -141,8 +142,6 @@ class NewReservationForm(forms.Form):
     )
     start = LocalTimeField()
     end = LocalTimeField()
-    number_of_attendees = AttendeeCountField("Default: the customer and all guests.")
-    attendees = GuestsField()
     hours_override_reason = StaffTextField(
         label="Reason to book outside opening hours", max_length=255, required=False
     )
@@ -159,6 +158,7 @@ class NewReservationForm(forms.Form):
         """`query` is that of the URL, whose invalid values are ignored."""
         names = ("user", "room", "number_of_attendees")
         super().__init__(data, initial={name: parse_id(query.get(name)) for name in names})
+        self.add_booking_fields(center)
         self.staff = staff
         self.can_add_customers = roles.has_permission(staff, roles.ADD_USER, center.pk)
         self.can_override_hours = roles.has_permission(staff, OVERRIDE_OPENING_HOURS, center.pk)
@@ -183,21 +183,33 @@ class NewReservationForm(forms.Form):
             end = _parse_local_datetime(query.get("end")) or start + dt.timedelta(hours=1)
             self.initial["start"], self.initial["end"] = start, end
         elif not self.is_bound and center.is_active:
-            self._propose_time(list(room.queryset.on_offer()), selected, now)
+            rooms = list(room.queryset.on_offer())
+            self._propose_time(rooms, selected, now, is_walk_in="walk_in" in query)
 
     def _propose_time(
-        self, rooms: Sequence[MeetingRoom], customer: User | None, now: dt.datetime
+        self,
+        rooms: Sequence[MeetingRoom],
+        customer: User | None,
+        now: dt.datetime,
+        *,
+        is_walk_in: bool,
     ) -> None:
-        """Propose the next time of the selected room, or else of any that is large enough."""
+        """Propose the next time of the selected room, or else of any that is large enough.
+
+        For somebody who walks in, also propose the first room that is free now.
+        """
         selected, people = self.initial["room"], self.initial["number_of_attendees"] or 0
         suitable = []
-        for room, span in find_next_bookings(rooms, user=customer, now=now):
+        found = find_next_bookings(rooms, user=customer, now=now, is_walk_in=is_walk_in)
+        for room, span in found:
             times = span.to_local(room.center.zone)
             self.next_times[room.pk] = [at.isoformat(timespec="minutes") for at in times]
             if room.pk == selected or (selected is None and room.capacity >= people):
-                suitable.append(times)
+                suitable.append((*times, room.pk))
         if suitable:
-            self.initial["start"], self.initial["end"] = min(suitable)
+            self.initial["start"], self.initial["end"], first = min(suitable)
+            if is_walk_in:
+                self.initial["room"] = first
 
     def clean(self) -> dict[str, object]:
         super().clean()
@@ -236,116 +248,27 @@ class NewReservationForm(forms.Form):
         self.new_customer = {"email": email, **names}
         return ""
 
-
-AMOUNT_UNITS = {"duration_hours": "hours", "quantity": "pieces"}
-
-
-class ServiceOptionForm(forms.Form):
-    """A checkbox for a service of the center, with its duration or quantity."""
-
-    chosen = forms.BooleanField(required=False, widget=UnfoldBooleanWidget())
-    duration_hours = forms.DecimalField(
-        min_value=0,
-        max_value=MAX_DURATION_HOURS,
-        decimal_places=2,
-        required=False,
-        widget=UnfoldAdminIntegerFieldWidget({"step": "0.25"}),
-    )
-    quantity = forms.IntegerField(
-        min_value=1, max_value=MAX_QUANTITY, required=False, widget=UnfoldAdminIntegerFieldWidget()
-    )
-
-    def __init__(
-        self,
-        service: Service,
-        data: Mapping[str, Any] | None = None,
-        initial: Mapping[str, object] | None = None,
-    ) -> None:
-        super().__init__(data, prefix=f"service-{service.pk}", initial=dict(initial or {}))
-        self.service = service
-        self.fields["chosen"].label = service.name
-        needed = {"duration_hours": service.needs_duration, "quantity": service.needs_quantity}
-        for name, unit in AMOUNT_UNITS.items():
-            self.fields[name].widget.attrs["aria-label"] = f"{service.name}: {unit}"
-            if not needed[name]:
-                del self.fields[name]
-
-    @property
-    def option(self) -> ServiceInput | None:
-        """The service option for the domain, or None if the service is not chosen."""
-        data = getattr(self, "cleaned_data", {})
-        if not data.get("chosen"):
-            return None
-        return {
-            "service_id": self.service.pk,
-            "duration_hours": data.get("duration_hours"),
-            "quantity": data.get("quantity"),
-        }
-
-
-# Fields of the domain that have another name in the form.
-FORM_FIELD_NAMES = {"start_date": "start", "end_date": "end"}
-
-
-@dataclass(frozen=True, slots=True)
-class NewReservationForms:
-    """The form of the reservation and those of the services."""
-
-    form: NewReservationForm
-    services: list[ServiceOptionForm]
-
-    def is_valid(self) -> bool:
-        return all([self.form.is_valid(), *(each.is_valid() for each in self.services)])
-
-    @property
-    def options(self) -> list[tuple[ServiceOptionForm, ServiceInput]]:
-        """The forms of the chosen services, with their options."""
-        return [(each, each.option) for each in self.services if each.option is not None]
-
     def add_errors(self, errors: Mapping[str, str]) -> None:
-        """Add the domain's errors, by field path, to the fields of the forms."""
+        """Add the domain's errors, by field path, to the fields that have none yet."""
+        selected = [service for service, _ in self.selected]
         for path, message in errors.items():
             name, *rest = path.split(".")
-            if service_form := self._get_service_form(path):
-                field = rest[-1] if rest[-1] in service_form.fields else None
-                service_form.add_error(field, message)
+            if name == "service_options":
+                service = selected[int(rest[0])]
+                name = (getattr(service, rest[-1], None) or service.chosen).name
             elif name == "attendees" and rest:
-                self.form.add_error("attendees", _describe_problem(path, message))
+                message = f"Guest {int(rest[0]) + 1}: {message}"
             else:
-                field = FORM_FIELD_NAMES.get(name) or (rest[-1] if name == "customer" else name)
-                self.form.add_error(field if field in self.form.fields else None, message)
+                name = FORM_FIELD_NAMES.get(name) or (rest[-1] if name == "customer" else name)
+            if name not in self.errors:
+                self.add_error(name if name in self.fields else None, message)
 
-    def describe_problems(self, errors: Mapping[str, str]) -> list[str]:
-        """The errors of the fields, and those of the domain, for readers who see no fields."""
-        problems = [
-            f"{self.form.fields[name].label}: {error}"
-            for name in ("number_of_attendees", "attendees")
-            for error in self.form.errors.get(name, ())
-        ]
-        problems += [
-            f"{each.service.name}: {error}"
-            for each in self.services
-            for field_errors in each.errors.values()
-            for error in field_errors
-        ]
-        for path, message in errors.items():
-            service_form = self._get_service_form(path)
-            named = f"{service_form.service.name}: {message}" if service_form else ""
-            problems.append(named or _describe_problem(path, message))
-        return problems
-
-    def _get_service_form(self, path: str) -> ServiceOptionForm | None:
-        """The form of the service that a field path of the domain means."""
-        name, *rest = path.split(".")
-        if name == "service_options" and rest and rest[0].isdecimal():
-            return self.options[int(rest[0])][0]
-        return None
-
-
-def _describe_problem(path: str, message: str) -> str:
-    """The message of a field path, with the number of the guest if it is about one."""
-    name, *rest = path.split(".")
-    return f"Guest {int(rest[0]) + 1}: {message}" if name == "attendees" and rest else message
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with the booking, for readers who see no fields."""
+        fields = [(each.label, each) for each in (self["start"], self["end"], *self.booking_fields)]
+        fields += [(each.service.name, field) for each in self.services for field in each]
+        return [f"{label}: {error}" for label, field in fields for error in field.errors]
 
 
 def _parse_local_datetime(text: str | None) -> dt.datetime | None:

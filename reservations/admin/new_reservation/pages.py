@@ -22,8 +22,6 @@ from reservations.admin.formatting import format_datetime, format_time_zone, get
 from reservations.admin.new_reservation.forms import (
     CenterChoiceForm,
     NewReservationForm,
-    NewReservationForms,
-    ServiceOptionForm,
     format_customer,
     get_bookable_centers,
 )
@@ -60,31 +58,30 @@ class NewReservationPages:
         staff = roles.require_permission(request, roles.ADD_RESERVATION)
         center = _get_center(request, staff)
         if center is None:
-            form = CenterChoiceForm(staff)
-            context = {"title": "New reservation", "form": form, "media": form.media}
+            choice = CenterChoiceForm(staff)
+            context = {"title": "New reservation", "form": choice, "media": choice.media}
             return self._render(request, "new_reservation_center.html", context)
         now = timezone.now()
-        forms = _build_forms(request, center, staff, now)
+        form = _build_form(request, center, staff, now)
         is_submitted = request.method == "POST" and "check" not in request.POST
         if is_submitted:
-            reservation = _create_once(request, forms, staff, now)
+            reservation = _create_once(request, form, staff, now)
             if reservation is not None:
                 until = format_datetime(reservation, reservation.hold_until or now)
                 messages.success(request, f"{reservation} is held until {until}.")
                 return HttpResponseRedirect(get_reservation_url(reservation.pk))
-        forms.is_valid()
-        preview = _build_preview(forms, now) if request.method == "POST" else None
+        form.is_valid()
+        preview = _build_preview(form, now) if request.method == "POST" else None
         context = {
             "title": f"New reservation at {center.name}",
             "zone_name": format_time_zone(center, now),
-            "form": forms.form,
-            "services": forms.services,
-            "next_times": json.dumps(forms.form.next_times),
+            "form": form,
+            "next_times": json.dumps(form.next_times),
             "hold_hours": settings.HOLD_HOURS_STAFF,
-            "media": forms.form.media,
+            "media": form.media,
             "has_errors": is_submitted,
             "submission": uuid4(),
-            **_get_preview_context(forms, preview, center),
+            **_get_preview_context(form, preview, center),
         }
         return self._render(request, "new_reservation.html", context)
 
@@ -95,9 +92,9 @@ class NewReservationPages:
         if request.method != "POST" or center is None:
             raise Http404
         now = timezone.now()
-        forms = _build_forms(request, center, staff, now)
-        forms.is_valid()
-        context = _get_preview_context(forms, _build_preview(forms, now), center)
+        form = _build_form(request, center, staff, now)
+        form.is_valid()
+        context = _get_preview_context(form, _build_preview(form, now), center)
         template = "admin/reservations/new_reservation_preview.html"
         return TemplateResponse(request, template, context)
 
@@ -147,42 +144,38 @@ def _get_center(request: HttpRequest, staff: User) -> Center | None:
     return None if others else first
 
 
-def _build_forms(
+def _build_form(
     request: HttpRequest, center: Center, staff: User, now: dt.datetime
-) -> NewReservationForms:
+) -> NewReservationForm:
     data = request.POST if request.method == "POST" else None
-    form = NewReservationForm(center, staff, data, request.GET.dict(), now=now)
-    services = center.services.filter(is_active=True).select_related("rate")
-    return NewReservationForms(form, [ServiceOptionForm(service, data) for service in services])
+    return NewReservationForm(center, staff, data, request.GET.dict(), now=now)
 
 
-def _build_preview(forms: NewReservationForms, now: dt.datetime) -> DraftPreview | None:
+def _build_preview(form: NewReservationForm, now: dt.datetime) -> DraftPreview | None:
     """The preview of the draft, or None without a room and times."""
-    data = forms.form.cleaned_data
+    data = form.cleaned_data
     room, start, end = (data.get(name) for name in ("room", "start", "end"))
     if not (room and start and end):
         return None
     return staff_drafts.preview_draft(
-        forms.form.customer,
+        form.customer,
         room,
         start=start,
         end=end,
-        service_options=[option for _, option in forms.options],
-        number_of_attendees=data.get("number_of_attendees"),
-        attendees=data.get("attendees") or (),
         ignore_opening_hours=bool(data.get("hours_override_reason", "").strip()),
         now=now,
+        **form.get_values(),
     )
 
 
 @in_transaction
 def _create_once(
-    request: HttpRequest, forms: NewReservationForms, staff: User, now: dt.datetime
+    request: HttpRequest, form: NewReservationForm, staff: User, now: dt.datetime
 ) -> Reservation | None:
     """Create the draft, or return that of the first click of a double click.
 
     Each page has a `submission` of its own. A page to which staff go back after the draft has
-    ended creates another one. Returns None if the forms have errors.
+    ended creates another one. Returns None if the form has errors.
     """
     digest = hashlib.sha256(request.POST.urlencode().encode()).hexdigest()
     key = {"user": staff, "operation": "new reservation", "key_digest": digest}
@@ -193,7 +186,7 @@ def _create_once(
     drafts_held = Reservation.objects.active_holds(now)
     if draft := drafts_held.filter(pk=saved.get().content or 0).first():
         return draft
-    reservation = _create_draft(forms, staff, now) if forms.is_valid() else None
+    reservation = _create_draft(form, staff, now) if form.is_valid() else None
     if reservation is None or not request.POST.get("submission"):
         saved.delete()
     else:
@@ -201,19 +194,17 @@ def _create_once(
     return reservation
 
 
-def _create_draft(forms: NewReservationForms, staff: User, now: dt.datetime) -> Reservation | None:
-    """Create the draft, or add the errors to the forms and return None."""
-    form, data = forms.form, forms.form.cleaned_data
+def _create_draft(form: NewReservationForm, staff: User, now: dt.datetime) -> Reservation | None:
+    """Create the draft, or add the errors to the form and return None."""
+    data = form.cleaned_data
     arguments: dict[str, Any] = {
         "room_id": data["room"].pk,
         "start": data["start"],
         "end": data["end"],
-        "service_options": [option for _, option in forms.options],
-        "number_of_attendees": data["number_of_attendees"],
-        "attendees": data["attendees"],
         "hours_override_reason": data.get("hours_override_reason", ""),
         "created_by": staff,
         "now": now,
+        **form.get_values(),
     }
     try:
         if form.new_customer is not None:
@@ -221,7 +212,7 @@ def _create_draft(forms: NewReservationForms, staff: User, now: dt.datetime) -> 
         assert form.customer is not None
         return drafts.create_draft(form.customer, **arguments)
     except InvalidRequest as error:
-        forms.add_errors(error.fields)
+        form.add_errors(error.fields)
     except SlotUnavailable:
         # The preview next to the form lists all reasons.
         form.add_error(None, "The room is not available at that time.")
@@ -231,21 +222,17 @@ def _create_draft(forms: NewReservationForms, staff: User, now: dt.datetime) -> 
 
 
 def _get_preview_context(
-    forms: NewReservationForms, preview: DraftPreview | None, center: Center
+    form: NewReservationForm, preview: DraftPreview | None, center: Center
 ) -> dict[str, object]:
     if preview is None:
         return {"preview": None, "center": center}
-    form = forms.form
-    problems = forms.describe_problems(preview.problems)
+    form.add_errors(preview.problems)
     reason = form.cleaned_data.get("hours_override_reason", "").strip()
     return {
         "preview": preview,
         "center": center,
-        "problems": [
-            *(reason.staff_text for reason in preview.reasons),
-            *problems,
-        ],
-        "is_possible": preview.span is not None and not problems,
+        "problems": [*(reason.staff_text for reason in preview.reasons), *form.problems],
+        "is_possible": preview.span is not None and not form.problems,
         "is_closed": any(reason.code == "closed" for reason in preview.reasons),
         "is_overridden": preview.is_outside_hours and bool(reason),
         "can_override": form.can_override_hours,

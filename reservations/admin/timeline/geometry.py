@@ -7,8 +7,9 @@ the clock repeats is there twice.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from functools import lru_cache
+from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from centers.hours import round_down_to_slot, round_up_to_slot
 from centers.rooms import BookingRules
@@ -33,7 +34,7 @@ class TimelineTick:
     zone_name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TimelineAxis:
     """Some hours of a local day."""
 
@@ -51,50 +52,40 @@ class TimelineAxis:
         elapsed = (at - self.span.start) / self.span.duration
         return 100 * min(max(elapsed, 0.0), 1.0)
 
-    def get_ticks(self) -> list[TimelineTick]:
+    @cached_property
+    def ticks(self) -> list[TimelineTick]:
         """The full hours in chronological order."""
         return [
             TimelineTick(
                 *(at, self.get_left(at), f"{at.astimezone(self.zone):%H:%M}"),
                 get_ambiguous_zone_name(at, self.zone),
             )
-            for at in _get_full_hours(self.span, self.zone)
+            for at in _get_quarters(self.span.start, self.span.end)
+            if not at.astimezone(self.zone).minute
         ]
 
-    def get_clock(self) -> list[tuple[int, str]]:
+    @cached_property
+    def clock(self) -> list[tuple[int, str]]:
         """The local time at the start of the axis, and each time that the clock changes.
 
         As pairs of minutes since the start of the axis and the local time at that point. It is ""
         during the second occurrence of a repeated hour: a local time without an offset means the
         first one.
         """
-        return _get_clock(self.span, self.zone)
+        clock, former = [], None
+        for at in _get_quarters(self.span.start, self.span.end):
+            local = at.astimezone(self.zone)
+            state = (local.utcoffset(), local.fold)
+            if state != former:
+                text = "" if local.fold else f"{local:%Y-%m-%dT%H:%M}"
+                clock.append(((at - self.span.start) // MINUTE, text))
+            former = state
+        return clock
 
     def split_at_hours(self, span: Span) -> Iterator[Span]:
         """The parts of a span between full hours."""
-        hours = _get_full_hours(self.span, self.zone)
-        cuts = [span.start, *(at for at in hours if span.start < at < span.end), span.end]
-        return (Span(start, end) for start, end in pairwise(cuts))
-
-
-# Called for every row of a timeline.
-@lru_cache(maxsize=64)
-def _get_full_hours(span: Span, zone: tzinfo) -> tuple[datetime, ...]:
-    quarters = _get_quarters(span.start, span.end)
-    return tuple(at for at in quarters if not at.astimezone(zone).minute)
-
-
-@lru_cache(maxsize=64)
-def _get_clock(span: Span, zone: tzinfo) -> list[tuple[int, str]]:
-    clock, former = [], None
-    for at in _get_quarters(span.start, span.end):
-        local = at.astimezone(zone)
-        state = (local.utcoffset(), local.fold)
-        if state != former:
-            text = "" if local.fold else f"{local:%Y-%m-%dT%H:%M}"
-            clock.append(((at - span.start) // MINUTE, text))
-        former = state
-    return clock
+        hours = (tick.at for tick in self.ticks if span.start < tick.at < span.end)
+        return (Span(start, end) for start, end in pairwise([span.start, *hours, span.end]))
 
 
 def build_axis(
@@ -148,10 +139,18 @@ def assign_lanes(spans: Sequence[Span]) -> list[int]:
     return lane_by_index
 
 
+class TimelineSlot(NamedTuple):
+    """A piece of free time to click on, an hour at most, and the booking that it proposes."""
+
+    piece: Span
+    proposed: Span
+    is_closed: bool
+
+
 def find_slots(
-    axis: TimelineAxis, free: Iterable[Span], rules: BookingRules
-) -> Iterator[tuple[Span, Span]]:
-    """Each piece of the free time to click on, an hour at most, and the booking that it proposes.
+    axis: TimelineAxis, free: Iterable[Span], rules: BookingRules, *, is_closed: bool = False
+) -> Iterator[TimelineSlot]:
+    """Each hour of the free time in which a booking can start.
 
     No proposed time is in the second occurrence of a repeated hour: a local time without an offset
     means the first one.
@@ -164,7 +163,7 @@ def find_slots(
             end = round_down_to_slot(end, axis.zone, rules.slot_minutes)
             is_repeated = any(at.astimezone(axis.zone).fold for at in (start, end))
             if start < piece.end and end - start >= minimum and not is_repeated:
-                yield piece, Span(start, end)
+                yield TimelineSlot(piece, Span(start, end), is_closed)
 
 
 # --- Formatting ----------------------------------------------------------------------------------

@@ -43,24 +43,19 @@ class TimelinePages:
         self.site = site
 
     def urls(self) -> list[URLPattern]:
-        view = self.site.admin_view
+        center = self.site.admin_view(self.show_center)
+        room = self.site.admin_view(self.show_room_week)
         return [
-            path("timeline/", view(self.show_day), name="reservations_timeline"),
-            path(
-                "timeline/center/", view(self.show_center_week), name="reservations_timeline_week"
-            ),
-            path("timeline/week/", view(self.show_room_week), name="reservations_room_week"),
+            path("timeline/", center, {"view": "day"}, "reservations_timeline"),
+            path("timeline/center/", center, {"view": "center-week"}, "reservations_timeline_week"),
+            path("timeline/week/", room, name="reservations_room_week"),
         ]
 
-    def show_day(self, request: HttpRequest) -> HttpResponseBase:
-        """The rooms of a center on a day. Without parameters the last center, today."""
-        return self._show_center(request, "day")
+    def show_center(self, request: HttpRequest, *, view: str) -> HttpResponseBase:
+        """The rooms of a center on a day or, from Monday on, a week.
 
-    def show_center_week(self, request: HttpRequest) -> HttpResponseBase:
-        """The rooms of a center on the days of a week, from Monday on."""
-        return self._show_center(request, "center-week")
-
-    def _show_center(self, request: HttpRequest, view: str) -> HttpResponseBase:
+        Without parameters, it is the last center, and today.
+        """
         roles.require_permission(request, *VIEW_PERMISSIONS)
         centers = Center.objects.filter(roles.get_center_filter(request.user, VIEW_PERMISSIONS, ""))
         center = _get_center(request, centers)
@@ -101,9 +96,8 @@ class TimelinePages:
             unit, step, this = "week", WEEK, "This week"
         shown = " - ".join(dates.format_day(each) for each in dict.fromkeys((days[0], days[-1])))
         axes = [axis for each in days if (axis := geometry.build_axis(each, center.zone))]
-        timeline = (
-            Timeline(center, rooms, axes, options, rows_are_days=bool(room)) if axes else None
-        )
+        by_day = room is not None
+        timeline = Timeline(center, rooms, axes, options, rows_are_days=by_day) if axes else None
         noon = dt.datetime.combine(day, dt.time(12), tzinfo=center.zone)
         label = "Date" if view == "day" else "Week of"
         context = {
@@ -125,10 +119,7 @@ class TimelinePages:
         return self._render(request, timeline, context)
 
     def _render(
-        self,
-        request: HttpRequest,
-        timeline: Timeline | None,
-        context: dict[str, Any],
+        self, request: HttpRequest, timeline: Timeline | None, context: dict[str, Any]
     ) -> HttpResponseBase:
         """The page. Its script gets the rows only, or 304 if it shows the same already."""
         is_fragment = is_fragment_request(request)

@@ -7,7 +7,7 @@ import datetime as dt
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -110,7 +110,7 @@ class TimelineTrack:
     """A room on a day. ``ticks`` only if its hours differ from those of the header.
 
     The rest is for the script: the length of the axis in ``minutes``, its ``clock`` (JSON, see
-    ``TimelineAxis.get_clock``), the time slots of the room, and the address of a new reservation,
+    ``TimelineAxis.clock``), the time slots of the room, and the address of a new reservation,
     or "" if the user can make none.
     """
 
@@ -170,7 +170,7 @@ class Timeline:
         self.shown_rooms = [room for room in rooms if room.is_active or self.bookings[room.pk]]
         self.shown_rooms.sort(key=_get_natural_sort_key)
 
-    def _load_bookings(self, span: Span) -> Iterator[Reservation]:
+    def _load_bookings(self, span: Span) -> Iterable[Reservation]:
         """Read what is shown: also finished bookings, whose time can be booked again."""
         rows = Reservation.slots.filter(
             room__in=[room.pk for room in self.rooms],
@@ -183,18 +183,19 @@ class Timeline:
         return rows.only(
             *("room_id", "start", "end", "status", "hold_until", "holds_for_id", "version"),
             *("checked_in_at", "user__first_name", "user__last_name"),
-        ).iterator()
+        )
 
     def compute_etag(self) -> str:
         """The ETag of everything that was read, and of the time in steps."""
         bookings = list(chain.from_iterable(self.bookings.values()))
-        rows = [self.center, *self.rooms, *bookings, *(booking.user for booking in bookings)]
+        calendars = self.calendars.values()
+        rows: list[Model] = [self.center, *self.rooms, *bookings]
+        rows += (booking.user for booking in bookings)
+        rows += (closure for calendar in calendars for closure in calendar.closures)
+        times = [(calendar.opening_hours, calendar.held) for calendar in calendars]
         step = (self.options.now - EPOCH) // NOW_STEP
         options = replace(self.options, now=EPOCH)
-        calendars = [
-            (each.opening_hours, each.closures, each.held) for each in self.calendars.values()
-        ]
-        content = (options, step, calendars, [_get_values(row) for row in rows])
+        content = (options, step, times, [_get_values(row) for row in rows])
         return quote_etag(sha256(repr(content).encode()).hexdigest())
 
     @cached_property
@@ -202,20 +203,15 @@ class Timeline:
         """The days, without the hours in which nothing is open or booked, unless wanted."""
         if self.options.whole_day:
             return self.day_axes
-        bookings = [booking.span for room in self.shown_rooms for booking in self.bookings[room.pk]]
+        spans = [booking.span for room in self.shown_rooms for booking in self.bookings[room.pk]]
+        for calendar in list(self.calendars.values())[:1]:  # All have the hours of the center.
+            spans += (span for axis in self.day_axes for span in calendar.get_open_spans(axis.span))
         visible = [
-            geometry.get_visible_hours(
-                axis.span, axis.zone, [*self._get_open_spans(axis), *bookings]
-            )
-            for axis in self.day_axes
+            geometry.get_visible_hours(axis.span, axis.zone, spans) for axis in self.day_axes
         ]
         hours = (min(first for first, _ in visible), max(last for _, last in visible))
         cropped = (geometry.build_axis(axis.day, axis.zone, hours) for axis in self.day_axes)
         return [axis for axis in cropped if axis]
-
-    def _get_open_spans(self, axis: TimelineAxis) -> list[Span]:
-        calendars = iter(self.calendars.values())
-        return next(calendars).get_open_spans(axis.span) if self.calendars else []
 
     # --- The head and the rows -------------------------------------------------------------------
 
@@ -232,7 +228,7 @@ class Timeline:
 
     @property
     def ticks(self) -> list[TimelineTick]:
-        return [] if self.has_columns else self.header.get_ticks()
+        return [] if self.has_columns else self.header.ticks
 
     @property
     def hour_lines(self) -> str:
@@ -283,14 +279,19 @@ class Timeline:
     def _build_track(self, axis: TimelineAxis, room: MeetingRoom) -> TimelineTrack:
         calendar, now = self.calendars[room.pk], self.options.now
         bookings = [each for each in self.bookings[room.pk] if each.span.overlaps(axis.span)]
-        lanes = geometry.assign_lanes([booking.span for booking in bookings])
-        items: list[TimelineBooking | TimelineFreeSlot] = [
-            self._build_booking(axis, booking, lane, room)
-            for booking, lane in zip(bookings, lanes, strict=True)
-        ]
         new_url = self._get_new_url(axis, room)
-        if new_url and not self.has_columns:
-            items += self._find_free_slots(axis, calendar, new_url)
+        slots = list(self._find_slots(axis, calendar)) if new_url and not self.has_columns else []
+        # The rest of a no-show's time is free: its links are in a lane below the bar.
+        spans = [*(booking.span for booking in bookings), *(slot.piece for slot in slots)]
+        lanes = geometry.assign_lanes(spans)
+        styles = (
+            f"{axis.format_style(span)};--lane:{lane}"
+            for span, lane in zip(spans, lanes, strict=True)
+        )
+        items: list[TimelineBooking | TimelineFreeSlot] = [
+            *(self._build_booking(axis, booking, next(styles), room) for booking in bookings),
+            *(_build_free_slot(axis, slot, next(styles), room, new_url) for slot in slots),
+        ]
         items.sort(key=lambda item: item.start)
         is_now_on_axis = axis.span.start <= now < axis.span.end
         has_own_hours = self.rows_are_days and (
@@ -300,19 +301,19 @@ class Timeline:
             label=f"{room.name}, {dates.format_day(axis.day)}",
             room_id=room.pk,
             minutes=axis.span.duration // geometry.MINUTE,
-            clock=json.dumps(axis.get_clock(), separators=(",", ":")),
+            clock=json.dumps(axis.clock, separators=(",", ":")),
             slot_minutes=get_booking_rules(room).slot_minutes,
             new_url=new_url,
             lanes=max(lanes, default=0) + 1,
             marks=list(_find_marks(axis, calendar)),
             items=items,
             now_style=f"left:{axis.get_left(now):.4f}%" if is_now_on_axis else "",
-            ticks=axis.get_ticks() if has_own_hours else (),
+            ticks=axis.ticks if has_own_hours else (),
             hour_lines=_format_hour_lines(axis) if has_own_hours else "",
         )
 
     def _build_booking(
-        self, axis: TimelineAxis, booking: Reservation, lane: int, room: MeetingRoom
+        self, axis: TimelineAxis, booking: Reservation, style: str, room: MeetingRoom
     ) -> TimelineBooking:
         status = Status(booking.status)
         label = status_label = "Checked in" if booking.is_checked_in else status.label
@@ -333,7 +334,7 @@ class Timeline:
         move_page, args = "reservations_reservation_action", (booking.pk, RescheduleAction.name)
         return TimelineBooking(
             href=get_reservation_url(reservation_id),
-            style=f"{axis.format_style(booking.span)};--lane:{lane}",
+            style=style,
             status=status.value,
             status_label=status_label,
             sign=STATUS_SIGNS[status],
@@ -359,26 +360,34 @@ class Timeline:
             return ""
         return f"{reverse('admin:reservations_reservation_add')}?room={room.pk}"
 
-    def _find_free_slots(
-        self, axis: TimelineAxis, calendar: RoomCalendar, page: str
-    ) -> Iterator[TimelineFreeSlot]:
-        """The free slots of a room; outside opening hours only if the user can override them."""
-        rules, name = get_booking_rules(calendar.room), calendar.room.name
+    def _find_slots(
+        self, axis: TimelineAxis, calendar: RoomCalendar
+    ) -> Iterator[geometry.TimelineSlot]:
+        """The free time of a room; outside opening hours only if the user can override them."""
         for is_closed in (False, True) if self.options.can_override_hours else (False,):
             free = calendar.find_free_times(
-                axis.span, now=self.options.now, outside_opening_hours=is_closed
+                axis.span,
+                now=self.options.now,
+                outside_opening_hours=is_closed,
+                by_staff=True,
             )
-            for piece, proposed in geometry.find_slots(axis, free, rules):
-                start, end = proposed.to_local(axis.zone)
-                time = geometry.format_span(proposed, axis)
-                label = f"New draft: {name}, {dates.format_day(axis.day)}, {time}"
-                yield TimelineFreeSlot(
-                    href=f"{page}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
-                    style=axis.format_style(piece),
-                    label=f"{label} (outside opening hours)" if is_closed else label,
-                    is_closed=is_closed,
-                    start=piece.start,
-                )
+            rules = get_booking_rules(calendar.room)
+            yield from geometry.find_slots(axis, free, rules, is_closed=is_closed)
+
+
+def _build_free_slot(
+    axis: TimelineAxis, slot: geometry.TimelineSlot, style: str, room: MeetingRoom, page: str
+) -> TimelineFreeSlot:
+    start, end = slot.proposed.to_local(axis.zone)
+    time = geometry.format_span(slot.proposed, axis)
+    label = f"New draft: {room.name}, {dates.format_day(axis.day)}, {time}"
+    return TimelineFreeSlot(
+        href=f"{page}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
+        style=style,
+        label=f"{label} (outside opening hours)" if slot.is_closed else label,
+        is_closed=slot.is_closed,
+        start=slot.piece.start,
+    )
 
 
 def _find_marks(axis: TimelineAxis, calendar: RoomCalendar) -> Iterator[TimelineMark]:
@@ -386,17 +395,14 @@ def _find_marks(axis: TimelineAxis, calendar: RoomCalendar) -> Iterator[Timeline
     has_support = calendar.room.center.is_after_hours_support_enabled
     closed = "after-hours" if has_support else "closed"
     marked = [
-        *((span, closed, "") for span in find_gaps(axis.span, calendar.get_open_spans(axis.span))),
-        *(
-            (span, "closure", f"{reason or 'Closed'}, {geometry.format_span(span, axis)}")
-            for span, reason in calendar.closures
-        ),
-        *(
-            (gap, "turnaround", "")
-            for held in calendar.held
-            for gap in find_gaps(held.span, [Span(held.start, held.end)])
-        ),
+        (span, closed, "") for span in find_gaps(axis.span, calendar.get_open_spans(axis.span))
     ]
+    for closure in calendar.closures:
+        time = geometry.format_span(closure.span, axis)
+        marked.append((closure.span, "closure", f"{closure.reason or 'Closed'}, {time}"))
+    for held in calendar.held:
+        around = find_gaps(held.span, [Span(held.start, held.end)])
+        marked += ((span, "turnaround", "") for span in around)
     for span, kind, text in marked:
         if axis.span.overlaps(span):
             yield TimelineMark(kind, axis.format_style(span), text)
@@ -423,15 +429,13 @@ def _get_values(row: Model) -> list[tuple[str, object]]:
 
 
 def _get_tick_positions(axis: TimelineAxis) -> tuple[tuple[str, str, float], ...]:
-    return tuple((tick.label, tick.zone_name, round(tick.left, 3)) for tick in axis.get_ticks())
+    return tuple((tick.label, tick.zone_name, round(tick.left, 3)) for tick in axis.ticks)
 
 
 def _format_hour_lines(axis: TimelineAxis) -> str:
     """A CSS background with a line at each full hour."""
     color = "linear-gradient(var(--timeline-line), var(--timeline-line))"
-    return ", ".join(
-        f"{color} {tick.left:.4f}% 0 / 1px 100% no-repeat" for tick in axis.get_ticks()
-    )
+    return ", ".join(f"{color} {tick.left:.4f}% 0 / 1px 100% no-repeat" for tick in axis.ticks)
 
 
 def describe_clock_change(day: dt.date, zone: dt.tzinfo) -> str:

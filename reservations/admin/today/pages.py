@@ -77,6 +77,9 @@ class TodayPage:
             "media": form.media,
             "center": center,
             "meetings": meetings,
+            "can_book": center is not None
+            and day is None
+            and roles.has_permission(user, roles.ADD_RESERVATION, center.pk),
             "day_links": [
                 ("Previous day", "chevron_left", days[0] - DAY),
                 ("Today", "", None),

@@ -4,11 +4,12 @@ import datetime as dt
 
 from django.conf import settings
 from django.db.models import Exists, F, OuterRef, Q, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Greatest
 
 from payments.models import Payment, PaymentState
 from reservations.booking.integrity.common import OVERDUE_AFTER, CheckList, Rows
 from reservations.models import BookingChange, ChangeState, Reservation
+from reservations.models.querysets import STAFF_PAY_LATE
 from reservations.models.status import Status
 
 CHECKS = CheckList()
@@ -48,8 +49,11 @@ def processing_without_payment(now: dt.datetime) -> Rows:
 
 @CHECKS.add("reservation {} is New and held until {:%Y-%m-%d %H:%M} UTC")
 def drafts_held_too_long(now: dt.datetime) -> Rows:
-    """Find drafts that hold their room for longer than is allowed, or beyond their start."""
+    """Find drafts that hold their room for longer than is allowed, or after they can be paid."""
     latest = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF) + OVERDUE_AFTER
-    is_too_long = Q(hold_until__gt=latest) | Q(hold_until__gt=F("start"))
+    is_too_long = Q(hold_until__gt=latest) | Q(
+        hold_until__gt=Greatest("start", "created_at") + STAFF_PAY_LATE
+    )
+    is_too_long |= Q(hold_until__gt=F("start"), created_by=None)
     rows = Reservation.objects.filter(is_too_long, status=Status.NEW)
     return rows.values_list("pk", "hold_until")

@@ -33,7 +33,7 @@ class Command(BaseCommand):
                 room_id=room.pk,
                 start=span.start,
                 end=span.end,
-                service_options=options["service"],
+                services=options["service"],
                 number_of_attendees=options["attendees"],
                 now=now,
             )

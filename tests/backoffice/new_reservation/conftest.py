@@ -3,12 +3,6 @@
 import pytest
 
 from tests.factories_people import UserFactory
-from tests.factories_reservations import make_room
-
-
-@pytest.fixture
-def room():
-    return make_room()
 
 
 @pytest.fixture

@@ -13,11 +13,13 @@ from accounts.models import OutboxMessage, User
 from centers.models import MeetingRoom
 from reservations.admin.formatting import get_reservation_url
 from reservations.booking import cancellation
+from reservations.booking.staff_drafts import create_draft_for_new_customer
 from reservations.models import Reservation
+from roombook.errors import InvalidRequest
 from tests.backoffice.new_reservation.helpers import ADD, typed
 from tests.backoffice.reading import words
 from tests.concurrency import run_concurrently
-from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
 from tests.factories_reservations import HOUR, START, ReservationFactory, make_draft, make_room
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
@@ -56,6 +58,20 @@ def test_customer_suggestions_unknown_customer_needs_whole_email(client, staff, 
     [found] = offered(client, "ADA@example.com")
     client.post(ADD, typed(room, user=found["id"]))
     assert Reservation.objects.filter(room=room).get().user == user
+
+
+def test_desk_cannot_book_for_a_member_of_staff(client, staff, room):
+    StaffFactory(email="colleague@example.com")
+    client.force_login(staff("Desk", room.center))
+    answer = client.post(ADD, typed(room, email="colleague@example.com"))
+    assert "Only administrators can book for a member of staff." in words(answer)
+    assert not Reservation.objects.exists()
+
+
+def test_new_customer_whose_address_is_taken_meanwhile_is_refused(user):
+    with pytest.raises(InvalidRequest) as refused:
+        create_draft_for_new_customer({**NEW, "email": "ADA@example.com"})
+    assert list(refused.value.fields) == ["customer.email"]
 
 
 def test_known_customer_by_id_is_accepted(client, staff, room, user):

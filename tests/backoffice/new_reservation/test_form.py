@@ -1,14 +1,26 @@
 """A new reservation by staff, through HTTP requests (docs/back-office.md)."""
 
+from html import unescape
+
 import pytest
 from django.urls import reverse
 
 from centers.models import Closure
 from reservations.models import Reservation
+from tests.admin_forms import form_of
 from tests.backoffice.new_reservation.helpers import ADD, PREVIEW, typed
 from tests.backoffice.reading import words
 from tests.factories_centers import MeetingRoomFactory, ServiceFactory
-from tests.factories_reservations import HOUR, NOW, START, ReservationFactory, make_room
+from tests.factories_people import AdministratorFactory
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    ReservationFactory,
+    make_booking,
+    make_room,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -226,3 +238,19 @@ def test_new_reservation_proposes_next_free_hour(office, room):
         values = (form[name].value() for name in ("start", "end"))
         found = [value and value.isoformat(timespec="minutes") for value in values]
         assert found == expected, query
+
+
+# Walk-ins
+def test_walk_in_proposes_the_first_room_that_is_free_now(office, room, user, time_machine):
+    small = MeetingRoomFactory(center=room.center, name="Aspen", rate=room.rate)
+    time_machine.move_to(START + 2 * HOUR + 46 * MINUTE)
+    office.force_login(AdministratorFactory())
+    make_booking(room=small, start=START + 2 * HOUR, hours=2, now=NOW)
+    today = office.get(reverse("admin:reservations_today"), {"center": room.center_id}).text
+    address = f"{ADD}?center={room.center_id}&amp;walk_in=1"
+    assert f'href="{address}"' in today
+    fields = form_of(office.get(unescape(address)))
+    assert (fields["room"], fields["start_1"]) == (str(room.pk), "11:45")
+    made = office.post(ADD, {**fields, "email": "", "user": user.pk}, follow=True)
+    assert "is held until" in words(made)
+    assert Reservation.objects.get(user=user).start == START + 2 * HOUR + 45 * MINUTE

@@ -8,9 +8,8 @@ kills real processes.
 import datetime as dt
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -229,9 +228,15 @@ def test_request_whose_worker_dies_is_done_once_or_not_at_all(name):
 @contextmanager
 def apply_changes_in_two_transactions() -> Iterator[None]:
     """A booking is changed in one transaction, and the change marked as applied in another one."""
+    conclude = differences.Difference.conclude
+
+    def conclude_without_transaction(*args: Any) -> None:
+        with patch.object(amendments, "perform", inspect.unwrap(amendments.perform)):
+            conclude(*args)
+
     with (
         patch.object(charging, "conclude", inspect.unwrap(charging.conclude)),
-        patch.object(differences, "transaction", SimpleNamespace(atomic=nullcontext)),
+        patch.object(differences.Difference, "conclude", conclude_without_transaction),
     ):
         yield
 

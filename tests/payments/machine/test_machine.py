@@ -42,7 +42,7 @@ LEAST = {
 QUICKLY_FOUND = [
     *("authorize_under_a_new_key", "use_promo_code_and_hours_for_free"),
     *("take_a_missing_refund_for_done", "end_a_setup_only_here", "close_requests_too_early"),
-    *("leave_out_the_settlement", "conclude_differently_after_a_crash"),
+    *("leave_out_the_settlement_of_a_charge", "conclude_differently_after_a_crash"),
     "do_what_is_only_previewed",
 ]
 

@@ -48,7 +48,7 @@ NASTY = "<b>\"Ada\" & 'Co'</b>\r\nBcc: eve@example.com; a\\n,b"
 
 def test_confirmation_email_text_is_complete():
     reservation = make_booking(
-        UserFactory(email="ada@example.com"), service_options=[], number_of_attendees=4
+        UserFactory(email="ada@example.com"), services=[], number_of_attendees=4
     )
     message = get_email(reservation, "confirmed")
 

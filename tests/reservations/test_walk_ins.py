@@ -1,0 +1,103 @@
+"""Staff book what has just begun, and take its payment a quarter of an hour later (B26.10)."""
+
+import datetime as dt
+
+import pytest
+
+from reservations.booking import approval, integrity
+from reservations.booking.checkout import take_manual_payment
+from reservations.models.status import Status
+from roombook.errors import ReservationNotOpen, SlotUnavailable
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import HOUR, MINUTE, START, make_booking, make_draft, make_room
+
+pytestmark = pytest.mark.django_db
+
+# 11:46 in Denver, on a grid of 15 minutes.
+QUARTER_TO = START + 2 * HOUR + 45 * MINUTE
+NOW = QUARTER_TO + MINUTE
+
+
+@pytest.fixture
+def staff():
+    return AdministratorFactory()
+
+
+@pytest.fixture
+def room():
+    return make_room()
+
+
+def walk_in(room, staff, start=QUARTER_TO, **fields):
+    return make_draft(room=room, start=start, hours=1, now=NOW, created_by=staff, **fields)
+
+
+def take(draft, staff, now):
+    return take_manual_payment(
+        draft, gateway="terminal", reference="17", shown_total=draft.total_cost, by=staff, now=now
+    )
+
+
+@pytest.mark.parametrize("minutes", [0, 15])
+def test_staff_book_the_running_slot_and_the_one_before_it(room, staff, minutes):
+    draft = walk_in(room, staff, QUARTER_TO - minutes * MINUTE)
+    assert draft.is_held_at(NOW)
+    assert take(draft, staff, NOW + 2 * MINUTE).status == Status.CONFIRMED
+    assert not list(integrity.find_problems(now=NOW + 3 * MINUTE))
+
+
+def test_what_began_earlier_and_what_a_customer_asks_for_has_passed(room, staff):
+    with pytest.raises(SlotUnavailable, match="passed"):
+        walk_in(room, staff, QUARTER_TO - 30 * MINUTE)
+    with pytest.raises(SlotUnavailable, match="passed"):
+        make_draft(room=room, start=QUARTER_TO, hours=1, now=NOW)
+
+
+@pytest.mark.parametrize("start", [QUARTER_TO, QUARTER_TO - 15 * MINUTE, START + 4 * HOUR])
+def test_draft_by_staff_is_paid_until_15_minutes_after_its_start_or_creation(room, staff, start):
+    late = max(start, NOW) + 15 * MINUTE
+    draft = walk_in(room, staff, start)
+    assert draft.payable_until == late
+    assert not [each for each in approval.close_overdue(now=late - MINUTE) if each == draft]
+    assert not list(integrity.find_problems(now=late - MINUTE))
+    assert take(draft, staff, late - MINUTE).status == Status.CONFIRMED
+
+
+def test_draft_that_is_not_paid_in_time_expires(room, staff):
+    draft = walk_in(room, staff)
+    late = NOW + 15 * MINUTE
+    with pytest.raises(ReservationNotOpen, match="time has passed"):
+        take(draft, staff, late)
+    assert [each.status for each in approval.close_overdue(now=late)] == [Status.EXPIRED]
+
+
+def test_draft_is_never_paid_after_its_end(room, staff):
+    room.minimum_minutes = 15
+    room.save()
+    draft = make_draft(
+        room=room, start=QUARTER_TO - 15 * MINUTE, hours=0.5, now=NOW, created_by=staff
+    )
+    assert draft.payable_until == draft.end == QUARTER_TO + 15 * MINUTE
+
+
+def test_draft_of_a_customer_still_ends_at_its_start(room):
+    draft = make_draft(room=room, start=QUARTER_TO + 15 * MINUTE, hours=1, now=NOW)
+    assert draft.payable_until == draft.start
+    assert draft in [*approval.close_overdue(now=draft.start)]
+
+
+def test_walk_in_cannot_have_a_room_that_somebody_has(room, staff):
+    make_booking(room=room, start=QUARTER_TO, hours=1, now=NOW - HOUR)
+    with pytest.raises(SlotUnavailable, match="taken"):
+        walk_in(room, staff, user=UserFactory())
+
+
+def test_running_slot_is_offered_on_a_day_of_a_clock_change(staff):
+    room = make_room(time_zone_id="Australia/Lord_Howe")
+    # The clock goes back by half an hour at 2:00, to 1:30.
+    now = dt.datetime(2027, 4, 3, 15, 31, tzinfo=dt.UTC)
+    room.center.is_after_hours_support_enabled = True
+    room.center.save()
+    start = dt.datetime(2027, 4, 3, 15, 15, tzinfo=dt.UTC)
+    draft = make_draft(room=room, start=start, hours=1, now=now, created_by=staff)
+    assert draft.is_held_at(now)
