@@ -11,6 +11,7 @@ from typing import Any
 import factory
 from factory.django import DjangoModelFactory
 
+from accounts.act import Act
 from accounts.models import User
 from centers.models import MeetingRoom
 from payments.ledger.accounts import EventKind
@@ -69,15 +70,17 @@ def make_draft(
     start: dt.datetime = START,
     hours: float = 3,
     now: dt.datetime = NOW,
+    created_by: User | None = None,
     **fields: Any,
 ) -> models.Reservation:
     """A draft with a price that holds its room: status New."""
+    user = user or UserFactory()
     return drafts.create_draft(
-        user or UserFactory(),
+        Act(created_by or user, now, is_staff=created_by is not None),
+        user,
         room_id=(room or make_room()).pk,
         start=start,
         end=start + hours * HOUR,
-        now=now,
         **fields,
     )
 

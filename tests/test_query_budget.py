@@ -65,13 +65,13 @@ class LargeWorld(World):
 
     def create_draft(self, offset):
         reservation = drafts.create_draft(
+            Act(self.ada, NOW),
             self.ada,
             room_id=self.room.pk,
             start=START + offset,
             end=END + offset,
             services=self.options,
             attendees=self.guests,
-            now=NOW,
         )
         return update_promo_code(reservation.pk, "SPRING", user=self.ada, now=NOW)
 

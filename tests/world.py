@@ -175,6 +175,7 @@ class World:
                 {"service_id": self.coffee.pk},
             ]
         reservation = drafts.create_draft(
+            Act(user, NOW),
             user,
             room_id=room.pk,
             start=START,
@@ -187,7 +188,6 @@ class World:
                     "company_name": "Engines Ltd",
                 }
             ],
-            now=NOW,
         )
         return update_promo_code(reservation.pk, "SPRING", user=user, now=NOW)
 

@@ -48,7 +48,13 @@ from reservations.booking import booking_values
 from reservations.booking.booking_values import NO_CHANGES, ChangedValues
 from reservations.booking.charging import lock_booked_payments
 from reservations.booking.checkout import require_account_payment
-from reservations.booking.commands import Obstacle, Refused, Unsettled, command
+from reservations.booking.commands import (
+    PAYMENT_UNDER_WAY,
+    Obstacle,
+    Refused,
+    Unsettled,
+    command,
+)
 from reservations.booking.holds import release_conflicting_holds, release_holds_for
 from reservations.booking.locks import lock_drafts_of_customer, lock_for_rescheduling
 from reservations.models import (
@@ -226,7 +232,7 @@ def amend(
             if expected_total is None:
                 raise InvalidRequest({"gateway": "The new price is needed."})
             row = Reservation.objects.select_related("room", "user").get(pk=reservation_id)
-            require_account_payment(row, expected_total - row.total_cost, by=act.staff)
+            require_account_payment(act, row, expected_total - row.total_cost)
         settle = functools.partial(_take, taken=taken)
     amendment = perform(
         _open_for_staff(act, reservation_id, request),
@@ -260,7 +266,7 @@ def begin(
     Raises ReservationNotOpen or InvalidRequest.
     """
     if reservation.status == Status.PROCESSING:
-        raise ReservationNotOpen("A payment is under way. Please try again in a minute.")
+        raise ReservationNotOpen(PAYMENT_UNDER_WAY)
     if reservation.status not in AMENDABLE_STATUSES:
         raise ReservationNotOpen(f"It is {reservation.status} and can no longer be moved.")
     span = resolve_span(room.center, request.start, request.end)
@@ -315,8 +321,7 @@ def perform(
     if amendment.is_unpaid:
         transaction.set_rollback(True)
         return amendment
-    if not amendment.reservation.is_new:
-        call_off_changes(amendment.reservation, now=amendment.act.now)
+    call_off_changes(amendment.reservation, now=amendment.act.now)
     _record(amendment, waiver)
     return amendment
 

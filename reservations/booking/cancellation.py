@@ -138,9 +138,9 @@ def cancel(
         left = _get_terms(reservation, captured, now=now).left
         if decision is not None and decision.amount is not None:
             decision = replace(decision, amount=min(decision.amount, left))
-        terms = _decide_terms(reservation, captured, decision, by=act.user, now=now)
+        terms = _decide_terms(act, reservation, captured, decision)
     else:
-        terms = _decide_terms(reservation, payments, decision, by=act.user, now=now)
+        terms = _decide_terms(act, reservation, payments, decision)
         require_expected("refund", terms.refund, expected=expected_refund)
     # Another process can have captured the fee since `now`. What is captured later is no fee.
     captured_times = [each.captured_at for each in captured if each.captured_at is not None]
@@ -223,22 +223,21 @@ def _get_terms(
 
 
 def _decide_terms(
+    act: Act,
     reservation: Reservation,
     payments: Sequence[Payment],
     decision: RefundDecision | None,
-    *,
-    by: User | None,
-    now: dt.datetime,
 ) -> CancellationTerms:
     """Return the terms of the policy, or those that staff have decided. Raises InvalidRequest."""
-    terms = _get_terms(reservation, payments, now=now)
+    terms = _get_terms(reservation, payments, now=act.now)
     if decision is None:
         return terms
     refund = terms.left if decision.amount is None else decision.amount
     if refund == terms.refund:
         return terms
-    center, reason = reservation.room.center, decision.reason
-    _validate_refund(refund, left=terms.left, reason=reason, center=center, by=by)
+    if refusal := get_override_refusal(act.user, reservation.room.center):
+        raise InvalidRequest({"refund": refusal})
+    _validate_refund(refund, left=terms.left, reason=decision.reason)
     sentence = NOTHING_REFUNDED
     if refund:
         parts = refunds.split_refund(payments, refund)
@@ -284,12 +283,8 @@ def get_override_refusal(user: User | None, center: Center) -> str:
     return f"Only who may override refunds at {center.name} can refund another amount."
 
 
-def _validate_refund(
-    refund: Decimal, *, left: Decimal, reason: str, center: Center, by: User | None
-) -> None:
-    """Raise InvalidRequest unless the user may refund this amount of what is left to refund."""
-    if refusal := get_override_refusal(by, center):
-        raise InvalidRequest({"refund": refusal})
+def _validate_refund(refund: Decimal, *, left: Decimal, reason: str) -> None:
+    """Raise InvalidRequest unless this amount of what is left can be refunded."""
     if not 0 <= refund <= left:
         raise InvalidRequest(
             {"refund": f"Between 0 and {money.format_amount(left)} can be refunded."}

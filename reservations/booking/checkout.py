@@ -166,7 +166,7 @@ def dry_run(
     get_partner(partner_code, user=user, now=now)
     source = payment_method.get_source(user, now=now) if draft.total_cost else None
     require_current_price(draft, Act(user, now))
-    _consume_and_roll_back(draft, now=now)
+    require_claimable(draft, now=now)
     if source is not None:
         with CARD_DECLINED.count_failure(user.pk, CardDeclined, now=now):
             lifecycle.check_card(source)
@@ -338,8 +338,8 @@ def _consume(reservation: Reservation, *, now: dt.datetime) -> None:
 
 
 @in_transaction
-def _consume_and_roll_back(draft: Reservation, *, now: dt.datetime) -> None:
-    """Run every check of `_claim` without changing a row."""
+def require_claimable(draft: Reservation, *, now: dt.datetime) -> None:
+    """Run every check of a claim without changing a row. Raises the errors of `_consume`."""
     _consume(lock_reservation(draft.pk, room_id=draft.room_id), now=now)
     transaction.set_rollback(True)
 
@@ -433,13 +433,12 @@ def book(
 
 
 def take_manual_payment(
+    act: Act,
     draft: Reservation,
     *,
     gateway: str,
     reference: str = "",
     shown_total: Decimal | None = None,
-    by: User,
-    now: dt.datetime,
 ) -> Reservation:
     """Record that the customer of a draft has paid `shown_total` to staff, and book it (B26).
 
@@ -450,17 +449,15 @@ def take_manual_payment(
             nothing was recorded.
     """
     if draft.is_new:
-        require_current_price(draft, Act(by, now), shown_total=shown_total)
-    return _take_and_book(draft, gateway=gateway, reference=reference, by=by, now=now)
+        require_current_price(draft, act, shown_total=shown_total)
+    return _take_and_book(act, draft, gateway=gateway, reference=reference)
 
 
 @in_transaction
-def _take_and_book(
-    draft: Reservation, *, gateway: str, reference: str, by: User, now: dt.datetime
-) -> Reservation:
+def _take_and_book(act: Act, draft: Reservation, *, gateway: str, reference: str) -> Reservation:
     if gateway == ACCOUNT.name:
-        require_account_payment(draft, draft.total_cost, by=by)
-    reservation = _lock_and_consume(draft, now=now)
+        require_account_payment(act, draft, draft.total_cost)
+    reservation = _lock_and_consume(draft, now=act.now)
     if not reservation.is_new:
         raise ReservationNotOpen(ALREADY_BOOKED)
     payment = None
@@ -475,30 +472,28 @@ def _take_and_book(
                 amount=reservation.total_cost,
                 currency=reservation.currency,
                 reference=reference,
-                by=by,
+                by=act.staff,
                 purpose=PaymentPurpose.BOOKING,
-                now=now,
+                now=act.now,
             )
         except IntegrityError as error:
             # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.
             raise ReservationNotOpen(EARLIER_PAYMENT) from error
-    book(reservation, Act(by, now), payment)
+    book(reservation, act, payment)
     return reservation
 
 
-def require_account_payment(reservation: Reservation, amount: Decimal, *, by: User) -> None:
+def require_account_payment(act: Act, reservation: Reservation, amount: Decimal) -> None:
     """Raise InvalidRequest unless staff may charge the amount to the customer's account (B26.4).
 
     Call it first in the transaction: it locks the customer's account.
     """
-    if not roles.has_permission(by, roles.TAKE_ON_ACCOUNT, reservation.room.center_id):
+    if not roles.has_permission(act.staff, roles.TAKE_ON_ACCOUNT, reservation.room.center_id):
         raise InvalidRequest({"gateway": NOT_PERMITTED})
     require_credit(reservation.user, amount)
 
 
-def charge_saved_card(
-    draft: Reservation, *, shown_total: Decimal | None, by: User, now: dt.datetime
-) -> Reservation:
+def charge_saved_card(act: Act, draft: Reservation, *, shown_total: Decimal | None) -> Reservation:
     """Charge the customer's saved card, to which they have agreed, and book the draft (B26.6).
 
     The customer is not there to confirm the payment at the bank, so the card is declined if the
@@ -513,8 +508,8 @@ def charge_saved_card(
         user=draft.user,
         payment_method=SAVED_CARD_OF_ABSENT,
         shown_total=shown_total,
-        by=by,
-        now=now,
+        by=act.user,
+        now=act.now,
     )
 
 

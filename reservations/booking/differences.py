@@ -33,7 +33,6 @@ from reservations.models import BookingChange, ChangeState, Reservation
 from reservations.models.booking_fields import split_values
 from reservations.models.status import Status
 from reservations.notifications.confirmation import describe_card
-from roombook.db.transactions import in_transaction
 from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen
 from roombook.money import ZERO
 
@@ -97,22 +96,15 @@ def change_booking(
 # --- By a payment link ----------------------------------------------------------------------------
 
 
-@in_transaction
 def hold_for_link(
-    reservation_id: int,
-    request: ChangeRequest,
-    *,
-    expected_total: Decimal,
-    by: User,
-    now: dt.datetime,
+    act: Act, reservation_id: int, request: ChangeRequest, *, expected_total: Decimal
 ) -> BookingChange:
     """Store a change that costs more until a link has paid for it, and hold its slot until then.
 
-    It replaces another one that waits. Raises what `amend` raises, and InvalidRequest if there is
-    nothing to pay.
+    It replaces another one that waits. The caller is in a transaction. Raises what `amend` raises,
+    and InvalidRequest if there is nothing to pay.
     """
-    act = Act(by, now, is_staff=True)
-    amendment = _open(act, reservation_id, request)
+    amendment, now = _open(act, reservation_id, request), act.now
     booking, new = amendment.former, amendment.new
     amendments.require_version(booking, request.expected_version)
     until = get_link_end(booking, new.start, now=now)
@@ -130,7 +122,7 @@ def hold_for_link(
     Reservation.slots.create(
         holds_for=booking,
         user=booking.user,
-        created_by=by,
+        created_by=act.user,
         created_at=now,
         room=new.room,
         start=new.start,

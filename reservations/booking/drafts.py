@@ -15,11 +15,13 @@ from centers.requested_span import resolve_span
 from centers.span import Span
 from reservations import availability
 from reservations.booking import booking_values
-from reservations.booking.holds import release_conflicting_holds, release_holds
+from reservations.booking.commands import Obstacle, command
+from reservations.booking.holds import release_conflicting_holds, release_holds, release_holds_for
 from reservations.booking.locks import (
     lock_active_account,
     lock_draft,
     lock_drafts,
+    lock_drafts_of_customer,
     lock_room,
 )
 from reservations.models import Reservation, history
@@ -27,7 +29,7 @@ from reservations.models.booking_fields import BookingValues
 from reservations.models.status import Status
 from reservations.pricing import allowances, bill, promo_codes, services
 from roombook.db.transactions import in_transaction
-from roombook.errors import InvalidRequest, NotSignedIn, PromoCodeInvalid
+from roombook.errors import InvalidRequest, NotSignedIn, PromoCodeInvalid, ReservationNotOpen
 
 # The permission to book a room while its center is closed.
 OVERRIDE_OPENING_HOURS = "reservations.override_opening_hours"
@@ -38,14 +40,13 @@ OVERRIDE_OPENING_HOURS = "reservations.override_opening_hours"
 
 @in_transaction
 def create_draft(
+    act: Act,
     user: User,
     *,
     room_id: int,
     start: dt.datetime,
     end: dt.datetime,
-    created_by: User | None = None,
     hours_override_reason: str = "",
-    now: dt.datetime,
     **values: Unpack[BookingValues],
 ) -> Reservation:
     """Create a New reservation that holds its room for 15 minutes, or 24 hours if made by staff.
@@ -56,7 +57,8 @@ def create_draft(
     Raises SlotUnavailable, InvalidRequest, NotFound, RateNotConfigured or TooManyRequests, or
     NotSignedIn if the account is disabled; then nothing is created.
     """
-    if created_by is None:
+    now = act.now
+    if not act.is_staff:
         # The count is undone if nothing is created.
         lock_drafts(user.pk, is_creating=True, now=now)
     if not lock_active_account(user.pk):
@@ -64,7 +66,7 @@ def create_draft(
     room = lock_room(room_id)
     span = resolve_span(room.center, start, end)
     columns, attendees = booking_values.resolve_new(user, room, values)
-    override = _resolve_hours_override(room, span, hours_override_reason, by=created_by)
+    override = _resolve_hours_override(room, span, hours_override_reason, act)
     selections = services.select_services(room.center, values.get("services", ()), span)
     other_drafts = release_conflicting_holds(room, span, user=user, now=now)
     availability.evaluate(
@@ -73,12 +75,15 @@ def create_draft(
         now=now,
         for_user=user,
         ignore_opening_hours=bool(override),
-        by_staff=created_by is not None,
+        by_staff=act.is_staff,
     ).raise_if_unavailable()
-    if created_by is None:
+    if not act.is_staff:
         # One more must not exceed the maximum, so that a customer cannot block rooms for free.
         release_holds(other_drafts[settings.HELD_DRAFTS_MAX - 1 :], now=now)
     quote = bill.quote_draft(user, room, span, selections)
+    hold = dt.timedelta(minutes=settings.HOLD_MINUTES_CUSTOMER)
+    if act.is_staff:
+        hold = dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
     reservation = Reservation(
         user=user,
         room=room,
@@ -91,39 +96,35 @@ def create_draft(
         cancellation_notice_hours=settings.CANCELLATION_NOTICE_HOURS,
         cancellation_grace_minutes=settings.CANCELLATION_GRACE_MINUTES,
         created_at=now,
-        created_by=created_by,
+        created_by=act.user if act.is_staff else None,
         hours_override_reason=override,
         total_cost=quote.total,
         billable_hours=quote.room.billable_hours,
         **columns,
     )
-    hold = _get_hold_duration(created_by)
     reservation.hold_until = min(now + hold, reservation.payable_until)
     reservation.save(force_insert=True)
     booking_values.save_services(reservation, selections)
     booking_values.save_attendees(reservation, attendees)
     bill.save_lines(reservation, quote)
     changes = {"hours_override_reason": ("", override)}
-    history.record_changes(reservation, changes, Act(created_by, now))
+    history.record_changes(reservation, changes, act)
     return reservation
 
 
-def _resolve_hours_override(room: MeetingRoom, span: Span, reason: str, *, by: User | None) -> str:
-    """Return the reason to store, empty if the center is open. Raises if `by` may not override."""
+def _resolve_hours_override(room: MeetingRoom, span: Span, reason: str, act: Act) -> str:
+    """Return the reason to store, empty if the center is open. Raises if nobody may override."""
     reason = reason.strip()
     if not reason or not availability.is_outside_opening_hours(room, span):
         return ""
-    if by is None or not roles.has_permission(by, OVERRIDE_OPENING_HOURS, room.center_id):
+    may_override = act.is_staff and roles.has_permission(
+        act.staff, OVERRIDE_OPENING_HOURS, room.center_id
+    )
+    if not may_override:
         raise InvalidRequest(
             {"hours_override_reason": "Only its manager may book outside a center's hours."}
         )
     return reason
-
-
-def _get_hold_duration(created_by: User | None) -> dt.timedelta:
-    if created_by is not None:
-        return dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
-    return dt.timedelta(minutes=settings.HOLD_MINUTES_CUSTOMER)
 
 
 # --- Discounts -----------------------------------------------------------------------------------
@@ -222,3 +223,73 @@ def reprice_if_outdated(draft: Reservation, act: Act) -> bool:
     changes = {"total_cost": (old_total, draft.total_cost)}
     history.record_changes(draft, changes, act)
     return draft.total_cost != old_total
+
+
+# --- Longer holds, by staff -----------------------------------------------------------------------
+
+
+@command
+def extend_hold(
+    act: Act, reservation_id: int, *, until: dt.datetime
+) -> tuple[Reservation, Obstacle]:
+    """Extend a draft's hold (by staff). An expired hold starts again if the room is available.
+
+    Raises InvalidRequest as `_validate_hold_end` does, or SlotUnavailable.
+    """
+    now = act.now
+    lock_drafts_of_customer(reservation_id, now=now)
+    reservation = lock_draft(reservation_id)
+    if reservation.payable_until <= now:
+        raise ReservationNotOpen("This reservation's time has passed.")
+    _validate_hold_end(reservation, until, now=now)
+    held_until = reservation.hold_until if reservation.is_held_at(now) else None
+    if held_until is None:
+        user = reservation.user
+        release_holds_for(reservation, now=now)
+        availability.evaluate_reservation(
+            reservation, now=now, for_user=user
+        ).raise_if_unavailable()
+    reprice_if_outdated(reservation, act)
+    reservation.holds_slot, reservation.hold_until = True, until
+    reservation.price_held_until = None
+    # The customer gets another reminder before the new hold expires.
+    reservation.reminded_at = None
+    reservation.save(update_fields=["holds_slot", "hold_until", "price_held_until", "reminded_at"])
+    history.record_changes(reservation, {"hold_until": (held_until, until)}, act)
+    return reservation, None
+
+
+def can_extend_hold(reservation: Reservation, *, now: dt.datetime) -> bool:
+    """Return whether a draft can hold its room for longer, or hold it again."""
+    if not reservation.is_new:
+        return False
+    latest = get_latest_hold_end(reservation, now=now)
+    if reservation.is_held_at(now):
+        return reservation.hold_until is not None and latest > reservation.hold_until
+    user = reservation.user
+    return (
+        latest > now
+        and availability.evaluate_reservation(reservation, now=now, for_user=user).is_available
+    )
+
+
+def _validate_hold_end(reservation: Reservation, until: dt.datetime, *, now: dt.datetime) -> None:
+    """Raise InvalidRequest if a draft's hold cannot be extended until that time."""
+    problem = ""
+    if until > get_latest_hold_end(reservation, now=now):
+        problem = (
+            f"A room can be held for at most {settings.HOLD_HOURS_STAFF} hours without payment,"
+            " and not beyond the time until which it can be paid."
+        )
+    elif until <= now:
+        problem = "That time has passed."
+    elif reservation.hold_until and reservation.is_held_at(now) and until <= reservation.hold_until:
+        problem = "The room is held until then already."
+    if problem:
+        raise InvalidRequest({"until": problem})
+
+
+def get_latest_hold_end(reservation: Reservation, *, now: dt.datetime) -> dt.datetime:
+    """Return the latest full minute until which a draft can hold its room."""
+    latest = min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.payable_until)
+    return latest.replace(second=0, microsecond=0)

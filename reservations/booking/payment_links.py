@@ -17,21 +17,21 @@ from django.urls import reverse
 
 from accounts import emails
 from accounts.act import Act
-from accounts.models import OutboxMessage, User
+from accounts.models import OutboxMessage
 from accounts.models.outbox_message import PAYMENT_LINK_KIND
 from payments import one_time_cards
 from payments.models import PaymentPurpose, PaymentSetup, PaymentState, SavedCard
 from reservations import availability
-from reservations.booking import amendments, checkout, differences, hold_extension
+from reservations.booking import amendments, checkout, differences, drafts
 from reservations.booking.amendments import ChangeRequest
 from reservations.booking.charging import PaymentMethod
+from reservations.booking.commands import Obstacle, command
 from reservations.booking.locks import lock_draft, lock_reservation
 from reservations.models import BookingChange, ChangeState, Reservation, history
 from reservations.models.status import BOOKED_STATUSES, Status
 from reservations.notifications.confirmation import describe_booking
 from reservations.notifications.formatting import format_local_time
 from roombook import money
-from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined, InvalidRequest, ReservationNotOpen
 
 LINK_PRICE_HAS_CHANGED = (
@@ -191,18 +191,19 @@ class ChangeLink(PaymentLink):
         )
 
 
-@in_transaction
-def send_link(draft: Reservation, *, base_url: str, by: User, now: dt.datetime) -> dt.datetime:
-    """E-mail the customer a payment link, and hold the room until it ends; return that time.
+@command
+def send_link(act: Act, draft_id: int, *, base_url: str) -> tuple[Reservation, Obstacle]:
+    """E-mail the customer a payment link, and hold the room until it ends.
 
     `base_url` is the URL of this service. Raises SlotUnavailable, ReservationNotOpen or
     InvalidRequest.
     """
-    until = get_end(draft, now=now)
-    if draft.is_held_at(now) and draft.hold_until == until:
-        reservation = lock_draft(draft.pk)
+    draft = Reservation.objects.get(pk=draft_id)
+    until = get_end(draft, now=act.now)
+    if draft.is_held_at(act.now) and draft.hold_until == until:
+        reservation = lock_draft(draft_id)
     else:
-        reservation = hold_extension.extend_hold(Act(by, now, is_staff=True), draft.pk, until=until)
+        reservation, _ = drafts.extend_hold.body(act, draft_id, until=until)
     if not reservation.total_cost:
         raise InvalidRequest({"way": "There is nothing to pay."})
     secret = [reservation.uid.hex, until.timestamp(), reservation.payment_link_number]
@@ -215,31 +216,28 @@ def send_link(draft: Reservation, *, base_url: str, by: User, now: dt.datetime) 
         f"We hold {describe_booking(reservation)} for you until {deadline}. It costs"
         f" {money.format_amount(reservation.total_cost)}.",
         base_url=base_url,
-        now=now,
+        now=act.now,
     )
     reservation.payment_link_until = until
     reservation.save(update_fields=["payment_link_until"])
-    history.record_changes(reservation, {"payment_link": (None, until)}, Act(by, now))
-    return until
+    history.record_changes(reservation, {"payment_link": (None, until)}, act)
+    return reservation, None
 
 
-@in_transaction
+@command
 def send_change_link(
+    act: Act,
     reservation_id: int,
     request: ChangeRequest,
     *,
     expected_total: Decimal,
     base_url: str,
-    by: User,
-    now: dt.datetime,
-) -> BookingChange:
+) -> tuple[BookingChange, Obstacle]:
     """E-mail the customer a link to pay for a change, and hold its slot until the link ends.
 
     The change is applied once it is paid. Raises what `hold_for_link` raises.
     """
-    change = differences.hold_for_link(
-        reservation_id, request, expected_total=expected_total, by=by, now=now
-    )
+    change = differences.hold_for_link(act, reservation_id, request, expected_total=expected_total)
     booking, until = change.reservation, change.link_until
     assert until is not None  # because it was created for a link
     _enqueue(
@@ -252,26 +250,26 @@ def send_change_link(
         f" {format_local_time(change.room.center, until)} we hold that for you, and your booking"
         " changes as soon as this is paid.",
         base_url=base_url,
-        now=now,
+        now=act.now,
     )
-    history.record_changes(booking, {"payment_link": (None, until)}, Act(by, now))
-    return change
+    history.record_changes(booking, {"payment_link": (None, until)}, act)
+    return change, None
 
 
+@command
 def send_change_link_again(
-    booking: Reservation, *, base_url: str, by: User, now: dt.datetime
-) -> BookingChange:
+    act: Act, reservation_id: int, *, base_url: str
+) -> tuple[BookingChange, Obstacle]:
     """Send a link for the same change again, also if the last one has ended. That one ends."""
-    change = find_waiting_change(booking)
+    change = find_waiting_change(Reservation.objects.get(pk=reservation_id))
     if change is None:
         raise ReservationNotOpen(NO_LINK)
-    return send_change_link(
-        booking.pk,
+    return send_change_link.body(
+        act,
+        reservation_id,
         amendments.read(change),
         expected_total=change.new_total,
         base_url=base_url,
-        by=by,
-        now=now,
     )
 
 
@@ -282,20 +280,29 @@ def find_waiting_change(booking: Reservation) -> BookingChange | None:
     return booking.waiting_change
 
 
-@in_transaction
-def cancel_change_link(reservation_id: int, *, by: User, now: dt.datetime) -> None:
-    """End the change that waits for its payment, and what it holds. The booking stays as it was.
+@command
+def cancel_link(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
+    """Let no link of a draft be paid any more, and keep its hold; or end a change that waits.
 
-    Raises ReservationNotOpen if there is none, or if somebody is paying for it.
+    Raises ReservationNotOpen if there is none, or if somebody is paying: perhaps it is paid.
     """
-    booking = lock_reservation(reservation_id)
-    change = find_waiting_change(booking)
-    if change is None:
+    reservation = lock_reservation(reservation_id)
+    change, until = find_waiting_change(reservation), reservation.payment_link_until
+    if change is not None:
+        if reservation.is_paying_for_change:
+            raise ReservationNotOpen(differences.CHANGE_UNDER_WAY)
+        until = change.link_until
+        reservation.end_waiting_change(message="Staff cancelled it.", now=act.now)
+    elif can_cancel_links(reservation, now=act.now):
+        reservation.payment_link_until = None
+        reservation.payment_link_number += 1
+        reservation.save(update_fields=["payment_link_until", "payment_link_number"])
+        # An e-mail that was not sent yet is not sent.
+        OutboxMessage.objects.about(reservation.link_subject).waiting().update(expires_at=act.now)
+    else:
         raise ReservationNotOpen(NO_LINK)
-    if booking.is_paying_for_change:
-        raise ReservationNotOpen(differences.CHANGE_UNDER_WAY)
-    booking.end_waiting_change(message="Staff cancelled it.", now=now)
-    history.record_changes(booking, {"payment_link": (change.link_until, None)}, Act(by, now))
+    history.record_changes(reservation, {"payment_link": (until, None)}, act)
+    return reservation, None
 
 
 def describe_change(change: BookingChange) -> str:
@@ -338,26 +345,9 @@ def can_cancel_links(draft: Reservation, *, now: dt.datetime) -> bool:
     return draft.is_new and until is not None and now < min(until, draft.start)
 
 
-@in_transaction
-def cancel_links(draft_id: int, *, by: User, now: dt.datetime) -> None:
-    """Let none of the links of a draft be paid any more. The room stays held.
-
-    Raises ReservationNotOpen if there is none: perhaps it was paid meanwhile.
-    """
-    reservation = lock_draft(draft_id)
-    if not can_cancel_links(reservation, now=now):
-        raise ReservationNotOpen(NO_LINK)
-    until, reservation.payment_link_until = reservation.payment_link_until, None
-    reservation.payment_link_number += 1
-    reservation.save(update_fields=["payment_link_until", "payment_link_number"])
-    # An e-mail that was not sent yet is not sent.
-    OutboxMessage.objects.about(reservation.link_subject).waiting().update(expires_at=now)
-    history.record_changes(reservation, {"payment_link": (until, None)}, Act(by, now))
-
-
 def get_end(draft: Reservation, *, now: dt.datetime) -> dt.datetime:
     """Return the time until which a link that is sent now can be paid: the longest hold."""
-    latest = hold_extension.get_latest_hold_end(draft, now=now)
+    latest = drafts.get_latest_hold_end(draft, now=now)
     if draft.hold_until is None or not draft.is_held_at(now):
         return latest
     return max(latest, draft.hold_until)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
+from accounts.act import Act
 from accounts.models import User
 from accounts.profile import create_customer
 from centers.models import MeetingRoom
@@ -100,7 +101,9 @@ def preview_draft(
 
 
 @in_transaction
-def create_draft_for_new_customer(customer: Mapping[str, str], **draft: Any) -> Reservation:
+def create_draft_for_new_customer(
+    act: Act, customer: Mapping[str, str], **draft: Any
+) -> Reservation:
     """Create an account for a customer and their first draft, in one transaction.
 
     `customer` contains the arguments of `create_customer`, whose problems are reported as
@@ -111,4 +114,4 @@ def create_draft_for_new_customer(customer: Mapping[str, str], **draft: Any) -> 
     except InvalidRequest as error:
         problems = {f"customer.{name}": problem for name, problem in error.fields.items()}
         raise InvalidRequest(problems) from error
-    return drafts.create_draft(user, **draft)
+    return drafts.create_draft(act, user, **draft)

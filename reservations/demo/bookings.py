@@ -108,7 +108,9 @@ def _create(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
     records.get_record(reservation.pk, user=user)
     if way := booking.get("paid_to_staff"):
         staff = User.objects.get(email=accounts.STAFF)
-        checkout.take_manual_payment(reservation, gateway=way, by=staff, now=created_at)
+        checkout.take_manual_payment(
+            Act(staff, created_at, is_staff=True), reservation, gateway=way
+        )
         return reservation
     if user.saved_payment_info is None:
         payment_method = PaymentMethod(card=accounts.get_card(user, created_at))
@@ -143,13 +145,13 @@ def _create_draft(booking: DemoBooking, user: User, created_at: dt.datetime) -> 
     )
     start, end = _find_available_day(booking, room, created_at)
     reservation = drafts.create_draft(
+        Act(user, created_at),
         user,
         room_id=room.pk,
         start=start,
         end=end,
         services=[_get_option(room, each) for each in booking.get("services", ())],
         attendees=booking.get("guests", []),
-        now=created_at,
     )
     if description := booking.get("allowance"):
         allowance = Allowance.objects.get(user=user, description=description)

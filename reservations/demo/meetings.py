@@ -80,27 +80,27 @@ def book(meeting: Meeting, *, now: dt.datetime) -> None:
         check_out(draft.pk, user=meeting.customer, payment_method=card, shown_total=total, now=now)
     else:
         checkout.take_manual_payment(
+            Act(meeting.staff, now, is_staff=True),
             draft,
             gateway=meeting.way,
             reference=f"No. {draft.pk}",
             shown_total=total,
-            by=meeting.staff,
-            now=now,
         )
 
 
 def _create_draft(meeting: Meeting, *, now: dt.datetime) -> Reservation | None:
-    coffee = meeting.coffee
+    coffee, act = meeting.coffee, Act(meeting.customer, now)
+    if meeting.way != "card":
+        act = Act(meeting.staff, now, is_staff=True)
     try:
         return drafts.create_draft(
+            act,
             meeting.customer,
             room_id=meeting.room.pk,
             start=meeting.span.start,
             end=meeting.span.end,
             services=[{"service_id": coffee.pk, "quantity": meeting.people}] if coffee else [],
             number_of_attendees=meeting.people,
-            created_by=None if meeting.way == "card" else meeting.staff,
-            now=now,
         )
     except SlotUnavailable:
         return None
@@ -172,7 +172,7 @@ def send_payment_link(meeting: Meeting, *, now: dt.datetime) -> None:
     if draft.payment_link_until is None:
         # The address at which `make run` serves.
         base_url = settings.PUBLIC_URL or f"http://127.0.0.1:{os.environ.get('PORT') or 8000}"
-        payment_links.send_link(draft, base_url=base_url, by=meeting.staff, now=now)
+        payment_links.send_link(Act(meeting.staff, now, is_staff=True), draft.pk, base_url=base_url)
 
 
 def close_room(meeting: Meeting, reason: str, *, now: dt.datetime) -> None:

@@ -247,11 +247,11 @@ class CreateReservation(Operation):
         **values: Unpack[BookingValues],
     ) -> dict[str, object]:
         reservation = drafts.create_draft(
+            Act(user, timezone.now()),
             user,
             room_id=meeting_room_id,
             start=start_date,
             end=end_date,
-            now=timezone.now(),
             **values,
         )
         return {"reservation": records.get_record(reservation.pk, user=user)}

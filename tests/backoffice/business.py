@@ -95,12 +95,11 @@ class Business:
         else:
             draft = make_draft(self.customer, room, **options)
             reservation = take_manual_payment(
+                Act(self.staff, self.now, is_staff=True),
                 draft,
                 gateway=way,
                 reference="17",
                 shown_total=draft.total_cost,
-                by=self.staff,
-                now=self.now,
             )
         net = Decimal(PRICES[hours])
         tax = round_cents(net * TAX_RATE / 100)
@@ -116,7 +115,9 @@ class Business:
         account.received = [Money(way, account.price, paid_at, account.center)]
 
     def _pay_by_link(self, draft: Reservation) -> Reservation:
-        payment_links.send_link(draft, base_url="https://example.com", by=self.staff, now=self.now)
+        payment_links.send_link(
+            Act(self.staff, self.now, is_staff=True), draft.pk, base_url="https://example.com"
+        )
         setup = setups.create_setup(
             draft.user, return_url="", reservation_id=draft.pk, now=self.now
         )

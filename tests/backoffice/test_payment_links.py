@@ -15,7 +15,7 @@ from payments.gateways.sandbox import confirm_payment, refuse_payment
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxSetup
 from payments.models import Payment, PaymentSetup, SavedCard
 from reservations.admin.actions import get_available_actions
-from reservations.booking import hold_extension, integrity, payment_links
+from reservations.booking import drafts, integrity, payment_links
 from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import take_manual_payment
 from reservations.booking.price_adjustments import adjust_price
@@ -61,7 +61,9 @@ def link(draft, staff):
 
 
 def send(draft, staff):
-    payment_links.send_link(draft, base_url="https://rooms.example.com", by=staff, now=NOW)
+    payment_links.send_link(
+        Act(staff, NOW, is_staff=True), draft.pk, base_url="https://rooms.example.com"
+    )
     message = OutboxMessage.objects.get(kind="payment link")
     assert message.is_secret
     return find_link(message)
@@ -69,7 +71,7 @@ def send(draft, staff):
 
 def test_link_holds_the_room_and_books_it_once_it_is_paid(client, draft, link):
     draft.refresh_from_db()
-    assert draft.hold_until == hold_extension.get_latest_hold_end(draft, now=NOW)
+    assert draft.hold_until == drafts.get_latest_hold_end(draft, now=NOW)
     bill = client.get(link)
     assert "Total $75.00" in words(bill)
     assert bill.headers["Referrer-Policy"] == "no-referrer"
@@ -102,7 +104,7 @@ def test_declined_card_is_not_charged_again_and_another_one_pays(client, draft, 
     assert SandboxPayment.objects.count() == 1
     assert "was declined" in follow(client, link)
     draft.refresh_from_db()
-    assert draft.hold_until == hold_extension.get_latest_hold_end(draft, now=NOW)
+    assert draft.hold_until == drafts.get_latest_hold_end(draft, now=NOW)
 
     follow(client, enter_card(client, link))
     assert get_current_status(draft) == Status.CONFIRMED
@@ -138,7 +140,7 @@ def test_room_is_still_held_after_a_payment_that_was_not_confirmed_in_time(
 
     draft.refresh_from_db()
     assert (draft.status, draft.holds_slot) == (Status.NEW, True)
-    assert draft.hold_until == hold_extension.get_latest_hold_end(draft, now=NOW)
+    assert draft.hold_until == drafts.get_latest_hold_end(draft, now=NOW)
 
 
 def test_changed_price_is_shown_before_it_is_charged(client, draft, link, staff):
@@ -161,7 +163,7 @@ def test_link_ends_with_its_draft_and_its_time(client, draft, link, clock, staff
     assert client.get("/pay/x").status_code == 404
     other = make_draft()
     other_link = payment_links._get_signer().sign_object([other.uid.hex, START.timestamp(), 0])
-    take_manual_payment(other, gateway="cash", by=staff, now=NOW)
+    take_manual_payment(Act(staff, NOW, is_staff=True), other, gateway="cash")
     page = follow(client, f"/pay/{other_link}")
     assert "You have booked" in page
     assert "cash" not in page
@@ -223,7 +225,7 @@ def test_cancelled_link_takes_no_payment_and_a_new_one_does(client, draft, link,
     assert message.expires_at == NOW
     assert "cancel-link" not in [each.name for each in get_available_actions(staff, draft, now=NOW)]
     with pytest.raises(ReservationNotOpen, match="no payment link"):
-        payment_links.cancel_links(draft.pk, by=staff, now=NOW)
+        payment_links.cancel_link(Act(staff, NOW, is_staff=True), draft.pk)
 
     message.delete()
     new_link = send(draft, staff)
@@ -241,7 +243,7 @@ def test_link_that_ends_between_its_check_and_the_claim_charges_nothing(
     def fetch_card(setup, *, now):
         card = real(setup, now=now)
         if event == "cancelled":
-            payment_links.cancel_links(draft.pk, by=staff, now=now)
+            payment_links.cancel_link(Act(staff, now, is_staff=True), draft.pk)
         else:
             User.objects.filter(pk=draft.user_id).update(is_active=False)
         return card

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 from django.utils import timezone
 
+from accounts.act import Act
 from accounts.models import User
 from centers.models import MeetingRoom
 from centers.requested_span import resolve_span
@@ -40,7 +41,7 @@ def request_for(room: MeetingRoom, day: dt.date, hour: int) -> Reservation:
     MeetingRoom.objects.filter(pk=room.pk).update(is_live_inventory=False)
     span = _span(room, day, hour, hour + 2)
     user, now = User.objects.get(email=DEMO), timezone.now()
-    made = create_draft(user, room_id=room.pk, start=span.start, end=span.end, now=now)
+    made = create_draft(Act(user, now), user, room_id=room.pk, start=span.start, end=span.end)
     return check_out(made.pk, user=user, payment_method=PaymentMethod(use_saved_card=True), now=now)
 
 

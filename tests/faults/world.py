@@ -11,6 +11,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.test import override_settings
 from django.utils import timezone
 
+from accounts.act import Act
 from accounts.models import User
 from centers.models import MeetingRoom
 from reservations.booking import drafts
@@ -104,7 +105,11 @@ class World:
         now = made or timezone.now()
         start = start or self.start()
         reservation = drafts.create_draft(
-            customer.user, room_id=room.pk, start=start, end=start + hours * HOUR, now=now
+            Act(customer.user, now),
+            customer.user,
+            room_id=room.pk,
+            start=start,
+            end=start + hours * HOUR,
         )
         if promo:
             update_promo_code(reservation.pk, promo, user=customer.user, now=now)

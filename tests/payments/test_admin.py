@@ -313,7 +313,7 @@ def test_unknown_payment_without_money_is_released_by_deleting_it(client, unknow
 def take(gateway):
     customer = UserFactory(credit_limit=500)
     return take_manual_payment(
-        make_draft(customer), gateway=gateway, by=AdministratorFactory(), now=BOOKED_AT
+        Act(AdministratorFactory(), BOOKED_AT, is_staff=True), make_draft(customer), gateway=gateway
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.gateways.stripe import client as stripe_client
 from payments.gateways.stripe_models import StripePayment
@@ -192,7 +193,9 @@ def draft(ada):
 @pytest.fixture
 def link(draft):
     staff = AdministratorFactory()
-    payment_links.send_link(draft, base_url="https://rooms.example.com", by=staff, now=NOW)
+    payment_links.send_link(
+        Act(staff, NOW, is_staff=True), draft.pk, base_url="https://rooms.example.com"
+    )
     return re.search(r"/pay/[\w:-]+", OutboxMessage.objects.get(kind="payment link").text)[0]
 
 

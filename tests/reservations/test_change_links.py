@@ -10,7 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts import limits
 from accounts.act import Act
+from accounts.limits import RateLimit
 from accounts.models import OutboxMessage
 from centers.span import Span
 from payments.gateways.sandbox import SandboxGateway, confirm_payment
@@ -66,12 +68,11 @@ def booking():
 def send(booking, clerk, *, now=NOW, total="125", hours=5, **request):
     """Send a link for two more hours, and return its path."""
     payment_links.send_change_link(
+        Act(clerk, now, is_staff=True),
         booking.pk,
         build_request(booking, hours=hours, **request),
         expected_total=Decimal(total),
         base_url=BASE_URL,
-        by=clerk,
-        now=now,
     )
     message = OutboxMessage.objects.filter(kind="payment link").latest("pk")
     return find_link(message)
@@ -138,6 +139,20 @@ def test_declined_card_leaves_the_booking_and_another_card_pays(client, booking,
     assert get_money() == [(75, 0), (0, 0), (50, 0)]
 
 
+def test_network_with_too_many_declined_cards_pays_with_no_card_that_it_has_entered(
+    client, booking, clerk, monkeypatch
+):
+    limit = RateLimit("card-declined-network", 1, HOUR)
+    monkeypatch.setattr(limits, "CARD_DECLINED_BY_NETWORK", limit)
+    link = send(booking, clerk)
+    good, bad = enter_card(client, link), enter_card(client, link, number="4000000000000002")
+
+    assert "was declined" in follow(client, bad)
+    assert "Too many" in follow(client, good)
+
+    assert get_money() == [(75, 0)]
+
+
 def test_bank_that_asks_is_answered_and_the_change_is_applied(client, booking, clerk):
     link = send(booking, clerk)
 
@@ -146,7 +161,7 @@ def test_bank_that_asks_is_answered_and_the_change_is_applied(client, booking, c
     )
     # Nobody cancels the link, or sends another one, while somebody pays.
     with pytest.raises(ReservationNotOpen, match="under way"):
-        payment_links.cancel_change_link(booking.pk, by=clerk, now=NOW)
+        payment_links.cancel_link(Act(clerk, NOW, is_staff=True), booking.pk)
     with pytest.raises(ReservationNotOpen, match="under way"):
         send(booking, clerk)
     confirm_payment(SandboxPayment.objects.latest("pk").secret)
@@ -221,14 +236,16 @@ def test_time_that_others_booked_after_the_end_of_a_link_cannot_be_held_again(
     make_draft(room=booking.room, start=START + 4 * HOUR, hours=1, now=later)
 
     with pytest.raises(SlotUnavailable):
-        payment_links.send_change_link_again(booking, base_url=BASE_URL, by=clerk, now=later)
+        payment_links.send_change_link_again(
+            Act(clerk, later, is_staff=True), booking.pk, base_url=BASE_URL
+        )
 
     # The change still waits, so that staff can cancel it.
     assert BookingChange.objects.get().state == "started"
 
 
 def cancel_link(booking, clerk):
-    payment_links.cancel_change_link(booking.pk, by=clerk, now=NOW)
+    payment_links.cancel_link(Act(clerk, NOW, is_staff=True), booking.pk)
 
 
 OTHERS = {

@@ -99,7 +99,9 @@ def take_payments(drafts, gateway):
     staff = AdministratorFactory()
     rows = Reservation.objects.select_related("room__center", "user")
     return [
-        lambda pk=draft.pk: take_manual_payment(rows.get(pk=pk), gateway=gateway, by=staff, now=NOW)
+        lambda pk=draft.pk: take_manual_payment(
+            Act(staff, NOW, is_staff=True), rows.get(pk=pk), gateway=gateway
+        )
         for draft in drafts
     ]
 

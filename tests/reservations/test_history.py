@@ -15,7 +15,6 @@ from reservations.booking import (
     cancellation,
     charging,
     drafts,
-    hold_extension,
     price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest
@@ -139,7 +138,7 @@ def test_draft_changes_are_in_the_history():
     price_adjustments.adjust_price(
         Act(clerk, NOW, is_staff=True), reservation.pk, amount=Decimal(-5), reason="Kind"
     )
-    hold_extension.extend_hold(Act(clerk, NOW, is_staff=True), reservation.pk, until=NOW + HOUR)
+    drafts.extend_hold(Act(clerk, NOW, is_staff=True), reservation.pk, until=NOW + HOUR)
 
     assert get_history(reservation) == [
         (ada, {"promo_code": [None, "TEN"], "total_cost": ["75.00", "67.50"]}),

@@ -6,7 +6,7 @@ import pytest
 
 from accounts.act import Act
 from centers.models import Rate
-from reservations.booking.hold_extension import extend_hold
+from reservations.booking.drafts import extend_hold
 from reservations.models import Reservation, history
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
 from tests.factories_people import UserFactory

@@ -193,7 +193,7 @@ def rows(db):
     plain, other, cancelled, draft = make_booking(), make_booking(), make_booking(), make_draft()
     cancellation.cancel(Act(None, NOW), cancelled.pk)
     in_cash = checkout.take_manual_payment(
-        make_draft(), gateway="cash", by=AdministratorFactory(), now=NOW
+        Act(AdministratorFactory(), NOW, is_staff=True), make_draft(), gateway="cash"
     )
     cancellation.cancel(Act(None, NOW), in_cash.pk)
     by_hand = Refund.objects.get(payment__reservation=in_cash)

@@ -45,12 +45,11 @@ def customer():
 
 def take(draft, staff, gateway="terminal", **options):
     return take_manual_payment(
+        Act(staff, NOW, is_staff=True),
         draft,
         gateway=gateway,
         reference="Slip 17",
         shown_total=draft.total_cost,
-        by=staff,
-        now=NOW,
         **options,
     )
 
@@ -91,16 +90,21 @@ def test_payment_is_refused_without_its_slot_or_price(staff, customer):
     room = make_room()
     draft = make_draft(customer, room)
     with pytest.raises(ReservationNotOpen, match=checkout.PRICE_HAS_CHANGED):
-        take_manual_payment(draft, gateway="cash", shown_total=Decimal(1), by=staff, now=NOW)
+        take_manual_payment(
+            Act(staff, NOW, is_staff=True), draft, gateway="cash", shown_total=Decimal(1)
+        )
     make_booking(room=room, now=NOW + 30 * HOUR)
     with pytest.raises(SlotUnavailable):
-        take_manual_payment(draft, gateway="cash", by=staff, now=NOW + 30 * HOUR)
+        take_manual_payment(Act(staff, NOW + 30 * HOUR, is_staff=True), draft, gateway="cash")
 
     # Whoever calls it: the form is not the only way in.
     for slip in ("", " ", "-"):
         with pytest.raises(InvalidRequest):
             take_manual_payment(
-                make_draft(customer), gateway="terminal", reference=slip, by=staff, now=NOW
+                Act(staff, NOW, is_staff=True),
+                make_draft(customer),
+                gateway="terminal",
+                reference=slip,
             )
 
     assert get_current_status(draft) == Status.NEW

@@ -11,8 +11,7 @@ from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.models import Refund, RefundState
 from reservations.booking import amendments, approval, cancellation, charging, checkout
-from reservations.booking.drafts import has_outdated_price
-from reservations.booking.hold_extension import extend_hold
+from reservations.booking.drafts import extend_hold, has_outdated_price
 from reservations.models import LineItemType, Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails

@@ -4,6 +4,7 @@ import datetime as dt
 
 import pytest
 
+from accounts.act import Act
 from reservations.booking import approval, integrity
 from reservations.booking.checkout import take_manual_payment
 from reservations.models.status import Status
@@ -33,8 +34,9 @@ def walk_in(room, staff, start=QUARTER_TO, **fields):
 
 
 def take(draft, staff, now):
+    act = Act(staff, now, is_staff=True)
     return take_manual_payment(
-        draft, gateway="terminal", reference="17", shown_total=draft.total_cost, by=staff, now=now
+        act, draft, gateway="terminal", reference="17", shown_total=draft.total_cost
     )
 
 

@@ -32,14 +32,6 @@ class ActionRequest:
     # The URL of this service, without a slash at the end.
     base_url: str = ""
 
-    @property
-    def by(self) -> User:
-        return self.act.staff
-
-    @property
-    def now(self) -> dt.datetime:
-        return self.act.now
-
     def require_shown_amount(self) -> Decimal:
         """Return the expected amount. Raises InvalidRequest if no preview has shown one."""
         if self.expected_amount is None:

@@ -64,7 +64,7 @@ class RescheduleAction(Action):
         elif would.problem:
             preview.problems.append(would.problem)
             if result.difference > 0:
-                refusal = amendments.get_waiver_refusal(request.by, old.room, new.room)
+                refusal = amendments.get_waiver_refusal(request.act.staff, old.room, new.room)
                 preview.notes += [refusal] if refusal else []
         if result.new_lines:
             preview.bill = compare_bills(result)
@@ -78,14 +78,14 @@ class RescheduleAction(Action):
         elif not preview.problems:
             free_until = formatting.format_datetime(moved, moved.free_cancellation_until)
             preview.facts += [
-                _describe_difference(reservation, result, way, now=request.now),
+                _describe_difference(reservation, result, way, now=request.act.now),
                 ("Free cancellation until", free_until),
                 describe_email(
                     reservation, "with the link" if is_paid and way == LINK else "with the change"
                 ),
             ]
             if is_paid and way == LINK:
-                until = differences.get_link_end(reservation, new.start, now=request.now)
+                until = differences.get_link_end(reservation, new.start, now=request.act.now)
                 held_until = formatting.format_datetime(reservation, until)
                 preview.facts.append(("Paid and changed, or held, until", held_until))
             elif is_paid:
@@ -109,12 +109,11 @@ class RescheduleAction(Action):
                 return self._charge_saved_card(request, change, new_total)
             if is_charged and way == LINK:
                 waiting = payment_links.send_change_link(
+                    request.act,
                     reservation.pk,
                     change,
                     expected_total=new_total,
                     base_url=request.base_url,
-                    by=request.by,
-                    now=request.now,
                 )
                 return describe_sent_link(waiting)
         taken = None

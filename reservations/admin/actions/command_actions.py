@@ -26,7 +26,7 @@ from reservations.booking import (
     cancellation,
     charging,
     check_in,
-    hold_extension,
+    drafts,
     price_adjustments,
     reminders,
 )
@@ -192,7 +192,7 @@ class MarkNoShowAction(AttendanceAction):
 
     def describe(self, request: ActionRequest, would: Preview[Reservation]) -> ActionPreview:
         preview = super().describe(request, would)
-        if request.reservation.end > request.now:
+        if request.reservation.end > request.act.now:
             preview.facts.append(("Room", "Released at once, so that others can book it"))
         return preview
 
@@ -265,11 +265,11 @@ class AdjustPriceAction(Action):
 class ExtendHoldAction(Action):
     name, label, icon = "hold", "Extend hold", "lock_clock"
     title, confirm_label = "Extend the hold of the room", "Extend the hold"
-    command = hold_extension.extend_hold
+    command = drafts.extend_hold
     form_class = HoldExtensionForm
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
-        return hold_extension.can_extend_hold(reservation, now=now)
+        return drafts.can_extend_hold(reservation, now=now)
 
     def get_options(self, request: ActionRequest) -> dict[str, Any]:
         return {"until": request.data["until"]}
@@ -277,7 +277,7 @@ class ExtendHoldAction(Action):
     def describe(self, request: ActionRequest, would: Preview[Reservation]) -> ActionPreview:
         reservation = request.reservation
         held_until = "Not held, the hold has expired"
-        if reservation.is_held_at(request.now):
+        if reservation.is_held_at(request.act.now):
             held_until = _format_hold(reservation)
         facts = [("Held until", held_until), ("Then held until", _format_hold(would.result))]
         return ActionPreview(facts=facts)

@@ -9,7 +9,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from accounts.models import User
 from reservations.admin.forms import MAX_ADJUSTMENT, LocalTimeField, localize_input
-from reservations.booking import cancellation, hold_extension
+from reservations.booking import cancellation, drafts
 from reservations.booking.cancellation import RefundDecision, get_override_refusal
 from reservations.models import PriceAdjustment, RefundOverride, Reservation
 from reservations.notifications.emails import MAX_MESSAGE_LENGTH
@@ -81,7 +81,7 @@ class HoldExtensionForm(ActionForm):
 
     def prepare(self) -> None:
         zone = self.reservation.room.center.zone
-        latest = hold_extension.get_latest_hold_end(self.reservation, now=self.now).astimezone(zone)
+        latest = drafts.get_latest_hold_end(self.reservation, now=self.now).astimezone(zone)
         self.initial = {"until": latest.replace(tzinfo=None)}
         self.fields[
             "until"

@@ -1,9 +1,9 @@
 """The action that takes the payment of a draft, in any way (B26)."""
 
 import datetime as dt
+from typing import Any
 
 from payments.gateways.manual import TERMINAL
-from reservations import availability
 from reservations.admin import formatting
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, describe_email
 from reservations.admin.actions.payment_form import (
@@ -14,12 +14,12 @@ from reservations.admin.actions.payment_form import (
     describe_way,
     explains_absent_customer,
 )
-from reservations.booking import checkout, differences, payment_links
-from reservations.models import Reservation
+from reservations.booking import checkout, payment_links
+from reservations.booking.commands import Preview
+from reservations.models import BookingChange, Reservation
 from reservations.models.status import Status
 from reservations.notifications import confirmation
 from roombook import money
-from roombook.errors import ReservationNotOpen
 
 
 class TakePaymentForm(PaymentForm):
@@ -37,55 +37,49 @@ class CancelLinkAction(Action):
     name, label, icon = "cancel-link", "Cancel payment link", "link_off"
     title, confirm_label = "Cancel the payment link", "Cancel payment link"
     is_immediate = True
+    command = payment_links.cancel_link
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         if payment_links.find_waiting_change(reservation) is not None:
             return True
         return payment_links.can_cancel_links(reservation, now=now)
 
-    def build_preview(self, request: ActionRequest) -> ActionPreview:
+    def describe(self, request: ActionRequest, would: Preview[Reservation]) -> ActionPreview:
         reservation, until = request.reservation, request.reservation.payment_link_until
         if change := payment_links.find_waiting_change(reservation):
             until = change.link_until
-        ends = formatting.format_datetime(reservation, until or request.now)
+        ends = formatting.format_datetime(reservation, until or request.act.now)
         return ActionPreview(facts=[("Would end", ends), ("E-mail to", "Nobody")])
 
-    def execute(self, request: ActionRequest) -> str:
-        booking = request.reservation
-        if not booking.is_new:
-            payment_links.cancel_change_link(booking.pk, by=request.by, now=request.now)
-            return "The payment link is cancelled. The booking is as it was."
-        payment_links.cancel_links(booking.pk, by=request.by, now=request.now)
-        return "The payment link is cancelled. The room is still held."
+    def report(self, result: Reservation) -> str:
+        left = "The room is still held." if result.is_new else "The booking is as it was."
+        return f"The payment link is cancelled. {left}"
 
 
 class SendLinkAgainAction(Action):
     name, label, icon = "send-link-again", "Send payment link again", "forward_to_inbox"
     title, confirm_label = "Send the payment link again", "Send payment link"
+    command = payment_links.send_change_link_again
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         return payment_links.find_waiting_change(reservation) is not None
 
-    def build_preview(self, request: ActionRequest) -> ActionPreview:
-        booking = request.reservation
-        change = payment_links.find_waiting_change(booking)
-        if change is None:
-            raise ReservationNotOpen(payment_links.NO_LINK)
-        until = differences.get_link_end(booking, change.start, now=request.now)
+    def get_options(self, request: ActionRequest) -> dict[str, Any]:
+        return {"base_url": request.base_url}
+
+    def describe(self, request: ActionRequest, would: Preview[BookingChange]) -> ActionPreview:
+        booking, change = request.reservation, would.result
         return ActionPreview(
             facts=[
                 ("To", payment_links.describe_change(change)),
                 ("To pay", money.format_amount(change.difference)),
-                ("Held until", formatting.format_datetime(booking, until)),
+                ("Held until", _format_end(booking, change.link_until)),
                 describe_email(booking, "with the link"),
             ]
         )
 
-    def execute(self, request: ActionRequest) -> str:
-        change = payment_links.send_change_link_again(
-            request.reservation, base_url=request.base_url, by=request.by, now=request.now
-        )
-        return describe_sent_link(change)
+    def report(self, result: BookingChange) -> str:
+        return describe_sent_link(result)
 
 
 class TakePaymentAction(Action):
@@ -99,11 +93,7 @@ class TakePaymentAction(Action):
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         reservation, way = request.reservation, request.data.get("way")
-        answer = availability.evaluate_reservation(
-            reservation, now=request.now, for_user=reservation.user
-        )
         preview = ActionPreview(
-            problems=list(answer.staff_texts),
             facts=[
                 ("Price", money.format_amount(reservation.total_cost)),
                 describe_email(reservation, "with the link" if way == LINK else "with the bill"),
@@ -111,9 +101,14 @@ class TakePaymentAction(Action):
             expected_amount=reservation.total_cost,
         )
         if way == LINK:
-            until = payment_links.get_end(reservation, now=request.now)
-            preview.facts.append(("Held until", formatting.format_datetime(reservation, until)))
+            link = payment_links.send_link.preview(
+                request.act, reservation.pk, base_url=request.base_url
+            )
+            preview.facts.append(
+                ("Held until", _format_end(reservation, link.result.payment_link_until))
+            )
             return preview
+        checkout.require_claimable(reservation, now=request.act.now)
         is_instant = reservation.room.is_live_inventory
         status = Status.CONFIRMED if is_instant else Status.PENDING
         preview.facts.insert(0, ("New status", str(status.label)))
@@ -125,26 +120,29 @@ class TakePaymentAction(Action):
         draft, way = request.reservation, request.data.get("way", "")
         shown_total = request.require_shown_amount()
         if way == LINK:
-            until = payment_links.send_link(
-                draft, base_url=request.base_url, by=request.by, now=request.now
-            )
+            held = payment_links.send_link(request.act, draft.pk, base_url=request.base_url)
+            until = _format_end(draft, held.payment_link_until)
             return (
                 f"The link is sent within a minute. The room is held for"
-                f" {draft.user.get_full_name()} until {formatting.format_datetime(draft, until)}."
+                f" {draft.user.get_full_name()} until {until}."
             )
         if way == SAVED_CARD:
             with explains_absent_customer():
                 reservation = checkout.charge_saved_card(
-                    draft, shown_total=shown_total, by=request.by, now=request.now
+                    request.act, draft, shown_total=shown_total
                 )
         else:
             reservation = checkout.take_manual_payment(
+                request.act,
                 draft,
                 gateway=way,
                 reference=request.data.get("reference", ""),
                 shown_total=shown_total,
-                by=request.by,
-                now=request.now,
             )
-        status = formatting.format_status(reservation, now=request.now)
+        status = formatting.format_status(reservation, now=request.act.now)
         return f"{status}. {confirmation.describe_payments(reservation)}"
+
+
+def _format_end(reservation: Reservation, until: dt.datetime | None) -> str:
+    assert until is not None  # because a link was sent
+    return formatting.format_datetime(reservation, until)

@@ -15,6 +15,7 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 
 from accounts import roles
+from accounts.act import Act
 from accounts.customer_access import find_bookable_customers
 from accounts.models import User
 from centers.models import Center, MeetingRoom
@@ -186,7 +187,8 @@ def _create_once(
     drafts_held = Reservation.objects.active_holds(now)
     if draft := drafts_held.filter(pk=saved.get().content or 0).first():
         return draft
-    reservation = _create_draft(form, staff, now) if form.is_valid() else None
+    act = Act(staff, now, is_staff=True)
+    reservation = _create_draft(form, act) if form.is_valid() else None
     if reservation is None or not request.POST.get("submission"):
         saved.delete()
     else:
@@ -194,7 +196,7 @@ def _create_once(
     return reservation
 
 
-def _create_draft(form: NewReservationForm, staff: User, now: dt.datetime) -> Reservation | None:
+def _create_draft(form: NewReservationForm, act: Act) -> Reservation | None:
     """Create the draft, or add the errors to the form and return None."""
     data = form.cleaned_data
     arguments: dict[str, Any] = {
@@ -202,15 +204,13 @@ def _create_draft(form: NewReservationForm, staff: User, now: dt.datetime) -> Re
         "start": data["start"],
         "end": data["end"],
         "hours_override_reason": data.get("hours_override_reason", ""),
-        "created_by": staff,
-        "now": now,
         **form.get_values(),
     }
     try:
         if form.new_customer is not None:
-            return staff_drafts.create_draft_for_new_customer(form.new_customer, **arguments)
+            return staff_drafts.create_draft_for_new_customer(act, form.new_customer, **arguments)
         assert form.customer is not None
-        return drafts.create_draft(form.customer, **arguments)
+        return drafts.create_draft(act, form.customer, **arguments)
     except InvalidRequest as error:
         form.add_errors(error.fields)
     except SlotUnavailable:

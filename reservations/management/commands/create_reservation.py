@@ -4,6 +4,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from accounts.act import Act
 from accounts.models import User, canonicalize_email
 from reservations.booking import drafts
 from reservations.management.command_line import (
@@ -29,13 +30,13 @@ class Command(BaseCommand):
         room, span = read_booking(options, now=now)
         with domain_errors_as_command_errors():
             reservation = drafts.create_draft(
+                Act(customer, now),
                 customer,
                 room_id=room.pk,
                 start=span.start,
                 end=span.end,
                 services=options["service"],
                 number_of_attendees=options["attendees"],
-                now=now,
             )
         self.stdout.write(f"{reservation} holds its room until {reservation.hold_until}.")
         lines = reservation.line_items.order_by("position")

@@ -20,7 +20,7 @@ from tests.backoffice.new_reservation.helpers import ADD, typed
 from tests.backoffice.reading import words
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
-from tests.factories_reservations import HOUR, START, ReservationFactory, make_draft, make_room
+from tests.factories_reservations import HOUR, NOW, START, ReservationFactory, make_draft, make_room
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -70,7 +70,7 @@ def test_desk_cannot_book_for_a_member_of_staff(client, staff, room):
 
 def test_new_customer_whose_address_is_taken_meanwhile_is_refused(user):
     with pytest.raises(InvalidRequest) as refused:
-        create_draft_for_new_customer({**NEW, "email": "ADA@example.com"})
+        create_draft_for_new_customer(Act(None, NOW), {**NEW, "email": "ADA@example.com"})
     assert list(refused.value.fields) == ["customer.email"]
 
 

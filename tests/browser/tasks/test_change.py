@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from accounts.act import Act
 from accounts.models import User
 from centers.models import Center, OpeningHours
 from reservations.booking.charging import PaymentMethod
@@ -38,7 +39,11 @@ def running(demo) -> Reservation:
     hour = timezone.now().replace(minute=0, second=0, microsecond=0)
     booked_at = hour - 24 * HOUR
     draft = create_draft(
-        user, room_id=place.pk, start=hour - HOUR, end=hour + 2 * HOUR, now=booked_at
+        Act(user, booked_at),
+        user,
+        room_id=place.pk,
+        start=hour - HOUR,
+        end=hour + 2 * HOUR,
     )
     method = PaymentMethod(use_saved_card=True)
     return check_out(draft.pk, user=user, payment_method=method, now=booked_at)

@@ -6,6 +6,7 @@ import re
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from reservations.booking import payment_links
 from reservations.models import Reservation
@@ -54,7 +55,7 @@ def test_payment_link_is_paid_on_a_phone_without_signing_in(browser, transaction
     now = timezone.now()
     start = (now + dt.timedelta(days=2)).replace(hour=17, minute=0, second=0, microsecond=0)
     draft = make_draft(start=start, now=now)
-    payment_links.send_link(draft, base_url=live_server.url, by=draft.user, now=now)
+    payment_links.send_link(Act(draft.user, now, is_staff=True), draft.pk, base_url=live_server.url)
     url = re.search(r"http://\S+/pay/\S+", OutboxMessage.objects.get().text)[0]
     # The scan adds a style to the page, which its policy does not allow.
     scanned = browser.new_page(viewport=chromium.PHONE, bypass_csp=True)

@@ -14,8 +14,7 @@ from payments import lifecycle
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations import records
-from reservations.booking.drafts import apply_promo_code
-from reservations.booking.hold_extension import extend_hold
+from reservations.booking.drafts import apply_promo_code, extend_hold
 from reservations.booking.price_adjustments import adjust_price
 from reservations.models import Reservation, history
 from tests.factories_people import AdministratorFactory, StaffFactory
