@@ -3,7 +3,7 @@
 import datetime as dt
 from typing import Any
 
-from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from payments.gateways.manual import MANUAL_GATEWAYS
@@ -57,12 +57,6 @@ def effective_refunds() -> QuerySet[Refund]:
 def refunded_amount() -> Coalesce:
     """Return an expression for the amount of a payment that was refunded or is due for refund."""
     return sum_of_related(effective_refunds(), "amount", by="payment")
-
-
-def payments_not_fully_refunded() -> QuerySet[Payment]:
-    """Return the payments of which something remains after all refunds."""
-    rows = Payment.objects.annotate(given=refunded_amount())
-    return rows.filter(given__lt=F("amount") - ROUNDING_TOLERANCE)
 
 
 def unmet_refund_promises() -> QuerySet[Reservation]:
@@ -167,28 +161,6 @@ def changes_off_their_payment(now: dt.datetime) -> Rows:
         | Q(payment__state=PaymentState.STARTED, state=ChangeState.ABANDONED)
     )
     return rows.values_list("payment", "payment__state", "payment__reservation", "state")
-
-
-@CHECKS.add("reservation {} has {} payments that were captured and not refunded")
-def reservations_paid_twice(now: dt.datetime) -> Rows:
-    """Find reservations that keep the money of several payments for their booking."""
-    kept = payments_not_fully_refunded().filter(
-        captured_at__isnull=False, purpose=PaymentPurpose.BOOKING
-    )
-    rows = kept.values("reservation").annotate(count=Count("pk")).filter(count__gt=1).order_by()
-    return rows.values_list("reservation", "count")
-
-
-@CHECKS.add("payment {} of {} was captured, its reservation {} costs nothing")
-def free_bookings_with_a_payment(now: dt.datetime) -> Rows:
-    """Find bookings that cost nothing and keep the money of a payment."""
-    rows = payments_not_fully_refunded().filter(
-        captured_at__isnull=False,
-        reservation__status__in=sorted(BOOKED_STATUSES),
-        reservation__total_cost=0,
-        reservation__reduced_by=0,
-    )
-    return rows.values_list("pk", "amount", "reservation")
 
 
 @CHECKS.add("payment {} of reservation {} was made for reservation {}")
