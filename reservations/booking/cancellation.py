@@ -15,6 +15,8 @@ from accounts.act import Act
 from accounts.models import User
 from centers.models import Center
 from payments import refunds
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.models import Payment, PaymentState
 from reservations.booking import charging
 from reservations.booking.amendments import call_off_changes, require_expected
@@ -22,7 +24,6 @@ from reservations.booking.charging import get_booked_payments, lock_booked_payme
 from reservations.booking.commands import PAYMENT_UNDER_WAY, Obstacle, Unsettled, command_after
 from reservations.booking.locks import lock_reservation
 from reservations.models import RefundOverride, Reservation
-from reservations.models.changes import get_paying
 from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
 from reservations.notifications.confirmation import describe_refund
@@ -148,6 +149,9 @@ def cancel(
     if due and can_be_captured:
         return result, Unsettled(due)
     refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
+    # Whatever comes in for the others is returned.
+    charging.release(each for each in payments if each not in captured)
+    post(reservation.pk, EventKind.CANCELLED, by=act.user, now=now)
     call_off_changes(reservation, now=now)
     return result, None
 
@@ -312,8 +316,8 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
 
 def _get_captured_payments(reservation: Reservation) -> list[Payment]:
     """Return the payments for it that were captured, the latest first."""
-    captured = reservation.payments.filter(captured_at__isnull=False)
-    return get_paying(captured.order_by("-pk"))
+    captured = reservation.payments.filter(counts=True, captured_at__isnull=False)
+    return list(captured.order_by("-pk"))
 
 
 def _describe_no_refund(payments: Sequence[Payment]) -> str:

@@ -316,7 +316,7 @@ class Difference(Purchase):
     def conclude(self, payment: Payment, act: Act) -> None:
         """Amend the booking if it is as it was, and that is possible at the same price.
 
-        Otherwise the authorization is for nothing, and is voided (`pays_for_nothing`).
+        Otherwise the payment does not count, and is voided.
         """
         change = self.change
         act = Act(change.by, act.now, is_staff=change.is_by_staff)
@@ -327,6 +327,7 @@ class Difference(Purchase):
             amendment = amendments.begin(act, self.reservation, self.room, request)
             amendments.perform(amendment, functools.partial(self._settle, payment=payment))
         except DomainError as error:
+            payment.counts = False
             message = " ".join(error.fields.values()) if isinstance(error, InvalidRequest) else ""
             change.resolve(ChangeState.ABANDONED, message=message or error.message, now=act.now)
 
@@ -335,6 +336,8 @@ class Difference(Purchase):
         if (amendment.old_total, amendment.new_total) != (change.old_total, change.new_total):
             raise ReservationNotOpen(CHANGED_MEANWHILE)
         change.resolve(ChangeState.APPLIED, now=now)
+        payment.counts = True
+        payment.save(update_fields=["counts"])
         if payment.is_by_link:
             # The link that was paid was for this change: there is never another one.
             self.reservation.end_waiting_change(ChangeState.APPLIED, now=now)
