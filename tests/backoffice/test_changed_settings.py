@@ -252,7 +252,7 @@ def test_email_about_a_cancelled_booking_is_resent_as_it_was(booking, clock):
     clock.move_to(NOW + 2 * HOUR)
     cancellation.cancel(Act(booking.user, NOW + HOUR, is_staff=True), booking.pk)
     Center.objects.update(address_changed_at=NOW + 2 * HOUR)
-    with pytest.raises(ReservationNotOpen, match="waiting to be sent already"):
+    with pytest.raises(ReservationNotOpen, match="already waiting to be sent"):
         reminders.resend_last_email(Act(booking.user, NOW + 2 * HOUR, is_staff=True), booking.pk)
     assert OutboxMessage.objects.last().kind == "cancelled"
 

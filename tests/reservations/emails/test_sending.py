@@ -241,7 +241,7 @@ def test_reservation_page_lists_its_emails(admin_client):
 @pytest.mark.usefixtures("data_is_consistent")
 def test_resend_last_email_uses_the_current_address(clerk):
     reservation = make_booking()
-    with pytest.raises(ReservationNotOpen, match="waiting to be sent already"):
+    with pytest.raises(ReservationNotOpen, match="already waiting to be sent"):
         reminders.resend_last_email(Act(clerk, NOW, is_staff=True), reservation.pk)
     OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
     reservation.user.email = "new@example.com"
