@@ -93,7 +93,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0002_initial"),
         ("backoffice", "0001_initial"),
-        ("centers", "0003_price_lists"),
+        ("centers", "0001_initial"),
         ("payments", "0002_initial"),
         ("reservations", "0001_initial"),
     ]

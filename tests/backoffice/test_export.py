@@ -26,6 +26,7 @@ from tests.factories_centers import (
     ClosureFactory,
     MeetingRoomFactory,
     NeighborhoodFactory,
+    PriceListFactory,
     RateFactory,
     ResourceTypeFactory,
     ServiceFactory,
@@ -54,6 +55,7 @@ def everything():
     )
     open_every_day(center)
     rate = RateFactory(center=center, name="@standard", hourly=Decimal("0.00"), half_day=None)
+    PriceListFactory(rate=rate, name="=evening", weekdays="sat,sun", valid_from=NEW_YEAR.date())
     kind = ResourceTypeFactory(name='Board; "room"')
     room = MeetingRoomFactory(center=center, rate=rate, resource_type=kind, name="#N/A")
     ServiceFactory(center=center, name="-A'")

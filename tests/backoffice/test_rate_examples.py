@@ -1,5 +1,6 @@
 """The examples of what bookings cost with a rate, also while its prices are being entered."""
 
+import datetime as dt
 from decimal import Decimal
 
 import pytest
@@ -18,6 +19,8 @@ from tests.factories_centers import RateFactory
 
 pytestmark = pytest.mark.django_db
 
+TODAY = dt.date(2027, 3, 1)
+
 
 def post_prices(client, **prices):
     return client.post(reverse("admin:centers_rate_examples"), prices)
@@ -28,7 +31,9 @@ def build_rate(**prices):
 
 
 def get_totals(rate):
-    return {example.duration_text: example.total for example in calculate_examples(rate)}
+    return {
+        example.duration_text: example.total for example in calculate_examples(rate, today=TODAY)
+    }
 
 
 # --- The examples --------------------------------------------------------------------------------
@@ -43,28 +48,30 @@ def test_examples_are_priced_by_their_cheapest_tiers():
 def test_examples_add_the_setup_fee_once():
     rate = build_rate(hourly=25, setup_fee=20)
     assert get_totals(rate)["1 hour"] == 45
-    assert calculate_examples(rate)[0].room_text == "$25.00"
+    assert calculate_examples(rate, today=TODAY)[0].room_text == "$25.00"
 
 
 def test_examples_of_a_flat_rate_all_cost_the_same():
     rate = Rate(is_flat_rate=True, flat_rate=Decimal(50))
     assert set(get_totals(rate).values()) == {50}
-    assert calculate_examples(rate)[-1].reasons == ["Charged once, regardless of the duration."]
+    assert calculate_examples(rate, today=TODAY)[-1].reasons == [
+        "Charged once, regardless of the duration."
+    ]
 
 
 def test_example_lists_the_more_expensive_combinations():
-    examples = calculate_examples(build_rate(hourly=25, half_day=90))
+    examples = calculate_examples(build_rate(hourly=25, half_day=90), today=TODAY)
     five_hours = next(each for each in examples if each.duration_text == "5 hours")
     assert five_hours.price.explanation == "5 hours: half day + 1 hour"
     assert five_hours.reasons == [
         "half day + 1 hour at $115.00; 5 hours would be $125.00, 2 half days would be $180.00"
     ]
-    two_days = calculate_examples(build_rate(full_day=160))[-1]
+    two_days = calculate_examples(build_rate(full_day=160), today=TODAY)[-1]
     assert [reason[:16] for reason in two_days.reasons] == ["Day 1, 15 hours:", "Day 2, 17 hours:"]
 
 
 def test_rate_without_a_price_has_no_examples():
-    assert calculate_examples(Rate()) == []
+    assert calculate_examples(Rate(), today=TODAY) == []
     assert summarize_examples(Rate()) == ""
 
 

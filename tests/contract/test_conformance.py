@@ -11,6 +11,8 @@ EVERY = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS]
 # No response has these: only customers fill them in. The contract names them in ServiceInfo all
 # the same; requests send them in ServiceOption.
 NEVER_ANSWERED = {("ServiceInfo", "DurationHours"), ("ServiceInfo", "Quantity")}
+# Of flat rates, and of special price lists: operations/test_list_prices.py has both.
+NEVER_ANSWERED |= {("PriceInfo", "FlatRate"), ("PriceInfo", "Name")}
 ONLY_IN_REQUESTS = {"AccountPaymentInfo", "SearchFilterCriteria"}
 
 

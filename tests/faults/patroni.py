@@ -17,9 +17,8 @@ from typing import Any
 import psycopg2
 
 from tests.faults.database import Database, create_service_role, postgres_database, programs
-from tests.faults.processes import children_of, wait_for
+from tests.faults.processes import children_of, find_free_port, wait_for
 from tests.faults.service import ROOT
-from tests.test_nginx import find_free_ports
 
 NAMES = ("db1", "db2", "db3")
 PASSWORD = "tests-only"
@@ -54,7 +53,9 @@ class PatroniCluster:
             account = pwd.getpwnam("postgres")
             self.user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
             os.chown(self.folder, account.pw_uid, account.pw_gid)
-        self.etcd_port, self.peer_port, *ports = find_free_ports(2 + 2 * len(NAMES))
+        self.etcd_port, self.peer_port, *ports = (
+            find_free_port() for _ in range(2 + 2 * len(NAMES))
+        )
         self.ports = dict(zip(NAMES, ports[: len(NAMES)], strict=True))
         self.rest_ports = dict(zip(NAMES, ports[len(NAMES) :], strict=True))
         self.processes: dict[str, subprocess.Popen[bytes]] = {}

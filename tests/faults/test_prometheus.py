@@ -15,11 +15,10 @@ import pytest
 from roombook.jobs import JOB_INTERVALS
 from tests import pg_plugin
 from tests.faults.client import send
-from tests.faults.processes import wait_for
+from tests.faults.processes import find_free_port, wait_for
 from tests.faults.service import ROOT, Service
 from tests.faults.size import LONG
 from tests.faults.world import CARD, HOUR, World, card
-from tests.test_nginx import find_free_ports
 
 PROMETHEUS = shutil.which("prometheus") or ""
 DEPLOY = ROOT / "deploy"
@@ -35,7 +34,7 @@ pytestmark = [
 @pytest.fixture
 def service(cluster, standby, tmp_path) -> Iterator[Service]:
     """The service with a replica, so that all metrics exist. Its port of metrics is added."""
-    [metrics_port] = find_free_ports(1)
+    metrics_port = find_free_port()
     running = Service(
         cluster.database,
         tmp_path / "service",
@@ -56,7 +55,7 @@ class Prometheus:
         text = text.replace("127.0.0.1:9464", f"127.0.0.1:{metrics_port}").replace("15s", "1s")
         (folder / "prometheus.yml").write_text(text)
         shutil.copy(DEPLOY / "prometheus/alerts.yml", folder)
-        [self.port] = find_free_ports(1)
+        self.port = find_free_port()
         with (folder / "log").open("wb") as log:
             self.process = subprocess.Popen(
                 [

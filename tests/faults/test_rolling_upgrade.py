@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.faults.load import Load
-from tests.faults.processes import is_listening, wait_for
+from tests.faults.processes import find_free_port, is_listening, wait_for
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG
 from tests.faults.test_upgrade import NEW, copy_repository, install_version, reload
-from tests.test_nginx import CONFIGURATION, PROGRAM, find_free_ports
+from tests.test_nginx import CONFIGURATION, PROGRAM
 
 pytestmark = [
     pytest.mark.postgres,
@@ -64,7 +64,7 @@ class Balancer:
 
     def __init__(self, folder: Path, *ports: int) -> None:
         self.folder = folder
-        self.port, http, https = find_free_ports(3)
+        self.port, http, https = (find_free_port() for _ in range(3))
         text = CONFIGURATION.read_text()
         for configured, used in (
             (r"listen 443 ssl;", f"listen 127.0.0.1:{self.port};"),

@@ -9,6 +9,7 @@ from accounts import roles
 from accounts.models import StaffMember, User
 from centers.models import Center, MeetingRoom, ResourceType
 from reservations.models import Reservation, Seller
+from reservations.models.status import BOOKED_STATUSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ def find_first_steps(user: User) -> list[FirstStep]:
     """
     if not roles.has_permission_everywhere(user, "centers.add_center"):
         return []
-    if Reservation.objects.exclude(booked_at=None).exists():
+    if Reservation.objects.filter(status__in=sorted(BOOKED_STATUSES)).exists():
         return []
     center = Center.objects.order_by("pk").first()
     rooms_url = reverse("admin:centers_meetingroom_add")
