@@ -157,6 +157,9 @@ class RescheduleAction(Action):
                 f"The payment of {amount} is being confirmed. The reservation is changed as soon as"
                 " the gateway answers."
             )
+        if not outcome.charge:
+            # Another request has done it, or the recovery of this one.
+            return "The reservation is like that already. Nothing more was charged."
         return f"Changed, and {amount} charged to the saved card."
 
 
