@@ -328,6 +328,8 @@ def evaluate(amendment: Amendment) -> Availability:
     """Evaluate the new slot. Releases the customer's own drafts and expired holds that conflict."""
     reservation, new, now = amendment.reservation, amendment.new, amendment.act.now
     user = reservation.user
+    # A draft or request of a customer could not be paid or approved after its start.
+    may_have_begun = reservation.status == Status.CONFIRMED or reservation.created_by_id is not None
     release_conflicting_holds(new.room, new.span, user=user, now=now, excluding=reservation)
     return availability.evaluate(
         new.room,
@@ -337,7 +339,7 @@ def evaluate(amendment: Amendment) -> Availability:
         excluding=reservation,
         ignore_opening_hours=reservation.is_outside_hours and _keeps_its_time(amendment),
         has_begun=reservation.start <= now,
-        by_staff=amendment.act.is_staff,
+        by_staff=amendment.act.is_staff and may_have_begun,
     )
 
 
@@ -585,7 +587,8 @@ def store(
     values, personal_values = split_values(amendment.request.values)
     act = amendment.act
     return BookingChange.objects.create(
-        reservation=amendment.reservation,
+        # As it still is, for the e-mail, the history and the event of a link.
+        reservation=amendment.former,
         payment=payment,
         link_until=link_until,
         by=act.user,

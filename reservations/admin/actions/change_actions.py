@@ -93,7 +93,9 @@ class RescheduleAction(Action):
             if is_paid:
                 preview.problems += find_missing(request.data).values()
         is_free = not result.difference and not result.waived
-        if old != new and is_free and not preview.problems:
+        # What has begun cannot be moved back.
+        can_undo = is_free and not preview.problems and new.start > request.act.now
+        if old != new and can_undo:
             preview.undo = _build_undo(reservation, old, moved.version)
         return preview
 
