@@ -206,7 +206,7 @@ def get_earliest_start(rules: BookingRules, now: dt.datetime, zone: dt.tzinfo) -
 def _check_window(
     rules: BookingRules, span: Span, now: dt.datetime, zone: dt.tzinfo, *, earliest: dt.datetime
 ) -> Iterator[Reason]:
-    if span.start < earliest:
+    if span.start < earliest or span.end <= now:
         local_now = dates.format_datetime(now, zone)
         yield Reason("past", "That time has passed.", f"It is {local_now}.")
     elif span.start.astimezone(zone).date() > (last_day := rules.get_last_day(now, zone)):

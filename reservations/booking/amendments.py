@@ -70,7 +70,7 @@ from reservations.notifications import emails
 from reservations.pricing import bill, promo_codes
 from reservations.pricing.quote import Quote, QuoteLine
 from roombook import dates, money
-from roombook.errors import InvalidRequest, ReservationNotOpen
+from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
 
 ADJUST_PRICE = "reservations.adjust_price"
 AMENDABLE_STATUSES = frozenset({Status.NEW, Status.PENDING, Status.CONFIRMED})
@@ -411,6 +411,8 @@ def _save_slot(amendment: Amendment) -> None:
     reservation.turnaround_minutes = new.room.turnaround_minutes
     reservation.version += 1
     if reservation.is_new:
+        if reservation.payable_until <= now:
+            raise SlotUnavailable("That time has passed.")
         if not reservation.is_held_at(now):
             reservation.hold_until = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
             # The new price is promised until after this hold (B15.2).

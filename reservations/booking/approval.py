@@ -218,7 +218,8 @@ def _close(
     reservation_id: int, now: dt.datetime, *, old: Status, new: Status
 ) -> Reservation | None:
     reservation = lock_reservation(reservation_id)
-    if reservation.status != old:
+    ends = reservation.payable_until if old == Status.NEW else reservation.end
+    if reservation.status != old or ends > now:
         return None
     reservation.transition_to(new, Act(None, now))
     reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=now)

@@ -1,6 +1,7 @@
 """Special price lists: when they hold, what a day costs with them, and which overlap (B12.2)."""
 
 import datetime as dt
+import threading
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
@@ -10,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +19,8 @@ from centers import price_lists, rates
 from centers.models import PriceList, Rate
 from centers.span import Span
 from tests.centers.test_rates import FULL, brute_force, rate
-from tests.factories_centers import RateFactory, ServiceFactory
+from tests.concurrency import run_concurrently
+from tests.factories_centers import PriceListFactory, RateFactory, ServiceFactory
 from tests.faults.size import LONG
 
 DENVER = ZoneInfo("America/Denver")
@@ -370,6 +373,41 @@ def test_rate_knows_whether_it_has_lists(django_assert_num_queries):
 def test_list_that_cannot_hold_is_refused(fields, message):
     with pytest.raises(ValidationError, match=message):
         price_list(rate=RateFactory(hourly=25), **fields).full_clean()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [(time(23, 59), "Enter 00:00 for midnight."), (time(20, 0, 30), "Times are whole minutes.")],
+)
+def test_end_that_leaves_a_minute_at_another_price_is_refused(ends, message):
+    each = price_list(rate=RateFactory(hourly=25))
+    each.ends = ends
+    with pytest.raises(ValidationError, match=message):
+        each.full_clean()
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_rate_knows_its_lists_although_two_are_written_at_once():
+    stored = RateFactory(hourly=25)
+    former = PriceListFactory(rate=stored, name="Former")
+    added, may_end = threading.Event(), threading.Event()
+
+    def add():
+        with transaction.atomic():
+            PriceListFactory(rate=stored, name="New", starts=time(6), ends=time(9))
+            added.set()
+            may_end.wait(5)
+
+    def delete():
+        added.wait(5)
+        threading.Timer(0.5, may_end.set).start()
+        former.delete()
+
+    run_concurrently([add, delete])
+
+    assert Rate.objects.get(pk=stored.pk).has_special_prices
 
 
 @pytest.mark.django_db

@@ -66,6 +66,13 @@ def test_what_began_earlier_and_what_a_customer_asks_for_has_passed(room, staff)
         make_draft(room=room, start=QUARTER_TO, hours=1, now=NOW)
 
 
+def test_what_is_over_cannot_be_booked(room, staff):
+    room.minimum_minutes = 15
+    room.save()
+    with pytest.raises(SlotUnavailable, match="passed"):
+        make_draft(room=room, start=QUARTER_TO - 15 * MINUTE, hours=0.25, now=NOW, created_by=staff)
+
+
 @pytest.mark.parametrize("start", [QUARTER_TO, QUARTER_TO - 15 * MINUTE, START + 4 * HOUR])
 def test_draft_by_staff_is_paid_until_15_minutes_after_its_start_or_creation(room, staff, start):
     late = max(start, NOW) + 15 * MINUTE
