@@ -6,7 +6,7 @@ This module is pure: it works on unsaved rows and on any object with the attribu
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, pairwise, takewhile
 from typing import Protocol
 
 from centers.span import Span
@@ -148,9 +148,12 @@ def _find_common_day(one: PriceListLike, other: PriceListLike, *, today: date) -
         return None
     first = max((each.valid_from for each in periods if each.valid_from), default=date.min)
     last = min((each.valid_until for each in periods if each.valid_until), default=date.max)
+    if first > last:
+        return None
     future, past = max(first, today), max(first, min(today, last) - CALENDAR_CYCLE * DAY)
-    for day in chain(_iterate(future, CALENDAR_CYCLE), _iterate(past, CALENDAR_CYCLE)):
-        if day <= last and holds_on(one, day) and holds_on(other, day):
+    days = (takewhile(last.__ge__, _iterate(at, CALENDAR_CYCLE)) for at in (future, past))
+    for day in chain(*days):
+        if holds_on(one, day) and holds_on(other, day):
             return day
     return None
 

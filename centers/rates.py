@@ -207,7 +207,8 @@ def get_entry_price(rate: RateLike | None) -> TierPrice | None:
     """
     if rate is None or not is_usable(rate):
         return None
-    lists = [get_tier_prices(rate), *map(get_timed_prices, rate.special_prices)]
+    specials = [] if rate.is_flat_rate else rate.special_prices
+    lists = [get_tier_prices(rate), *map(get_timed_prices, specials)]
     return pick_lowest_price(prices[0] for prices in lists)
 
 
@@ -240,7 +241,8 @@ def describe_rate(rate: RateLike) -> str:
 
 def describe_for_customers(rate: RateLike) -> str:
     """All prices, or with special price lists the lowest one: `from $25.00/hour`."""
-    return f"from {format_entry_price(rate)}" if rate.special_prices else describe_rate(rate)
+    has_several = rate.special_prices and not rate.is_flat_rate
+    return f"from {format_entry_price(rate)}" if has_several else describe_rate(rate)
 
 
 # --- The price of a booking ----------------------------------------------------------------------

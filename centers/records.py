@@ -258,7 +258,7 @@ def load_related(
     for center_id, *row in query_services(ids=ids):
         by_id[center_id].services_on_offer.append(build_service_record(row))
     rooms_on_offer = list(query_rooms(ids=ids))
-    special_prices = _load_special_prices([*rooms, *(row[1:] for row in rooms_on_offer)])
+    special_prices = _load_special_prices(centers, [*rooms, *(row[1:] for row in rooms_on_offer)])
     for center_id, *row in rooms_on_offer:
         center = by_id[center_id]
         room = build_room_record(row, center.services_on_offer, special_prices)
@@ -274,14 +274,17 @@ def load_related(
     return special_prices
 
 
-def _load_special_prices(rooms: Iterable[Sequence[Any]]) -> SpecialPrices:
+def _load_special_prices(
+    centers: Sequence[CenterRecord], rooms: Iterable[Sequence[Any]]
+) -> SpecialPrices:
     """Return the price lists of the rates of these rows of ROOM_COLUMNS that have some."""
     ids = {row[FIRST_RATE_COLUMN] for row in rooms if row[FIRST_RATE_COLUMN + 1]}
     found: SpecialPrices = defaultdict(tuple)
     if ids:
         rows = PriceList.objects.filter(rate__in=ids).order_by("pk")
-        # Some place has the day before: there, a list may still hold.
-        today = timezone.now().date() - dt.timedelta(days=1)  # noqa: TID251 (records have no `now`)
+        now = timezone.now()  # noqa: TID251 (records have no `now`)
+        # The first day that any of the centers has now.
+        today = min(now.astimezone(each.zone).date() for each in centers)
         for rate_id, *columns in rows.values_list("rate_id", *PriceListRecord._fields):
             record = PriceListRecord._make(columns)
             if not price_lists.has_ended(record, today):

@@ -206,7 +206,7 @@ def get_earliest_start(rules: BookingRules, now: dt.datetime, zone: dt.tzinfo) -
 def _check_window(
     rules: BookingRules, span: Span, now: dt.datetime, zone: dt.tzinfo, *, earliest: dt.datetime
 ) -> Iterator[Reason]:
-    if span.start < earliest:
+    if span.start < earliest or span.end <= now:
         local_now = dates.format_datetime(now, zone)
         yield Reason("past", "That time has passed.", f"It is {local_now}.")
     elif span.start.astimezone(zone).date() > (last_day := rules.get_last_day(now, zone)):
@@ -357,7 +357,8 @@ def evaluate_reservation(
     """Evaluate an existing reservation: without itself as a conflict, with its override, and with
     the turnaround that it was created with, which the database's constraint uses too.
 
-    A draft that has just begun may still be paid (`Reservation.payable_until`)."""
+    What has just begun may still be paid or approved (`Reservation.payable_until`).
+    """
     return evaluate(
         reservation.room,
         reservation.span,
@@ -366,7 +367,8 @@ def evaluate_reservation(
         excluding=reservation,
         turnaround_minutes=reservation.turnaround_minutes,
         ignore_opening_hours=reservation.is_outside_hours,
-        has_begun=reservation.is_new and reservation.start <= now < reservation.payable_until,
+        has_begun=reservation.status in {Status.NEW, Status.PENDING}
+        and reservation.start <= now < reservation.payable_until,
     )
 
 

@@ -8,17 +8,19 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.http import QueryDict
+from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from accounts.admin.center_scope import CenterScopedInlineMixin, CenterScopedMixin
 from centers import models, rates
 from centers.admin.common import NamedRowsFormSet
+from centers.models.price_list import NOT_FLAT, lock_rates, update_rates
 from centers.price_lists import MIDNIGHT, WEEKDAYS, PriceListLike, find_overlap, holds_on
 from centers.resources.price_lists import PriceListResource
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin, StackedInline
+from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
 
 PREFIX = "price_lists"
@@ -90,6 +92,8 @@ class PriceListFormSet(NamedRowsFormSet):
         super().clean()
         if any(self.errors):
             return
+        if self.instance.pk:
+            lock_rates([self.instance.pk])
         shown = [form.instance.pk for form in self.forms if form.instance.pk]
         lists = [*models.PriceList.objects.filter(rate=self.instance.pk).exclude(pk__in=shown)]
         lists += [
@@ -97,6 +101,9 @@ class PriceListFormSet(NamedRowsFormSet):
             for form in self.forms
             if form.cleaned_data.get("name") and not form.cleaned_data.get("DELETE")
         ]
+        if lists and self.instance.is_flat_rate:
+            # A new rate has no id yet, by which its lists would find it.
+            raise ValidationError(NOT_FLAT)
         if overlap := find_overlap(lists, today=timezone.localdate()):
             raise ValidationError(overlap)
 
@@ -127,6 +134,7 @@ class PriceListPageForm(PriceListForm):
             # The instance gets the values only after this.
             names = ("rate", *PriceListForm.Meta.fields)
             entered = models.PriceList(**{name: cleaned[name] for name in names})
+            lock_rates([entered.rate_id])
             others = models.PriceList.objects.filter(rate=entered.rate).exclude(pk=self.instance.pk)
             if overlap := find_overlap([entered, *others], today=timezone.localdate()):
                 self.add_error(None, overlap)
@@ -148,6 +156,11 @@ class PriceListAdmin(ImportExportAdminMixin, CenterScopedMixin, ModelAdmin):
     ordering = ("rate__center_id", "rate_id", "pk")
     autocomplete_fields = ("rate",)
 
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
+        super().save_model(request, obj, form, change)
+        if change and "rate" in form.changed_data:
+            update_rates([form.initial["rate"]])
+
     @admin.display(description="Rate")
     def rate_name(self, row: models.PriceList) -> str:
         return row.rate.name
@@ -161,7 +174,7 @@ def read_price_lists(data: QueryDict) -> tuple[list[models.PriceList], list[str]
     """The lists that are being entered on the page of a rate, and what is wrong with them."""
     found, problems = [], []
     total = data.get(f"{PREFIX}-TOTAL_FORMS", "")
-    for number in range(min(int(total) if total.isdecimal() else 0, MAX_LISTS)):
+    for number in range(min(parse_id(total) or 0, MAX_LISTS)):
         prefix = f"{PREFIX}-{number}"
         if data.get(f"{prefix}-DELETE") or not data.get(f"{prefix}-name"):
             continue

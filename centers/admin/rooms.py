@@ -20,6 +20,7 @@ from centers.admin.common import (
     render_thumbnail,
 )
 from centers.closure_effects import find_effects_of_settings
+from centers.models.price_list import load_special_prices
 from centers.resources.inventory import RoomResource, ServiceResource
 from centers.rooms import get_default_booking_rules
 from roombook.backoffice.model_admin import ModelAdmin
@@ -124,6 +125,9 @@ class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
 
     def get_timeline_url(self, obj: models.MeetingRoom) -> str:
         return f"{reverse('admin:reservations_room_week')}?room={obj.pk}"
+
+    def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
+        load_special_prices([room.rate for room in rows if room.rate])
 
     @admin.display(description="price", empty_value="no price: not shown")
     def price(self, room: models.MeetingRoom) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Lower
 from django.db.models.signals import post_delete, post_save
@@ -19,6 +19,7 @@ from roombook.money import MoneyField
 from roombook.texts import LineField
 
 FIRST_YEAR = MinValueValidator(dt.date(1900, 1, 1))
+NOT_FLAT = "A flat rate has one price: it has no special prices."
 LAST_YEAR = MaxValueValidator(dt.date(2999, 12, 31))
 
 
@@ -114,8 +115,12 @@ class PriceList(UniqueNameMixin):
         self.starts, self.ends = value
 
     def clean(self) -> None:
+        if any(at.second or at.microsecond for at in self.hours):
+            raise ValidationError("Times are whole minutes.")
+        if self.ends == dt.time(23, 59):
+            raise ValidationError({"ends": "Enter 00:00 for midnight."})
         if self.rate_id and self.rate.is_flat_rate:
-            raise ValidationError("A flat rate has one price: it has no special prices.")
+            raise ValidationError(NOT_FLAT)
         if self.rate_id and self.rate.services.exists():
             raise ValidationError("Special prices are for rooms, and services have this rate.")
 
@@ -126,8 +131,19 @@ def note_special_prices(sender: object, *, instance: PriceList, **_: object) -> 
     update_rates([instance.rate_id])
 
 
+def lock_rates(ids: Collection[int]) -> None:
+    """Let transactions that write lists of the same rates take turns.
+
+    Its own statement: the next one sees what a transaction that it had to wait for has written.
+    """
+    rows = Rate.objects.select_for_update(no_key=True).filter(pk__in=ids)
+    list(rows.order_by("pk").values_list("pk"))
+
+
+@transaction.atomic
 def update_rates(ids: Collection[int]) -> None:
     """Let rates know whether they have lists, so that most rates are priced without a query."""
+    lock_rates(ids)
     has_lists = Exists(PriceList.objects.filter(rate=OuterRef("pk")))
     Rate.objects.filter(pk__in=ids).update(has_special_prices=has_lists)
 

@@ -79,7 +79,10 @@ class Rate(UniqueNameMixin):
     @cached_property
     def special_prices(self) -> "Sequence[PriceList]":
         """Its special price lists, in the order of their creation."""
-        return list(self.price_lists.order_by("pk")) if self.has_special_prices else []
+        if not self.has_special_prices:
+            return []
+        # Those that were prefetched, if any.
+        return sorted(self.price_lists.all(), key=lambda each: each.pk)
 
 
 def is_offered(relation: str) -> Q:

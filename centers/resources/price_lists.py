@@ -9,7 +9,7 @@ from django.utils import timezone
 from import_export.fields import Field
 
 from centers.models import Center, PriceList, Rate
-from centers.models.price_list import update_rates
+from centers.models.price_list import lock_rates, update_rates
 from centers.price_lists import find_overlap
 from centers.resources.centers import HoursWidget
 from centers.resources.common import NamedResource, name_at_center_widget
@@ -96,6 +96,8 @@ class PriceListResource(NamedResource[PriceList]):
             return
         rows = {row.instance.rate_id: row for row in result.rows}
         lists: dict[int, list[PriceList]] = {rate_id: [] for rate_id in rows}
+        if self.is_locking:
+            lock_rates(rows)
         for each in PriceList.objects.filter(rate__in=rows).order_by("pk"):
             lists[each.rate_id].append(each)
         today = timezone.localdate()  # noqa: TID251 (a preview has no `now`)
@@ -104,4 +106,6 @@ class PriceListResource(NamedResource[PriceList]):
                 self.refuse_row(result, row, "hours", [overlap])
 
     def save_related(self, rows: Sequence[ImportRowResult], *, answer: str) -> None:
-        update_rates({row.instance.rate_id for row in rows})
+        update_rates(
+            {each.rate_id for row in rows for each in (row.instance, row.original) if each}
+        )

@@ -72,7 +72,7 @@ from reservations.notifications import emails
 from reservations.pricing import bill, promo_codes
 from reservations.pricing.quote import Quote, QuoteLine
 from roombook import dates, money
-from roombook.errors import InvalidRequest, ReservationNotOpen
+from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
 
 ADJUST_PRICE = "reservations.adjust_price"
 AMENDABLE_STATUSES = frozenset({Status.NEW, Status.PENDING, Status.CONFIRMED})
@@ -330,6 +330,8 @@ def evaluate(amendment: Amendment) -> Availability:
     """Evaluate the new slot. Releases the customer's own drafts and expired holds that conflict."""
     reservation, new, now = amendment.reservation, amendment.new, amendment.act.now
     user = reservation.user
+    # A draft or request of a customer could not be paid or approved after its start.
+    may_have_begun = reservation.status == Status.CONFIRMED or reservation.created_by_id is not None
     release_conflicting_holds(new.room, new.span, user=user, now=now, excluding=reservation)
     return availability.evaluate(
         new.room,
@@ -339,7 +341,7 @@ def evaluate(amendment: Amendment) -> Availability:
         excluding=reservation,
         ignore_opening_hours=reservation.is_outside_hours and _keeps_its_time(amendment),
         has_begun=reservation.start <= now,
-        by_staff=amendment.act.is_staff,
+        by_staff=amendment.act.is_staff and may_have_begun,
     )
 
 
@@ -411,6 +413,8 @@ def _save_slot(amendment: Amendment) -> None:
     reservation.turnaround_minutes = new.room.turnaround_minutes
     reservation.version += 1
     if reservation.is_new:
+        if reservation.payable_until <= now:
+            raise SlotUnavailable("That time has passed.")
         if not reservation.is_held_at(now):
             reservation.hold_until = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
             # The new price is promised until after this hold (B15.2).
@@ -589,7 +593,8 @@ def store(
     values, personal_values = split_values(amendment.request.values)
     act = amendment.act
     return BookingChange.objects.create(
-        reservation=amendment.reservation,
+        # As it still is, for the e-mail, the history and the event of a link.
+        reservation=amendment.former,
         payment=payment,
         link_until=link_until,
         by=act.user,

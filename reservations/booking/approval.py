@@ -184,19 +184,18 @@ def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
     """Expire or complete all reservations that are overdue, and yield each changed one.
 
     Drafts that can no longer be paid become Expired, and so do requests that nobody answered in
-    time or before their start; their authorization is voided. Confirmed meetings that are over
-    become Completed. If one fails, the others are still processed, and ExpiryIncomplete is raised
-    at the end.
+    time, or before they began (B26.10); their authorization is voided. Confirmed meetings that are
+    over become Completed. If one fails, the others are still processed, and ExpiryIncomplete is
+    raised at the end.
     """
     pending = Reservation.objects.filter(status=Status.PENDING)
     confirmed = Reservation.objects.filter(status=Status.CONFIRMED)
-    has_begun = Q(start__lte=now)
     is_unanswered = Q(booked_at__lte=now - dt.timedelta(hours=settings.PENDING_HOURS))
     expire_draft = functools.partial(_close, old=Status.NEW, new=Status.EXPIRED)
     complete = functools.partial(_close, old=Status.CONFIRMED, new=Status.COMPLETED)
     steps: list[tuple[Callable[[int, dt.datetime], Reservation | None], list[int]]] = [
-        (expire_draft, _find(Reservation.objects.overdue_drafts(now))),
-        (_expire_request, _find(pending.filter(has_begun | is_unanswered))),
+        (expire_draft, _find(Reservation.objects.begun_unbooked(now).filter(status=Status.NEW))),
+        (_expire_request, _find(pending.begun_unbooked(now) | pending.filter(is_unanswered))),
         (complete, _find(confirmed.filter(end__lte=now))),
     ]
     failed = []
@@ -224,7 +223,8 @@ def _close(
     reservation_id: int, now: dt.datetime, *, old: Status, new: Status
 ) -> Reservation | None:
     reservation = lock_reservation(reservation_id)
-    if reservation.status != old:
+    ends = reservation.payable_until if old == Status.NEW else reservation.end
+    if reservation.status != old or ends > now:
         return None
     reservation.transition_to(new, Act(None, now))
     reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=now)

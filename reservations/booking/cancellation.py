@@ -93,6 +93,10 @@ class Cancellation:
 
 
 def _call_payment_off(act: Act, reservation_id: int) -> None:
+    """Void a payment that waits, unless it is too late to cancel: then nothing may change."""
+    booked = Reservation.objects.filter(pk=reservation_id, status=Status.CONFIRMED)
+    for reservation in booked.for_user(act.customer) if act.customer else booked:
+        _require_cancellable(reservation, act.now)
     charging.resolve_payments(reservation_id, user=act.customer, calls_off=True, now=act.now)
 
 

@@ -282,6 +282,9 @@ def _wait_for_customer(reservation: Reservation, payment: Payment) -> None:
     if payment.action_until is None:
         has_begun = reservation.start <= payment.created_at
         latest = reservation.end if has_begun else reservation.start
+        if payment.purpose == PaymentPurpose.BOOKING:
+            # After that it could not be booked any more.
+            latest = reservation.payable_until
         payment.action_until = min(lifecycle.get_action_deadline(payment), latest)
         payment.lease_until = payment.action_until
         payment.save(update_fields=["action_until", "lease_until"])

@@ -133,7 +133,7 @@ def check_out(
     declined = payment_method.take_unreported_decline(draft.payments.all(), source)
     if declined is not None:
         raise CardDeclined(declined.message)
-    act = Act(by or user, now)
+    act = Act(by or user, now, is_staff=by is not None)
     require_current_price(draft, act, shown_total=shown_total)
     claim = _claim(
         draft, act, payment_method, source=source, partner=partner, link_number=link_number

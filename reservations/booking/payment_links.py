@@ -113,7 +113,7 @@ class DraftLink(PaymentLink):
         return self.reservation.status == Status.PROCESSING
 
     def is_open(self, now: dt.datetime) -> bool:
-        return self.reservation.is_new and now < self.reservation.start
+        return self.reservation.is_new and now < self.reservation.payable_until
 
     def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
         draft = self.reservation
@@ -342,7 +342,7 @@ def _enqueue(
 def can_cancel_links(draft: Reservation, *, now: dt.datetime) -> bool:
     """Return whether a link that was sent can still be paid."""
     until = draft.payment_link_until
-    return draft.is_new and until is not None and now < min(until, draft.start)
+    return draft.is_new and until is not None and now < min(until, draft.payable_until)
 
 
 def get_end(draft: Reservation, *, now: dt.datetime) -> dt.datetime:

@@ -176,12 +176,12 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
         ended_at = Least("hold_until", Value(now))
         return self.drafts_with_hold().update(holds_slot=False, hold_until=ended_at)
 
-    def overdue_drafts(self, now: dt.datetime) -> Self:
-        """Return the drafts that can no longer be paid: see `Reservation.payable_until`."""
+    def begun_unbooked(self, now: dt.datetime) -> Self:
+        """Return what began too long ago to be paid or approved (`Reservation.payable_until`)."""
         by_customer = Q(created_by=None) | Q(end__lte=now)
         late = now - STAFF_PAY_LATE
         by_staff = Q(start__lte=late, created_at__lte=late)
-        return self.filter(by_customer | by_staff, status=Status.NEW, start__lte=now)
+        return self.filter(by_customer | by_staff, start__lte=now)
 
     def hold_expiring(self, now: dt.datetime, within: dt.timedelta) -> Self:
         """Return drafts by staff whose hold expires soon and whose customer got no reminder yet."""

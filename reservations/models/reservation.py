@@ -351,7 +351,7 @@ class Reservation(models.Model):
 
     @property
     def payable_until(self) -> dt.datetime:
-        """Return until when a draft can be paid (B26.10): its start; later if staff made it."""
+        """Return until when it can be paid and approved (B26.10): later if staff made it."""
         if self.created_by_id is None:
             return self.start
         return min(self.end, max(self.start, self.created_at) + STAFF_PAY_LATE)

@@ -201,6 +201,13 @@ def test_overlapping_special_prices_are_refused_with_a_moment(office):
     assert not models.Rate.objects.exists()
 
 
+def test_new_flat_rate_has_no_special_prices(office):
+    data = {"center": CenterFactory().pk, "name": "Flat", "is_flat_rate": "on", "flat_rate": "50"}
+    data |= NO_LISTS | EVENING | {"price_lists-TOTAL_FORMS": 1}
+    assert "A flat rate has one price" in office.post(url(models.Rate, "add"), data).text
+    assert not models.Rate.objects.exists()
+
+
 def test_week_of_prices_follows_what_is_entered(office):
     data = {"name": "Standard", "hourly": "25", **EVENING, "price_lists-TOTAL_FORMS": 1}
     page = office.post(reverse("admin:centers_rate_examples"), data).content.decode()

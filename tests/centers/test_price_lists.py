@@ -1,6 +1,7 @@
 """Special price lists: when they hold, what a day costs with them, and which overlap (B12.2)."""
 
 import datetime as dt
+import threading
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
@@ -10,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +19,9 @@ from centers import price_lists, rates
 from centers.models import PriceList, Rate
 from centers.span import Span
 from tests.centers.test_rates import FULL, brute_force, rate
-from tests.factories_centers import RateFactory, ServiceFactory
+from tests.concurrency import run_concurrently
+from tests.factories_centers import PriceListFactory, RateFactory, ServiceFactory
+from tests.faults.size import LONG
 
 DENVER = ZoneInfo("America/Denver")
 TODAY = dt.date(2027, 1, 1)
@@ -227,36 +231,39 @@ def test_overlapping_lists_are_named_with_a_moment(one, other, overlap):
 # --- Against brute force --------------------------------------------------------------------------
 
 amounts = st.none() | st.decimals(0, 500, places=2)
-times = st.integers(0, 95).map(lambda quarter: time(quarter // 4, quarter % 4 * 15))
-days = st.none() | st.dates(dt.date(2027, 1, 1), dt.date(2028, 12, 31))
-lists = st.builds(
-    PriceList,
-    name=st.sampled_from(["Evening", "Weekend", "VIP"]),
-    weekdays=st.sets(st.sampled_from(price_lists.WEEKDAYS), max_size=6).map(
-        lambda names: PriceList._meta.get_field("weekdays").to_python(",".join(names))
-    ),
-    starts=times,
-    ends=times,
-    valid_from=days,
-    valid_until=days,
-    is_yearly=st.booleans(),
-    hourly=amounts,
-    half_day=amounts,
-    full_day=amounts,
-)
+days = st.dates(dt.date(2027, 1, 1), dt.date(2028, 12, 31))
+
+
+@st.composite
+def draw_list(draw) -> PriceList:
+    """A list that can hold; most hold on many days, so that bookings meet their boundaries."""
+    first, last = sorted(draw(st.sets(st.integers(0, 96), min_size=2, max_size=2)))
+    weekdays = draw(st.just(()) | st.sets(st.sampled_from(price_lists.WEEKDAYS), max_size=6))
+    since, until = draw(st.just((None, None)) | st.tuples(st.none() | days, st.none() | days))
+    is_yearly = draw(st.booleans())
+    if since and until and since > until and not is_yearly:
+        since, until = until, since
+    return PriceList(
+        name=draw(st.sampled_from(["Evening", "Weekend", "VIP"])),
+        weekdays=PriceList._meta.get_field("weekdays").to_python(",".join(weekdays)),
+        starts=time(first // 4, first % 4 * 15),
+        ends=time(last // 4 % 24, last % 4 * 15),
+        valid_from=since,
+        valid_until=until,
+        is_yearly=is_yearly,
+        hourly=draw(st.decimals(1, 500, places=2)),
+        half_day=draw(amounts),
+        full_day=draw(amounts),
+    )
+
+
+lists = draw_list()
 some_rates = st.builds(
     lambda hourly, half_day, full_day, **fields: rate(hourly, half_day, full_day, **fields),
     *(amounts, amounts, amounts),
     bill_in_blocks=st.booleans(),
     special_prices=st.lists(lists, max_size=3, unique_by=lambda each: each.name).map(tuple),
 )
-
-
-def is_valid(each: PriceList) -> bool:
-    has_price = any(price is not None for price in (each.hourly, each.half_day, each.full_day))
-    is_in_order = each.is_yearly or None in (each.valid_from, each.valid_until)
-    is_in_order = is_in_order or each.valid_from <= each.valid_until
-    return has_price and is_in_order and (each.starts < each.ends or each.ends == time())
 
 
 def holds_at(each: PriceList, at: datetime) -> bool:
@@ -294,11 +301,11 @@ def price_by_quarters(some_rate, span: Span, zone: ZoneInfo) -> Decimal:
     return rates.round_amount(total)
 
 
-@settings(max_examples=400)
+@settings(max_examples=10_000 if LONG else 300)
 @given(some_rates, st.sampled_from(ZONES), st.integers(0, 4 * 24 * 700), st.integers(1, 130))
 @example(EVENING, DENVER, 4 * 24 * 310, 100)
 def test_price_is_that_of_the_best_tiers_for_each_quarter(some_rate, zone, first, quarters):
-    assume(rates.is_usable(some_rate) and all(map(is_valid, some_rate.special_prices)))
+    assume(rates.is_usable(some_rate))
     assume(not price_lists.find_overlap(some_rate.special_prices, today=TODAY))
     start = datetime(2027, 1, 1, tzinfo=UTC) + first * timedelta(minutes=15)
     span = Span(start, start + quarters * timedelta(minutes=15))
@@ -309,10 +316,25 @@ def test_price_is_that_of_the_best_tiers_for_each_quarter(some_rate, zone, first
         assert rates.price_room(some_rate, shorter, zone).total <= priced.total
 
 
+def test_brute_force_finds_a_quarter_too_much_at_a_boundary(monkeypatch):
+    get_times = price_lists._get_times
+
+    def end_later(*args):
+        start, end = get_times(*args)
+        return start, end + timedelta(minutes=15)
+
+    morning = with_lists(rate(25), price_list("Morning", 9, 11))
+    start = datetime(2027, 3, 1, 8, tzinfo=DENVER)
+    span = Span(start, start + timedelta(hours=4))
+    right = price_by_quarters(morning, span, DENVER)
+    assert rates.price_room(morning, span, DENVER).total == right
+    monkeypatch.setattr(price_lists, "_get_times", end_later)
+    assert rates.price_room(morning, span, DENVER).total != right
+
+
 @settings(max_examples=200)
 @given(lists, lists, st.integers(0, 364 * 96))
 def test_lists_without_an_overlap_never_hold_together(one, other, quarter):
-    assume(is_valid(one) and is_valid(other))
     at = datetime(2027, 1, 1, tzinfo=UTC) + quarter * timedelta(minutes=15)
     if holds_at(one, at) and holds_at(other, at):
         assert price_lists.find_overlap([one, other], today=TODAY)
@@ -351,6 +373,41 @@ def test_rate_knows_whether_it_has_lists(django_assert_num_queries):
 def test_list_that_cannot_hold_is_refused(fields, message):
     with pytest.raises(ValidationError, match=message):
         price_list(rate=RateFactory(hourly=25), **fields).full_clean()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [(time(23, 59), "Enter 00:00 for midnight."), (time(20, 0, 30), "Times are whole minutes.")],
+)
+def test_end_that_leaves_a_minute_at_another_price_is_refused(ends, message):
+    each = price_list(rate=RateFactory(hourly=25))
+    each.ends = ends
+    with pytest.raises(ValidationError, match=message):
+        each.full_clean()
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_rate_knows_its_lists_although_two_are_written_at_once():
+    stored = RateFactory(hourly=25)
+    former = PriceListFactory(rate=stored, name="Former")
+    added, may_end = threading.Event(), threading.Event()
+
+    def add():
+        with transaction.atomic():
+            PriceListFactory(rate=stored, name="New", starts=time(6), ends=time(9))
+            added.set()
+            may_end.wait(5)
+
+    def delete():
+        added.wait(5)
+        threading.Timer(0.5, may_end.set).start()
+        former.delete()
+
+    run_concurrently([add, delete])
+
+    assert Rate.objects.get(pk=stored.pk).has_special_prices
 
 
 @pytest.mark.django_db

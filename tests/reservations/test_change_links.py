@@ -244,6 +244,24 @@ def test_time_that_others_booked_after_the_end_of_a_link_cannot_be_held_again(
     assert BookingChange.objects.get().state == "started"
 
 
+def test_email_and_event_of_a_link_name_the_booking_as_it_still_is(booking, clerk):
+    room_id, end = booking.room_id, booking.end
+    other = make_room_at_rate(make_room(center=booking.room.center, name="Birch"), 40)
+    request = build_request(booking, hours=5, room=other)
+    payment_links.send_change_link(
+        Act(clerk, NOW, is_staff=True),
+        booking.pk,
+        request,
+        expected_total=Decimal(200),
+        base_url=BASE_URL,
+    )
+    subject = OutboxMessage.objects.get(kind="payment link").subject
+    assert "Birch" not in subject
+    event = history.get_changes(booking)[0].unpublished_event
+    assert event is not None
+    assert (event["RoomId"], event["End"][:13]) == (room_id, f"{end:%Y-%m-%dT%H}")
+
+
 def cancel_link(booking, clerk):
     payment_links.cancel_link(Act(clerk, NOW, is_staff=True), booking.pk)
 

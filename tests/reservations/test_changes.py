@@ -251,6 +251,17 @@ def test_change_confirmed_after_its_slot_is_gone_is_voided(waiting):
     assert other.status == Status.CONFIRMED
 
 
+def test_cancelling_that_is_refused_leaves_the_payment_of_a_change_waiting(waiting, clock):
+    clock.move_to(waiting.start)
+
+    with pytest.raises(ReservationNotOpen, match="meeting has begun"):
+        cancellation.cancel(Act(waiting.user, waiting.start), waiting.pk)
+
+    payment = Payment.objects.get(purpose="change")
+    assert (payment.state, payment.is_called_off) == ("started", False)
+    assert payment.change.state == "started"
+
+
 OTHERS = {
     "cancel": lambda booking, clerk: cancellation.cancel(
         Act(clerk, NOW, is_staff=True), booking.pk

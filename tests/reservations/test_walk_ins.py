@@ -5,12 +5,23 @@ import datetime as dt
 import pytest
 
 from accounts.act import Act
-from reservations.booking import approval, integrity
+from accounts.models import OutboxMessage
+from reservations.booking import amendments, approval, charging, integrity, payment_links
+from reservations.booking.amendments import ChangeRequest
 from reservations.booking.checkout import take_manual_payment
 from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen, SlotUnavailable
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import HOUR, MINUTE, START, make_booking, make_draft, make_room
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    START,
+    PaymentFactory,
+    make_booking,
+    make_draft,
+    make_room,
+)
+from tests.reservations.payment_link_pages import find_link
 
 pytestmark = pytest.mark.django_db
 
@@ -53,6 +64,13 @@ def test_what_began_earlier_and_what_a_customer_asks_for_has_passed(room, staff)
         walk_in(room, staff, QUARTER_TO - 30 * MINUTE)
     with pytest.raises(SlotUnavailable, match="passed"):
         make_draft(room=room, start=QUARTER_TO, hours=1, now=NOW)
+
+
+def test_what_is_over_cannot_be_booked(room, staff):
+    room.minimum_minutes = 15
+    room.save()
+    with pytest.raises(SlotUnavailable, match="passed"):
+        make_draft(room=room, start=QUARTER_TO - 15 * MINUTE, hours=0.25, now=NOW, created_by=staff)
 
 
 @pytest.mark.parametrize("start", [QUARTER_TO, QUARTER_TO - 15 * MINUTE, START + 4 * HOUR])
@@ -103,3 +121,53 @@ def test_running_slot_is_offered_on_a_day_of_a_clock_change(staff):
     start = dt.datetime(2027, 4, 3, 15, 15, tzinfo=dt.UTC)
     draft = make_draft(room=room, start=start, hours=1, now=now, created_by=staff)
     assert draft.is_held_at(now)
+
+
+def test_payment_link_of_a_walk_in_is_open_as_long_as_it_says(client, clock, room, staff):
+    clock.move_to(NOW)
+    draft = walk_in(room, staff)
+    act = Act(staff, NOW, is_staff=True)
+    payment_links.send_link(act, draft.pk, base_url="https://rooms.example.com")
+    link = find_link(OutboxMessage.objects.get(kind="payment link"))
+    draft.refresh_from_db()
+    assert draft.payment_link_until == draft.payable_until
+    assert client.get(link).status_code == 200
+    assert payment_links.can_cancel_links(draft, now=NOW)
+    clock.move_to(draft.payable_until)
+    assert client.get(link).status_code == 410
+
+
+def test_payment_at_the_bank_waits_no_longer_than_it_can_book(room, staff):
+    draft = walk_in(room, staff)
+    late = draft.payable_until - 2 * MINUTE
+    payment = PaymentFactory(reservation=draft, state="started", at=late)
+    charging._wait_for_customer(draft, payment)
+    assert payment.action_until == draft.payable_until
+
+
+def test_request_of_a_walk_in_is_approved_until_15_minutes_after_its_start(room, staff):
+    room.is_live_inventory = False
+    room.save()
+    requests = [walk_in(room, staff, QUARTER_TO + hours * HOUR) for hours in (0, 2)]
+    for request in requests:
+        assert take(request, staff, NOW + MINUTE).status == Status.PENDING
+    running, later = requests
+    assert not [*approval.close_overdue(now=NOW + 2 * MINUTE)]
+    act = Act(staff, NOW + 3 * MINUTE, is_staff=True)
+    assert approval.approve(act, running.pk).status == Status.CONFIRMED
+    too_late = later.start + 15 * MINUTE
+    assert [each.pk for each in approval.close_overdue(now=too_late) if each.pk == later.pk]
+
+
+@pytest.mark.parametrize("by_staff", [True, False])
+def test_draft_is_moved_to_the_running_slot_only_if_staff_made_it(room, staff, by_staff):
+    created_by = staff if by_staff else None
+    draft = make_draft(room=room, start=START + 5 * HOUR, hours=1, now=NOW, created_by=created_by)
+    request = ChangeRequest(room.pk, QUARTER_TO, QUARTER_TO + HOUR)
+    act = Act(staff, NOW, is_staff=True)
+    if by_staff:
+        moved = amendments.amend(act, draft.pk, request).reservation
+        assert moved.is_held_at(NOW)
+    else:
+        with pytest.raises(SlotUnavailable, match="passed"):
+            amendments.amend(act, draft.pk, request)

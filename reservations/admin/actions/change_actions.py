@@ -93,7 +93,9 @@ class RescheduleAction(Action):
             if is_paid:
                 preview.problems += find_missing(request.data).values()
         is_free = not result.difference and not result.waived
-        if old != new and is_free and not preview.problems:
+        # What has begun cannot be moved back.
+        can_undo = is_free and not preview.problems and new.start > request.act.now
+        if old != new and can_undo:
             preview.undo = _build_undo(reservation, old, moved.version)
         return preview
 
@@ -157,6 +159,9 @@ class RescheduleAction(Action):
                 f"The payment of {amount} is being confirmed. The reservation is changed as soon as"
                 " the gateway answers."
             )
+        if not outcome.charge:
+            # Another request has done it, or the recovery of this one.
+            return "The reservation is like that already. Nothing more was charged."
         return f"Changed, and {amount} charged to the saved card."
 
 

@@ -169,7 +169,8 @@ class NewReservationForm(BookingFieldsMixin):
         if selected:
             user.select(selected)
         room: Any = self.fields["room"]
-        room.queryset = center.rooms.select_related("rate", "center").order_by("name", "pk")
+        rows = center.rooms.select_related("rate", "center").prefetch_related("rate__price_lists")
+        room.queryset = rows.order_by("name", "pk")
         if not self.can_override_hours:
             del self.fields["hours_override_reason"]
         if not self.can_add_customers:
