@@ -122,8 +122,7 @@ TABLE = {
         accepts_key=True,
         ids=BOOKING | GUEST,
     ),
-    # Including one that finds out whether it is too late, before a payment is called off.
-    "Cancel reservation": Row(26, ids=OWN),
+    "Cancel reservation": Row(25, ids=OWN),
     # It issues a receipt, with what pays for the booking and the billing address.
     "Get receipts": Row(21, new_fields=("Url",), ids=OWN),
     "Preview change": Row(50, ids=OWN | BOOKING | GUEST),
