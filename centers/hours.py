@@ -16,6 +16,8 @@ MIDNIGHT = time()
 MINUTE, WEEK = timedelta(minutes=1), timedelta(weeks=1)
 SCHEMA_ORG_DAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
 STAFF_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+# How files and the database write them.
+WEEKDAYS = tuple(day.lower() for day in STAFF_DAYS)
 
 
 class NonexistentLocalTime(ValueError):

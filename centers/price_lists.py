@@ -9,14 +9,14 @@ from decimal import Decimal
 from itertools import chain, combinations, pairwise, takewhile
 from typing import Protocol
 
+from centers.hours import MIDNIGHT, WEEKDAYS
 from centers.span import Span
 
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-MIDNIGHT = time()
 DAY = timedelta(days=1)
 # The calendar's weekdays repeat after 28 years, or after 40 around a year such as 2100.
 CALENDAR_CYCLE = 40 * 366
 LEAP_YEAR = date(2028, 1, 1)
+HORIZON_DAYS = 53 * 7
 
 
 class PriceListLike(Protocol):
@@ -68,6 +68,19 @@ def _is_in_period(each: PriceListLike, day: date) -> bool:
 def has_ended(each: PriceListLike, today: date) -> bool:
     """Whether the list never holds again."""
     return not each.is_yearly and each.valid_until is not None and each.valid_until < today
+
+
+def find_next_day(each: PriceListLike, today: date) -> date | None:
+    """The first day, today or later, on which the list holds; None if that is in over a year."""
+    return next((day for day in _iterate(today, HORIZON_DAYS) if holds_on(each, day)), None)
+
+
+def find_at(lists: Iterable[PriceListLike], at: time) -> PriceListLike | None:
+    """The list that holds at a time of a day, of those that hold on this day."""
+    for each in lists:
+        if each.starts <= at and (at < each.ends or each.ends == MIDNIGHT):
+            return each
+    return None
 
 
 def split(

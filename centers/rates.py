@@ -53,7 +53,7 @@ class TimedPrices(Protocol):
 
 
 class RateLike(TimedPrices, Protocol):
-    """The standard prices of a rate, and its special price lists. A price of 0 is free."""
+    """The standard prices of a rate, and its special price lists, which a flat rate has not."""
 
     @property
     def is_flat_rate(self) -> bool: ...
@@ -207,8 +207,7 @@ def get_entry_price(rate: RateLike | None) -> TierPrice | None:
     """
     if rate is None or not is_usable(rate):
         return None
-    specials = [] if rate.is_flat_rate else rate.special_prices
-    lists = [get_tier_prices(rate), *map(get_timed_prices, specials)]
+    lists = [get_tier_prices(rate), *map(get_timed_prices, rate.special_prices)]
     return pick_lowest_price(prices[0] for prices in lists)
 
 
@@ -241,8 +240,7 @@ def describe_rate(rate: RateLike) -> str:
 
 def describe_for_customers(rate: RateLike) -> str:
     """All prices, or with special price lists the lowest one: `from $25.00/hour`."""
-    has_several = rate.special_prices and not rate.is_flat_rate
-    return f"from {format_entry_price(rate)}" if has_several else describe_rate(rate)
+    return f"from {format_entry_price(rate)}" if rate.special_prices else describe_rate(rate)
 
 
 # --- The price of a booking ----------------------------------------------------------------------
@@ -315,12 +313,11 @@ def list_prices(rate: RateLike | None, period: Span, tz: tzinfo) -> Iterator[Lis
     """
     if rate is None or not is_usable(rate):
         raise RateNotConfigured
-    lists = [] if rate.is_flat_rate else rate.special_prices
     for day, _ in period.split_by_local_day(tz):
         midnights = (get_local_midnight(at, tz) for at in (day, day + timedelta(days=1)))
         parts = [
             _list_part(rate, special, part.start.astimezone(tz), part.end.astimezone(tz))
-            for part, special in price_lists.split(lists, day, Span(*midnights), tz)
+            for part, special in price_lists.split(rate.special_prices, day, Span(*midnights), tz)
         ]
         yield ListedDay(day.isoformat(), parts)
 

@@ -294,11 +294,13 @@ def _load_special_prices(
 
 def build_rate_record(row: Sequence[Any], special_prices: SpecialPrices) -> RateRecord | None:
     """Return the record of a row of RATE_COLUMNS."""
-    rate_id, has_special_prices, *columns = row
+    rate_id, _, is_flat_rate, *others = row
     if rate_id is None:
         return None
-    lists = special_prices.get(rate_id, ()) if has_special_prices else ()
-    return _get_shared_rate_record((*columns, lists), settings.CURRENCY, settings.LOCALE)
+    # A flat rate has none.
+    lists = () if is_flat_rate else special_prices.get(rate_id, ())
+    columns = (is_flat_rate, *others, lists)
+    return _get_shared_rate_record(columns, settings.CURRENCY, settings.LOCALE)
 
 
 # The texts of a record depend on the currency and the locale, which tests change.

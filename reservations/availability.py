@@ -31,7 +31,8 @@ from roombook.db.compiled_queries import RowQuerySet, compiled_query, datetime_p
 from roombook.errors import SlotUnavailable
 
 HELD = "held"  # The code of the reason that another reservation holds the room.
-STAFF_BOOK_LATE = dt.timedelta(minutes=15)
+# So long before the running time slot, staff can book.
+LATE_BOOKING = dt.timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ def get_earliest_start(rules: BookingRules, now: dt.datetime, zone: dt.tzinfo) -
 
     So who walks in is booked from when they came. Customers book what has not begun.
     """
-    return hours.round_down_to_slot(now, zone, rules.slot_minutes) - STAFF_BOOK_LATE
+    return hours.round_down_to_slot(now, zone, rules.slot_minutes) - LATE_BOOKING
 
 
 def _check_window(

@@ -188,7 +188,8 @@ OWN_COLUMNS = (
     *("id", "start", "end", "status", "total_cost", "billable_hours", "number_of_attendees"),
     *("promo_code__code", "shown_total"),
 )
-FIRST_ROOM_COLUMN = len(OWN_COLUMNS) + len(CENTER_COLUMNS)
+FIRST_CENTER_COLUMN = len(OWN_COLUMNS)
+FIRST_ROOM_COLUMN = FIRST_CENTER_COLUMN + len(CENTER_COLUMNS)
 RECORD_COLUMNS = (
     *OWN_COLUMNS,
     *(f"room__center__{name}" for name in CENTER_COLUMNS if name != "is_favorite"),
@@ -277,16 +278,19 @@ def select_columns(reservations: ReservationQuerySet, user_id: int) -> RowQueryS
 
 def _load_records(rows: Sequence[Row], user: User) -> list[ReservationRecord]:
     """Build the records of these rows and load their lists. Rows can share a center."""
-    records: dict[int, ReservationRecord] = {}
     if not rows:
         return []
-    at_center = [CenterRecord(*row[len(OWN_COLUMNS) : FIRST_ROOM_COLUMN]) for row in rows]
-    centers = {center.id: center for center in reversed(at_center)}
-    special_prices = load_related(list(centers.values()), [row[FIRST_ROOM_COLUMN:] for row in rows])
-    for row, same_center in zip(rows, at_center, strict=True):
-        center = centers[same_center.id]
-        room = build_room_record(row[FIRST_ROOM_COLUMN:], center.services_on_offer, special_prices)
-        record = ReservationRecord(center, room, *row[: len(OWN_COLUMNS)])
+    centers: dict[int, CenterRecord] = {}
+    for row in rows:
+        center = CenterRecord(*row[FIRST_CENTER_COLUMN:FIRST_ROOM_COLUMN])
+        centers.setdefault(center.id, center)
+    rooms = [row[FIRST_ROOM_COLUMN:] for row in rows]
+    special_prices = load_related(list(centers.values()), rooms)
+    records: dict[int, ReservationRecord] = {}
+    for row, room_columns in zip(rows, rooms, strict=True):
+        center = centers[row[FIRST_CENTER_COLUMN]]
+        room = build_room_record(room_columns, center.services_on_offer, special_prices)
+        record = ReservationRecord(center, room, *row[:FIRST_CENTER_COLUMN])
         records[record.id] = record
     ids = list(records)
     for name, (element, query) in LISTS.items():

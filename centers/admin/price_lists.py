@@ -1,22 +1,29 @@
 """The special price lists of a rate on its page, and a week of prices as a grid."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from accounts.admin.center_scope import CenterScopedInlineMixin, CenterScopedMixin
 from centers import models, rates
 from centers.admin.common import NamedRowsFormSet
+from centers.hours import MIDNIGHT, STAFF_DAYS, WEEKDAYS
 from centers.models.price_list import NOT_FLAT, lock_rates, update_rates
-from centers.price_lists import MIDNIGHT, WEEKDAYS, PriceListLike, find_overlap, holds_on
+from centers.price_lists import (
+    PriceListLike,
+    find_at,
+    find_next_day,
+    find_overlap,
+    holds_on,
+)
 from centers.resources.price_lists import PriceListResource
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin, StackedInline
@@ -25,9 +32,7 @@ from roombook.imports.admin import ImportExportAdminMixin
 
 PREFIX = "price_lists"
 MAX_LISTS = 20
-WEEKDAY_CHOICES = [(name, name.title()) for name in WEEKDAYS]
-# How far a preview looks for a week in which a list holds.
-HORIZON = 53 * 7
+WEEKDAY_CHOICES = [*zip(WEEKDAYS, STAFF_DAYS, strict=True)]
 
 
 class ZeroPriceForm(ChangedFieldsForm):
@@ -170,7 +175,7 @@ class PriceListAdmin(ImportExportAdminMixin, CenterScopedMixin, ModelAdmin):
         return row.rate.center.name
 
 
-def read_price_lists(data: QueryDict) -> tuple[list[models.PriceList], list[str]]:
+def read_price_lists(data: Mapping[str, Any]) -> tuple[list[models.PriceList], list[str]]:
     """The lists that are being entered on the page of a rate, and what is wrong with them."""
     found, problems = [], []
     total = data.get(f"{PREFIX}-TOTAL_FORMS", "")
@@ -210,24 +215,21 @@ class PriceRow:
 
 @dataclass(frozen=True, slots=True)
 class PriceWeek:
-    monday: dt.date
+    days: list[dt.date]
     rows: list[PriceRow]
 
     @property
-    def days(self) -> list[dt.date]:
-        return [self.monday + dt.timedelta(days=number) for number in range(7)]
+    def monday(self) -> dt.date:
+        return self.days[0]
 
 
 def build_weeks(rate: rates.RateLike, *, today: dt.date) -> list[PriceWeek]:
-    """This week's prices, and those of the next week in which each other list holds."""
-    if rate.is_flat_rate or not rate.special_prices:
+    """This week's prices, and those of the next week in which each list holds."""
+    if not rate.special_prices:
         return []
-    mondays = [_get_monday(today)]
-    for each in rate.special_prices:
-        days = (mondays[0] + dt.timedelta(days=number) for number in range(HORIZON))
-        first = next((day for day in days if holds_on(each, day)), None)
-        if first is not None and not any(monday == _get_monday(first) for monday in mondays):
-            mondays.append(_get_monday(first))
+    monday = _get_monday(today)
+    found = (find_next_day(each, monday) for each in rate.special_prices)
+    mondays = {monday, *(_get_monday(day) for day in found if day)}
     return [_build_week(rate, monday) for monday in sorted(mondays)]
 
 
@@ -237,23 +239,17 @@ def _get_monday(day: dt.date) -> dt.date:
 
 def _build_week(rate: rates.RateLike, monday: dt.date) -> PriceWeek:
     days = [monday + dt.timedelta(days=number) for number in range(7)]
-    held = {day: [each for each in rate.special_prices if holds_on(each, day)] for day in days}
-    edges = {MIDNIGHT} | {
-        at for lists in held.values() for each in lists for at in (each.starts, each.ends)
-    }
+    by_day = [[each for each in rate.special_prices if holds_on(each, day)] for day in days]
+    edges = {at for lists in by_day for each in lists for at in (each.starts, each.ends)}
+    starts = sorted({MIDNIGHT} | edges)
     rows = []
-    ordered = sorted(edges)
-    for start, end in zip(ordered, [*ordered[1:], None], strict=True):
-        cells = [_build_cell(rate, held[day], start) for day in days]
+    for start, end in zip(starts, [*starts[1:], None], strict=True):
+        cells = [_build_cell(rate, find_at(lists, start)) for lists in by_day]
         rows.append(PriceRow(f"{start:%H:%M} - {f'{end:%H:%M}' if end else '24:00'}", cells))
-    return PriceWeek(monday, rows)
+    return PriceWeek(days, rows)
 
 
-def _build_cell(rate: rates.RateLike, lists: Sequence[PriceListLike], at: dt.time) -> PriceCell:
-    special = next(
-        (each for each in lists if each.starts <= at and (at < each.ends or each.ends == MIDNIGHT)),
-        None,
-    )
+def _build_cell(rate: rates.RateLike, special: PriceListLike | None) -> PriceCell:
     prices = rates.get_timed_prices(special or rate)
     text = str(prices[0]) if prices else "no price"
     if special is None:

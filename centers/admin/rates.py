@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
@@ -18,14 +18,13 @@ from accounts.admin.center_scope import CenterScopedMixin
 from centers import models, rates
 from centers.admin.common import CENTER_ORDERING, CenterSearchMixin
 from centers.admin.price_lists import (
-    HORIZON,
     PriceListInline,
     ZeroPriceForm,
     build_weeks,
     read_price_lists,
 )
 from centers.models.room import is_offered
-from centers.price_lists import PriceListLike, holds_on
+from centers.price_lists import PriceListLike, find_next_day
 from centers.rates import PRICE_FIELDS
 from centers.resources.inventory import RateResource
 from centers.span import Span
@@ -93,7 +92,7 @@ def calculate_examples(rate: rates.RateLike, *, today: date) -> list[RateExample
         text: Span(EXAMPLE_START, EXAMPLE_START + duration)
         for text, duration in EXAMPLE_DURATIONS.items()
     }
-    for special in [] if rate.is_flat_rate else rate.special_prices:
+    for special in rate.special_prices:
         if start := _find_example_of(special, today):
             end = start + SPECIAL_EXAMPLE
             spans[f"{start:%a %Y-%m-%d, %H:%M} to {end:%H:%M}"] = Span(start, end)
@@ -105,8 +104,7 @@ def calculate_examples(rate: rates.RateLike, *, today: date) -> list[RateExample
 
 def _find_example_of(special: PriceListLike, today: date) -> datetime | None:
     """The start of a booking on the next day of a list, if possible two hours before its prices."""
-    days = (today + timedelta(days=number) for number in range(HORIZON))
-    day = next((day for day in days if holds_on(special, day)), None)
+    day = find_next_day(special, today)
     if day is None:
         return None
     starts = datetime.combine(day, special.starts, UTC)
@@ -212,24 +210,20 @@ class RateAdmin(ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, Mo
         """What bookings would cost under the prices that are being entered. Saves nothing."""
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
-        context = get_examples_context(RatePricesForm(request.POST), request.POST)
+        context = get_examples_context(RatePricesForm(request.POST))
         return TemplateResponse(request, "centers/examples.html", context)
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         form = context["adminform"].form
-        context |= (
-            get_examples_context(RatePricesForm(request.POST), request.POST)
-            if form.is_bound
-            else get_examples_context(form)
-        )
+        context |= get_examples_context(RatePricesForm(request.POST) if form.is_bound else form)
         context["examples_url"] = reverse("admin:centers_rate_examples")
         return super().render_change_form(request, context, *args, **kwargs)
 
 
-def get_examples_context(form: ChangedFieldsForm, data: QueryDict | None = None) -> dict[str, Any]:
-    """The examples for the entered prices, or the problems with these."""
+def get_examples_context(form: ChangedFieldsForm) -> dict[str, Any]:
+    """The examples for the entered prices and special lists, or the problems with these."""
     problems = [
         (form.fields[name].label or name if name in form.fields else "Prices", message)
         for name, errors in form.errors.items()
@@ -238,8 +232,8 @@ def get_examples_context(form: ChangedFieldsForm, data: QueryDict | None = None)
         for message in errors
     ]
     rate = form.instance
-    if data is not None:
-        rate.special_prices, messages = read_price_lists(data)
+    if form.is_bound and not rate.is_flat_rate:
+        rate.special_prices, messages = read_price_lists(form.data)
         problems += [("Special prices", message) for message in messages]
     today = timezone.localdate()
     return {

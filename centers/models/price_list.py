@@ -12,15 +12,15 @@ from django.db.models.functions import Lower
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 
-from centers import price_lists
+from centers.hours import MIDNIGHT, WEEKDAYS
 from centers.models.catalog import UniqueNameMixin
 from centers.models.room import Rate
 from roombook.money import MoneyField
 from roombook.texts import LineField
 
 FIRST_YEAR = MinValueValidator(dt.date(1900, 1, 1))
-NOT_FLAT = "A flat rate has one price: it has no special prices."
 LAST_YEAR = MaxValueValidator(dt.date(2999, 12, 31))
+NOT_FLAT = "A flat rate has one price: it has no special prices."
 
 
 class WeekdaysField(models.CharField):
@@ -31,11 +31,11 @@ class WeekdaysField(models.CharField):
 
     def to_python(self, value: Any) -> str:
         names = {name.strip().lower() for name in (value or "").split(",")} - {""}
-        if unknown := names.difference(price_lists.WEEKDAYS):
-            known = ", ".join(price_lists.WEEKDAYS)
+        if unknown := names.difference(WEEKDAYS):
+            known = ", ".join(WEEKDAYS)
             raise ValidationError(f"{min(unknown)} is no weekday. There are: {known}.")
-        ordered = [name for name in price_lists.WEEKDAYS if name in names]
-        return "" if len(ordered) == len(price_lists.WEEKDAYS) else ",".join(ordered)
+        ordered = [name for name in WEEKDAYS if name in names]
+        return "" if len(ordered) == len(WEEKDAYS) else ",".join(ordered)
 
 
 class PriceList(UniqueNameMixin):
@@ -44,9 +44,9 @@ class PriceList(UniqueNameMixin):
     rate = models.ForeignKey(Rate, models.CASCADE, related_name="price_lists")
     name = LineField(max_length=100, help_text="Customers read it on their bill: Evening.")
     weekdays = WeekdaysField(help_text="None for every day.")
-    starts = models.TimeField("from", default=price_lists.MIDNIGHT)
+    starts = models.TimeField("from", default=MIDNIGHT)
     ends = models.TimeField(
-        "to", default=price_lists.MIDNIGHT, help_text="00:00 is midnight at the end of the day."
+        "to", default=MIDNIGHT, help_text="00:00 is midnight at the end of the day."
     )
     valid_from = models.DateField(
         "first day", null=True, blank=True, validators=[FIRST_YEAR, LAST_YEAR]
@@ -87,7 +87,7 @@ class PriceList(UniqueNameMixin):
                 violation_error_message="Enter at least one price.",
             ),
             models.CheckConstraint(
-                condition=Q(starts__lt=F("ends")) | Q(ends=price_lists.MIDNIGHT),
+                condition=Q(starts__lt=F("ends")) | Q(ends=MIDNIGHT),
                 name="price_list_starts_before_it_ends",
                 violation_error_message="Its time of day starts before it ends, at midnight at the"
                 " latest.",

@@ -78,8 +78,8 @@ class Rate(UniqueNameMixin):
 
     @cached_property
     def special_prices(self) -> "Sequence[PriceList]":
-        """Its special price lists, in the order of their creation."""
-        if not self.has_special_prices:
+        """Its special price lists, in the order of their creation. A flat rate has none."""
+        if self.is_flat_rate or not self.has_special_prices:
             return []
         # Those that were prefetched, if any.
         return sorted(self.price_lists.all(), key=lambda each: each.pk)

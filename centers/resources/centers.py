@@ -19,7 +19,7 @@ from centers.closure_effects import (
     find_effects_of_settings,
     time_zone_changed,
 )
-from centers.hours import MIDNIGHT, find_overlapping_days
+from centers.hours import MIDNIGHT, WEEKDAYS, find_overlapping_days
 from centers.models import Center, Neighborhood, OpeningHours
 from roombook import places
 from roombook.backoffice import audit_log
@@ -27,7 +27,6 @@ from roombook.imports.resources import Cells
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import PercentWidget, ReferenceWidget, RelatedField, TextWidget
 
-WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 # The widgets of the columns that the model cannot tell.
 TAX_RATE = Center._meta.get_field("tax_rate")
 
@@ -80,23 +79,6 @@ class OpeningHoursWidget(TextWidget):
         return ", ".join(intervals) or "closed"
 
 
-class HoursWidget(OpeningHoursWidget):
-    """One span of a day; an empty cell means all of it."""
-
-    help_text = "18:00-24:00; empty: the whole day"
-
-    def parse(self, text: str, **kwargs: object) -> Any:
-        if not text:
-            return MIDNIGHT, MIDNIGHT
-        starts, ends = self._parse(text)
-        if ends <= starts and ends != MIDNIGHT:
-            raise ValueError("It ends at 24:00 at the latest.")
-        return starts, ends
-
-    def render(self, value: Any, **kwargs: object) -> str:
-        return "" if value == (MIDNIGHT, MIDNIGHT) else super().render([value])
-
-
 def weekday_field(weekday: int) -> RelatedField:
     def read(center: Center) -> list[tuple[dt.time, dt.time]]:
         hours = [each for each in center.opening_hours.all() if each.weekday == weekday]
@@ -133,7 +115,7 @@ class CenterResource(CenterScopedResource[Center]):
         fields = (
             *("id", "name", "is_active", "street1", "street2", "street3", "city", "state"),
             *("postal_code", "country", "latitude", "longitude", "time_zone", "neighborhood"),
-            *WEEK,
+            *WEEKDAYS,
             *("is_after_hours_support_enabled", "tax_rate", "rank", "promo_text"),
             *("parking_information", "is_new_location", "is_new_low_price"),
         )
@@ -173,7 +155,7 @@ class CenterResource(CenterScopedResource[Center]):
 
     def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
         """Name the reservations that the new hours and other settings would touch."""
-        column = next((day for day in WEEK if day in row.changes), "")
+        column = next((day for day in WEEKDAYS if day in row.changes), "")
         touching = {"is_active"}.union(*Center.CHANGE_COLUMNS.values())
         changed = self._get_changed_fields(row) & touching
         if not changed or not self.may_look_up():
@@ -192,7 +174,7 @@ class CenterResource(CenterScopedResource[Center]):
         # Weekday -> centers.
         deleted: dict[int, list[int]] = defaultdict(list)
         created = []
-        for row, (weekday, day) in product(rows, enumerate(WEEK)):
+        for row, (weekday, day) in product(rows, enumerate(WEEKDAYS)):
             if day in row.changes:
                 deleted[weekday].append(row.instance.pk)
                 created += [
@@ -222,7 +204,7 @@ class CenterResource(CenterScopedResource[Center]):
     def _get_week(self, center: Center) -> list[OpeningHours]:
         return [
             OpeningHours(weekday=weekday, opens=opens, closes=closes)
-            for weekday, day in enumerate(WEEK)
+            for weekday, day in enumerate(WEEKDAYS)
             for opens, closes in self.fields[day].get_value(center) or ()
         ]
 

@@ -8,10 +8,11 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from import_export.fields import Field
 
+from centers.hours import MIDNIGHT
 from centers.models import Center, PriceList, Rate
 from centers.models.price_list import lock_rates, update_rates
 from centers.price_lists import find_overlap
-from centers.resources.centers import HoursWidget
+from centers.resources.centers import OpeningHoursWidget
 from centers.resources.common import NamedResource, name_at_center_widget
 from roombook.imports.files import ImportTable
 from roombook.imports.resources import Cells
@@ -35,6 +36,23 @@ class WeekdaysWidget(TextWidget):
 
     def render(self, value: Any, **kwargs: object) -> str:
         return (value or "").replace(",", ", ")
+
+
+class HoursWidget(OpeningHoursWidget):
+    """One span of a day; an empty cell means all of it."""
+
+    help_text = "18:00-24:00; empty: the whole day"
+
+    def parse(self, text: str, **kwargs: object) -> Any:
+        if not text:
+            return MIDNIGHT, MIDNIGHT
+        starts, ends = self._parse(text)
+        if ends <= starts and ends != MIDNIGHT:
+            raise ValueError("It ends at 24:00 at the latest.")
+        return starts, ends
+
+    def render(self, value: Any, **kwargs: object) -> str:
+        return "" if value == (MIDNIGHT, MIDNIGHT) else super().render([value])
 
 
 class PriceListResource(NamedResource[PriceList]):

@@ -194,8 +194,8 @@ def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
     expire_draft = functools.partial(_close, old=Status.NEW, new=Status.EXPIRED)
     complete = functools.partial(_close, old=Status.CONFIRMED, new=Status.COMPLETED)
     steps: list[tuple[Callable[[int, dt.datetime], Reservation | None], list[int]]] = [
-        (expire_draft, _find(Reservation.objects.begun_unbooked(now).filter(status=Status.NEW))),
-        (_expire_request, _find(pending.begun_unbooked(now) | pending.filter(is_unanswered))),
+        (expire_draft, _find(Reservation.objects.too_late_to_book(now).filter(status=Status.NEW))),
+        (_expire_request, _find(pending.too_late_to_book(now) | pending.filter(is_unanswered))),
         (complete, _find(confirmed.filter(end__lte=now))),
     ]
     failed = []

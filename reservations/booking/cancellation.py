@@ -17,7 +17,7 @@ from centers.models import Center
 from payments import refunds
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
-from payments.models import Payment, PaymentState
+from payments.models import Payment, PaymentPurpose, PaymentState
 from reservations.booking import charging
 from reservations.booking.amendments import call_off_changes, require_expected
 from reservations.booking.charging import get_booked_payments, lock_booked_payments
@@ -94,10 +94,11 @@ class Cancellation:
 
 def _call_payment_off(act: Act, reservation_id: int) -> None:
     """Void a payment that waits, unless it is too late to cancel: then nothing may change."""
-    booked = Reservation.objects.filter(pk=reservation_id, status=Status.CONFIRMED)
-    for reservation in booked.for_user(act.customer) if act.customer else booked:
-        _require_cancellable(reservation, act.now)
-    charging.resolve_payments(reservation_id, user=act.customer, calls_off=True, now=act.now)
+    payments = charging.find_resolvable(reservation_id, user=act.customer, now=act.now)
+    for payment in payments:
+        if payment.purpose == PaymentPurpose.CHANGE:
+            _require_cancellable(payment.reservation, act.now)
+    charging.resolve_payments(payments, calls_off=True, now=act.now)
 
 
 @command_after(_call_payment_off, without_capture={"can_be_captured": False})

@@ -19,8 +19,10 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import ClassVar, Self, TypeGuard
 
+from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.dispatch import receiver
 
@@ -47,7 +49,7 @@ from reservations.models.reservation import get_own_reservation
 from reservations.models.status import Status
 from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.db.transactions import in_transaction
-from roombook.errors import CardDeclined
+from roombook.errors import CardDeclined, ReservationNotOpen
 
 logger = logging.getLogger(__name__)
 
@@ -164,9 +166,9 @@ class Purchase(ABC):
     @classmethod
     @abstractmethod
     def lock(
-        cls, payment: Payment, *, is_paid: bool, room_id: int | None, now: dt.datetime
+        cls, payment: Payment, *, may_be_paid: bool, room_id: int | None, now: dt.datetime
     ) -> Self:
-        """Lock what the payment pays for, and what is needed to abandon it unless `is_paid`."""
+        """Lock what the payment pays for and, unless it `may_be_paid`, what abandoning it needs."""
 
     def pays(self, now: dt.datetime) -> bool:
         """Return whether the payment counts as soon as it is authorized.
@@ -229,9 +231,9 @@ def conclude(
     reservation. The act is that of the user who waits for the answer, or of a job when a payment is
     recovered. `room_id` saves a query (see `lock_reservation`).
     """
-    is_paid = result.state in {"action_required", *FUNDED_STATES}
+    may_be_paid = result.state in {"action_required", *FUNDED_STATES}
     kind = Purchase.kinds[payment.purpose]
-    purchase = kind.lock(payment, is_paid=is_paid, room_id=room_id, now=act.now)
+    purchase = kind.lock(payment, may_be_paid=may_be_paid, room_id=room_id, now=act.now)
     payment = lock_payment(payment.pk)
     if _store_answer(purchase, payment, result, now=act.now):
         if payment.state in FUNDED_STATES:
@@ -296,22 +298,58 @@ def was_not_confirmed(payment: Payment, now: dt.datetime) -> bool:
     return is_voided and payment.action_until is not None and payment.action_until <= now
 
 
+def create_payment(
+    reservation: Reservation,
+    *,
+    amount: Decimal,
+    purpose: PaymentPurpose = PaymentPurpose.BOOKING,
+    center_id: int,
+    is_by_link: bool,
+    refusal: str,
+    now: dt.datetime,
+) -> Payment:
+    """Create the payment of a claim, in its transaction.
+
+    Raises ReservationNotOpen with the `refusal` if another payment for the purpose is open.
+    """
+    try:
+        return lifecycle.create_payment(
+            reservation_id=reservation.pk,
+            reservation_uid=reservation.uid,
+            center_id=center_id,
+            amount=amount,
+            currency=reservation.currency,
+            gateway=gateways.get_current_gateway(),
+            now=now,
+            purpose=purpose,
+            is_by_link=is_by_link,
+        )
+    except IntegrityError as error:
+        raise ReservationNotOpen(refusal) from error
+
+
 # --- Payments that are not resolved ---------------------------------------------------------------
 
 
-def resolve_payments(
-    reservation_id: int, *, user: User | None, calls_off: bool = False, now: dt.datetime
-) -> bool:
-    """Resolve the reservation's payments that no worker is at; return whether there were any.
+def find_resolvable(reservation_id: int, *, user: User | None, now: dt.datetime) -> list[Payment]:
+    """Return the payments that are not resolved and that no worker is at, with the reservation.
 
-    Their lease has expired, or they wait for the customer (B21.3): those are called off if
-    `calls_off`. A payment that cannot be resolved is not changed, and `reconcile_payments` reports
-    it. If `user` is given, only a reservation of this customer is processed.
+    Their lease has expired, or they wait for the customer (B21.3). If `user` is given, only those
+    of a reservation of this customer are returned.
     """
     rows = Payment.objects.resolvable(now).filter(reservation=reservation_id)
     if user is not None:
         rows = rows.filter(reservation__user=user)
-    payments = list(rows.select_related("reservation"))
+    return list(rows.select_related("reservation"))
+
+
+def resolve_payments(
+    payments: Iterable[Payment], *, calls_off: bool = False, now: dt.datetime
+) -> None:
+    """Resolve each of these payments; those that wait for the customer are voided if `calls_off`.
+
+    A payment that cannot be resolved is not changed, and `reconcile_payments` reports it.
+    """
     for payment in payments:
         try:
             resolve_payment(payment, calls_off=calls_off, now=now)
@@ -319,7 +357,6 @@ def resolve_payments(
             logger.warning("Payment %s is unresolved: the gateway does not answer.", payment.key)
         except (GatewayRefused, InvalidPaymentTransition):
             logger.exception("Payment %s cannot be resolved.", payment.key)
-    return bool(payments)
 
 
 def resolve_payment(payment: Payment, *, calls_off: bool = False, now: dt.datetime) -> Payment:

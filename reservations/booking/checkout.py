@@ -122,9 +122,9 @@ def check_out(
         ServiceUnavailable: the database connection was lost; calling again gives the outcome.
     """
     draft = get_own_reservation(reservation_id, user)
-    if draft.status == Status.PROCESSING and charging.resolve_payments(
-        reservation_id, user=user, now=now
-    ):
+    if draft.status == Status.PROCESSING:
+        payments = charging.find_resolvable(reservation_id, user=user, now=now)
+        charging.resolve_payments(payments, now=now)
         draft = get_own_reservation(reservation_id, user)
     if is_already_submitted(draft):
         return draft
@@ -290,20 +290,15 @@ def _claim(
         partner=partner,
         price_held_until=reservation.price_held_until or reservation.hold_until,
     )
-    try:
-        payment = lifecycle.create_payment(
-            reservation_id=reservation.pk,
-            reservation_uid=reservation.uid,
-            center_id=reservation.room.center_id,
-            amount=reservation.total_cost,
-            currency=reservation.currency,
-            gateway=gateways.get_current_gateway(),
-            now=act.now,
-            is_by_link=payment_method.is_by_link,
-        )
-    except IntegrityError as error:
-        # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.
-        raise ReservationNotOpen(EARLIER_PAYMENT) from error
+    payment = charging.create_payment(
+        reservation,
+        amount=reservation.total_cost,
+        center_id=reservation.room.center_id,
+        is_by_link=payment_method.is_by_link,
+        # Its void or refund is due. `reconcile_payments` executes it.
+        refusal=EARLIER_PAYMENT,
+        now=act.now,
+    )
     return Claim(reservation, payment, source)
 
 
@@ -352,9 +347,9 @@ class Booking(Purchase):
 
     @classmethod
     def lock(
-        cls, payment: Payment, *, is_paid: bool, room_id: int | None, now: dt.datetime
+        cls, payment: Payment, *, may_be_paid: bool, room_id: int | None, now: dt.datetime
     ) -> Self:
-        if not is_paid:
+        if not may_be_paid:
             # The reservation becomes a draft again, which holds its room.
             lock_drafts_of_customer(payment.reservation_id, now=now)
         return cls(lock_reservation(payment.reservation_id, room_id=room_id))

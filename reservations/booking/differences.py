@@ -16,12 +16,11 @@ from decimal import Decimal
 from typing import Self
 
 from django.conf import settings
-from django.db import IntegrityError
 
 from accounts.act import Act
 from accounts.models import User
 from centers.models import MeetingRoom
-from payments import gateways, lifecycle
+from payments import lifecycle
 from payments.models import Payment, PaymentPurpose, PaymentState, SavedCard
 from reservations.booking import amendments, charging
 from reservations.booking.amendments import Amendment, ChangeRequest
@@ -79,7 +78,8 @@ def change_booking(
         PromoCodeInvalid, AllowanceExhausted, RateNotConfigured, TooManyRequests: nothing was
         changed or charged.
     """
-    charging.resolve_payments(reservation_id, user=act.customer, now=act.now)
+    payments = charging.find_resolvable(reservation_id, user=act.customer, now=act.now)
+    charging.resolve_payments(payments, now=act.now)
     claimed = _claim(
         act, reservation_id, request, payment_method, expected_total=expected_total, link=link
     )
@@ -270,20 +270,15 @@ def _require_may_change(amendment: Amendment) -> None:
 def _create_payment(amendment: Amendment, *, is_by_link: bool) -> Payment:
     """Create the payment of the difference, and store what was requested."""
     booking = amendment.former
-    try:
-        payment = lifecycle.create_payment(
-            reservation_id=booking.pk,
-            reservation_uid=booking.uid,
-            center_id=amendment.new.room.center_id,
-            amount=amendment.difference,
-            currency=booking.currency,
-            gateway=gateways.get_current_gateway(),
-            now=amendment.act.now,
-            purpose=PaymentPurpose.CHANGE,
-            is_by_link=is_by_link,
-        )
-    except IntegrityError as error:
-        raise ReservationNotOpen(CHANGE_UNDER_WAY) from error
+    payment = charging.create_payment(
+        booking,
+        amount=amendment.difference,
+        purpose=PaymentPurpose.CHANGE,
+        center_id=amendment.new.room.center_id,
+        is_by_link=is_by_link,
+        refusal=CHANGE_UNDER_WAY,
+        now=amendment.act.now,
+    )
     amendments.store(payment, amendment)
     if is_by_link:
         # The payer may have to confirm the payment at the bank when the link has ended already.
@@ -305,7 +300,7 @@ class Difference(Purchase):
 
     @classmethod
     def lock(
-        cls, payment: Payment, *, is_paid: bool, room_id: int | None, now: dt.datetime
+        cls, payment: Payment, *, may_be_paid: bool, room_id: int | None, now: dt.datetime
     ) -> Self:
         change = BookingChange.objects.get(payment=payment.pk)
         return cls(*lock_for_rescheduling(payment.reservation_id, change.room_id), change)

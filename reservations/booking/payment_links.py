@@ -20,7 +20,7 @@ from accounts.act import Act
 from accounts.models import OutboxMessage
 from accounts.models.outbox_message import PAYMENT_LINK_KIND
 from payments import one_time_cards
-from payments.models import PaymentPurpose, PaymentSetup, PaymentState, SavedCard
+from payments.models import PaymentPurpose, PaymentSetup, PaymentState
 from reservations import availability
 from reservations.booking import amendments, checkout, differences, drafts
 from reservations.booking.amendments import ChangeRequest
@@ -73,14 +73,9 @@ class PaymentLink:
         raise NotImplementedError
 
     def charge(
-        self,
-        card: SavedCard,
-        *,
-        shown_total: Decimal | None,
-        network_address: str,
-        now: dt.datetime,
+        self, payment_method: PaymentMethod, *, shown_total: Decimal | None, now: dt.datetime
     ) -> None:
-        """Charge the card. Raises DomainError."""
+        """Charge the card that the payer has entered. Raises DomainError."""
         raise NotImplementedError
 
     def has_ended(self, now: dt.datetime) -> bool:
@@ -122,17 +117,12 @@ class DraftLink(PaymentLink):
         answer.raise_if_unavailable()
 
     def charge(
-        self,
-        card: SavedCard,
-        *,
-        shown_total: Decimal | None,
-        network_address: str,
-        now: dt.datetime,
+        self, payment_method: PaymentMethod, *, shown_total: Decimal | None, now: dt.datetime
     ) -> None:
         checkout.check_out(
             self.reservation.pk,
             user=self.reservation.user,
-            payment_method=PaymentMethod(one_time_card=card, network_address=network_address),
+            payment_method=payment_method,
             shown_total=shown_total,
             link_number=self.reservation.payment_link_number,
             now=now,
@@ -173,19 +163,14 @@ class ChangeLink(PaymentLink):
             raise ReservationNotOpen(LINK_PRICE_HAS_CHANGED)
 
     def charge(
-        self,
-        card: SavedCard,
-        *,
-        shown_total: Decimal | None,
-        network_address: str,
-        now: dt.datetime,
+        self, payment_method: PaymentMethod, *, shown_total: Decimal | None, now: dt.datetime
     ) -> None:
         change = self.change
         differences.change_booking(
             Act(change.by, now, is_staff=True),
             change.reservation_id,
             amendments.read(change),
-            PaymentMethod(one_time_card=card, network_address=network_address),
+            payment_method,
             expected_total=change.new_total,
             link=change,
         )
@@ -391,8 +376,9 @@ def pay(
     Raises PaymentSetupNotComplete, or the errors of `charge`.
     """
     card = one_time_cards.fetch_card(setup, now=now)
+    payment_method = PaymentMethod(one_time_card=card, network_address=network_address)
     try:
-        link.charge(card, shown_total=shown_total, network_address=network_address, now=now)
+        link.charge(payment_method, shown_total=shown_total, now=now)
     except CardDeclined as error:
         one_time_cards.discard(setup, message=error.message)
         raise

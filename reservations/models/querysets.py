@@ -41,7 +41,7 @@ HAS_FORMER_ADDRESS = Q(
 
 
 # For so long after its start, or after it was made if that was later, a draft by staff can be paid.
-STAFF_PAY_LATE = dt.timedelta(minutes=15)
+LATE_PAYMENT = dt.timedelta(minutes=15)
 NO_ID = 0  # No row has this id, so excluding it excludes nothing.
 
 
@@ -176,10 +176,10 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
         ended_at = Least("hold_until", Value(now))
         return self.drafts_with_hold().update(holds_slot=False, hold_until=ended_at)
 
-    def begun_unbooked(self, now: dt.datetime) -> Self:
+    def too_late_to_book(self, now: dt.datetime) -> Self:
         """Return what began too long ago to be paid or approved (`Reservation.payable_until`)."""
         by_customer = Q(created_by=None) | Q(end__lte=now)
-        late = now - STAFF_PAY_LATE
+        late = now - LATE_PAYMENT
         by_staff = Q(start__lte=late, created_at__lte=late)
         return self.filter(by_customer | by_staff, start__lte=now)
 

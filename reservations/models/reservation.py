@@ -25,7 +25,7 @@ from reservations.models.constraints import (
     TimestampRange,
     is_overlap_error,
 )
-from reservations.models.querysets import STAFF_PAY_LATE, BookingManager, ReservationQuerySet
+from reservations.models.querysets import LATE_PAYMENT, BookingManager, ReservationQuerySet
 from reservations.models.status import (
     HOLDING_STATUSES,
     InvalidStatusTransition,
@@ -354,7 +354,7 @@ class Reservation(models.Model):
         """Return until when it can be paid and approved (B26.10): later if staff made it."""
         if self.created_by_id is None:
             return self.start
-        return min(self.end, max(self.start, self.created_at) + STAFF_PAY_LATE)
+        return min(self.end, max(self.start, self.created_at) + LATE_PAYMENT)
 
     @property
     def free_cancellation_until(self) -> dt.datetime:

@@ -16,6 +16,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from centers import price_lists, rates
+from centers.hours import WEEKDAYS
 from centers.models import PriceList, Rate
 from centers.span import Span
 from tests.centers.test_rates import FULL, brute_force, rate
@@ -238,7 +239,7 @@ days = st.dates(dt.date(2027, 1, 1), dt.date(2028, 12, 31))
 def draw_list(draw) -> PriceList:
     """A list that can hold; most hold on many days, so that bookings meet their boundaries."""
     first, last = sorted(draw(st.sets(st.integers(0, 96), min_size=2, max_size=2)))
-    weekdays = draw(st.just(()) | st.sets(st.sampled_from(price_lists.WEEKDAYS), max_size=6))
+    weekdays = draw(st.just(()) | st.sets(st.sampled_from(WEEKDAYS), max_size=6))
     since, until = draw(st.just((None, None)) | st.tuples(st.none() | days, st.none() | days))
     is_yearly = draw(st.booleans())
     if since and until and since > until and not is_yearly:

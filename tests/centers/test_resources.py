@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from centers.hours import WEEKDAYS
 from centers.models import Center, Closure, MeetingRoom, OpeningHours, PriceList, Rate, Service
-from centers.resources.centers import WEEK
 from tests.factories_centers import (
     CenterFactory,
     ClosureFactory,
@@ -116,7 +116,7 @@ def test_opening_hours_of_one_day_are_replaced():
         ({"fri": "22:00-02:00", "sat": "22:00-02:00"}, [(4, 22, 2), (5, 22, 2)]),
         ({"mon": "09:00-12:00, 20:00-01:00", "tue": "01:00-24:00"}, None),
         ({"sun": "18:00-06:00", "mon": "06:00-06:30"}, None),
-        (dict.fromkeys(WEEK, "00:00-24:00"), [(day, 0, 0) for day in range(7)]),
+        (dict.fromkeys(WEEKDAYS, "00:00-24:00"), [(day, 0, 0) for day in range(7)]),
     ],
 )
 def test_opening_hours_over_midnight_are_imported_and_exported(columns, stored):

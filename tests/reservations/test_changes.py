@@ -20,7 +20,12 @@ from reservations.booking import (
     differences,
     price_adjustments,
 )
-from reservations.booking.charging import PaymentMethod, get_payment_action, resolve_payments
+from reservations.booking.charging import (
+    PaymentMethod,
+    find_resolvable,
+    get_payment_action,
+    resolve_payments,
+)
 from reservations.models import BookingChange, LineItemType, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -346,7 +351,8 @@ def test_change_begun_while_its_booking_is_cancelled_waits_only_without_the_call
 
 
 def test_change_that_nobody_confirms_is_abandoned_and_counts_as_a_decline(waiting):
-    resolve_payments(waiting.pk, user=None, now=NOW + 16 * MINUTE)
+    later = NOW + 16 * MINUTE
+    resolve_payments(find_resolvable(waiting.pk, user=None, now=later), now=later)
 
     assert BookingChange.objects.get().state == "abandoned"
     assert get_money() == [(75, 0), (0, 0)]

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce, Greatest
 from payments.models import Payment, PaymentState
 from reservations.booking.integrity.common import OVERDUE_AFTER, CheckList, Rows
 from reservations.models import BookingChange, ChangeState, Reservation
-from reservations.models.querysets import STAFF_PAY_LATE
+from reservations.models.querysets import LATE_PAYMENT
 from reservations.models.status import Status
 
 CHECKS = CheckList()
@@ -52,7 +52,7 @@ def drafts_held_too_long(now: dt.datetime) -> Rows:
     """Find drafts that hold their room for longer than is allowed, or after they can be paid."""
     latest = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF) + OVERDUE_AFTER
     is_too_long = Q(hold_until__gt=latest) | Q(
-        hold_until__gt=Greatest("start", "created_at") + STAFF_PAY_LATE
+        hold_until__gt=Greatest("start", "created_at") + LATE_PAYMENT
     )
     is_too_long |= Q(hold_until__gt=F("start"), created_by=None)
     rows = Reservation.objects.filter(is_too_long, status=Status.NEW)
