@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from django.db.models import Q
+
 from accounts import roles
 from accounts.act import Act
 from accounts.models import User
@@ -307,9 +309,10 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
     """Return the result of the earlier cancellation, from the stored data."""
     refund = reservation.refund_promised or money.ZERO
     payments = _get_captured_payments(reservation)
-    if payments and refund:
-        sentence = describe_refund(refunds.find_refunded(payments, refund), refund)
-    elif reservation.booked_at and any(map(refunds.get_refundable_amount, payments)):
+    counting = [each for each in payments if each.counts]
+    if counting and refund:
+        sentence = describe_refund(refunds.find_refunded(counting, refund), refund)
+    elif any(map(refunds.get_refundable_amount, counting)):
         sentence = NOTHING_REFUNDED
         if reservation.was_cancelled_late:
             sentence = _describe_too_late(reservation)
@@ -320,9 +323,12 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
 
 
 def _get_captured_payments(reservation: Reservation) -> list[Payment]:
-    """Return the payments for it that were captured, the latest first."""
-    captured = reservation.payments.filter(counts=True, captured_at__isnull=False)
-    return list(captured.order_by("-pk"))
+    """Return the payments for it that were captured, the latest first.
+
+    Also those of attempts that failed, which do not count, but not those of changes not made.
+    """
+    rows = reservation.payments.filter(Q(counts=True) | Q(purpose=PaymentPurpose.BOOKING))
+    return list(rows.filter(captured_at__isnull=False).order_by("-pk"))
 
 
 def _describe_no_refund(payments: Sequence[Payment]) -> str:

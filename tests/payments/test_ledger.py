@@ -79,12 +79,7 @@ class Scene:
         else:
             draft = make_draft(self.customer, self.room, **options)
             self.booking = take_manual_payment(
-                draft,
-                gateway=way,
-                reference="17",
-                shown_total=draft.total_cost,
-                by=self.staff,
-                now=self.now,
+                self.act, draft, gateway=way, reference="17", shown_total=draft.total_cost
             )
 
     @property
@@ -407,9 +402,7 @@ def _():
     story.booking = draft
     price_adjustments.adjust_price(story.act, draft.pk, amount=Decimal(-50), reason="Gift")
     draft.refresh_from_db()
-    story.booking = take_manual_payment(
-        draft, gateway="cash", shown_total=Decimal(0), by=story.staff, now=story.now
-    )
+    story.booking = take_manual_payment(story.act, draft, gateway="cash", shown_total=Decimal(0))
     story.cancel()
     return story
 

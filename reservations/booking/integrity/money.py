@@ -109,6 +109,8 @@ def payments_off_their_reservation(now: dt.datetime) -> Rows:
         reservation__status=Status.PROCESSING
     )
     wrong |= Q(counts=True) & is_held & ~Q(reservation__status__in=sorted(ALLOWED))
+    # A fee is captured before its cancellation is stored.
+    wrong |= Q(counts=True, captured_at__gt=F("reservation__cancelled_at"))
     for status, states in ALLOWED.items():
         allowed = Q(state__in=sorted(states))
         if status in CAPTURE_DUE_STATUSES:
