@@ -14,10 +14,10 @@ from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund
 from reservations.booking import (
     amendments,
-    approval,
     cancellation,
     charging,
     differences,
+    expiry,
     price_adjustments,
 )
 from reservations.booking.charging import (
@@ -503,7 +503,7 @@ def test_adjustment_that_lowers_the_price_refunds_the_difference(clerk):
 def test_adjustment_after_the_meeting_can_lower_the_price(clerk):
     reservation = make_booking()
     after = START + 4 * HOUR
-    list(approval.close_overdue(now=after))
+    list(expiry.close_overdue(now=after))
 
     assert adjust(reservation, clerk, -200, now=after).refund == 75
     assert get_net_payment() == 0
