@@ -11,6 +11,8 @@ from django.db.models import Q
 from payments.models import Payment
 from roombook.money import MoneyField
 
+NOT_PAID_IN_TIME = "The payment link has ended."
+
 
 class ChangeState(models.TextChoices):
     STARTED = "started"
