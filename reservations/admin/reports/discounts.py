@@ -22,7 +22,6 @@ from reservations.admin.reports.aggregates import (
     SummableMixin,
     add_up,
     break_down,
-    to_decimal,
 )
 from reservations.admin.reports.refund_overrides import build_refund_override_table
 from reservations.admin.reports.report import (
@@ -37,6 +36,7 @@ from reservations.admin.reports.tables import COUNT, MONEY, ReportColumn, Report
 from reservations.models import DEDUCTION_TYPES, AllowanceUse, LineItem, LineItemType
 from reservations.models.status import REVENUE_STATUSES
 from roombook import money
+from roombook.money import from_hundredths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,7 @@ def measure_discounts(selection: ReportSelection) -> Discounts:
         break_down(selection, groups, DiscountSums),
         dict(sorted(by_promo_code.items(), key=lambda item: (-item[1].promotions, item[0]))),
         [
-            AllowanceSums(description, accounts, bookings, hours, to_decimal(discount))
+            AllowanceSums(description, accounts, bookings, hours, from_hundredths(discount))
             for description, accounts, bookings, hours, discount in fetch_at_most(
                 MAX_GROUPS, allowances, "Choose fewer days."
             )
