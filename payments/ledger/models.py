@@ -2,15 +2,23 @@
 
 import operator
 from functools import reduce
+from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F, Q, Value
+from django.db.models import F, Max, Q, Sum, Value
 from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import Exact
 
 from payments.ledger.accounts import BILL, Account, EventKind
 from roombook.money import from_hundredths
+
+
+class LedgerQuerySet(models.QuerySet["LedgerLine"]):
+    def refunds_payable(self) -> models.QuerySet[Any]:
+        """What each reservation's customer must get back: `owed`, last changed at `since`."""
+        rows = self.filter(refunds_payable__isnull=False).order_by().values("reservation")
+        return rows.annotate(owed=-Sum("refunds_payable"), since=Max("at")).exclude(owed=0)
 
 
 class LedgerLine(models.Model):
@@ -67,6 +75,8 @@ class LedgerLine(models.Model):
     goodwill = models.BigIntegerField(null=True)
     gateway_fees = models.BigIntegerField(null=True)
     disputes_lost = models.BigIntegerField(null=True)
+
+    objects = LedgerQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -278,7 +278,7 @@ def cancel_although_it_is_refused(original, act, reservation_id, **kwargs):
         return original(act, reservation_id, **kwargs)
     except ReservationNotOpen:
         booked = Reservation.objects.filter(pk=reservation_id, status=Status.CONFIRMED)
-        booked.update(status=Status.CANCELLED, cancelled_at=act.now, refund_promised=0)
+        booked.update(status=Status.CANCELLED, cancelled_at=act.now)
         raise
 
 
