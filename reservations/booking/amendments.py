@@ -38,6 +38,8 @@ from centers.requested_span import resolve_span
 from centers.span import Span
 from payments import refunds
 from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.manual_payments import record_manual_payment
 from payments.models import Payment, PaymentPurpose, PaymentState
 from reservations import availability
@@ -500,6 +502,7 @@ def _record(amendment: Amendment, waiver: str) -> None:
             charge=amendment.charge,
             now=act.now,
         )
+        post(reservation.pk, EventKind.CHANGED, by=act.user, now=act.now)
 
 
 # --- Settling the difference ----------------------------------------------------------------------
@@ -528,6 +531,7 @@ def _take(amendment: Amendment, taken: TakenPayment) -> Amendment:
         reservation_id=reservation.pk,
         reservation_uid=reservation.uid,
         center_id=amendment.new.room.center_id,
+        time_zone_id=amendment.new.room.center.time_zone_id,
         gateway=taken.gateway,
         amount=amendment.difference,
         currency=reservation.currency,

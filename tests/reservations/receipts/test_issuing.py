@@ -200,6 +200,7 @@ def pay_change(booking, amount, *, state=ChangeState.APPLIED):
         reservation=booking,
         reservation_uid=booking.uid,
         purpose=PaymentPurpose.CHANGE,
+        counts=state == ChangeState.APPLIED,
         amount=Decimal(amount),
     )
     BookingChange.objects.create(
@@ -229,6 +230,7 @@ def test_nothing_paid_has_no_receipt_and_a_late_cancellation_has_one_for_its_fee
     assert receipt.total == Decimal("82.50")
 
 
+@pytest.mark.inconsistent_data  # The ledger knows a payment by card.
 def test_payment_on_account_gets_a_receipt_once_its_money_has_come_in(booking):
     paid = booking.payments.filter(state="captured")
     paid.update(gateway="account", reference="Order 17", card_last4="", received_at=None)
