@@ -3,6 +3,7 @@
 import datetime as dt
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
@@ -247,12 +248,18 @@ def _build_bill(rows: Sequence[Sequence[Any]]) -> Bill:
     """Return the bill of rows of `_select_bills`: one for each type of its lines."""
     center, zone, currency, start, status, booked_at, total, waived = rows[0][:8]
     lines = Counter[Account]()
-    for *_, line_type, amount in rows:
-        if line_type is not None:
-            lines[ACCOUNTS[line_type]] -= to_hundredths(amount)
+    net_waived = waived = to_hundredths(waived)
+    for *_, line_type, amount, tax in rows:
+        if line_type is None:
+            continue
+        gross, contained = to_hundredths(amount), to_hundredths(tax)
+        lines[ACCOUNTS[line_type]] -= gross - contained
+        lines[Account.TAX_PAYABLE] -= contained
+        if line_type == LineItemType.ADJUSTMENT and contained:
+            net_waived = waived - round(Fraction(waived * contained, gross))
     # A waiver is an adjustment of its own kind.
-    lines[Account.WAIVED] -= to_hundredths(waived)
-    lines[Account.ADJUSTMENTS] += to_hundredths(waived)
+    lines[Account.WAIVED] -= net_waived
+    lines[Account.ADJUSTMENTS] += net_waived
     return Bill(
         center=center,
         zone=zone,
@@ -276,6 +283,7 @@ def _select_bills(rows: "ReservationQuerySet") -> RowQuerySet:
             *("booked_at", "total_cost", "waived"),
             "line_items__type",
             Sum("line_items__total"),
+            Sum("line_items__contained_tax"),
         )
     )
 

@@ -56,12 +56,17 @@ START = NOW + dt.timedelta(days=7)
 class Scene:
     """A reservation of 50.00 and 10 % tax, and what happens to it, half an hour apart."""
 
-    def __init__(self, *, is_live: bool = True, tax: int = 10, hours: int = 2) -> None:
+    def __init__(
+        self, *, is_live: bool = True, tax: int = 10, is_gross: bool = False, hours: int = 2
+    ) -> None:
         self.now, self.hours = NOW, hours
         self.staff = AdministratorFactory()
         self.customer = UserFactory(credit_limit=Decimal(1000))
         update_saved_card(self.customer, PAYMENT_INFO, now=NOW)
         self.room = self.make_room("Denver", "America/Denver", is_live=is_live, tax=tax)
+        if is_gross:
+            self.room.center.prices_include_tax = True
+            self.room.center.save()
 
     def make_room(self, name, zone, *, is_live=True, tax=10):
         room = make_room(time_zone_id=zone, is_live_inventory=is_live)
@@ -243,6 +248,15 @@ def _():
     story = Scene()
     story.book()
     story.adjust(-10)
+    return story
+
+
+@scene("The prices contain the tax; an hour more is waived, and the price reduced by 5.50")
+def _():
+    story = Scene(is_gross=True)
+    story.book()
+    story.change(hours=3, waiver="Leak")
+    story.adjust("-5.50")
     return story
 
 
