@@ -1,17 +1,24 @@
 """The lines of the ledger. They add up to zero, and never change."""
 
 import operator
+from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Max, Q, Sum, Value
+from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import Exact
 
 from payments.ledger.accounts import BILL, Account, EventKind
 from roombook.money import from_hundredths
+
+
+def add_accounts(accounts: Iterable[Account]) -> CombinedExpression:
+    """An expression for what a line adds to these accounts together."""
+    return reduce(operator.add, [Coalesce(F(account), Value(0)) for account in accounts])
 
 
 class LedgerQuerySet(models.QuerySet["LedgerLine"]):
@@ -81,10 +88,7 @@ class LedgerLine(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Exact(
-                    reduce(operator.add, [Coalesce(F(account), Value(0)) for account in Account]),
-                    0,
-                ),
+                condition=Exact(add_accounts(Account), 0),
                 name="ledger_line_adds_up",
             ),
             models.CheckConstraint(
