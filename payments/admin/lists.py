@@ -177,6 +177,8 @@ class CreatedFilter(DropdownFilter):
             ("week", "Last 7 days"),
             ("month", "This month"),
             ("last-month", "Last month"),
+            ("quarter", "This quarter"),
+            ("last-quarter", "Last quarter"),
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
@@ -188,11 +190,15 @@ class CreatedFilter(DropdownFilter):
         now = timezone.now().astimezone(zone)
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
         first = today.replace(day=1)
+        quarter = first.replace(month=first.month - (first.month - 1) % 3)
+        quarter_before = (quarter - timedelta(days=80)).replace(day=1)
         periods = {
             "today": (today, None),
             "week": (today - timedelta(days=6), None),
             "month": (first, None),
             "last-month": ((first - timedelta(days=1)).replace(day=1), first),
+            "quarter": (quarter, None),
+            "last-quarter": (quarter_before, quarter),
         }
         since, until = periods[str(self.value())]
         queryset = queryset.filter(created_at__gte=since)

@@ -15,6 +15,7 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts import roles
 from accounts.admin.center_scope import CenterOrAllMixin, CenterScopedMixin
+from accounts.admin.date_range import DateRangeFilter
 from accounts.models import User
 from reservations.admin.formatting import format_datetime, get_reservation_url
 from reservations.admin.reservation_page import ReservationPageMixin
@@ -144,6 +145,7 @@ class ReceiptAdmin(LocalTimeMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin)
     )
     readonly_fields = ("reservation_link", "center", "formatted_total", "document")
     list_filter = (
+        ("issued_at", DateRangeFilter),
         ("type", ChoicesDropdownFilter),
         ("reservation__room__center", AutocompleteFilter),
     )

@@ -44,7 +44,14 @@ def test_move_with_another_start_keeps_its_duration(desk, live_server):
     expect(page.locator("#id_end_1")).to_have_value("15:30")
     expect(page.locator("#preview")).to_contain_text(f"{day} 13:30 - 15:30")
 
-    page.fill("#id_start_0", f"{day + dt.timedelta(days=7)}")
+    # A day and a time as people type them.
+    page.fill("#id_start_1", "1pm")
+    page.locator("#id_start_1").blur()
+    expect(page.locator("#id_start_1")).to_have_value("13:00")
+    expect(page.locator("#id_end_1")).to_have_value("15:00")
+    page.fill("#id_start_1", "1330")
+    page.fill("#id_start_0", f"{day + dt.timedelta(days=7):%m/%d/%Y}")
+    page.locator("#id_start_0").blur()
     expect(page.locator("#id_end_0")).to_have_value(f"{day + dt.timedelta(days=7)}")
 
     # A change of the end changes the duration.
