@@ -10,7 +10,7 @@ class ReservationsConfig(AppConfig):
 
     def ready(self) -> None:
         from reservations import resources
-        from reservations.booking import checkout, differences, setting_changes  # noqa: F401 (register)
+        from reservations.booking import checkout, differences, time_zones  # noqa: F401 (register)
         from reservations.models import (
             Allowance,
             Note,

@@ -283,6 +283,7 @@ LABELS = {
     "total_cost": "Total",
     "refund_override": "Refund instead of the policy's",
     "mail": "E-mail",
+    "change_not_made": "Change that was not made",
     "payment_link": "Payment link until",
     "saved_card_consent": "The customer agreed to charge",
     "checked_in_at": "Checked in",

@@ -28,9 +28,10 @@ from reservations.booking.charging import Claim, PaymentMethod, Purchase, Source
 from reservations.booking.checkout import LINK_HAS_ENDED, record_consent
 from reservations.booking.commands import Obstacle, command
 from reservations.booking.locks import lock_for_rescheduling
-from reservations.models import BookingChange, ChangeState, Reservation
+from reservations.models import BookingChange, ChangeState, Reservation, history
 from reservations.models.booking_fields import split_values
 from reservations.models.status import Status
+from reservations.notifications import emails
 from reservations.notifications.confirmation import describe_card
 from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen
 from roombook.money import ZERO
@@ -313,7 +314,7 @@ class Difference(Purchase):
 
         Otherwise the authorization is for nothing, and is voided (`pays_for_nothing`).
         """
-        change = self.change
+        change, waiting = self.change, act
         act = Act(change.by, act.now, is_staff=change.is_by_staff)
         try:
             if not self._is_unchanged():
@@ -323,7 +324,9 @@ class Difference(Purchase):
             amendments.perform(amendment, functools.partial(self._settle, payment=payment))
         except DomainError as error:
             message = " ".join(error.fields.values()) if isinstance(error, InvalidRequest) else ""
-            change.resolve(ChangeState.ABANDONED, message=message or error.message, now=act.now)
+            # What the attempt has changed in memory was rolled back.
+            self.reservation.refresh_from_db()
+            self._give_up(message or error.message, waiting)
 
     def _settle(self, amendment: Amendment, *, payment: Payment) -> Amendment:
         change, now = self.change, amendment.act.now
@@ -337,8 +340,15 @@ class Difference(Purchase):
 
     def abandon(self, payment: Payment, act: Act) -> None:
         not_paid = "The payment was called off." if self._is_unchanged() else CHANGED_MEANWHILE
-        message = payment.message or not_paid
+        self._give_up(payment.message or not_paid, act)
+
+    def _give_up(self, message: str, act: Act) -> None:
+        """Record why the change was not made, and tell the customer if no user waits for that."""
+        reservation = self.reservation
         self.change.resolve(ChangeState.ABANDONED, message=message, now=act.now)
+        history.record_changes(reservation, {"change_not_made": (None, message)}, act)
+        if act.user is None and reservation.status == Status.CONFIRMED:
+            emails.send_not_changed(reservation, reason=message, now=act.now)
 
     def _is_unchanged(self) -> bool:
         reservation = self.reservation

@@ -15,7 +15,7 @@ from centers.requested_span import resolve_span
 from payments import fees
 from payments.models import Payment
 from reservations import availability, records
-from reservations.booking import approval, cancellation, checkout, drafts
+from reservations.booking import approval, cancellation, checkout, drafts, expiry, no_show
 from reservations.booking.charging import PaymentMethod
 from reservations.booking.checkout import check_out
 from reservations.demo import accounts
@@ -69,14 +69,14 @@ def create_missing(*, now: dt.datetime, write_line: Callable[[str], object]) -> 
         if reservation := _create(booking, now):
             count = f"[{number}/{len(BOOKINGS)}]"
             write_line(f"{count} reservation {reservation.pk}, {booking['center']}")
-    for _ in approval.close_overdue(now=now):
+    for _ in expiry.close_overdue(now=now):
         pass
     for booking in BOOKINGS:
         if booking["outcome"] == "missed":
             for missed in _find(booking).filter(status=Status.COMPLETED):
                 # Another run at the same time may have been faster.
                 with suppress(ReservationNotOpen):
-                    approval.mark_no_show(Act(None, now), missed.pk)
+                    no_show.mark_no_show(Act(None, now), missed.pk)
     for payment in Payment.objects.with_fees_due(now):
         fees.fetch_fees(payment, now=now)
 

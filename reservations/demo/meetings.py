@@ -24,6 +24,7 @@ from reservations.booking import (
     checkout,
     differences,
     drafts,
+    no_show,
     notes,
     payment_links,
     price_adjustments,
@@ -124,7 +125,7 @@ def check_customer_in(meeting: Meeting, *, now: dt.datetime) -> None:
 def mark_no_show(meeting: Meeting, *, now: dt.datetime) -> None:
     assert meeting.pk is not None
     if meeting.load().status != Status.NO_SHOW:
-        approval.mark_no_show(Act(meeting.staff, now, is_staff=True), meeting.pk)
+        no_show.mark_no_show(Act(meeting.staff, now, is_staff=True), meeting.pk)
 
 
 def receive_money(meeting: Meeting, *, now: dt.datetime) -> None:

@@ -24,7 +24,7 @@ from centers.span import Span, get_local_midnight
 from payments import fees
 from payments.models import Payment
 from reservations import availability
-from reservations.booking import approval, reminders
+from reservations.booking import expiry, reminders
 from reservations.demo import accounts, meetings
 from reservations.demo.meetings import Meeting, Way
 from reservations.models import Reservation
@@ -83,7 +83,7 @@ def are_complete() -> bool:
 
 
 def _close_overdue(*, now: dt.datetime) -> None:
-    for _ in approval.close_overdue(now=now):
+    for _ in expiry.close_overdue(now=now):
         pass
 
 

@@ -12,6 +12,8 @@ from django.db.models import Q
 from payments.models import Payment, PaymentPurpose
 from roombook.money import MoneyField
 
+NOT_PAID_IN_TIME = "The payment link has ended."
+
 
 class ChangeState(models.TextChoices):
     STARTED = "started"

@@ -196,6 +196,13 @@ def send_rescheduled(
     return [former, price], _describe_cancellation(reservation, now)
 
 
+@_message("not changed", "Not changed", "Your reservation was not changed")
+def send_not_changed(reservation: Reservation, *, reason: str, now: dt.datetime) -> Text:
+    """Tell that a change was not made after its payment, which nobody has waited for (B27.4)."""
+    text = f"{collapse_whitespace(reason)} You were not charged, and your booking is as it was."
+    return [text], _describe_cancellation(reservation, now)
+
+
 @_message("price changed", "Price changed", "Your reservation costs less")
 def send_price_reduced(
     reservation: Reservation, *, refund: Decimal, reason: str, now: dt.datetime

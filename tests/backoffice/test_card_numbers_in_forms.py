@@ -4,7 +4,7 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from payments.admin.refunds import ManualRefundForm, RefundByHandForm
-from reservations.admin.actions.change_forms import RescheduleForm
+from reservations.admin.actions.amendment_forms import RescheduleForm
 from reservations.admin.actions.forms import CancellationForm, MessageForm, PriceAdjustmentForm
 from reservations.admin.actions.payment_form import PaymentForm
 from reservations.admin.bulk_actions import BulkCancellationForm

@@ -7,7 +7,7 @@ from accounts.act import Act
 from accounts.models import OutboxMessage
 from centers.models import Center, Closure, MeetingRoom
 from reservations.admin.dashboard.alerts import find_alerts
-from reservations.booking import cancellation, reminders
+from reservations.booking import cancellation, resending
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen
@@ -253,7 +253,7 @@ def test_email_about_a_cancelled_booking_is_resent_as_it_was(booking, clock):
     cancellation.cancel(Act(booking.user, NOW + HOUR, is_staff=True), booking.pk)
     Center.objects.update(address_changed_at=NOW + 2 * HOUR)
     with pytest.raises(ReservationNotOpen, match="already waiting to be sent"):
-        reminders.resend_last_email(Act(booking.user, NOW + 2 * HOUR, is_staff=True), booking.pk)
+        resending.resend_last_email(Act(booking.user, NOW + 2 * HOUR, is_staff=True), booking.pk)
     assert OutboxMessage.objects.last().kind == "cancelled"
 
 

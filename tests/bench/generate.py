@@ -30,7 +30,7 @@ from accounts.models import ApiToken, AttemptWindow, OutboxMessage, User
 from accounts.models.api_token import hash_token_secret
 from centers.hours import localize
 from centers.models import Center, CenterImage, MeetingRoom, Neighborhood, ResourceType
-from reservations.booking import approval
+from reservations.booking import expiry
 from roombook import places
 from roombook.backoffice.models import AuditEntry
 from tests import factories_centers as make
@@ -177,7 +177,7 @@ class Generator:
 
     def finish(self) -> None:
         """Let time pass, and leave out what a service deletes after a while."""
-        list(approval.close_overdue(now=self.now))
+        list(expiry.close_overdue(now=self.now))
         for customer in self.customers[9::10]:
             MonthlyAllowanceFactory(user=customer, hours=8)
         for model in (AuditEntry, AttemptWindow, OutboxMessage):

@@ -8,7 +8,7 @@ from django.db.models import Sum
 
 from accounts.act import Act
 from payments.gateways.sandbox_models import SandboxPayment
-from reservations.booking import approval, charging, check_in
+from reservations.booking import approval, charging, check_in, expiry, no_show
 from reservations.models import Reservation, history
 from reservations.models.status import (
     BOOKED_STATUSES,
@@ -121,29 +121,29 @@ def test_approve_free_request_needs_no_payment(ada):
 def test_no_show_is_possible_once_the_meeting_has_begun(ada):
     reservation = make_booking(ada)
     with pytest.raises(ReservationNotOpen):
-        approval.mark_no_show(Act(None, START - MINUTE), reservation.pk)
-    assert approval.mark_no_show(Act(None, START), reservation.pk).status == Status.NO_SHOW
+        no_show.mark_no_show(Act(None, START - MINUTE), reservation.pk)
+    assert no_show.mark_no_show(Act(None, START), reservation.pk).status == Status.NO_SHOW
 
 
 def test_no_show_is_undone_if_the_customer_came():
     for status in Status:
         row = ReservationFactory(status=status)
         if status == Status.NO_SHOW:
-            assert approval.undo_no_show(Act(None, START + DAY), row.pk).status == Status.COMPLETED
+            assert no_show.undo_no_show(Act(None, START + DAY), row.pk).status == Status.COMPLETED
         else:
             with pytest.raises(ReservationNotOpen):
-                approval.undo_no_show(Act(None, START + DAY), row.pk)
+                no_show.undo_no_show(Act(None, START + DAY), row.pk)
 
 
 def test_no_show_undone_before_the_end_holds_its_room_again(ada):
     reservation = make_booking(ada)
     room = reservation.room
-    approval.mark_no_show(Act(None, START + MINUTE), reservation.pk)
+    no_show.mark_no_show(Act(None, START + MINUTE), reservation.pk)
     # Neither the customer's own draft prevents it, nor an expired hold of another one.
     own = make_draft(ada, room, start=START + HOUR, hours=1, now=START + MINUTE)
     make_draft(room=room, start=START + 2 * HOUR, hours=1, now=START + MINUTE)
 
-    undone = approval.undo_no_show(Act(None, START + 30 * MINUTE), reservation.pk)
+    undone = no_show.undo_no_show(Act(None, START + 30 * MINUTE), reservation.pk)
 
     assert (undone.status, undone.holds_slot) == (Status.CONFIRMED, True)
     assert not Reservation.objects.get(pk=own.pk).holds_slot
@@ -154,14 +154,14 @@ def test_no_show_undone_before_the_end_holds_its_room_again(ada):
 
 def test_no_show_is_not_undone_before_its_end_if_the_room_was_booked(ada):
     reservation = make_booking(ada)
-    approval.mark_no_show(Act(None, START + MINUTE), reservation.pk)
+    no_show.mark_no_show(Act(None, START + MINUTE), reservation.pk)
     make_booking(room=reservation.room, start=START + HOUR, hours=1, now=START + MINUTE)
 
     with pytest.raises(SlotUnavailable, match="booked by somebody else meanwhile"):
-        approval.undo_no_show(Act(None, START + 2 * MINUTE), reservation.pk)
+        no_show.undo_no_show(Act(None, START + 2 * MINUTE), reservation.pk)
 
     assert Reservation.objects.get(pk=reservation.pk).status == Status.NO_SHOW
-    undone = approval.undo_no_show(Act(None, START + 3 * HOUR), reservation.pk)
+    undone = no_show.undo_no_show(Act(None, START + 3 * HOUR), reservation.pk)
     assert undone.status == Status.COMPLETED
 
 
@@ -169,10 +169,10 @@ def test_no_show_of_completed_reservation_is_accepted_others_are_refused():
     for status in Status:
         row = ReservationFactory(status=status)
         if status in {Status.CONFIRMED, Status.COMPLETED}:
-            assert approval.mark_no_show(Act(None, START + DAY), row.pk).status == Status.NO_SHOW
+            assert no_show.mark_no_show(Act(None, START + DAY), row.pk).status == Status.NO_SHOW
         else:
             with pytest.raises(ReservationNotOpen):
-                approval.mark_no_show(Act(None, START + DAY), row.pk)
+                no_show.mark_no_show(Act(None, START + DAY), row.pk)
 
 
 # --- Automatic transitions ------------------------------------------------------------------------
@@ -180,8 +180,8 @@ def test_no_show_of_completed_reservation_is_accepted_others_are_refused():
 
 def run_close_overdue(now):
     """Return the changes, and check that a second run changes nothing."""
-    changed = {each.pk: each.status for each in approval.close_overdue(now=now)}
-    assert list(approval.close_overdue(now=now)) == []
+    changed = {each.pk: each.status for each in expiry.close_overdue(now=now)}
+    assert list(expiry.close_overdue(now=now)) == []
     for pk, status in changed.items():
         assert Reservation.objects.get(pk=pk).status == status
     return changed
@@ -283,9 +283,9 @@ def test_no_show_of_checked_in_customer_is_refused_until_undone():
     check_in.check_in(Act(None, START), reservation.pk)
 
     with pytest.raises(ReservationNotOpen, match="Undo the check-in first"):
-        approval.mark_no_show(Act(None, START + HOUR), reservation.pk)
+        no_show.mark_no_show(Act(None, START + HOUR), reservation.pk)
     check_in.undo_check_in(Act(None, START + HOUR), reservation.pk)
-    assert approval.mark_no_show(Act(None, START + HOUR), reservation.pk).status == Status.NO_SHOW
+    assert no_show.mark_no_show(Act(None, START + HOUR), reservation.pk).status == Status.NO_SHOW
 
 
 # --- Transitions between the statuses of reservations ---------------------------------------------

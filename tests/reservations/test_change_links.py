@@ -19,7 +19,7 @@ from payments.gateways.sandbox import SandboxGateway, confirm_payment
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentSetup
 from reservations import availability
-from reservations.booking import approval, cancellation, integrity, payment_links
+from reservations.booking import cancellation, expiry, integrity, payment_links
 from reservations.models import BookingChange, Reservation, history
 from reservations.models.status import Status
 from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen, SlotUnavailable
@@ -300,7 +300,7 @@ def test_booking_that_is_over_ends_the_change_that_waits(booking, clerk, clock):
     send(booking, clerk)
     clock.move_to(booking.end)
 
-    assert list(approval.close_overdue(now=booking.end)) == [booking]
+    assert list(expiry.close_overdue(now=booking.end)) == [booking]
 
     assert BookingChange.objects.get().state == "abandoned"
     assert not Reservation.slots.filter(holds_for__isnull=False).exists()

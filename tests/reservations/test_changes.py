@@ -14,10 +14,10 @@ from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund
 from reservations.booking import (
     amendments,
-    approval,
     cancellation,
     charging,
     differences,
+    expiry,
     price_adjustments,
 )
 from reservations.booking.charging import (
@@ -254,6 +254,12 @@ def test_change_confirmed_after_its_slot_is_gone_is_voided(waiting):
     assert BookingChange.objects.get().state == "abandoned"
     assert Payment.objects.get(purpose="change").state == "voided"
     assert other.status == Status.CONFIRMED
+    # Nobody waits for the answer of the job.
+    reason = BookingChange.objects.get().message
+    assert history.get_changes(waiting)[0].changes == {"change_not_made": [None, reason]}
+    email = OutboxMessage.objects.get(kind="not changed")
+    assert f"{reason} You were not charged" in email.text
+    assert "9:00 AM - 12:00 PM" in email.text
 
 
 def test_cancelling_that_is_refused_leaves_the_payment_of_a_change_waiting(waiting, clock):
@@ -503,7 +509,7 @@ def test_adjustment_that_lowers_the_price_refunds_the_difference(clerk):
 def test_adjustment_after_the_meeting_can_lower_the_price(clerk):
     reservation = make_booking()
     after = START + 4 * HOUR
-    list(approval.close_overdue(now=after))
+    list(expiry.close_overdue(now=after))
 
     assert adjust(reservation, clerk, -200, now=after).refund == 75
     assert get_net_payment() == 0

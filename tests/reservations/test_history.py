@@ -15,6 +15,7 @@ from reservations.booking import (
     cancellation,
     charging,
     drafts,
+    expiry,
     price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest
@@ -105,7 +106,7 @@ def test_history_names_the_staff_user(make, do, changes):
 
 def test_automatic_transitions_have_no_actor():
     late, confirmed = make_draft(), make_booking()
-    list(approval.close_overdue(now=START + DAY))
+    list(expiry.close_overdue(now=START + DAY))
     assert get_status_changes(late) == [(None, "New", "Expired")]
     assert get_status_changes(confirmed)[-1] == (None, "Confirmed", "Completed")
 

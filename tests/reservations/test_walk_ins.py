@@ -6,7 +6,7 @@ import pytest
 
 from accounts.act import Act
 from accounts.models import OutboxMessage
-from reservations.booking import amendments, approval, charging, integrity, payment_links
+from reservations.booking import amendments, approval, charging, expiry, integrity, payment_links
 from reservations.booking.amendments import ChangeRequest
 from reservations.booking.checkout import take_manual_payment
 from reservations.models.status import Status
@@ -78,7 +78,7 @@ def test_draft_by_staff_is_paid_until_15_minutes_after_its_start_or_creation(roo
     late = max(start, NOW) + 15 * MINUTE
     draft = walk_in(room, staff, start)
     assert draft.payable_until == late
-    assert not [each for each in approval.close_overdue(now=late - MINUTE) if each == draft]
+    assert not [each for each in expiry.close_overdue(now=late - MINUTE) if each == draft]
     assert not list(integrity.find_problems(now=late - MINUTE))
     assert take(draft, staff, late - MINUTE).status == Status.CONFIRMED
 
@@ -88,7 +88,7 @@ def test_draft_that_is_not_paid_in_time_expires(room, staff):
     late = NOW + 15 * MINUTE
     with pytest.raises(ReservationNotOpen, match="time has passed"):
         take(draft, staff, late)
-    assert [each.status for each in approval.close_overdue(now=late)] == [Status.EXPIRED]
+    assert [each.status for each in expiry.close_overdue(now=late)] == [Status.EXPIRED]
 
 
 def test_draft_is_never_paid_after_its_end(room, staff):
@@ -103,7 +103,7 @@ def test_draft_is_never_paid_after_its_end(room, staff):
 def test_draft_of_a_customer_still_ends_at_its_start(room):
     draft = make_draft(room=room, start=QUARTER_TO + 15 * MINUTE, hours=1, now=NOW)
     assert draft.payable_until == draft.start
-    assert draft in [*approval.close_overdue(now=draft.start)]
+    assert draft in [*expiry.close_overdue(now=draft.start)]
 
 
 def test_walk_in_cannot_have_a_room_that_somebody_has(room, staff):
@@ -152,11 +152,11 @@ def test_request_of_a_walk_in_is_approved_until_15_minutes_after_its_start(room,
     for request in requests:
         assert take(request, staff, NOW + MINUTE).status == Status.PENDING
     running, later = requests
-    assert not [*approval.close_overdue(now=NOW + 2 * MINUTE)]
+    assert not [*expiry.close_overdue(now=NOW + 2 * MINUTE)]
     act = Act(staff, NOW + 3 * MINUTE, is_staff=True)
     assert approval.approve(act, running.pk).status == Status.CONFIRMED
     too_late = later.start + 15 * MINUTE
-    assert [each.pk for each in approval.close_overdue(now=too_late) if each.pk == later.pk]
+    assert [each.pk for each in expiry.close_overdue(now=too_late) if each.pk == later.pk]
 
 
 @pytest.mark.parametrize("by_staff", [True, False])

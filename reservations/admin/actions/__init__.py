@@ -7,12 +7,12 @@ action is offered, the domain checks it again under its locks, and refuses it wi
 import datetime as dt
 
 from accounts.models import User
-from reservations.admin.actions.base import Action
-from reservations.admin.actions.change_actions import (
+from reservations.admin.actions.amendment_actions import (
     ChangeServicesAction,
     ExtendAction,
     RescheduleAction,
 )
+from reservations.admin.actions.base import Action
 from reservations.admin.actions.command_actions import (
     AdjustPriceAction,
     ApproveAction,

@@ -37,9 +37,10 @@ from reservations.booking import (
     check_in,
     checkout,
     drafts,
+    no_show,
     payment_links,
     price_adjustments,
-    reminders,
+    resending,
 )
 from reservations.booking.amendments import ADJUST_PRICE
 from reservations.booking.cancellation import Cancellation
@@ -191,7 +192,7 @@ class MarkNoShowAction(AttendanceAction):
     name, label, icon = "no-show", "No-show", "person_off"
     title, confirm_label = "Mark as no-show?", "Mark as no-show"
     is_dangerous = True
-    command, done = approval.mark_no_show, "Marked as no-show."
+    command, done = no_show.mark_no_show, "Marked as no-show."
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         is_open = can_transition(reservation.status, Status.NO_SHOW)
@@ -212,7 +213,7 @@ class UndoNoShowAction(AttendanceAction):
     name, label, icon = "undo-no-show", "Undo no-show", "person"
     title, confirm_label = "Did the customer come after all?", "Undo the no-show"
     is_immediate = True
-    command, done = approval.undo_no_show, "The no-show is undone."
+    command, done = no_show.undo_no_show, "The no-show is undone."
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         return reservation.status == Status.NO_SHOW
@@ -303,7 +304,7 @@ class ExtendHoldAction(Action):
 class ResendEmailAction(Action):
     name, label, icon = "resend", "Resend e-mail", "forward_to_inbox"
     title, confirm_label = "Resend the last e-mail", "Resend"
-    command = reminders.resend_last_email
+    command = resending.resend_last_email
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         return emails.get_last_email(reservation.pk) is not None

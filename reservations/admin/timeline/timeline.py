@@ -22,7 +22,7 @@ from centers.models import Center, MeetingRoom
 from centers.requested_span import MAX_SPAN
 from centers.rooms import get_booking_rules
 from centers.span import Span, find_gaps, get_local_midnight
-from reservations.admin.actions.change_actions import RescheduleAction
+from reservations.admin.actions.amendment_actions import RescheduleAction
 from reservations.admin.formatting import get_reservation_url
 from reservations.admin.timeline import geometry
 from reservations.admin.timeline.geometry import TimelineAxis, TimelineTick

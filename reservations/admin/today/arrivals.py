@@ -18,8 +18,8 @@ from accounts.models import User
 from centers.models import Center
 from centers.span import Span, get_local_midnight
 from reservations.admin.actions import ACTIONS
+from reservations.admin.actions.amendment_actions import ExtendAction
 from reservations.admin.actions.base import Action
-from reservations.admin.actions.change_actions import ExtendAction
 from reservations.admin.formatting import format_customer, format_service, format_time_zone
 from reservations.admin.reports.periods import DAY, filter_by_local_span
 from reservations.booking.balances import get_unpaid_amounts

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from reservations.booking import approval, reminders
-from reservations.booking.approval import ExpiryIncomplete
+from reservations.booking import expiry, reminders
+from reservations.booking.expiry import ExpiryIncomplete
 from reservations.management.command_line import format_count
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -47,7 +47,7 @@ class Command(RegularJob):
 
     def _close_overdue(self) -> Iterator[Reservation]:
         try:
-            yield from approval.close_overdue(now=timezone.now())
+            yield from expiry.close_overdue(now=timezone.now())
         except ExpiryIncomplete as error:
             # The error is reported at the end, so that the reminders are sent first.
             self.failed = error

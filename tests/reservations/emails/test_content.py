@@ -11,7 +11,7 @@ from icalendar import Calendar
 from accounts import emails as account_mail
 from accounts.act import Act
 from accounts.models import OutboxMessage
-from reservations.booking import approval, cancellation, reminders
+from reservations.booking import approval, cancellation, expiry, reminders
 from reservations.booking.checkout import dry_run
 from reservations.models.status import Status
 from reservations.notifications import calendar, confirmation
@@ -77,7 +77,7 @@ def send_all_kinds():
     approval.approve(Act(None, NOW), make_pending_booking(start=START + 7 * DAY).pk)
     approval.decline(Act(None, NOW), make_pending_booking(start=START + 7 * DAY).pk)
     make_pending_booking(start=START + 7 * DAY)
-    list(approval.close_overdue(now=NOW + 3 * DAY))
+    list(expiry.close_overdue(now=NOW + 3 * DAY))
     make_draft(created_by=StaffFactory(), now=NOW - 23 * HOUR)
     list(reminders.send_hold_reminders(now=NOW))
     make_booking(start=START + DAY)
@@ -165,7 +165,7 @@ RELEASED = "Nothing was charged. The hold of $75.00 on Visa ending 4242 is relea
             *("declined", [RELEASED], "refund"),
         ),
         (
-            lambda: request_and(lambda row: list(approval.close_overdue(now=NOW + 3 * DAY))),
+            lambda: request_and(lambda row: list(expiry.close_overdue(now=NOW + 3 * DAY))),
             *("request expired", [RELEASED], "refund"),
         ),
         (
@@ -424,7 +424,7 @@ def test_calendar_event_of_closed_reservation_is_cancelled(end):
         approval.decline(Act(None, NOW), reservation.pk)
     else:
         reservation = make_pending_booking(start=START + 7 * DAY)
-        list(approval.close_overdue(now=NOW + 3 * DAY))
+        list(expiry.close_overdue(now=NOW + 3 * DAY))
     first, last = get_emails(reservation)
     begun, ended = get_event(first), get_event(last)
 

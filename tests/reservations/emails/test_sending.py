@@ -16,7 +16,10 @@ from reservations.booking import (
     cancellation,
     charging,
     checkout,
+    expiry,
+    no_show,
     reminders,
+    resending,
 )
 from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation
@@ -70,11 +73,11 @@ def draft():
 
 
 def expire(reservation):
-    list(approval.close_overdue(now=NOW + 3 * DAY))
+    list(expiry.close_overdue(now=NOW + 3 * DAY))
 
 
 def complete(reservation):
-    list(approval.close_overdue(now=START + 8 * DAY))
+    list(expiry.close_overdue(now=START + 8 * DAY))
 
 
 def cancel_twice(reservation):
@@ -98,7 +101,7 @@ def dry_run(reservation):
         (book, pay, ["confirmed"]),  # A repeated checkout sends no second one.
         (book, cancel_twice, ["confirmed", "cancelled"]),
         (book, complete, ["confirmed"]),
-        (book, lambda row: approval.mark_no_show(Act(None, START + DAY), row.pk), ["confirmed"]),
+        (book, lambda row: no_show.mark_no_show(Act(None, START + DAY), row.pk), ["confirmed"]),
         (
             request,
             lambda row: approval.approve(Act(None, NOW), row.pk),
@@ -243,12 +246,12 @@ def test_reservation_page_lists_its_emails(admin_client):
 def test_resend_last_email_uses_the_current_address(clerk):
     reservation = make_booking()
     with pytest.raises(ReservationNotOpen, match="already waiting to be sent"):
-        reminders.resend_last_email(Act(clerk, NOW, is_staff=True), reservation.pk)
+        resending.resend_last_email(Act(clerk, NOW, is_staff=True), reservation.pk)
     OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
     reservation.user.email = "new@example.com"
     reservation.user.save()
 
-    reminders.resend_last_email(Act(clerk, NOW, is_staff=True), reservation.pk)
+    resending.resend_last_email(Act(clerk, NOW, is_staff=True), reservation.pk)
 
     first, again = OutboxMessage.objects.about(emails.get_subject_key(reservation.pk))
     assert (again.kind, again.to, again.state) == ("confirmed", "new@example.com", "waiting")
@@ -261,7 +264,7 @@ def test_resend_last_email_that_failed_is_queued_again(clerk):
     reservation = make_booking()
     OutboxMessage.objects.update(state="failed", next_attempt_at=None)
 
-    reminders.resend_last_email(Act(clerk, NOW, is_staff=True), reservation.pk)
+    resending.resend_last_email(Act(clerk, NOW, is_staff=True), reservation.pk)
 
     assert OutboxMessage.objects.get().state == "waiting"
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from payments.gateways.manual import MANUAL_GATEWAYS
 from reservations.admin import formatting
+from reservations.admin.actions.amendment_forms import ExtendForm, RescheduleForm, ServicesForm
 from reservations.admin.actions.base import (
     Action,
     ActionPreview,
@@ -17,7 +18,6 @@ from reservations.admin.actions.base import (
     describe_email,
     format_refund,
 )
-from reservations.admin.actions.change_forms import ExtendForm, RescheduleForm, ServicesForm
 from reservations.admin.actions.forms import ActionForm
 from reservations.admin.actions.payment_form import (
     LINK,
