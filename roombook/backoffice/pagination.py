@@ -60,6 +60,8 @@ class BackofficeChangeList(ChangeList):
     """
 
     has_unreadable_filter = False
+    # Without a value if the parameters cannot be read.
+    filter_specs: Any = ()
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
         try:
@@ -67,8 +69,6 @@ class BackofficeChangeList(ChangeList):
             is_readable = all(map(_is_readable, self.filter_specs))
         except IncorrectLookupParameters:
             rows, is_readable = self.root_queryset, False
-            # Some are found while the filters are built.
-            vars(self).setdefault("filter_specs", [])
         if is_readable:
             return rows
         self.has_unreadable_filter = True

@@ -113,10 +113,11 @@ UNFOLD = {
     },
     "ACCOUNT": {
         "navigation": [
+            {"title": "Change password", "link": reverse_lazy("admin:password_change")},
             {
                 "title": "Two-step sign-in",
                 "link": reverse_lazy("admin:accounts_second_factor_set_up"),
-            }
+            },
         ]
     },
     "STYLES": [lambda _: static("roombook/backoffice.css")],

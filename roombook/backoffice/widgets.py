@@ -165,7 +165,7 @@ class DayField(forms.DateField):
         "invalid": f"Choose a day from {YEARS[0]} to {YEARS[-1]}, such as 2027-03-15."
     }
 
-    def to_python(self, value: object) -> dt.date | None:
+    def to_python(self, value: Any) -> dt.date | None:
         day: dt.date | None = super().to_python(value)
         if day is not None and day.year not in YEARS:
             raise ValidationError(self.error_messages["invalid"], code="invalid")

@@ -26,9 +26,13 @@ document.addEventListener("DOMContentLoaded", () => {
           body: new FormData(form),
           headers: { "X-Requested-With": "fetch" },
           signal: current.signal,
+          redirect: "manual",
         });
-        if (!answer.ok) throw new Error(`${answer.status}`);
-        into.innerHTML = await answer.text();
+        if (answer.type === "opaqueredirect") {
+          into.textContent = "You are signed out. Send the form: what you entered is kept.";
+        } else if (answer.ok) {
+          into.innerHTML = await answer.text();
+        } else throw new Error(`${answer.status}`);
       } catch (error) {
         if (error.name === "AbortError") return;
         into.textContent = "The preview could not be loaded.";
