@@ -257,6 +257,10 @@ class Payment(FormattedAmountMixin, models.Model):
             models.Index(
                 fields=["reference"], condition=~Q(reference=""), name="payment_by_reference"
             ),
+            models.Index(
+                fields=["card_last4"], condition=~Q(card_last4=""), name="payment_by_last4"
+            ),
+            models.Index(fields=["amount"], name="payment_by_amount"),
         ]
 
     def __str__(self) -> str:

@@ -503,6 +503,14 @@ class Migration(migrations.Migration):
             model_name='receipt',
             index=models.Index(fields=['-issued_at', '-id'], name='receipt_by_time'),
         ),
+        migrations.AddIndex(
+            model_name='receipt',
+            index=models.Index(fields=['total'], name='receipt_by_total'),
+        ),
+        migrations.AddIndex(
+            model_name='receipt',
+            index=models.Index(fields=['number_in_series'], name='receipt_by_number_in_series'),
+        ),
         migrations.AddConstraint(
             model_name='receipt',
             constraint=models.UniqueConstraint(fields=('series', 'number_in_series'), name='receipt_number_once_in_its_series'),

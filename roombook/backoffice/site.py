@@ -150,7 +150,7 @@ class BackofficeSite(UnfoldAdminSite):
             "page_obj": Paginator(results, per_page=max(len(results), 1)),
             "execution_time": time.monotonic() - started_at,
         }
-        return TemplateResponse(request, "unfold/helpers/command_results.html", context)
+        return TemplateResponse(request, "backoffice/search_results.html", context)
 
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

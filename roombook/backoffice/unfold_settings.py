@@ -132,6 +132,8 @@ UNFOLD = {
             "accounts.User",
             "centers.MeetingRoom",
             "centers.Center",
+            "payments.Payment",
+            "reservations.Receipt",
         ]
     },
     "SIDEBAR": {"navigation": SIDEBAR},
