@@ -60,6 +60,22 @@ def test_form_of_a_lapsed_session_is_sent_after_signing_in(desk, live_server):
     assert Reservation.objects.latest("pk").user.email == "ada@example.com"
 
 
+def test_double_click_does_it_once_and_says_so(desk, live_server):
+    boardroom = room("Boardroom")
+    booking = request_for(boardroom, open_day(boardroom), 9)
+    page = desk("desk")
+    page.goto(f"{live_server.url}/admin/reservations/reservation/{booking.pk}/step/approve/")
+    sent = []
+    page.on("request", lambda each: sent.append(each.url) if each.method == "POST" else None)
+    button = page.locator("#preview").get_by_role("button", name="Approve")
+    button.evaluate("each => { each.click(); setTimeout(() => each.click(), 20) }")
+    expect(page.locator(".reservation-head")).to_contain_text("Confirmed")
+    text = page.locator("body").inner_text()
+    assert f"Reservation {booking.pk}: Approved." in text
+    assert "Nothing was" not in text
+    assert len(sent) == 1
+
+
 def test_move_with_another_start_keeps_its_duration(desk, live_server):
     boardroom = room("Boardroom")
     day = open_day(boardroom)

@@ -6,6 +6,26 @@
    A script that adds such forms dispatches the event "live:added" on the element around them. */
 "use strict";
 
+// The second click of a double click sends nothing: its answer would hide that of the first one, and
+// say that nothing was done.
+const sent = new WeakSet();
+document.addEventListener(
+  "submit",
+  (event) => {
+    const form = event.target;
+    if (form.getAttribute("method") !== "post") return;
+    if (sent.has(form)) {
+      event.preventDefault();
+      return event.stopImmediatePropagation();
+    }
+    sent.add(form);
+    // A script may send the form, or refuse it. The back button may show this page again.
+    const release = () => sent.delete(form);
+    setTimeout(() => (event.defaultPrevented ? release() : setTimeout(release, 10_000)));
+  },
+  true,
+);
+
 document.addEventListener("DOMContentLoaded", () => {
   const follow = (form, address, into, atOnce) => {
     let timer = null;
