@@ -98,7 +98,8 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
     if can_see_payments:
         rows = reservation.payments.prefetch_related("refunds", "disputes").order_by("pk")
         payments = list(rows[:MAX_ROWS])
-    subject_key = emails.get_subject_key(reservation.pk)
+    subjects = [emails.get_subject_key(reservation.pk), reservation.link_subject]
+    messages = OutboxMessage.objects.filter(about__in=subjects)
     return {
         **build_summary_context(reservation, user, now=now),
         "zone": center.zone,
@@ -114,7 +115,10 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "payments": payments,
         "is_test_payment": bool(payments) and not any(each.is_live for each in payments),
         "notes": build_note_list(reservation, user, now=now),
-        "emails": list(OutboxMessage.objects.about(subject_key).defer("attachment")[:MAX_ROWS]),
+        "emails": list(messages.order_by("pk").defer("attachment")[:MAX_ROWS]),
+        "payment_link": payment_links.find_path(reservation, now=now)
+        if roles.has_permission(user, roles.CHANGE_RESERVATION, center.pk)
+        else "",
         "history": list(_describe_history(reservation)),
     }
 

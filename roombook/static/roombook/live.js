@@ -26,6 +26,14 @@ document.addEventListener(
   true,
 );
 
+document.addEventListener("click", async ({ target }) => {
+  const field = document.getElementById(target.dataset?.copy);
+  if (!field) return;
+  field.select();
+  await navigator.clipboard?.writeText(field.value);
+  target.textContent = "Copied";
+});
+
 document.addEventListener("DOMContentLoaded", () => {
   const follow = (form, address, into, atOnce) => {
     let timer = null;
