@@ -58,11 +58,12 @@ class DateRangeFilter(RangeDateFilter):
         )
         if not (first or last):
             return queryset
-        zone = self.get_zone(request)
+        end: dt.date | None = last and last + dt.timedelta(days=1)
+        if isinstance(self.field, models.DateTimeField):
+            zone = self.get_zone(request)
+            first, end = (day and dt.datetime.combine(day, dt.time(), zone) for day in (first, end))
         if first:
-            start = dt.datetime.combine(first, dt.time(), zone)
-            queryset = queryset.filter(**{f"{self.field_path}__gte": start})
-        if last:
-            end = dt.datetime.combine(last + dt.timedelta(days=1), dt.time(), zone)
+            queryset = queryset.filter(**{f"{self.field_path}__gte": first})
+        if end:
             queryset = queryset.filter(**{f"{self.field_path}__lt": end})
         return queryset

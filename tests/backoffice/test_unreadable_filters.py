@@ -19,6 +19,7 @@ UNREADABLE = ["yesterday", "2027-13-01", "2027-02-30", "15.3.2027", "31/3/2027",
 LISTS = {
     "reservations_reservation": ("start_from", "start_to", "when"),
     "payments_payment": ("created_at_from", "made", "gateway", "owed"),
+    "payments_ledgerline": ("account", "day_from", "day_to"),
     "payments_refund": ("created_at_to", "made"),
     "payments_dispute": ("opened_at_from",),
     "payments_unknownpayment": ("found_at_from",),
