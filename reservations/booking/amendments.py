@@ -6,9 +6,8 @@ attendees, price them by today's rates, consume the benefits again, require the 
 has seen, settle the difference, and record it all. Only the settlement differs:
 
 * A draft is only repriced. Its hold continues, or starts again if it has expired.
-* A booking that becomes cheaper is refunded. The reduction is added to `reduced_by` in the same
-  transaction, so that always: amounts charged = total cost + reduced by (`verify_integrity`). The
-  gateway is called afterwards, and `reconcile_payments` does that if the worker dies in between.
+* What was charged above the price of a booking that becomes cheaper is refunded. The gateway is
+  called after the transaction, by `reconcile_payments` if the worker dies in between.
 * If a booking becomes more expensive, staff have taken the difference, or it is waived by an
   adjustment with a reason that the bill shows. A waiver applies once: the next amendment prices the
   booking without it. The new center bears its cost, so it needs the permission at both centers.
@@ -566,7 +565,7 @@ def get_price_refusal(reservation: Reservation, *, old_total: Decimal) -> str:
 def refund_reduction(
     reservation: Reservation, *, old_total: Decimal, reason: str, now: dt.datetime
 ) -> tuple[Decimal, Obstacle]:
-    """Record by how much the price of a booking was reduced, and create the refunds.
+    """Create the refunds of a booking whose price was reduced.
 
     Returns the refunded amount, and what keeps it from being committed. The caller holds the lock
     of the reservation, and has called `get_price_refusal` and made all other checks.
@@ -574,8 +573,6 @@ def refund_reduction(
     reduction = old_total - reservation.total_cost
     if not reduction:
         return money.ZERO, None
-    reservation.reduced_by += reduction
-    reservation.save(update_fields=["reduced_by"])
     payments = lock_booked_payments(reservation)
     if due := [each for each in payments if each.state != PaymentState.CAPTURED]:
         return reduction, Unsettled(due)

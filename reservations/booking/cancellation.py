@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
+from django.db.models import F, Q, Sum
 
 from accounts import roles
 from accounts.act import Act
@@ -19,7 +19,7 @@ from centers.models import Center
 from payments import refunds
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
-from payments.models import Payment, PaymentPurpose, PaymentState
+from payments.models import Payment, PaymentPurpose, PaymentState, Refund
 from reservations.booking import charging
 from reservations.booking.amendments import call_off_changes, require_expected
 from reservations.booking.charging import get_booked_payments, lock_booked_payments
@@ -151,14 +151,15 @@ def cancel(
         require_expected("refund", terms.refund, expected=expected_refund)
     # Another process can have captured the fee since `now`. What is captured later is no fee.
     captured_times = [each.captured_at for each in captured if each.captured_at is not None]
-    _end(reservation, terms, act, message=message, at=max([now, *captured_times]))
+    at = max([now, *captured_times])
+    _end(reservation, terms, act, message=message, at=at)
     result = Cancellation(reservation, terms)
     if due and can_be_captured:
         return result, Unsettled(due)
-    refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
+    refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=at)
     # Whatever comes in for the others is returned.
     charging.release(each for each in payments if each not in captured)
-    post(reservation.pk, EventKind.CANCELLED, by=act.user, now=now)
+    post(reservation.pk, EventKind.CANCELLED, by=act.user, fee=terms.fee, now=now)
     call_off_changes(reservation, now=now)
     return result, None
 
@@ -174,10 +175,10 @@ def _end(
     """Store the cancellation, return the benefits, and write to the customer of a booking."""
     # A draft that never was a booking is in no calendar, and its customer gets no e-mail.
     was_booked = reservation.booked_at is not None
-    columns: TransitionColumns = {"cancelled_at": at, "refund_promised": terms.refund}
+    columns: TransitionColumns = {"cancelled_at": at}
     if was_booked:
         columns |= reservation.advance_calendar(act.now)
-    changes = {}
+    changes: dict[str, tuple[object, object]] = {"refund_promised": (None, terms.refund)}
     if terms.decision is not None and act.user is not None:
         reason = terms.decision.reason
         RefundOverride.objects.create(
@@ -307,10 +308,14 @@ def _validate_refund(refund: Decimal, *, left: Decimal, reason: str) -> None:
 
 def _describe_cancelled(reservation: Reservation) -> Cancellation:
     """Return the result of the earlier cancellation, from the stored data."""
-    refund = reservation.refund_promised or money.ZERO
     payments = _get_captured_payments(reservation)
     counting = [each for each in payments if each.counts]
-    if counting and refund:
+    # The refunds of the cancellation have its time, and their retries a later one.
+    promised = Refund.objects.filter(
+        payment__in=counting, again=None, created_at=F("payment__reservation__cancelled_at")
+    )
+    refund = promised.aggregate(sum=Sum("amount"))["sum"] or money.ZERO
+    if refund:
         sentence = describe_refund(refunds.find_refunded(counting, refund), refund)
     elif any(map(refunds.get_refundable_amount, counting)):
         sentence = NOTHING_REFUNDED

@@ -166,8 +166,6 @@ class Migration(migrations.Migration):
                 ('booked_at', models.DateTimeField(blank=True, null=True)),
                 ('cancelled_at', models.DateTimeField(blank=True, null=True)),
                 ('checked_in_at', models.DateTimeField(blank=True, help_text='When the customer arrived at the center.', null=True)),
-                ('refund_promised', roombook.money.MoneyField(blank=True, decimal_places=2, help_text='The refund that the customer was promised when it was cancelled.', max_digits=12, null=True)),
-                ('reduced_by', roombook.money.MoneyField(decimal_places=2, default=Decimal('0'), editable=False, help_text='How much cheaper it became after it was paid; this was refunded.', max_digits=12, verbose_name='price reduced by')),
                 ('shown_total', roombook.money.MoneyField(decimal_places=2, editable=False, help_text='The total that the customer was shown last, if it has changed since.', max_digits=12, null=True)),
                 ('reminded_at', models.DateTimeField(blank=True, help_text='When the customer was reminded that the hold expires.', null=True)),
                 ('reminded_of_start', models.DateTimeField(editable=False, null=True)),
@@ -442,14 +440,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='reservation',
-            index=models.Index(condition=models.Q(('reduced_by__gt', 0)), fields=['start'], name='reservation_became_cheaper'),
-        ),
-        migrations.AddIndex(
-            model_name='reservation',
-            index=models.Index(condition=models.Q(('refund_promised__gt', 0), ('status', 'Cancelled')), fields=['start', 'id'], name='reservation_promised_back'),
-        ),
-        migrations.AddIndex(
-            model_name='reservation',
             index=models.Index(condition=models.Q(('status', 'Pending')), fields=['booked_at', 'id'], name='reservation_waiting'),
         ),
         migrations.AddConstraint(
@@ -463,10 +453,6 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='reservation',
             constraint=models.CheckConstraint(condition=models.Q(('total_cost__gte', 0)), name='reservation_total_is_not_negative'),
-        ),
-        migrations.AddConstraint(
-            model_name='reservation',
-            constraint=models.CheckConstraint(condition=models.Q(('reduced_by__gte', 0)), name='reservation_reduction_is_not_negative'),
         ),
         migrations.AddConstraint(
             model_name='reservation',
