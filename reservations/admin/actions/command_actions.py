@@ -483,8 +483,8 @@ def _describe_returned_benefits(
     """The promo code use and the included hours of which the customer gets this share back."""
     facts = []
     if reservation.promo_redemptions.filter(given_back_at__isnull=True).exists():
-        returned = "is returned" if share == 1 else "is not returned"
-        facts.append(("Promo code", f"The use of {reservation.promo_code} {returned}"))
+        outcome = "is returned" if share == 1 else "is not returned"
+        facts.append(("Promo code", f"The use of {reservation.promo_code} {outcome}"))
     if uses := [each.hours for each in reservation.allowance_uses.all() if each.hours]:
         returned = sum(round_hours(hours * share) for hours in uses)
         of_all = "" if share == 1 else f" of {sum(uses)}"
