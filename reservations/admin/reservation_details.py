@@ -45,8 +45,10 @@ from reservations.models.booking_fields import (
     FieldKind,
     describe_columns,
 )
-from reservations.models.status import Status
+from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
+from reservations.notifications.cancellation_terms import describe_cancellation
+from reservations.pricing.terms import get_terms
 from roombook import dates, money
 from roombook.backoffice.models import AuditEntry
 
@@ -119,7 +121,7 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "zone": center.zone,
         "zone_name": format_time_zone(center, reservation.start),
         "place_and_time": format_place_and_time(reservation),
-        "terms": list(_describe_terms(reservation)),
+        "terms": list(_describe_terms(reservation, now=now)),
         "lines": list(reservation.line_items.order_by("position")),
         "reduced_by": money.format_amount(reservation.reduced_by) if reservation.reduced_by else "",
         "discounts": list(_describe_discounts(reservation)),
@@ -260,8 +262,8 @@ def _describe_link(
     return ReservationDetail("Payment link", text)
 
 
-def _describe_terms(reservation: Reservation) -> Iterator[ReservationDetail]:
-    """Who created it and when, and until when it can be cancelled free of charge."""
+def _describe_terms(reservation: Reservation, *, now: dt.datetime) -> Iterator[ReservationDetail]:
+    """Who created it and when, and what cancelling it costs."""
 
     def describe(label: str, at: dt.datetime, suffix: str = "") -> ReservationDetail:
         return ReservationDetail(label, format_datetime(reservation, at) + suffix)
@@ -269,7 +271,10 @@ def _describe_terms(reservation: Reservation) -> Iterator[ReservationDetail]:
     yield describe("Created", reservation.created_at, f", by {_get_creator(reservation)}")
     if reservation.booked_at is not None:
         yield describe("Booked", reservation.booked_at)
-        yield describe("Free cancellation until", reservation.free_cancellation_until)
+        terms = str(get_terms(reservation))
+        if can_transition(reservation.status, Status.CANCELLED):
+            terms += f". {describe_cancellation(reservation, now=now)}"
+        yield ReservationDetail("Terms of cancellation", terms)
     if reservation.cancelled_at is not None:
         yield describe("Cancelled", reservation.cancelled_at)
         yield from _describe_refund_override(reservation)

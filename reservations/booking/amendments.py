@@ -70,6 +70,7 @@ from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.pricing import bill, promo_codes
 from reservations.pricing.quote import Quote, QuoteLine
+from reservations.pricing.terms import get_better_terms, get_present_terms, get_terms
 from roombook import dates, money
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
 
@@ -410,6 +411,10 @@ def _save_slot(amendment: Amendment) -> None:
     reservation.room = new.room
     reservation.start, reservation.end = new.start, new.end
     reservation.turnaround_minutes = new.room.turnaround_minutes
+    terms = get_present_terms(new.room)
+    if not reservation.is_new:
+        terms = get_better_terms(get_terms(reservation), terms)
+    reservation.cancellation_terms = terms.to_json()
     reservation.version += 1
     if reservation.is_new:
         if reservation.payable_until <= now:
@@ -431,7 +436,7 @@ def _save_slot(amendment: Amendment) -> None:
         update_fields=[
             *("room", "start", "end", "turnaround_minutes", "occupied_from", "occupied_until"),
             *("holds_slot", "hold_until", "price_held_until"),
-            *("is_live", "hours_override_reason", "version"),
+            *("is_live", "hours_override_reason", "version", "cancellation_terms"),
             *("calendar_sequence", "calendar_changed_at"),
         ]
     )

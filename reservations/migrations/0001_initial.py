@@ -4,6 +4,7 @@ import django.contrib.postgres.fields.ranges
 import django.core.serializers.json
 import django.db.models.deletion
 import django.db.models.functions.comparison
+import reservations.models.allowance
 import reservations.models.constraints
 import reservations.models.webhooks
 import roombook.money
@@ -159,8 +160,7 @@ class Migration(migrations.Migration):
                 ('version', models.PositiveIntegerField(default=0, editable=False)),
                 ('calendar_sequence', models.PositiveIntegerField(default=0, editable=False, help_text='Number of the last calendar file that was sent.')),
                 ('calendar_changed_at', models.DateTimeField(editable=False, null=True)),
-                ('cancellation_notice_hours', models.PositiveIntegerField(help_text='Cancelling earlier than this before the start is refunded in full.')),
-                ('cancellation_grace_minutes', models.PositiveIntegerField(help_text='Cancelling within this time after booking is refunded in full.')),
+                ('cancellation_terms', models.JSONField(editable=False)),
                 ('created_at', models.DateTimeField()),
                 ('hours_override_reason', models.CharField(blank=True, default='', help_text='Why a manager allowed it. Applies to this time only.', max_length=255, verbose_name='booked outside opening hours')),
                 ('booked_at', models.DateTimeField(blank=True, null=True)),
@@ -292,7 +292,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.AutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('period', models.DateField(blank=True, help_text='First day of the month; empty for one-off hours.', null=True)),
-                ('hours', models.IntegerField()),
+                ('hours', reservations.models.allowance.HoursField(decimal_places=2, max_digits=8)),
                 ('reason', models.CharField(max_length=255)),
                 ('at', models.DateTimeField()),
                 ('allowance', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='reservations.allowance')),
