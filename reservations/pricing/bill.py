@@ -10,12 +10,15 @@ from reservations.models import AllowanceUse, LineItem, LineItemType, Reservatio
 from reservations.pricing import allowances, promo_codes
 from reservations.pricing.allowances import AvailableAllowance
 from reservations.pricing.quote import (
+    TOO_EXPENSIVE,
     Quote,
     ServiceSelection,
+    build_adjustment_line,
     calculate_quote,
-    describe_adjustment,
+    describe_tax,
 )
 from roombook import money
+from roombook.errors import RateNotConfigured
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -135,34 +138,53 @@ def save_lines(reservation: Reservation, quote: Quote) -> None:
 
 
 def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str) -> Decimal:
-    """Add an adjustment to a bill that otherwise stays the same. The tax changes in proportion.
+    """Add an extra or an adjustment to a bill that otherwise stays the same.
 
+    An extra is taxed by the rate of the center; an adjustment changes the tax in proportion.
     Returns the amount that was applied: the bill never goes below zero. The caller holds the
     reservation's lock.
     """
     lines = list(reservation.line_items.order_by("position"))
     taxes = [line for line in lines if line.type == LineItemType.TAX]
     untaxed = sum((line.total for line in lines if line.type != LineItemType.TAX), money.ZERO)
-    applied = max(amount, -untaxed)
-    for tax in taxes:
-        share = tax.total * (untaxed + applied) / untaxed if untaxed else money.ZERO
-        tax.total = money.round_amount(share)
-        tax.amount = money.format_amount(tax.total)
+    added = build_adjustment_line(amount, reason, untaxed=untaxed)
+    if added.total > 0:
+        _add_tax(reservation, taxes, added.total)
+    else:
+        for tax in taxes:
+            share = tax.total * (untaxed + added.total) / untaxed if untaxed else money.ZERO
+            tax.total = money.round_amount(share)
     last = lines[-1].position if lines else 0
     for position, tax in enumerate(taxes, start=last + 2):
-        tax.position = position
-    LineItem.objects.bulk_update(taxes, ["position", "total", "amount"])
+        tax.position, tax.amount = position, money.format_amount(tax.total)
+        tax.save()
     LineItem.objects.create(
         reservation=reservation,
         position=last + 1,
-        type=LineItemType.ADJUSTMENT,
-        description=describe_adjustment(reason)[:500],
-        amount=money.format_amount(applied),
-        total=applied,
+        type=added.type,
+        description=added.description[:500],
+        amount=added.amount,
+        total=added.total,
     )
-    reservation.total_cost = untaxed + applied + sum((tax.total for tax in taxes), money.ZERO)
+    total = untaxed + added.total + sum((tax.total for tax in taxes), money.ZERO)
+    if total > money.MAX_AMOUNT:
+        raise RateNotConfigured(TOO_EXPENSIVE)
+    reservation.total_cost = total
     reservation.save(update_fields=["total_cost"])
-    return applied
+    return added.total
+
+
+def _add_tax(reservation: Reservation, taxes: list[LineItem], amount: Decimal) -> None:
+    """Add the tax of an amount to the line with the same rate, or as another one."""
+    rate = reservation.room.center.tax_rate
+    if tax := money.round_amount(amount * rate / 100):
+        text = describe_tax(rate)
+        line = next((each for each in taxes if each.description == text), None)
+        if line is None:
+            line = LineItem(reservation=reservation, type=LineItemType.TAX, description=text)
+            line.total = money.ZERO
+            taxes.append(line)
+        line.total += tax
 
 
 # --- Promo uses and included hours ---------------------------------------------------------------
