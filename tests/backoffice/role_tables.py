@@ -101,6 +101,7 @@ PAGES = {
     "reservations_room_week": ("reservations.view_reservation", CENTER),
     "reservations_reservation_action": ("reservations.change_reservation", CENTER),
     "reservations_reservation_list_export": ("reservations.view_reservation", CENTER),
+    "reservations_receipt_list_export": ("reservations.view_receipt", CENTER),
     "payments_payment_list_export": ("payments.view_payment", CENTER),
     "payments_refund_list_export": ("payments.view_refund", CENTER),
 }
