@@ -122,12 +122,13 @@ TABLE = {
         accepts_key=True,
         ids=BOOKING | GUEST,
     ),
-    "Cancel reservation": Row(25, ids=OWN),
+    # It reads what the ledger of the reservation holds and must hold.
+    "Cancel reservation": Row(29, ids=OWN),
     # It issues a receipt, with what pays for the booking and the billing address.
     "Get receipts": Row(21, new_fields=("Url",), ids=OWN),
     "Preview change": Row(50, ids=OWN | BOOKING | GUEST),
     # The change is applied twice: to price it, and after the payment.
-    "Change reservation": Row(120, "another", new_fields=("Id",), ids=OWN | BOOKING | GUEST),
+    "Change reservation": Row(125, "another", new_fields=("Id",), ids=OWN | BOOKING | GUEST),
     # Including one that stores that the new total was shown.
     "Update allowances": Row(
         30,

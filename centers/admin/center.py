@@ -234,7 +234,17 @@ class CenterAdmin(
         *(ClosureInline, CenterImageInline, LandmarkInline),
     )
     fieldsets = (
-        (None, {"fields": ("name", ("is_active", "rank"), ("neighborhood", "tax_rate"))}),
+        (
+            None,
+            {
+                "fields": (
+                    "name",
+                    ("is_active", "rank"),
+                    "neighborhood",
+                    ("tax_rate", "prices_include_tax"),
+                )
+            },
+        ),
         (
             "Address",
             {

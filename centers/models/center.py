@@ -48,6 +48,10 @@ class Center(Address):
         default=0,
         validators=[MinValueValidator(0), MaxValueValidator(100)],
     )
+    prices_include_tax = models.BooleanField(
+        default=False,
+        help_text="The prices of rates and services contain the tax; it is not added to them.",
+    )
 
     # Bookings that were made before may be outside the hours, or have the former address.
     hours_changed_at = models.DateTimeField(null=True, editable=False)

@@ -8,13 +8,12 @@ that describes the problem.
 import datetime as dt
 from collections.abc import Iterator
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import F, QuerySet
 
 from accounts.models import OutboxMessage
 from payments import refunds
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models import (
-    OPEN_PAYMENT_STATES,
     Dispute,
     Payment,
     PaymentPurpose,
@@ -24,15 +23,12 @@ from payments.models import (
 )
 from reservations.booking.charging import (
     CAPTURE_DUE_STATUSES,
-    NOT_BOOKED_STATUSES,
-    captured_after_cancellation,
 )
 from reservations.booking.integrity.money import (
     refunded_amount,
     unmet_reductions,
     unmet_refund_promises,
 )
-from reservations.models.changes import PAYS_FOR_NOTHING, pays_for_nothing
 from reservations.models.status import Status
 from roombook import dates, money
 from roombook.deliveries import DeliveryState
@@ -49,21 +45,9 @@ BATCH_SIZE = 100
 
 def find_lost_authorizations(payments: QuerySet[Payment]) -> PaymentAlerts:
     """Find bookings whose authorization was voided before it was captured."""
-    # Most voided payments belong to no booking. Other payments are read only for the remaining few.
-    candidates = payments.filter(
-        state=PaymentState.VOIDED,
-        reservation__status__in=CAPTURE_DUE_STATUSES,
-        reservation__total_cost__gt=0,
+    rows = payments.filter(
+        counts=True, state=PaymentState.VOIDED, reservation__status__in=CAPTURE_DUE_STATUSES
     )
-    other_payments = Payment.objects.filter(
-        reservation=OuterRef("reservation"),
-        purpose=PaymentPurpose.BOOKING,
-        state__in=[*OPEN_PAYMENT_STATES, PaymentState.REFUNDED],
-    )
-    candidate_ids = list(candidates.order_by().values_list("pk", flat=True))
-    is_change = Q(purpose=PaymentPurpose.CHANGE)
-    rows = Payment.objects.filter(is_change | ~Exists(other_payments), pk__in=candidate_ids)
-    rows = rows.exclude(PAYS_FOR_NOTHING)
     for payment in _iterate(rows):
         yield (
             payment,
@@ -73,9 +57,7 @@ def find_lost_authorizations(payments: QuerySet[Payment]) -> PaymentAlerts:
 
 def get_orphaned(payments: QuerySet[Payment]) -> QuerySet[Payment]:
     """Return payments captured for no booking, or no change, that are not being refunded."""
-    not_booked = Q(state=PaymentState.CAPTURED, reservation__status__in=sorted(NOT_BOOKED_STATUSES))
-    not_changed = Q(PAYS_FOR_NOTHING, state=PaymentState.CAPTURED)
-    captured = payments.filter(not_booked | not_changed | captured_after_cancellation())
+    captured = payments.filter(counts=False, state=PaymentState.CAPTURED)
     return captured.annotate(given=refunded_amount()).filter(given__lt=F("amount"))
 
 
@@ -83,7 +65,7 @@ def find_captured_without_booking(payments: QuerySet[Payment]) -> PaymentAlerts:
     """Find payments captured for no booking. A cancelled booking can have a cancellation fee."""
     for payment in _iterate(get_orphaned(payments).exclude(refunds__state=RefundState.STARTED)):
         problem = f"it was captured, and the reservation is {payment.reservation.status}."
-        if pays_for_nothing(payment):
+        if payment.purpose == PaymentPurpose.CHANGE:
             problem = "it was captured for a change that was not made."
         yield payment, problem
 

@@ -36,12 +36,14 @@ from accounts import roles
 from accounts.act import Act
 from accounts.models import User
 from centers.hours import MINUTE, round_up_to_slot
-from centers.models import MeetingRoom
+from centers.models import Center, MeetingRoom
 from centers.requested_span import resolve_span
 from centers.rooms import get_booking_rules
 from centers.span import Span
 from payments import refunds
 from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.manual_payments import record_manual_payment
 from payments.models import Payment, PaymentPurpose, PaymentState
 from reservations import availability
@@ -429,7 +431,7 @@ def _apply(amendment: Amendment, waiver: str) -> Amendment:
     quote = bill.reprice(reservation)
     waived = money.ZERO
     if waived_by and quote.total > amendment.old_total:
-        waived = calculate_waiver(quote, new.room.center.tax_rate, amendment.old_total)
+        waived = calculate_waiver(quote, new.room.center, amendment.old_total)
         PriceAdjustment.objects.create(
             reservation=reservation,
             amount=-waived,
@@ -504,13 +506,16 @@ def _save_slot(amendment: Amendment) -> None:
         reservation.transition_to(Status.CONFIRMED, amendment.act)
 
 
-def calculate_waiver(quote: Quote, tax_rate: Decimal, max_total: Decimal) -> Decimal:
-    """Return the reduction before tax with which a bill, including tax, adds up to `max_total`.
+def calculate_waiver(quote: Quote, center: Center, max_total: Decimal) -> Decimal:
+    """Return the reduction by the center's prices with which a bill adds up to `max_total`.
 
     If no amount before tax gives exactly that total, the next lower total is used, and the
     remainder is refunded.
     """
+    if center.prices_include_tax:
+        return quote.total - max_total
     untaxed = sum((line.total for line in quote.lines if line.type != LineItemType.TAX), money.ZERO)
+    tax_rate = center.tax_rate
     step = Decimal(1).scaleb(-money.get_minor_digits())
     target = money.round_amount(max_total / (1 + tax_rate / 100)) + step
     while target + money.round_amount(target * tax_rate / 100) > max_total:
@@ -572,6 +577,7 @@ def _record(amendment: Amendment, waiver: str) -> None:
             changed=amendment.changed.labels,
             now=act.now,
         )
+        post(reservation.pk, EventKind.CHANGED, by=act.user, now=act.now)
 
 
 # --- Settling the difference ----------------------------------------------------------------------
@@ -600,6 +606,7 @@ def _take(amendment: Amendment, taken: TakenPayment) -> Amendment:
         reservation_id=reservation.pk,
         reservation_uid=reservation.uid,
         center_id=amendment.new.room.center_id,
+        time_zone_id=amendment.new.room.center.time_zone_id,
         gateway=taken.gateway,
         amount=amendment.difference,
         currency=reservation.currency,

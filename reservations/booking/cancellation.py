@@ -10,11 +10,15 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from django.db.models import Q
+
 from accounts import roles
 from accounts.act import Act
 from accounts.models import User
 from centers.models import Center
 from payments import refunds
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.models import Payment, PaymentPurpose, PaymentState
 from reservations.booking import charging
 from reservations.booking.amendments import call_off_changes, require_expected
@@ -22,7 +26,6 @@ from reservations.booking.charging import get_booked_payments, lock_booked_payme
 from reservations.booking.commands import PAYMENT_UNDER_WAY, Obstacle, Unsettled, command_after
 from reservations.booking.locks import lock_reservation
 from reservations.models import RefundOverride, Reservation
-from reservations.models.changes import get_paying
 from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
 from reservations.notifications.confirmation import describe_refund
@@ -153,6 +156,9 @@ def cancel(
     if due and can_be_captured:
         return result, Unsettled(due)
     refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
+    # Whatever comes in for the others is returned.
+    charging.release(each for each in payments if each not in captured)
+    post(reservation.pk, EventKind.CANCELLED, by=act.user, now=now)
     call_off_changes(reservation, now=now)
     return result, None
 
@@ -303,9 +309,10 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
     """Return the result of the earlier cancellation, from the stored data."""
     refund = reservation.refund_promised or money.ZERO
     payments = _get_captured_payments(reservation)
-    if payments and refund:
-        sentence = describe_refund(refunds.find_refunded(payments, refund), refund)
-    elif reservation.booked_at and any(map(refunds.get_refundable_amount, payments)):
+    counting = [each for each in payments if each.counts]
+    if counting and refund:
+        sentence = describe_refund(refunds.find_refunded(counting, refund), refund)
+    elif any(map(refunds.get_refundable_amount, counting)):
         sentence = NOTHING_REFUNDED
         if reservation.was_cancelled_late:
             sentence = _describe_too_late(reservation)
@@ -316,9 +323,12 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
 
 
 def _get_captured_payments(reservation: Reservation) -> list[Payment]:
-    """Return the payments for it that were captured, the latest first."""
-    captured = reservation.payments.filter(captured_at__isnull=False)
-    return get_paying(captured.order_by("-pk"))
+    """Return the payments for it that were captured, the latest first.
+
+    Also those of attempts that failed, which do not count, but not those of changes not made.
+    """
+    rows = reservation.payments.filter(Q(counts=True) | Q(purpose=PaymentPurpose.BOOKING))
+    return list(rows.filter(captured_at__isnull=False).order_by("-pk"))
 
 
 def _describe_no_refund(payments: Sequence[Payment]) -> str:

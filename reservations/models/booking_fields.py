@@ -34,7 +34,7 @@ class AttendeeInput(TypedDict, total=False):
 
 
 class ExtraInput(TypedDict):
-    """What staff add to a bill: a text, and an amount before tax."""
+    """What staff add to a bill: a text, and an amount as the prices of the center."""
 
     text: str
     amount: Decimal
@@ -136,8 +136,8 @@ BOOKING_FIELDS = (
         "Extras",
         "Extras",
         FieldKind.EXTRAS,
-        staff_help="Added to the bill. One on each line: a text, and an amount before tax, for"
-        " example: Lunch for ten 150.00",
+        staff_help="Added to the bill. One on each line: a text, and an amount with or without tax,"
+        " as the prices of the center are. Example: Lunch for ten 150.00",
         is_in_history=True,
     ),
     BookingField(

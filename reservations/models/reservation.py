@@ -17,7 +17,7 @@ from accounts.models import OutboxMessage
 from centers.span import Span
 from payments.models import Payment, PaymentPurpose, PaymentState
 from reservations.models import history
-from reservations.models.changes import BookingChange, ChangeState, get_paying
+from reservations.models.changes import BookingChange, ChangeState
 from reservations.models.constraints import (
     NO_OVERLAP,
     NO_OVERLAP_BEFORE,
@@ -304,13 +304,11 @@ class Reservation(models.Model):
     def paid_payments(self) -> list[Payment]:
         """Return the payments that were authorized or captured, or refunded since; latest first.
 
-        The last one is for the booking, the others are for its changes. A booking that was free has
-        none, although an earlier attempt to pay can have been charged and refunded. Their amounts
-        and cards never change. `transition_to` keeps the payment of a new booking, to save a query.
+        The last one is for the booking, the others are for its changes. Their amounts and cards
+        never change. `transition_to` sets this, to save a query.
         """
-        if not self.total_cost + self.reduced_by:
-            return []
-        return get_paying(self.payments.filter(state__in=sorted(PAID_STATES)).order_by("-pk"))
+        paid = self.payments.filter(counts=True, state__in=sorted(PAID_STATES))
+        return list(paid.order_by("-pk"))
 
     @cached_property
     def waiting_payment(self) -> Payment | None:

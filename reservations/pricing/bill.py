@@ -1,6 +1,7 @@
 """Prices reservations and stores their bills: the only module that writes prices."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,11 @@ from reservations.pricing.allowances import AvailableAllowance
 from reservations.pricing.quote import (
     TOO_EXPENSIVE,
     Quote,
+    QuoteLine,
     ServiceSelection,
+    add_tax,
     build_adjustment_line,
     calculate_quote,
-    describe_tax,
 )
 from roombook import money
 from roombook.errors import RateNotConfigured
@@ -117,6 +119,7 @@ def save_lines(reservation: Reservation, quote: Quote) -> None:
             amount=line.amount,
             rate=line.rate[:100],
             total=line.total,
+            contained_tax=line.contained_tax,
             service_id=line.service_id,
             allowance_id=line.allowance_id,
         )
@@ -147,16 +150,19 @@ def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str)
     lines = list(reservation.line_items.order_by("position"))
     taxes = [line for line in lines if line.type == LineItemType.TAX]
     untaxed = sum((line.total for line in lines if line.type != LineItemType.TAX), money.ZERO)
+    contained = sum((line.contained_tax for line in lines), money.ZERO)
     added = build_adjustment_line(amount, reason, untaxed=untaxed)
     if added.total > 0:
-        _add_tax(reservation, taxes, added.total)
+        added = _add_tax(reservation, taxes, added)
     else:
+        part = (untaxed + added.total) / untaxed if untaxed else money.ZERO
+        added = replace(added, contained_tax=money.round_amount(contained * part) - contained)
         for tax in taxes:
-            share = tax.total * (untaxed + added.total) / untaxed if untaxed else money.ZERO
-            tax.total = money.round_amount(share)
+            tax.total = money.round_amount(tax.total * part)
+    contained += added.contained_tax
     last = lines[-1].position if lines else 0
     for position, tax in enumerate(taxes, start=last + 2):
-        tax.position, tax.amount = position, money.format_amount(tax.total)
+        tax.position, tax.amount = position, money.format_amount(tax.total or contained)
         tax.save()
     LineItem.objects.create(
         reservation=reservation,
@@ -165,6 +171,7 @@ def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str)
         description=added.description[:500],
         amount=added.amount,
         total=added.total,
+        contained_tax=added.contained_tax,
     )
     total = untaxed + added.total + sum((tax.total for tax in taxes), money.ZERO)
     if total > money.MAX_AMOUNT:
@@ -174,17 +181,18 @@ def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str)
     return added.total
 
 
-def _add_tax(reservation: Reservation, taxes: list[LineItem], amount: Decimal) -> None:
-    """Add the tax of an amount to the line with the same rate, or as another one."""
-    rate = reservation.room.center.tax_rate
-    if tax := money.round_amount(amount * rate / 100):
-        text = describe_tax(rate)
-        line = next((each for each in taxes if each.description == text), None)
-        if line is None:
-            line = LineItem(reservation=reservation, type=LineItemType.TAX, description=text)
-            line.total = money.ZERO
-            taxes.append(line)
-        line.total += tax
+def _add_tax(reservation: Reservation, taxes: list[LineItem], extra: QuoteLine) -> QuoteLine:
+    """Add the tax of an extra to the line with the same rate, or as another one."""
+    center = reservation.room.center
+    extra, *added = add_tax([extra], center.tax_rate, is_contained=center.prices_include_tax)
+    for line in added:
+        tax = next((each for each in taxes if each.description == line.description), None)
+        if tax is None:
+            tax = LineItem(reservation=reservation, type=line.type, description=line.description)
+            tax.total = money.ZERO
+            taxes.append(tax)
+        tax.total += line.total
+    return extra
 
 
 # --- Promo uses and included hours ---------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 The price is calculated in the order of the lines: room and set-up fee, services, allowances on the
 room's line, the promotion on the remaining sum, extras and adjustments by staff, and tax on the sum
-of all.
+of all (or contained in it).
 """
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,10 @@ class ServiceSelection:
 
 @dataclass(frozen=True, slots=True)
 class QuoteLine:
-    """A line of the bill. `amount` and `rate` are texts; `total` is the amount in the sum."""
+    """A line of the bill. `amount` and `rate` are texts; `total` is the amount in the sum.
+
+    `stated_amount` is shown instead of the total, which is 0 then.
+    """
 
     type: LineItemType
     description: str
@@ -44,11 +47,12 @@ class QuoteLine:
     rate: str = ""
     service_id: int | None = None
     allowance_id: int | None = None
-    amount_at_center: str = ""
+    stated_amount: str = ""
+    contained_tax: Decimal = money.ZERO
 
     @property
     def amount(self) -> str:
-        return self.amount_at_center or money.format_amount(self.total)
+        return self.stated_amount or money.format_amount(self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +107,35 @@ def calculate_quote(
         lines.append(QuoteLine(LineItemType.PROMOTION, text, -discount))
     for each in adjustments:
         lines.append(build_adjustment_line(each.amount, each.reason, untaxed=_sum(lines)))
-    tax = money.round_amount(_sum(lines) * center.tax_rate / 100)
-    if tax:
-        lines.append(QuoteLine(LineItemType.TAX, describe_tax(center.tax_rate), tax))
+    lines = add_tax(lines, center.tax_rate, is_contained=center.prices_include_tax)
     quote = Quote(tuple(lines), room_price, applied, base, discount)
     if quote.total > money.MAX_AMOUNT:
         raise RateNotConfigured(TOO_EXPENSIVE)
     return quote
+
+
+def add_tax(
+    lines: Sequence[QuoteLine], tax_rate: Decimal, *, is_contained: bool
+) -> list[QuoteLine]:
+    """Return the lines with one that adds the tax on their sum, or says what tax they contain.
+
+    A contained tax is rounded once, on the sum. Each line gets its share as a running sum, so that
+    the shares add up to it.
+    """
+    percent = f"{format_percent(tax_rate)}%"
+    if not is_contained:
+        tax = money.round_amount(_sum(lines) * tax_rate / 100)
+        return [*lines, QuoteLine(LineItemType.TAX, f"Tax, {percent}", tax)] if tax else [*lines]
+    shared, gross, contained = [], money.ZERO, money.ZERO
+    for line in lines:
+        gross += line.total
+        tax = money.round_amount(gross * tax_rate / (100 + tax_rate)) - contained
+        contained += tax
+        shared.append(replace(line, contained_tax=tax))
+    if contained:
+        text, amount = f"Includes {percent} tax", money.format_amount(contained)
+        shared.append(QuoteLine(LineItemType.TAX, text, money.ZERO, stated_amount=amount))
+    return shared
 
 
 def apply_allowances(
@@ -186,7 +212,7 @@ def _build_line_at_center(selection: ServiceSelection, span: Span, rate_text: st
         money.ZERO,
         rate_text,
         service_id=service.pk,
-        amount_at_center=amount,
+        stated_amount=amount,
     )
 
 
@@ -253,10 +279,6 @@ def build_adjustment_line(amount: Decimal, reason: str, *, untaxed: Decimal) -> 
         return QuoteLine(LineItemType.EXTRA, reason, amount)
     amount = max(amount, -untaxed)
     return QuoteLine(LineItemType.ADJUSTMENT, f"Adjustment: {reason}", amount)
-
-
-def describe_tax(rate: Decimal) -> str:
-    return f"Tax, {format_percent(rate)}%"
 
 
 def _sum(lines: Iterable[QuoteLine]) -> Decimal:

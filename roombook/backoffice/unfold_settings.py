@@ -75,6 +75,7 @@ SIDEBAR = [
             _list("Receipts", "receipt_long", "reservations.receipt"),
             _list("Disputes", "gavel", "payments.dispute"),
             _list("Unknown payments", "help", "payments.unknownpayment"),
+            _list("Ledger", "account_balance", "payments.ledgerline"),
             _list("Promo codes", "redeem", "reservations.promocode"),
             _list("Allowances", "hourglass_top", "reservations.allowance"),
             _list("Partners", "handshake", "reservations.partner"),

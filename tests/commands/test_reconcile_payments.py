@@ -208,6 +208,7 @@ def test_request_with_expiring_authorization_needs_attention(reconcile):
 def test_payment_captured_without_a_booking_is_refunded(reconcile, is_known):
     reservation = make_booking()
     Reservation.objects.filter(pk=reservation.pk).update(status=Status.DECLINED, holds_slot=False)
+    Payment.objects.update(counts=False)
     if not is_known:
         Payment.objects.update(state="authorized", captured_at=None)
 
@@ -220,6 +221,7 @@ def test_payment_captured_without_a_booking_is_refunded(reconcile, is_known):
 def test_refused_refund_is_requested_once_and_reported(reconcile):
     reservation = make_booking()
     Reservation.objects.filter(pk=reservation.pk).update(status=Status.DECLINED, holds_slot=False)
+    Payment.objects.update(counts=False)
     SandboxPayment.objects.update(refunded=Decimal(75))
 
     for _ in range(2):

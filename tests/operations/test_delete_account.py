@@ -107,7 +107,7 @@ def test_account_is_in_use_while_money_is_in_doubt_owed_or_contested(client, ada
     reservation = ReservationFactory(user=ada, status=Status.COMPLETED)
     payment = PaymentFactory(reservation=reservation, amount=Decimal(100), state="started")
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
-    Payment.objects.update(state="authorized", authorized_at=NOW)
+    Payment.objects.update(state="authorized", authorized_at=NOW, counts=True)
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
     Payment.objects.update(state="captured", captured_at=NOW)
 
@@ -124,8 +124,10 @@ def test_account_is_in_use_while_money_is_in_doubt_owed_or_contested(client, ada
     Reservation.objects.update(status=Status.COMPLETED, reduced_by=Decimal(20))
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
     Reservation.objects.update(reduced_by=0, status=Status.DECLINED)
+    Payment.objects.update(counts=False)
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
     Reservation.objects.update(status=Status.COMPLETED)
+    Payment.objects.update(counts=True)
 
     Dispute.objects.create(payment=payment, amount=100, currency="USD", opened_at=NOW)
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)

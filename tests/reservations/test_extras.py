@@ -132,6 +132,23 @@ def test_extra_with_another_rate_of_tax_has_a_line_of_tax_of_its_own(booking, cl
     assert lines_of(booking)[2:] == [("Tax", 6), ("Tax", 3)]
 
 
+def test_extra_at_a_center_whose_prices_contain_the_tax_says_what_it_contains(booking, clerk):
+    booking.room.center.prices_include_tax = True
+    booking.room.center.save()
+    reschedule(booking, clerk, hours=2)
+
+    add(booking, clerk, hours=2)
+
+    booking.refresh_from_db()
+    lines = booking.line_items.order_by("position")
+    assert [(each.type, each.amount, each.contained_tax) for each in lines] == [
+        ("Room", "$50.00", Decimal("3.70")),
+        ("Extra", "$30.00", Decimal("2.22")),
+        ("Tax", "$5.92", 0),
+    ]
+    assert booking.total_cost == 80
+
+
 def test_draft_with_an_extra_is_paid_once_its_price_was_shown(booking, clerk):
     draft = make_draft(room=booking.room, start=START + 4 * HOUR, hours=1)
     reschedule(draft, clerk, start=draft.start, hours=1, values={"extras": [COFFEE]})

@@ -1,8 +1,8 @@
 """The discounts report: what promo codes, allowances and adjustments by staff took off the bills.
 
 Of Confirmed, Completed and NoShow reservations, in the month in which the meeting starts by the
-local time of its center, before tax. The amounts are those of the bill's lines, so that revenue
-and discounts add up to the list prices.
+local time of its center, before tax, unless the prices of the center contain it. The amounts are
+those of the bill's lines, so that they and the bill add up to the list prices.
 """
 
 from collections.abc import Mapping
@@ -108,7 +108,7 @@ def build_report(selection: ReportSelection) -> Report:
     hours = sum(each.hours for each in discounts.allowances)
     return Report(
         figures=[
-            ReportFigure("Discounts", money.format_amount(total.total), "before tax"),
+            ReportFigure("Discounts", money.format_amount(total.total), "off the list prices"),
             ReportFigure("by promo codes", money.format_amount(total.promotions)),
             ReportFigure("by allowances", money.format_amount(total.allowances)),
             ReportFigure("by adjustments of staff", money.format_amount(total.adjustments)),
@@ -130,7 +130,8 @@ def build_report(selection: ReportSelection) -> Report:
         ],
         description=(
             "What was taken off the bills of Confirmed, Completed and No-show reservations that"
-            f" start in the period, in {settings.CURRENCY}, before tax. An adjustment that adds to"
+            f" start in the period, in {settings.CURRENCY}, before tax, unless the prices of the"
+            " center contain it. An adjustment that adds to"
             " a price is subtracted. Refunds by decision are those of cancelled reservations for"
             " which staff did not follow the policy."
         ),

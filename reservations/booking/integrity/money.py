@@ -3,7 +3,7 @@
 import datetime as dt
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from payments.gateways.manual import MANUAL_GATEWAYS
@@ -15,7 +15,7 @@ from payments.models import (
     Refund,
     RefundState,
 )
-from reservations.booking.charging import captured_after_cancellation
+from reservations.booking.charging import CAPTURE_DUE_STATUSES
 from reservations.booking.integrity.common import (
     OVERDUE_AFTER,
     CheckList,
@@ -23,7 +23,6 @@ from reservations.booking.integrity.common import (
     approximately,
 )
 from reservations.models import BookingChange, ChangeState, LineItem, Reservation
-from reservations.models.changes import PAYS_FOR_NOTHING
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook.db.sums import sum_of_related
 from roombook.money import ROUNDING_TOLERANCE
@@ -31,28 +30,19 @@ from roombook.money import ROUNDING_TOLERANCE
 CHECKS = CheckList()
 
 CLOSED = frozenset({PaymentState.DECLINED, PaymentState.VOIDED, PaymentState.REFUNDED})
-STARTED = frozenset({PaymentState.STARTED})
-AUTHORIZED = frozenset({PaymentState.AUTHORIZED})
-CAPTURED = frozenset({PaymentState.CAPTURED})
-NOTHING: frozenset[PaymentState] = frozenset()
 # Staff return money when the customer comes, or with the next bank transfers.
 BY_HAND_OVERDUE_AFTER = dt.timedelta(days=14)
 
-# By status of a reservation: the states in which payments for its booking, and for changes of it
-# that were applied, can stay, and those that are only temporary, until a capture, void or refund is
-# executed.
-ALLOWED: dict[Status, tuple[frozenset[PaymentState], frozenset[PaymentState]]] = {
-    Status.NEW: (CLOSED, AUTHORIZED | CAPTURED),
-    Status.PROCESSING: (CLOSED | STARTED, NOTHING),
-    Status.PENDING: (CLOSED | AUTHORIZED, NOTHING),
-    Status.CONFIRMED: (CLOSED | CAPTURED, AUTHORIZED),
-    Status.COMPLETED: (CLOSED | CAPTURED, AUTHORIZED),
-    Status.NO_SHOW: (CLOSED | CAPTURED, AUTHORIZED),
-    # The payment stays captured if there is a cancellation fee. See `unmet_refund_promises` and
-    # `captured_after_cancellation`.
-    Status.CANCELLED: (CLOSED | CAPTURED, AUTHORIZED),
-    Status.DECLINED: (CLOSED, AUTHORIZED | CAPTURED),
-    Status.EXPIRED: (CLOSED, AUTHORIZED | CAPTURED),
+# By status of a reservation: the states in which payments that count can be. An authorized payment
+# of a booking is captured soon.
+BOOKED = CLOSED | {PaymentState.CAPTURED}
+ALLOWED: dict[Status, frozenset[PaymentState]] = {
+    Status.PENDING: CLOSED | {PaymentState.AUTHORIZED},
+    Status.CONFIRMED: BOOKED,
+    Status.COMPLETED: BOOKED,
+    Status.NO_SHOW: BOOKED,
+    # The payment stays captured if there is a cancellation fee. See `unmet_refund_promises`.
+    Status.CANCELLED: BOOKED,
 }
 
 
@@ -67,27 +57,6 @@ def effective_refunds() -> QuerySet[Refund]:
 def refunded_amount() -> Coalesce:
     """Return an expression for the amount of a payment that was refunded or is due for refund."""
     return sum_of_related(effective_refunds(), "amount", by="payment")
-
-
-def payments_not_fully_refunded() -> QuerySet[Payment]:
-    """Return the payments of which something remains after all refunds."""
-    rows = Payment.objects.annotate(given=refunded_amount())
-    return rows.filter(given__lt=F("amount") - ROUNDING_TOLERANCE)
-
-
-def paying_payments() -> QuerySet[Payment]:
-    """Return the payments that bookings rely on: the last one for a booking, and its changes'.
-
-    A payment that staff have refunded voluntarily counts as well. A payment for the booking before
-    the last one was an attempt that failed.
-    """
-    held = Q(state__in=[PaymentState.AUTHORIZED, PaymentState.CAPTURED])
-    refunded = Q(state=PaymentState.REFUNDED) & ~Q(reservation__status=Status.PENDING)
-    rows = Payment.objects.filter(held | refunded).exclude(PAYS_FOR_NOTHING)
-    later = rows.filter(
-        purpose=PaymentPurpose.BOOKING, reservation=OuterRef("reservation"), pk__gt=OuterRef("pk")
-    )
-    return rows.exclude(Exists(later))
 
 
 def unmet_refund_promises() -> QuerySet[Reservation]:
@@ -134,14 +103,22 @@ def totals_that_are_not_their_lines(now: dt.datetime) -> Rows:
 @CHECKS.add("payment {} is {}, and its reservation {} is {}")
 def payments_off_their_reservation(now: dt.datetime) -> Rows:
     """Find payments in a state that contradicts the status of their reservation."""
-    wrong = captured_after_cancellation() & ~_is_recent(now)
-    for status, (permanent, temporary) in ALLOWED.items():
-        allowed = Q(state__in=sorted(permanent)) | Q(_is_recent(now), state__in=sorted(temporary))
-        wrong |= Q(reservation__status=status) & ~allowed & ~PAYS_FOR_NOTHING
+    is_held = Q(state__in=[PaymentState.AUTHORIZED, PaymentState.CAPTURED])
+    wrong = Q(counts=False) & is_held & ~_is_recent(now)
+    wrong |= Q(state=PaymentState.STARTED, purpose=PaymentPurpose.BOOKING) & ~Q(
+        reservation__status=Status.PROCESSING
+    )
+    wrong |= Q(counts=True) & is_held & ~Q(reservation__status__in=sorted(ALLOWED))
+    # A fee is captured before its cancellation is stored.
+    wrong |= Q(counts=True, captured_at__gt=F("reservation__cancelled_at"))
+    for status, states in ALLOWED.items():
+        allowed = Q(state__in=sorted(states))
+        if status in CAPTURE_DUE_STATUSES:
+            allowed |= Q(_is_recent(now), state=PaymentState.AUTHORIZED)
+        wrong |= Q(counts=True, reservation__status=status) & ~allowed
     # A request can be paid at the desk, or on account, before it is approved (B26.3).
     is_request = Q(reservation__status=Status.PENDING, state=PaymentState.CAPTURED)
     wrong &= ~(is_request & Q(gateway__in=MANUAL_GATEWAYS))
-    wrong |= PAYS_FOR_NOTHING & Q(state__in=["authorized", "captured"]) & ~_is_recent(now)
     # A separate check finds full refunds that are overdue.
     is_refund_due = Q(state=PaymentState.CAPTURED, given__gte=F("amount") - ROUNDING_TOLERANCE)
     rows = Payment.objects.filter(wrong).annotate(given=refunded_amount()).exclude(is_refund_due)
@@ -158,7 +135,11 @@ def bookings_without_payment(now: dt.datetime) -> Rows:
     `reductions_off_their_refunds` finds nothing either, what was captured less what was refunded is
     the price.
     """
-    charged = sum_of_related(paying_payments(), "amount", by="reservation")
+    # A payment that staff have refunded voluntarily counts as well, but not for a request.
+    held = Q(state__in=[PaymentState.AUTHORIZED, PaymentState.CAPTURED])
+    held |= Q(state=PaymentState.REFUNDED) & ~Q(reservation__status=Status.PENDING)
+    paying = Payment.objects.filter(held, counts=True)
+    charged = sum_of_related(paying, "amount", by="reservation")
     rows = Reservation.objects.filter(status__in=sorted(BOOKED_STATUSES)).annotate(
         charged=charged, due=F("total_cost") + F("reduced_by")
     )
@@ -182,28 +163,6 @@ def changes_off_their_payment(now: dt.datetime) -> Rows:
         | Q(payment__state=PaymentState.STARTED, state=ChangeState.ABANDONED)
     )
     return rows.values_list("payment", "payment__state", "payment__reservation", "state")
-
-
-@CHECKS.add("reservation {} has {} payments that were captured and not refunded")
-def reservations_paid_twice(now: dt.datetime) -> Rows:
-    """Find reservations that keep the money of several payments for their booking."""
-    kept = payments_not_fully_refunded().filter(
-        captured_at__isnull=False, purpose=PaymentPurpose.BOOKING
-    )
-    rows = kept.values("reservation").annotate(count=Count("pk")).filter(count__gt=1).order_by()
-    return rows.values_list("reservation", "count")
-
-
-@CHECKS.add("payment {} of {} was captured, its reservation {} costs nothing")
-def free_bookings_with_a_payment(now: dt.datetime) -> Rows:
-    """Find bookings that cost nothing and keep the money of a payment."""
-    rows = payments_not_fully_refunded().filter(
-        captured_at__isnull=False,
-        reservation__status__in=sorted(BOOKED_STATUSES),
-        reservation__total_cost=0,
-        reservation__reduced_by=0,
-    )
-    return rows.values_list("pk", "amount", "reservation")
 
 
 @CHECKS.add("payment {} of reservation {} was made for reservation {}")

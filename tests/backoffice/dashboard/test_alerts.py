@@ -31,7 +31,7 @@ def test_alerts_list_each_payment_once():
     expiring = meeting(room, NOW + DAY, status=Status.PENDING)
     paid(expiring, PaymentState.AUTHORIZED, authorized_until=NOW + 5 * HOUR)
     lost = meeting(room, NOW + 2 * DAY)
-    paid(lost, PaymentState.VOIDED)
+    paid(lost, PaymentState.VOIDED, counts=True)
     orphaned = meeting(room, NOW + 3 * DAY, status=Status.DECLINED)
     paid(orphaned)
     unmet = meeting(

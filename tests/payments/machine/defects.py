@@ -112,7 +112,11 @@ plant_value(
     *(charging, "CAPTURE_DUE_STATUSES", frozenset(Status)),
 )
 plant_value("capture_nothing", charging, "CAPTURE_DUE_STATUSES", frozenset())
-plant_value("void_nothing", charging, "VOID_DUE_STATUSES", frozenset())
+
+
+@plant(charging, "release")
+def void_nothing(original, payments):
+    """The payments of a request that ended, or of a cancelled booking, still count."""
 
 
 @plant(charging, "settle")
