@@ -197,7 +197,7 @@ def _describe_pending_change(
     reservation: Reservation, user: "User", *, now: dt.datetime
 ) -> Iterator[ReservationDetail]:
     """The change whose payment is not resolved yet (B27.5): what was requested, and by when."""
-    if reservation.status != Status.CONFIRMED:
+    if not reservation.is_confirmed:
         return
     rows = reservation.changes.filter(state=ChangeState.STARTED)
     # While somebody pays for it by the link, the payment says more than the link.
@@ -247,6 +247,9 @@ def _describe_value(field: BookingField, value: Any) -> str:
             )
         case FieldKind.ATTENDEES:
             return f"{len(value)} are listed"
+        case FieldKind.EXTRAS:
+            extras = ((each["text"], Decimal(each["amount"])) for each in value)
+            return ", ".join(f"{text} {money.format_amount(amount)}" for text, amount in extras)
     return str(value)
 
 
@@ -311,13 +314,15 @@ def _describe_discounts(reservation: Reservation) -> Iterator[ReservationDetail]
         yield ReservationDetail(use.allowance.description, text)
     for adjustment in reservation.price_adjustments.select_related("by").order_by("pk"):
         text = f"{money.format_amount(adjustment.amount)}, by {format_staff(adjustment.by)}"
-        yield ReservationDetail(f"Adjustment: {adjustment.reason}", text)
+        kind = "Extra" if adjustment.amount > 0 else "Adjustment"
+        yield ReservationDetail(f"{kind}: {adjustment.reason}", text)
 
 
 # --- History -------------------------------------------------------------------------------------
 
 LABELS = {
     **{each.name: each.label for each in BOOKING_FIELDS if each.is_in_history},
+    "extras": "Extras",
     "hold_until": "Held until",
     "total_cost": "Total",
     "refund_override": "Refund instead of the policy's",
