@@ -12,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Q, Sum
-from django.db.models.functions import Coalesce, TruncMonth
+from django.db.models.functions import TruncMonth
 
 from reservations.admin.reports.aggregates import sum_hundredths
 from reservations.models import Allowance, AllowanceEntry, Reservation
@@ -57,8 +57,8 @@ class AllowanceMonth:
 MAX_MONTHS = 24
 
 # Entries with a reservation are uses, or uses that were returned; others were added by staff.
-USED_HOURS = Coalesce(Sum("hours", filter=Q(reservation__isnull=False)), 0)
-ADDED_HOURS = Coalesce(Sum("hours", filter=Q(reservation__isnull=True)), 0)
+USED_HOURS = Sum("hours", filter=Q(reservation__isnull=False), default=0)
+ADDED_HOURS = Sum("hours", filter=Q(reservation__isnull=True), default=0)
 
 
 def get_monthly_balances(allowance: Allowance, today: dt.date) -> list[AllowanceMonth]:

@@ -4,6 +4,7 @@ import django.contrib.postgres.fields.ranges
 import django.core.serializers.json
 import django.db.models.deletion
 import django.db.models.functions.comparison
+import reservations.models.allowance
 import reservations.models.constraints
 import reservations.models.webhooks
 import roombook.money
@@ -159,8 +160,7 @@ class Migration(migrations.Migration):
                 ('version', models.PositiveIntegerField(default=0, editable=False)),
                 ('calendar_sequence', models.PositiveIntegerField(default=0, editable=False, help_text='Number of the last calendar file that was sent.')),
                 ('calendar_changed_at', models.DateTimeField(editable=False, null=True)),
-                ('cancellation_notice_hours', models.PositiveIntegerField(help_text='Cancelling earlier than this before the start is refunded in full.')),
-                ('cancellation_grace_minutes', models.PositiveIntegerField(help_text='Cancelling within this time after booking is refunded in full.')),
+                ('cancellation_terms', models.JSONField(editable=False)),
                 ('created_at', models.DateTimeField()),
                 ('hours_override_reason', models.CharField(blank=True, default='', help_text='Why a manager allowed it. Applies to this time only.', max_length=255, verbose_name='booked outside opening hours')),
                 ('booked_at', models.DateTimeField(blank=True, null=True)),
@@ -177,7 +177,7 @@ class Migration(migrations.Migration):
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='reservations', to=settings.AUTH_USER_MODEL, verbose_name='customer')),
             ],
             options={
-                'permissions': [('adjust_price', 'Can change the price of a reservation'), ('override_opening_hours', 'Can book outside the opening hours'), ('override_refund', "Can refund another amount than the policy's"), ('see_reports', 'Can see reports')],
+                'permissions': [('adjust_price', 'Can change the price of a reservation'), ('bill_extra', 'Can add an extra to a bill'), ('override_opening_hours', 'Can book outside the opening hours'), ('override_refund', "Can refund another amount than the policy's"), ('see_reports', 'Can see reports')],
             },
         ),
         migrations.CreateModel(
@@ -245,7 +245,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.AutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('position', models.PositiveIntegerField()),
-                ('type', models.CharField(choices=[('Room', 'Room'), ('SetupFee', 'Set-up fee'), ('Service', 'Service'), ('Allowance', 'Allowance'), ('Promotion', 'Promotion'), ('Adjustment', 'Adjustment'), ('Tax', 'Tax')], max_length=10)),
+                ('type', models.CharField(choices=[('Room', 'Room'), ('SetupFee', 'Set-up fee'), ('Service', 'Service'), ('Allowance', 'Allowance'), ('Promotion', 'Promotion'), ('Extra', 'Extra'), ('Adjustment', 'Adjustment'), ('Tax', 'Tax')], max_length=10)),
                 ('description', models.CharField(max_length=500)),
                 ('amount', models.CharField(max_length=100)),
                 ('rate', models.CharField(blank=True, max_length=100)),
@@ -292,7 +292,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.AutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('period', models.DateField(blank=True, help_text='First day of the month; empty for one-off hours.', null=True)),
-                ('hours', models.IntegerField()),
+                ('hours', reservations.models.allowance.HoursField(decimal_places=2, max_digits=8)),
                 ('reason', models.CharField(max_length=255)),
                 ('at', models.DateTimeField()),
                 ('allowance', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='reservations.allowance')),
@@ -489,6 +489,14 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='receipt',
             index=models.Index(fields=['-issued_at', '-id'], name='receipt_by_time'),
+        ),
+        migrations.AddIndex(
+            model_name='receipt',
+            index=models.Index(fields=['total'], name='receipt_by_total'),
+        ),
+        migrations.AddIndex(
+            model_name='receipt',
+            index=models.Index(fields=['number_in_series'], name='receipt_by_number_in_series'),
         ),
         migrations.AddConstraint(
             model_name='receipt',

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from django.apps import apps
 from django.db import models
-from django.db.models import Exists, F, OuterRef, Q, Subquery, Sum, Value
+from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, Sum, Value, When
+from django.db.models.expressions import OrderBy
 from django.db.models.functions import Coalesce, Least
 
 from centers.hours import is_open
@@ -39,6 +40,13 @@ HAS_SMALL_ROOM = Q(number_of_attendees__gt=F("room__capacity"))
 HAS_FORMER_ADDRESS = Q(
     room__center__address_changed_at__gt=Coalesce("calendar_changed_at", "booked_at")
 )
+
+
+def get_next_first(now: dt.datetime) -> tuple[OrderBy, ...]:
+    """The order in which a search shows bookings: what is open and not over, then the past."""
+    is_next = Q(end__gt=now, status__in=sorted({Status.NEW, *HOLDING_STATUSES}))
+    next_start = Case(When(is_next, then=F("start")))
+    return (next_start.asc(nulls_last=True), F("start").desc(), F("pk").desc())
 
 
 # For so long after its start, or after it was made if that was later, a draft by staff can be paid.
@@ -77,6 +85,7 @@ ACCOUNTS = {
     LineItemType.ROOM: Account.ROOM,
     LineItemType.SETUP_FEE: Account.SETUP,
     LineItemType.SERVICE: Account.SERVICES,
+    LineItemType.EXTRA: Account.SERVICES,
     LineItemType.ALLOWANCE: Account.INCLUDED_HOURS,
     LineItemType.PROMOTION: Account.PROMOTIONS,
     LineItemType.ADJUSTMENT: Account.ADJUSTMENTS,

@@ -127,12 +127,8 @@ class Reservation(models.Model):
         default=0, editable=False, help_text="Number of the last calendar file that was sent."
     )
     calendar_changed_at = models.DateTimeField(null=True, editable=False)
-    cancellation_notice_hours = models.PositiveIntegerField(
-        help_text="Cancelling earlier than this before the start is refunded in full."
-    )
-    cancellation_grace_minutes = models.PositiveIntegerField(
-        help_text="Cancelling within this time after booking is refunded in full."
-    )
+    # A copy of the terms that were shown: RefundTerms of reservations/pricing/terms.py.
+    cancellation_terms = models.JSONField(editable=False)
     created_at = models.DateTimeField()
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -177,6 +173,7 @@ class Reservation(models.Model):
     class Meta:
         permissions = [
             ("adjust_price", "Can change the price of a reservation"),
+            ("bill_extra", "Can add an extra to a bill"),
             ("override_opening_hours", "Can book outside the opening hours"),
             ("override_refund", "Can refund another amount than the policy's"),
             ("see_reports", "Can see reports"),
@@ -299,6 +296,11 @@ class Reservation(models.Model):
         return self.status == Status.NEW
 
     @property
+    def is_confirmed(self) -> bool:
+        """Return whether the meeting is to come, takes place, or has taken place."""
+        return self.status in {Status.CONFIRMED, Status.COMPLETED}
+
+    @property
     def has_unseen_price(self) -> bool:
         """Return whether the price of a draft has changed and the customer was not shown it."""
         return self.shown_total is not None and self.shown_total != self.total_cost
@@ -333,22 +335,6 @@ class Reservation(models.Model):
         if self.created_by_id is None:
             return self.start
         return min(self.end, max(self.start, self.created_at) + LATE_PAYMENT)
-
-    @property
-    def free_cancellation_until(self) -> dt.datetime:
-        """Return the time until which cancelling is refunded in full (B15.4)."""
-        free = self.start - dt.timedelta(hours=self.cancellation_notice_hours)
-        if self.booked_at is not None:
-            grace = dt.timedelta(minutes=self.cancellation_grace_minutes)
-            free = max(free, self.booked_at + grace)
-        return min(free, self.start)
-
-    @property
-    def was_cancelled_late(self) -> bool:
-        """Return whether it was a booking that was cancelled too late for a refund."""
-        if self.booked_at is None or self.cancelled_at is None:
-            return False
-        return self.cancelled_at > self.free_cancellation_until
 
     @property
     def link_subject(self) -> str:

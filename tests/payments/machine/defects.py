@@ -266,7 +266,8 @@ def take_a_missing_refund_for_done(original, refund, *, now):
 
 @plant(cancellation, "_get_terms")
 def charge_no_cancellation_fee(original, reservation, payment, *, now):
-    return original(reservation, payment, now=min(now, reservation.free_cancellation_until))
+    reservation.cancellation_terms |= {"steps": [[0, 100]]}
+    return original(reservation, payment, now=now)
 
 
 # --- Bookings that their customers know of --------------------------------------------------------
