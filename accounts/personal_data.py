@@ -386,6 +386,7 @@ TABLES: dict[str, Table] = {
     "accounts.CalendarAddress": Table("user", DELETE, SECRET),
     "accounts.AttemptWindow": Table(_find_attempts, DELETE, SECRET),
     "roombook.SavedResponse": Table("user", DELETE, REPEATED),
+    "payments.LedgerLine": Table("", STAY, REPEATED),
     "payments.StripePayment": Table("", STAY, REPEATED, (Expiry("BOOKS_YEARS", "created_at"),)),
     "imports.Upload": Table(
         lambda user: Q(user=user) | Q(sheet=ALLOWANCES_SHEET),

@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from payments import gateways
 from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayFees
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.models import Payment, RefundState
 from payments.refunds import get_refund_key
 from roombook.db.transactions import in_transaction
@@ -25,7 +27,7 @@ def fetch_fees(payment: Payment, *, now: datetime) -> None:
     """
     if _postpone(payment, now=now):
         fees = gateways.get_gateway(payment.gateway).fetch_fees(payment.key)
-        _store_fees(payment, fees)
+        _store_fees(payment, fees, now=now)
 
 
 def _postpone(payment: Payment, *, now: datetime) -> bool:
@@ -42,7 +44,7 @@ def _postpone(payment: Payment, *, now: datetime) -> bool:
 
 
 @in_transaction
-def _store_fees(payment: Payment, fees: GatewayFees) -> None:
+def _store_fees(payment: Payment, fees: GatewayFees, *, now: datetime) -> None:
     locked = lock_payment(payment.pk)
     if locked.fee is None:
         locked.fee = fees.payment
@@ -55,3 +57,4 @@ def _store_fees(payment: Payment, fees: GatewayFees) -> None:
     if is_complete:
         locked.fees_due_at = None
     locked.save(update_fields=["fee", "fees_due_at"])
+    post(locked.reservation_id, EventKind.FEES, cause=f"payment {locked.pk}", now=now)

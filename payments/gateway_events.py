@@ -13,6 +13,8 @@ from django.dispatch import Signal
 from payments import gateways
 from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayDispute
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.lifecycle import store_gateway_status
 from payments.models import (
     Dispute,
@@ -129,4 +131,5 @@ def record_dispute(payment: Payment, reported: GatewayDispute, *, now: datetime)
         dispute.fee = reported.fee
         dispute.closed_at = (dispute.closed_at or now) if reported.is_closed else None
         dispute.save(update_fields=["status", "respond_by", "fee", "closed_at"])
+    post(payment.reservation_id, EventKind.DISPUTE, cause=f"dispute {dispute.pk}", now=now)
     return dispute

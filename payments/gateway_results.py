@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from payments.gateways.base import GatewayPayment
+from payments.ledger.posting import post_payment
 from payments.models import TRANSITIONS, InvalidPaymentTransition, Payment, PaymentState
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
 from roombook.db.transactions import in_transaction
 
 GATEWAY_RESULT_FIELDS = (
-    *("state", "authorized_at", "captured_at", "settled_at", "fees_due_at"),
+    *("state", "counts", "authorized_at", "captured_at", "settled_at", "fees_due_at"),
     *("reference", "card_brand", "card_last4", "authorized_until", "message"),
     "has_unreported_decline",
 )
@@ -27,11 +28,14 @@ def record_gateway_result(payment: Payment, result: GatewayPayment, *, now: date
     return locked
 
 
-def apply_gateway_result(locked: Payment, result: GatewayPayment, *, now: datetime) -> None:
-    """Store the gateway's answer on a payment that the caller has locked.
+def apply_gateway_result(
+    locked: Payment, result: GatewayPayment, *, counts: bool | None = None, now: datetime
+) -> None:
+    """Store the gateway's answer on a payment that the caller has locked, and post a capture.
 
-    A repeated or outdated answer changes nothing. An answer that contradicts the row raises
-    InvalidPaymentTransition.
+    `counts` says whether the payment pays for something if it is authorized now; None leaves that
+    as it is. A repeated or outdated answer changes nothing. An answer that contradicts the row
+    raises InvalidPaymentTransition.
     """
     if result.state == "action_required":
         # Only the booking module `charging` lets a payment wait for its customer.
@@ -47,9 +51,18 @@ def apply_gateway_result(locked: Payment, result: GatewayPayment, *, now: dateti
         raise InvalidPaymentTransition(
             f"Payment {locked.key}: the gateway has another amount than was requested."
         )
-    if state == PaymentState.CAPTURED:
-        now = _get_capture_time(locked, now)
+    is_capture = locked.captured_at is None and state in {
+        PaymentState.CAPTURED,
+        PaymentState.REFUNDED,
+    }
+    if is_capture:
+        # Read in a statement of its own: it began after the wait for the lock.
+        [(cancelled_at, center_id, time_zone_id)] = booking_by_payment(payment=locked.pk)
+        if cancelled_at is not None and state == PaymentState.CAPTURED:
+            now = max(now, cancelled_at + timedelta(microseconds=1))
     locked.transition_to(state, now=now)
+    if counts is not None:
+        locked.counts = counts and holds_money
     locked.reference = result.reference
     locked.card_brand = result.brand
     locked.card_last4 = result.last4
@@ -58,19 +71,8 @@ def apply_gateway_result(locked: Payment, result: GatewayPayment, *, now: dateti
     is_declined, has_waited = state == PaymentState.DECLINED, locked.action_until is not None
     locked.has_unreported_decline = is_declined and has_waited
     locked.save(update_fields=GATEWAY_RESULT_FIELDS)
-
-
-def _get_capture_time(locked: Payment, now: datetime) -> datetime:
-    """Return the time of the capture, which is after a cancellation that was stored before it.
-
-    A cancellation keeps the payment locked until it is stored, so the order is known whatever the
-    clocks of two machines say. A fee is captured before its cancellation is stored.
-    """
-    # Read in a statement of its own: it began after the wait for the lock.
-    [(cancelled_at,)] = cancellation_time_by_payment(payment=locked.pk)
-    if cancelled_at is None:
-        return now
-    return max(now, cancelled_at + timedelta(microseconds=1))
+    if is_capture:
+        post_payment(locked, center_id=center_id, time_zone_id=time_zone_id, now=now)
 
 
 def lock_payment(payment_id: int) -> Payment:
@@ -85,6 +87,7 @@ def locked_payment_by_id() -> QuerySet[Payment]:
 
 
 @compiled_query(keep_plan=True)
-def cancellation_time_by_payment() -> RowQuerySet:
+def booking_by_payment() -> RowQuerySet:
     rows = Payment.objects.filter(pk=int_param("payment"))
-    return rows.values_list("reservation__cancelled_at")
+    center = "reservation__room__center"
+    return rows.values_list("reservation__cancelled_at", center, f"{center}__time_zone_id")

@@ -10,6 +10,8 @@ from accounts.models import User
 from payments import gateways
 from payments.gateway_results import lock_payment
 from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS, TERMINAL
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post, post_payment
 from payments.models import InvalidPaymentTransition, Payment, PaymentPurpose, PaymentState
 from payments.refunds import get_refundable_amount, get_refunded_amount
 from roombook import money
@@ -24,6 +26,7 @@ def record_manual_payment(
     reservation_id: int,
     reservation_uid: UUID,
     center_id: int,
+    time_zone_id: str,
     gateway: str,
     amount: Decimal,
     currency: str,
@@ -42,11 +45,12 @@ def record_manual_payment(
     """
     if missing := find_missing_reference(gateway, reference):
         raise InvalidRequest({"reference": missing})
-    return Payment.objects.create(
+    payment = Payment.objects.create(
         reservation_id=reservation_id,
         reservation_uid=reservation_uid,
         cash_center_id=center_id,
         purpose=purpose,
+        counts=True,
         gateway=MANUAL_GATEWAYS[gateway].name,
         # Whether the money is real is a matter of the installation.
         is_live=gateways.get_current_gateway().is_live,
@@ -61,6 +65,8 @@ def record_manual_payment(
         captured_at=now,
         received_at=None if gateway == ACCOUNT.name else now,
     )
+    post_payment(payment, center_id=center_id, time_zone_id=time_zone_id, by=by, now=now)
+    return payment
 
 
 def find_missing_reference(gateway: str, reference: str) -> str:
@@ -117,4 +123,5 @@ def mark_received(payment: Payment, *, now: datetime) -> tuple[Payment, Decimal]
         raise InvalidPaymentTransition(f"Nothing is owed for payment {locked.pk}.")
     locked.received_at = now
     locked.save(update_fields=["received_at"])
+    post(locked.reservation_id, EventKind.RECEIVED, cause=f"payment {locked.pk}", now=now)
     return locked, get_refundable_amount(locked)

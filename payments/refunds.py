@@ -15,6 +15,8 @@ from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum
 from payments import gateways
 from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayRefund, GatewayRefused
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.models import (
     COMPLETED_REFUND_STATES,
     InvalidPaymentTransition,
@@ -34,7 +36,7 @@ UNCONFIRMED_STATES = frozenset({RefundState.STARTED, RefundState.REFUSED})
 
 
 def create_refund(payment: Payment, *, amount: Decimal, reason: str, now: datetime) -> Refund:
-    """Create a refund that is due. Call it in the transaction that makes it due.
+    """Create a refund that is due. Call it in the transaction that makes it due, which posts it.
 
     What the customer has not paid yet of a payment on account is credited at once: there is no
     money to return (B26.5).
@@ -147,6 +149,7 @@ def _close_refund(refund: Refund, state: RefundState, now: datetime) -> Refund:
     locked.close(state, now=now)
     locked.save(update_fields=["state", "done_at"])
     _update_refunded_state(payment, now)
+    _post(payment, locked, now=now)
     return locked
 
 
@@ -190,7 +193,20 @@ def confirm_refund_by_hand(refund: Refund, reference: str, *, now: datetime) -> 
     locked.reference = reference
     locked.save(update_fields=["state", "done_at", "reference"])
     _update_refunded_state(payment, now)
+    _post(payment, locked, now=now)
     return locked
+
+
+def _post(
+    payment: Payment,
+    refund: Refund | None = None,
+    *,
+    kind: EventKind = EventKind.RETURNED,
+    now: datetime,
+) -> None:
+    """Post what has changed of the refunds of a payment to the ledger."""
+    cause = f"refund {refund.pk}" if refund else f"payment {payment.pk}"
+    post(payment.reservation_id, kind, cause=cause, now=now)
 
 
 # --- Refunds that the gateway reports ------------------------------------------------------------
@@ -207,6 +223,7 @@ def record_refunds(payment: Payment, refunds: Iterable[GatewayRefund], *, now: d
     for refund in sorted(refunds, key=lambda each: not each.failed):
         _record_refund(locked, refund, now)
     _update_refunded_state(locked, now)
+    _post(locked, now=now)
     return locked
 
 
@@ -261,6 +278,7 @@ def create_retry_refund(refund: Refund, *, now: datetime) -> Refund:
     retry = create_refund(refused.payment, amount=amount, reason=refused.reason, now=now)
     retry.again = refused
     retry.save(update_fields=["again"])
+    _post(refused.payment, retry, kind=EventKind.PROMISED, now=now)
     return retry
 
 
@@ -277,6 +295,7 @@ def mark_refunded_manually(refund: Refund, reason: str, *, now: datetime) -> Ref
     refused.reason = (f"{reason} ({refused.reason})" if refused.reason else reason)[:255]
     refused.save(update_fields=["state", "done_at", "reason"])
     _update_refunded_state(refused.payment, now)
+    _post(refused.payment, refused, now=now)
     return refused
 
 

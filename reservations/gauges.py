@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from accounts.models import OutboxMessage
 from payments.models import Payment, Refund
-from reservations.booking.charging import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
+from reservations.booking.charging import CAPTURE_DUE_STATUSES
 from reservations.models import WebhookDelivery, WebhookEndpoint
 from reservations.models.history import get_unpublished
 from roombook.deliveries import DeliveryState
@@ -90,10 +90,8 @@ def _read_payments(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
         "Seconds since the first of these leases expired; 0 if there is none.",
         value=_get_age(in_doubt["since"], now),
     )
-    captures, voids = (
-        Q(reservation__status__in=sorted(statuses))
-        for statuses in (CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES)
-    )
+    captures = Q(counts=True, reservation__status__in=sorted(CAPTURE_DUE_STATUSES))
+    voids = Q(counts=False)
     due_since = Greatest(
         "authorized_at", Coalesce(F("reservation__cancelled_at"), F("authorized_at"))
     )

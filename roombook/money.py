@@ -41,6 +41,16 @@ def round_amount(amount: Decimal | int, currency: str | None = None) -> Decimal:
     return Decimal(amount).quantize(step, rounding=ROUND_HALF_UP).quantize(Decimal("0.01"))
 
 
+def to_hundredths(amount: Decimal | None) -> int:
+    """An amount in whole hundredths; 0 for None."""
+    return int((amount or ZERO).scaleb(DECIMAL_PLACES).to_integral_value())
+
+
+def from_hundredths(hundredths: int | None) -> Decimal:
+    """The amount with two decimal places; 0.00 for None."""
+    return Decimal(hundredths or 0).scaleb(-DECIMAL_PLACES)
+
+
 def format_amount(amount: Decimal | int, currency: str | None = None) -> str:
     """The amount in the service's locale: `$175.00`, `-$20.00`. `currency` is the deployment's."""
     currency = currency or settings.CURRENCY

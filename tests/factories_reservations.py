@@ -14,6 +14,8 @@ from factory.django import DjangoModelFactory
 from accounts.act import Act
 from accounts.models import User
 from centers.models import MeetingRoom
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.models import Payment, PaymentState
 from reservations import models, records
 from reservations.booking import charging, checkout, drafts
@@ -181,12 +183,29 @@ class PaymentFactory(DjangoModelFactory):
     state = PaymentState.CAPTURED
     lease_until = factory.SelfAttribute("at")
     created_at = factory.SelfAttribute("at")
+    counts = factory.LazyAttribute(
+        lambda row: (
+            row.state in {"authorized", "captured", "refunded"}
+            and row.purpose == "booking"
+            and row.reservation.status not in {"New", "Processing", "Declined", "Expired"}
+        )
+    )
+    purpose = "booking"
     authorized_at = factory.LazyAttribute(
         lambda row: row.at if row.captured_at or row.state == PaymentState.AUTHORIZED else None
     )
     captured_at = factory.LazyAttribute(
         lambda row: row.at if row.state in {"captured", "refunded"} else None
     )
+
+
+def post_sale(reservation: models.Reservation, *, now: dt.datetime) -> models.Reservation:
+    """Put the whole price of a reservation of the factory on its bill, and post that."""
+    reservation.line_items.create(
+        type="Room", description="Room", amount="", total=reservation.total_cost, position=0
+    )
+    post(reservation.pk, EventKind.BOOKED, now=min(now, reservation.start))
+    return reservation
 
 
 class AllowanceFactory(DjangoModelFactory):

@@ -39,6 +39,7 @@ OMAHA = {
     "mon": "08:00-12:30, 14:00-24:00",
     "sun": "closed",
     "tax_rate": "5.5",
+    "prices_include_tax": "yes",
 }
 
 

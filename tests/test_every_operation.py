@@ -83,6 +83,7 @@ FILTERS = {
 }
 FAILED_ATTEMPT = ("accounts.AttemptWindow",)
 CODE_BY_EMAIL = ("accounts.EmailCode", "accounts.OutboxMessage")
+INSTEAD_OF_RESERVATION = {"ReservationId": None, "StartDate": "2027-04-01T09:00:00"}
 NEW_BOOKING = ("Reservation", "LineItem", "Attendee", "ChosenService", "AllowanceUse")
 TABLE = {
     "Sign in": Row(9, "another", ("accounts.ApiToken",), ("Token",)),
@@ -122,21 +123,14 @@ TABLE = {
         accepts_key=True,
         ids=BOOKING | GUEST,
     ),
-    "Cancel reservation": Row(25, ids=OWN),
-    "Get terms": Row(
-        7,
-        ids=OWN
-        | {
-            "RoomId": Id(
-                NOT_FOUND, more={"ReservationId": None, "StartDate": "2027-04-01T09:00:00"}
-            )
-        },
-    ),
+    # It reads what the ledger of the reservation holds and must hold.
+    "Cancel reservation": Row(29, ids=OWN),
+    "Get terms": Row(7, ids=OWN | {"RoomId": Id(NOT_FOUND, more=INSTEAD_OF_RESERVATION)}),
     # It issues a receipt, with what pays for the booking and the billing address.
     "Get receipts": Row(21, new_fields=("Url",), ids=OWN),
     "Preview change": Row(50, ids=OWN | BOOKING | GUEST),
     # The change is applied twice: to price it, and after the payment.
-    "Change reservation": Row(120, "another", new_fields=("Id",), ids=OWN | BOOKING | GUEST),
+    "Change reservation": Row(125, "another", new_fields=("Id",), ids=OWN | BOOKING | GUEST),
     # Including one that stores that the new total was shown.
     "Update allowances": Row(
         30,

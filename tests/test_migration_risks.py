@@ -15,7 +15,7 @@ FIRST = {
     ("backoffice", "0001_initial"),
     *(("centers", name) for name in ("0001_initial", "0002_room_names")),
     ("imports", "0001_initial"),
-    *(("payments", name) for name in ("0001_initial", "0002_initial")),
+    *(("payments", name) for name in ("0001_initial", "0002_initial", "0003_ledger_never_changes")),
     *(
         ("reservations", name)
         for name in ("0001_initial", "0002_roles", "0003_receipts_never_change")

@@ -235,7 +235,18 @@ class CenterAdmin(
         *(ClosureInline, CenterImageInline, LandmarkInline),
     )
     fieldsets = (
-        (None, {"fields": ("name", ("is_active", "rank"), ("neighborhood", "tax_rate"), "terms")}),
+        (
+            None,
+            {
+                "fields": (
+                    "name",
+                    ("is_active", "rank"),
+                    "neighborhood",
+                    ("tax_rate", "prices_include_tax"),
+                    "terms",
+                )
+            },
+        ),
         (
             "Address",
             {

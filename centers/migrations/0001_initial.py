@@ -48,6 +48,7 @@ class Migration(migrations.Migration):
                 ('is_new_low_price', models.BooleanField(default=False, verbose_name='new low price')),
                 ('rank', models.PositiveIntegerField(default=100, help_text='Centers with a lower rank are listed first.')),
                 ('tax_rate', models.DecimalField(decimal_places=3, default=0, max_digits=6, validators=[django.core.validators.MinValueValidator(0), django.core.validators.MaxValueValidator(100)], verbose_name='tax (percent)')),
+                ('prices_include_tax', models.BooleanField(default=False, help_text='The prices of rates and services contain the tax; it is not added to them.')),
                 ('hours_changed_at', models.DateTimeField(editable=False, null=True)),
                 ('address_changed_at', models.DateTimeField(editable=False, null=True)),
                 ('x', models.FloatField(editable=False, null=True)),

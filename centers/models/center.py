@@ -49,6 +49,10 @@ class Center(Address):
         default=0,
         validators=[MinValueValidator(0), MaxValueValidator(100)],
     )
+    prices_include_tax = models.BooleanField(
+        default=False,
+        help_text="The prices of rates and services contain the tax; it is not added to them.",
+    )
     terms = models.ForeignKey(
         Terms,
         models.RESTRICT,

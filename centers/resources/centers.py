@@ -118,7 +118,8 @@ class CenterResource(CenterScopedResource[Center]):
             *("id", "name", "is_active", "street1", "street2", "street3", "city", "state"),
             *("postal_code", "country", "latitude", "longitude", "time_zone", "neighborhood"),
             *WEEKDAYS,
-            *("is_after_hours_support_enabled", "tax_rate", "rank", "promo_text"),
+            *("is_after_hours_support_enabled", "tax_rate", "prices_include_tax"),
+            *("rank", "promo_text"),
             *("parking_information", "is_new_location", "is_new_low_price", "terms"),
         )
 

@@ -13,6 +13,7 @@ from accounts.admin.center_scope import (
     CenterScopedMixin,
     SharedTimeZoneMixin,
 )
+from accounts.admin.date_range import DateRangeFilter
 from payments import manual_payments, unknown_payments
 from payments.admin.lists import (
     BOOKING_COLUMNS,
@@ -122,7 +123,8 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
         SheetColumn("Closed (local)", 18, DATETIME_NUMBER_FORMAT),
     )
     list_filter = (
-        *(CreatedFilter, ("state", ChoicesDropdownFilter), GatewayFilter, OwedFilter),
+        *(CreatedFilter, ("created_at", DateRangeFilter), ("state", ChoicesDropdownFilter)),
+        *(GatewayFilter, OwedFilter),
         "is_live",
         ("reservation__room__center", AutocompleteFilter),
     )
@@ -187,6 +189,7 @@ class DisputeAdmin(
     )
     sortable_by = ()
     list_filter = (
+        ("opened_at", DateRangeFilter),
         ("closed_at", admin.EmptyFieldListFilter),
         ("payment__reservation__room__center", AutocompleteFilter),
     )
@@ -245,7 +248,7 @@ class UnknownPaymentAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixi
     )
     fields = (*list_display, "key")
     readonly_fields = ("formatted_amount",)
-    list_filter = (("resolved_at", admin.EmptyFieldListFilter),)
+    list_filter = (("found_at", DateRangeFilter), ("resolved_at", admin.EmptyFieldListFilter))
     list_filter_submit = True
     sortable_by = ()
     ordering = ("-found_at", "-pk")

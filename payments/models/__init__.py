@@ -8,6 +8,7 @@ from payments.gateways.sandbox_models import (  # noqa: F401
     SandboxSetup,
 )
 from payments.gateways.stripe_models import StripeCustomer, StripePayment  # noqa: F401
+from payments.ledger.models import LedgerLine
 from payments.models.cards import PaymentSetup, PaymentSetupState, SavedCard
 from payments.models.gateway_reports import GatewayCheckpoint, GatewayEvent, UnknownPayment
 from payments.models.payments import (
@@ -18,16 +19,24 @@ from payments.models.payments import (
     PaymentPurpose,
     PaymentState,
 )
-from payments.models.refunds import COMPLETED_REFUND_STATES, Dispute, Refund, RefundState
+from payments.models.refunds import (
+    COMPLETED_REFUND_STATES,
+    LOST,
+    Dispute,
+    Refund,
+    RefundState,
+)
 
 __all__ = [
     "COMPLETED_REFUND_STATES",
+    "LOST",
     "OPEN_PAYMENT_STATES",
     "TRANSITIONS",
     "Dispute",
     "GatewayCheckpoint",
     "GatewayEvent",
     "InvalidPaymentTransition",
+    "LedgerLine",
     "Payment",
     "PaymentPurpose",
     "PaymentSetup",

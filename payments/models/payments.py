@@ -140,6 +140,9 @@ class Payment(FormattedAmountMixin, models.Model):
         choices=PaymentPurpose.choices,
         default=PaymentPurpose.BOOKING,
     )
+    # Whether it pays for the booking or for a change of it: set when the booking or the change is
+    # made, and cleared when that ends before the capture. All money of another payment is returned.
+    counts = models.BooleanField(default=False, editable=False)
     gateway = models.CharField(max_length=20)
     is_live = models.BooleanField("live", default=False)
     amount = MoneyField()
@@ -213,6 +216,15 @@ class Payment(FormattedAmountMixin, models.Model):
                 condition=Q(purpose="change", state__in=["started", "authorized"]),
                 name="payment_one_open_for_change",
             ),
+            models.UniqueConstraint(
+                fields=["reservation"],
+                condition=Q(purpose="booking", counts=True),
+                name="payment_one_counts_for_booking",
+            ),
+            models.CheckConstraint(
+                condition=Q(counts=False) | ~Q(state__in=["started", "declined"]),
+                name="payment_that_counts_is_authorized",
+            ),
             models.CheckConstraint(condition=Q(amount__gt=0), name="payment_amount_is_above_zero"),
             models.CheckConstraint(
                 condition=Q(state__in=PaymentState.values), name="payment_state_is_known"
@@ -257,6 +269,10 @@ class Payment(FormattedAmountMixin, models.Model):
             models.Index(
                 fields=["reference"], condition=~Q(reference=""), name="payment_by_reference"
             ),
+            models.Index(
+                fields=["card_last4"], condition=~Q(card_last4=""), name="payment_by_last4"
+            ),
+            models.Index(fields=["amount"], name="payment_by_amount"),
         ]
 
     def __str__(self) -> str:

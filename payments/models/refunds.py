@@ -100,6 +100,10 @@ class Refund(models.Model):
         self.done_at = max(now, self.created_at)
 
 
+# The status of a dispute that the customer has won. Stripe's word, which the sandbox uses too.
+LOST = "lost"
+
+
 class Dispute(FormattedAmountMixin, models.Model):
     """A dispute: a customer contests a payment at their bank.
 

@@ -14,8 +14,9 @@ from django.conf import settings
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import TruncMonth
 
-from reservations.admin.reports.aggregates import sum_hundredths, to_decimal
+from reservations.admin.reports.aggregates import sum_hundredths
 from reservations.models import Allowance, AllowanceEntry, Reservation
+from roombook.money import from_hundredths
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,9 @@ def get_attributed_revenue(
         .values_list(column)
         .annotate(bookings=Count("pk"), revenue=sum_hundredths("total_cost"))
     )
-    return {pk: AttributedRevenue(bookings, to_decimal(revenue)) for pk, bookings, revenue in rows}
+    return {
+        pk: AttributedRevenue(bookings, from_hundredths(revenue)) for pk, bookings, revenue in rows
+    }
 
 
 @dataclass(frozen=True, slots=True)

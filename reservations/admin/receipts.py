@@ -1,5 +1,6 @@
 """Receipts in the back office: the page of a reservation's receipts, the list, and the sellers."""
 
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
@@ -15,15 +16,20 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts import roles
 from accounts.admin.center_scope import CenterOrAllMixin, CenterScopedMixin
+from accounts.admin.date_range import DateRangeFilter
 from accounts.models import User
+from payments.admin.lists import find_by_columns, parse_payment_search
 from reservations.admin.formatting import format_datetime, get_reservation_url
 from reservations.admin.reservation_page import ReservationPageMixin
 from reservations.models import Receipt, Reservation, Seller
+from reservations.models.receipt import ReceiptType
 from reservations.receipts import sending
 from reservations.receipts.issuing import get_amount_without_receipt, issue_documents
 from reservations.receipts.rendering import build_pdf_response
 from roombook import money
+from roombook.backoffice.list_export import ListExportMixin
 from roombook.backoffice.model_admin import LocalTimeMixin, ModelAdmin, ReadOnlyMixin
+from roombook.backoffice.spreadsheets import CellValue, SheetColumn
 from roombook.backoffice.widgets import AutocompleteFilter
 from roombook.errors import ReceiptNotAvailable
 from roombook.ids import parse_id
@@ -130,8 +136,8 @@ def get_file_url(receipt: Receipt) -> str:
 
 
 @admin.register(Receipt)
-class ReceiptAdmin(LocalTimeMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
-    """The list of all receipts and credit notes, the latest first."""
+class ReceiptAdmin(ListExportMixin, LocalTimeMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
+    """The list of all receipts and credit notes, the latest first, and the accountants' file."""
 
     center_path = "reservation__room__center"
     list_display = (
@@ -143,7 +149,14 @@ class ReceiptAdmin(LocalTimeMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin)
         *("formatted_total", "document"),
     )
     readonly_fields = ("reservation_link", "center", "formatted_total", "document")
+    export_columns = (
+        *(SheetColumn("Number", 16), SheetColumn("Type", 12), SheetColumn("Day (local)", 12)),
+        *(SheetColumn("Reservation", 12), SheetColumn("Customer", 30), SheetColumn("Center", 24)),
+        *(SheetColumn("Rate", 20), SheetColumn("Net", 12), SheetColumn("Tax", 12)),
+        *(SheetColumn("Gross", 12), SheetColumn("Currency", 10), SheetColumn("Paid by", 40)),
+    )
     list_filter = (
+        ("issued_at", DateRangeFilter),
         ("type", ChoicesDropdownFilter),
         ("reservation__room__center", AutocompleteFilter),
     )
@@ -152,7 +165,9 @@ class ReceiptAdmin(LocalTimeMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin)
     ordering = ("-issued_at", "-pk")
     sortable_by = ()
     search_fields = ("number",)
-    search_help_text = "Number of the receipt, or of the reservation."
+    search_help_text = (
+        "Number, reservation, amount, or last four digits or gateway reference of the payment"
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Receipt]:
         rows: QuerySet[Receipt] = super().get_queryset(request)
@@ -161,17 +176,44 @@ class ReceiptAdmin(LocalTimeMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin)
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Receipt], search_term: str
     ) -> tuple[QuerySet[Receipt], bool]:
-        """Find by the whole number: an index answers that."""
+        """Find by what the receipt or its payments say; an index answers each of them."""
         term = search_term.strip()
         if not term:
             return queryset, False
-        if (pk := parse_id(term)) is not None:
-            return queryset.filter(reservation=pk), False
-        return queryset.filter(number=term.upper()), False
+        values = parse_payment_search(term)
+        lookups = {
+            "number": term.upper(),
+            "number_in_series": values["pk"],
+            "reservation": values["pk"],
+            "total": values["amount"],
+            "entries__payment__card_last4": values["card_last4"],
+            "entries__payment__reference": term,
+        }
+        return queryset.filter(pk__in=find_by_columns(queryset, lookups)), False
+
+    result_icon = "receipt_long"
+
+    def get_result_description(self, row: Receipt) -> str:
+        return f"{row.formatted_total}, reservation {row.reservation_id}"
 
     def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
         row = self.get_queryset(request).filter(pk=parse_id(object_id) or 0).first()
         return row.reservation.room.center.zone if row else None
+
+    def get_export_row(self, row: Receipt) -> tuple[CellValue, ...]:
+        """The amounts of a credit note are below zero, so that the columns can be added up."""
+        content, sign = row.content, 1 if row.type == ReceiptType.RECEIPT else -1
+        taxes = content.get("taxes", [])
+        tax = sign * sum((Decimal(each[2]) for each in taxes), money.ZERO)
+        # The document of a deleted receipt, and so its tax, is not kept.
+        net_and_tax = (row.signed_total - tax, tax) if content else (None, None)
+        day = row.issued_at.astimezone(row.reservation.room.center.zone).date()
+        return (
+            *(row.number, row.get_type_display(), day, row.reservation_id),
+            *("".join(content.get("buyer", [])[:1]), self.center(row)),
+            *(", ".join(label for label, *_ in taxes), *net_and_tax, row.signed_total),
+            *(row.currency, "; ".join(text for text, _ in content.get("payments", []))),
+        )
 
     @admin.display(description="issued")
     def issued(self, receipt: Receipt) -> str:

@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from django.db.models import F
@@ -18,6 +18,8 @@ from django.utils.dateparse import parse_datetime
 from accounts import customer_access, roles
 from accounts.models import OutboxMessage
 from centers.models import Service
+from payments.models import LedgerLine
+from payments.statements import Summary, summarize
 from reservations.admin.actions import get_available_actions
 from reservations.admin.formatting import (
     format_datetime,
@@ -67,6 +69,16 @@ class ReservationDetail:
     link_title: str = ""
 
 
+class LedgerEntry(NamedTuple):
+    """A line of the ledger in words, and the bill, what was paid and what is owed after it."""
+
+    line: LedgerLine
+    accounts: str
+    bill: str
+    paid: str
+    owed: str
+
+
 def build_summary_context(
     reservation: Reservation, user: "User", *, now: dt.datetime
 ) -> dict[str, object]:
@@ -96,11 +108,14 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
     """The template context; ``reservation`` has its relations loaded."""
     center = reservation.room.center
     can_see_payments = roles.has_permission(user, roles.VIEW_PAYMENT, center.pk)
-    payments = []
+    payments, ledger = [], []
     if can_see_payments:
+        lines = reservation.ledger_lines.select_related("center").order_by("at", "pk")
+        ledger = list(summarize(lines[:MAX_ROWS]))
         rows = reservation.payments.prefetch_related("refunds", "disputes").order_by("pk")
         payments = list(rows[:MAX_ROWS])
-    subject_key = emails.get_subject_key(reservation.pk)
+    subjects = [emails.get_subject_key(reservation.pk), reservation.link_subject]
+    messages = OutboxMessage.objects.filter(about__in=subjects)
     return {
         **build_summary_context(reservation, user, now=now),
         "zone": center.zone,
@@ -114,11 +129,30 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "attendees": list(reservation.attendees.order_by("-is_creator", "pk")[:MAX_ROWS]),
         "can_see_payments": can_see_payments,
         "payments": payments,
+        "ledger": [_describe_line(reservation, *each) for each in ledger],
         "is_test_payment": bool(payments) and not any(each.is_live for each in payments),
         "notes": build_note_list(reservation, user, now=now),
-        "emails": list(OutboxMessage.objects.about(subject_key).defer("attachment")[:MAX_ROWS]),
+        "emails": list(messages.order_by("pk").defer("attachment")[:MAX_ROWS]),
+        "payment_link": payment_links.find_path(reservation, now=now)
+        if roles.has_permission(user, roles.CHANGE_RESERVATION, center.pk)
+        else "",
         "history": list(_describe_history(reservation)),
     }
+
+
+def _describe_line(reservation: Reservation, line: LedgerLine, after: Summary) -> LedgerEntry:
+    def render(amount: Decimal) -> str:
+        return money.format_amount(amount, line.currency)
+
+    accounts = [
+        f"{account.label} {render(money.from_hundredths(amount))}"
+        for account, amount in line.amounts
+    ]
+    if line.center_id != reservation.room.center_id:
+        accounts.append(f"at {line.center}")
+    return LedgerEntry(
+        *(line, ", ".join(accounts)), *map(render, (after.bill, after.paid, after.owed))
+    )
 
 
 def _describe_booking(

@@ -8,13 +8,12 @@ that describes the problem.
 import datetime as dt
 from collections.abc import Iterator
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import F, QuerySet
 
 from accounts.models import OutboxMessage
 from payments import refunds
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models import (
-    OPEN_PAYMENT_STATES,
     Dispute,
     Payment,
     PaymentPurpose,
@@ -22,19 +21,10 @@ from payments.models import (
     Refund,
     RefundState,
 )
-from reservations.booking.charging import (
-    CAPTURE_DUE_STATUSES,
-    NOT_BOOKED_STATUSES,
-    captured_after_cancellation,
-)
-from reservations.booking.integrity.money import (
-    refunded_amount,
-    unmet_reductions,
-    unmet_refund_promises,
-)
-from reservations.models.changes import PAYS_FOR_NOTHING, pays_for_nothing
+from reservations.booking.charging import CAPTURE_DUE_STATUSES
+from reservations.booking.integrity.money import refunded_amount
 from reservations.models.status import Status
-from roombook import dates, money
+from roombook import dates
 from roombook.deliveries import DeliveryState
 
 PaymentAlerts = Iterator[tuple[Payment, str]]
@@ -49,21 +39,9 @@ BATCH_SIZE = 100
 
 def find_lost_authorizations(payments: QuerySet[Payment]) -> PaymentAlerts:
     """Find bookings whose authorization was voided before it was captured."""
-    # Most voided payments belong to no booking. Other payments are read only for the remaining few.
-    candidates = payments.filter(
-        state=PaymentState.VOIDED,
-        reservation__status__in=CAPTURE_DUE_STATUSES,
-        reservation__total_cost__gt=0,
+    rows = payments.filter(
+        counts=True, state=PaymentState.VOIDED, reservation__status__in=CAPTURE_DUE_STATUSES
     )
-    other_payments = Payment.objects.filter(
-        reservation=OuterRef("reservation"),
-        purpose=PaymentPurpose.BOOKING,
-        state__in=[*OPEN_PAYMENT_STATES, PaymentState.REFUNDED],
-    )
-    candidate_ids = list(candidates.order_by().values_list("pk", flat=True))
-    is_change = Q(purpose=PaymentPurpose.CHANGE)
-    rows = Payment.objects.filter(is_change | ~Exists(other_payments), pk__in=candidate_ids)
-    rows = rows.exclude(PAYS_FOR_NOTHING)
     for payment in _iterate(rows):
         yield (
             payment,
@@ -73,9 +51,7 @@ def find_lost_authorizations(payments: QuerySet[Payment]) -> PaymentAlerts:
 
 def get_orphaned(payments: QuerySet[Payment]) -> QuerySet[Payment]:
     """Return payments captured for no booking, or no change, that are not being refunded."""
-    not_booked = Q(state=PaymentState.CAPTURED, reservation__status__in=sorted(NOT_BOOKED_STATUSES))
-    not_changed = Q(PAYS_FOR_NOTHING, state=PaymentState.CAPTURED)
-    captured = payments.filter(not_booked | not_changed | captured_after_cancellation())
+    captured = payments.filter(counts=False, state=PaymentState.CAPTURED)
     return captured.annotate(given=refunded_amount()).filter(given__lt=F("amount"))
 
 
@@ -83,32 +59,9 @@ def find_captured_without_booking(payments: QuerySet[Payment]) -> PaymentAlerts:
     """Find payments captured for no booking. A cancelled booking can have a cancellation fee."""
     for payment in _iterate(get_orphaned(payments).exclude(refunds__state=RefundState.STARTED)):
         problem = f"it was captured, and the reservation is {payment.reservation.status}."
-        if pays_for_nothing(payment):
+        if payment.purpose == PaymentPurpose.CHANGE:
             problem = "it was captured for a change that was not made."
         yield payment, problem
-
-
-def find_unmet_refund_promises(payments: QuerySet[Payment]) -> PaymentAlerts:
-    """Find cancelled reservations whose customers were refunded less than promised."""
-    # Most payments are refunded in full. Refunds are summed up only for the remaining few.
-    candidates = payments.filter(
-        state=PaymentState.CAPTURED,
-        reservation__status=Status.CANCELLED,
-        reservation__refund_promised__gt=0,
-    )
-    paid = list(candidates.order_by().values_list("reservation", flat=True))
-    unmet = unmet_refund_promises().filter(pk__in=paid).values_list("pk", flat=True)
-    for payment in _iterate(candidates.filter(reservation__in=list(unmet))):
-        promised = money.format_amount(payment.reservation.refund_promised or money.ZERO)
-        yield payment, f"a refund of {promised} was promised, and the gateway refused it."
-
-
-def find_unmet_reductions(payments: QuerySet[Payment]) -> PaymentAlerts:
-    """Find bookings whose price was reduced and that were refunded less than the difference."""
-    rows = payments.filter(captured_at__isnull=False, reservation__in=unmet_reductions())
-    for payment in _iterate(rows):
-        reduced_by = money.format_amount(payment.reservation.reduced_by)
-        yield payment, f"price reduced by {reduced_by}, and the gateway refused the refund."
 
 
 def find_expiring_authorizations(payments: QuerySet[Payment], *, now: dt.datetime) -> PaymentAlerts:
@@ -133,7 +86,8 @@ def find_refused_refunds(payments: QuerySet[Payment]) -> PaymentAlerts:
     """Find refunds that the gateway refused and that nobody has handled."""
     unhandled = payments.filter(refunds__in=refunds.get_unhandled())
     for payment in _iterate(unhandled.distinct()):
-        yield payment, "the gateway refused a refund."
+        for refund in refunds.get_unhandled().filter(payment=payment).order_by("pk"):
+            yield payment, f"the gateway refused a refund of {refund.formatted_amount}."
 
 
 def find_refunds_by_hand(payments: QuerySet[Payment]) -> PaymentAlerts:

@@ -6,9 +6,8 @@ attendees, price them by today's rates, consume the benefits again, require the 
 has seen, settle the difference, and record it all. Only the settlement differs:
 
 * A draft is only repriced. Its hold continues, or starts again if it has expired.
-* A booking that becomes cheaper is refunded. The reduction is added to `reduced_by` in the same
-  transaction, so that always: amounts charged = total cost + reduced by (`verify_integrity`). The
-  gateway is called afterwards, and `reconcile_payments` does that if the worker dies in between.
+* What was charged above the price of a booking that becomes cheaper is refunded. The gateway is
+  called after the transaction, by `reconcile_payments` if the worker dies in between.
 * If a booking becomes more expensive, staff have taken the difference, or it is waived by an
   adjustment with a reason that the bill shows. A waiver applies once: the next amendment prices the
   booking without it. The new center bears its cost, so it needs the permission at both centers.
@@ -33,11 +32,13 @@ from django.db import transaction
 from accounts import roles
 from accounts.act import Act
 from accounts.models import User
-from centers.models import MeetingRoom
+from centers.models import Center, MeetingRoom
 from centers.requested_span import resolve_span
 from centers.span import Span
 from payments import refunds
 from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.manual_payments import record_manual_payment
 from payments.models import Payment, PaymentPurpose, PaymentState
 from reservations import availability
@@ -367,7 +368,7 @@ def _apply(amendment: Amendment, waiver: str) -> Amendment:
     quote = bill.reprice(reservation)
     waived = money.ZERO
     if waived_by and quote.total > amendment.old_total:
-        waived = calculate_waiver(quote, new.room.center.tax_rate, amendment.old_total)
+        waived = calculate_waiver(quote, new.room.center, amendment.old_total)
         PriceAdjustment.objects.create(
             reservation=reservation,
             amount=-waived,
@@ -441,13 +442,16 @@ def _save_slot(amendment: Amendment) -> None:
     )
 
 
-def calculate_waiver(quote: Quote, tax_rate: Decimal, max_total: Decimal) -> Decimal:
-    """Return the reduction before tax with which a bill, including tax, adds up to `max_total`.
+def calculate_waiver(quote: Quote, center: Center, max_total: Decimal) -> Decimal:
+    """Return the reduction by the center's prices with which a bill adds up to `max_total`.
 
     If no amount before tax gives exactly that total, the next lower total is used, and the
     remainder is refunded.
     """
+    if center.prices_include_tax:
+        return quote.total - max_total
     untaxed = sum((line.total for line in quote.lines if line.type != LineItemType.TAX), money.ZERO)
+    tax_rate = center.tax_rate
     step = Decimal(1).scaleb(-money.get_minor_digits())
     target = money.round_amount(max_total / (1 + tax_rate / 100)) + step
     while target + money.round_amount(target * tax_rate / 100) > max_total:
@@ -502,6 +506,7 @@ def _record(amendment: Amendment, waiver: str) -> None:
             charge=amendment.charge,
             now=act.now,
         )
+        post(reservation.pk, EventKind.CHANGED, by=act.user, now=act.now)
 
 
 # --- Settling the difference ----------------------------------------------------------------------
@@ -530,6 +535,7 @@ def _take(amendment: Amendment, taken: TakenPayment) -> Amendment:
         reservation_id=reservation.pk,
         reservation_uid=reservation.uid,
         center_id=amendment.new.room.center_id,
+        time_zone_id=amendment.new.room.center.time_zone_id,
         gateway=taken.gateway,
         amount=amendment.difference,
         currency=reservation.currency,
@@ -564,7 +570,7 @@ def get_price_refusal(reservation: Reservation, *, old_total: Decimal) -> str:
 def refund_reduction(
     reservation: Reservation, *, old_total: Decimal, reason: str, now: dt.datetime
 ) -> tuple[Decimal, Obstacle]:
-    """Record by how much the price of a booking was reduced, and create the refunds.
+    """Create the refunds of a booking whose price was reduced.
 
     Returns the refunded amount, and what keeps it from being committed. The caller holds the lock
     of the reservation, and has called `get_price_refusal` and made all other checks.
@@ -572,8 +578,6 @@ def refund_reduction(
     reduction = old_total - reservation.total_cost
     if not reduction:
         return money.ZERO, None
-    reservation.reduced_by += reduction
-    reservation.save(update_fields=["reduced_by"])
     payments = lock_booked_payments(reservation)
     if due := [each for each in payments if each.state != PaymentState.CAPTURED]:
         return reduction, Unsettled(due)

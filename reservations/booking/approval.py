@@ -4,9 +4,11 @@ import datetime as dt
 
 from accounts.act import Act
 from payments import lifecycle
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.models import Payment
 from reservations import availability
-from reservations.booking.charging import lock_booked_payments
+from reservations.booking.charging import lock_booked_payments, release
 from reservations.booking.commands import Obstacle, command
 from reservations.booking.locks import lock_reservation
 from reservations.models import Reservation
@@ -64,16 +66,15 @@ def confirm_or_expire(act: Act, reservation_id: int) -> tuple[Reservation, Obsta
     now = act.now
     reservation = _lock_request(reservation_id)
     is_paid = bool(lock_booked_payments(reservation))
-    calendar_columns = reservation.advance_calendar(now)
     if reservation.total_cost and not is_paid:
         # The authorization has expired, so the booking could no longer be charged.
-        reservation.transition_to(Status.EXPIRED, act, **calendar_columns)
-        bill.return_benefits(reservation, now=now)
+        _end_request(reservation, Status.EXPIRED, act)
         emails.send_authorization_expired(reservation, now=now)
         return reservation, None
     availability.evaluate_reservation(reservation, now=now).raise_if_unavailable()
-    reservation.transition_to(Status.CONFIRMED, act, **calendar_columns)
+    reservation.transition_to(Status.CONFIRMED, act, **reservation.advance_calendar(now))
     emails.send_request_approved(reservation, now=now)
+    post(reservation.pk, EventKind.BOOKED, by=act.user, now=now)
     return reservation, None
 
 
@@ -87,8 +88,12 @@ def expire(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
 
 
 def _end_request(reservation: Reservation, status: Status, act: Act) -> None:
+    # The e-mail tells what is released.
+    payments = reservation.paid_payments = lock_booked_payments(reservation)
     reservation.transition_to(status, act, **reservation.advance_calendar(act.now))
     bill.return_benefits(reservation, now=act.now)
+    release(payments)
+    post(reservation.pk, EventKind.ENDED, by=act.user, now=act.now)
 
 
 def _lock_request(reservation_id: int) -> Reservation:

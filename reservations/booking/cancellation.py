@@ -10,19 +10,22 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from django.db.models import F, Q, Sum
+
 from accounts import roles
 from accounts.act import Act
 from accounts.models import User
 from centers.models import Center
 from payments import refunds
-from payments.models import Payment, PaymentPurpose, PaymentState
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
+from payments.models import Payment, PaymentPurpose, PaymentState, Refund
 from reservations.booking import charging
 from reservations.booking.amendments import call_off_changes, require_expected
 from reservations.booking.charging import get_booked_payments, lock_booked_payments
 from reservations.booking.commands import PAYMENT_UNDER_WAY, Obstacle, Unsettled, command_after
 from reservations.booking.locks import lock_reservation
 from reservations.models import RefundOverride, Reservation
-from reservations.models.changes import get_paying
 from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
 from reservations.notifications.confirmation import describe_refund
@@ -160,11 +163,15 @@ def cancel(
         require_expected("refund", terms.refund, expected=expected_refund)
     # Another process can have captured the fee since `now`. What is captured later is no fee.
     captured_times = [each.captured_at for each in captured if each.captured_at is not None]
-    _end(reservation, terms, act, message=message, at=max([now, *captured_times]))
+    at = max([now, *captured_times])
+    _end(reservation, terms, act, message=message, at=at)
     result = Cancellation(reservation, terms)
     if due and can_be_captured:
         return result, Unsettled(due)
-    refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
+    refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=at)
+    # Whatever comes in for the others is returned.
+    charging.release(each for each in payments if each not in captured)
+    post(reservation.pk, EventKind.CANCELLED, by=act.user, fee=terms.fee, now=now)
     call_off_changes(reservation, now=now)
     return result, None
 
@@ -180,10 +187,10 @@ def _end(
     """Store the cancellation, return the benefits, and write to the customer of a booking."""
     # A draft that never was a booking is in no calendar, and its customer gets no e-mail.
     was_booked = reservation.booked_at is not None
-    columns: TransitionColumns = {"cancelled_at": at, "refund_promised": terms.refund}
+    columns: TransitionColumns = {"cancelled_at": at}
     if was_booked:
         columns |= reservation.advance_calendar(act.now)
-    changes = {}
+    changes: dict[str, tuple[object, object]] = {"refund_promised": (None, terms.refund)}
     if terms.decision is not None and act.user is not None:
         reason = terms.decision.reason
         RefundOverride.objects.create(
@@ -327,11 +334,16 @@ def _validate_refund(refund: Decimal, *, left: Decimal, reason: str) -> None:
 
 def _describe_cancelled(reservation: Reservation) -> Cancellation:
     """Return the result of the earlier cancellation, from the stored data."""
-    refund = reservation.refund_promised or money.ZERO
     payments = _get_captured_payments(reservation)
-    if payments and refund:
-        sentence = describe_refund(refunds.find_refunded(payments, refund), refund)
-    elif reservation.booked_at and any(map(refunds.get_refundable_amount, payments)):
+    counting = [each for each in payments if each.counts]
+    # The refunds of the cancellation have its time, and their retries a later one.
+    promised = Refund.objects.filter(
+        payment__in=counting, again=None, created_at=F("payment__reservation__cancelled_at")
+    )
+    refund = promised.aggregate(sum=Sum("amount"))["sum"] or money.ZERO
+    if refund:
+        sentence = describe_refund(refunds.find_refunded(counting, refund), refund)
+    elif any(map(refunds.get_refundable_amount, counting)):
         sentence = NOTHING_REFUNDED
         at = reservation.cancelled_at
         if at and not get_booked_terms(reservation).get_percent(reservation, at):
@@ -343,9 +355,12 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
 
 
 def _get_captured_payments(reservation: Reservation) -> list[Payment]:
-    """Return the payments for it that were captured, the latest first."""
-    captured = reservation.payments.filter(captured_at__isnull=False)
-    return get_paying(captured.order_by("-pk"))
+    """Return the payments for it that were captured, the latest first.
+
+    Also those of attempts that failed, which do not count, but not those of changes not made.
+    """
+    rows = reservation.payments.filter(Q(counts=True) | Q(purpose=PaymentPurpose.BOOKING))
+    return list(rows.filter(captured_at__isnull=False).order_by("-pk"))
 
 
 def _describe_no_refund(payments: Sequence[Payment]) -> str:

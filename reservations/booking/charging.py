@@ -23,7 +23,7 @@ from decimal import Decimal
 from typing import ClassVar, Self, TypeGuard
 
 from django.db import IntegrityError
-from django.db.models import F, Q, QuerySet
+from django.db.models import QuerySet
 from django.dispatch import receiver
 
 from accounts.act import Act
@@ -34,6 +34,8 @@ from payments.cards import Card, CardFields
 from payments.gateway_events import customer_acted
 from payments.gateway_results import apply_gateway_result, lock_payment
 from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.models import (
     InvalidPaymentTransition,
     Payment,
@@ -43,7 +45,6 @@ from payments.models import (
     SavedCard,
 )
 from reservations.models import Reservation
-from reservations.models.changes import pays_for_nothing
 from reservations.models.reservation import get_own_reservation
 from reservations.models.status import Status
 from roombook.db.compiled_queries import compiled_query, int_param
@@ -57,22 +58,8 @@ Source = Card | SavedCard
 # A booking can rely on a payment in one of these states.
 FUNDED_STATES = frozenset({PaymentState.AUTHORIZED, PaymentState.CAPTURED})
 
-# Only the status of the reservation decides what is due for an authorized payment.
+# A payment that counts is captured if its reservation has one of these.
 CAPTURE_DUE_STATUSES = frozenset({Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
-NOT_BOOKED_STATUSES = frozenset({Status.DECLINED, Status.EXPIRED, Status.NEW})
-VOID_DUE_STATUSES = NOT_BOOKED_STATUSES | {Status.CANCELLED}
-
-
-def captured_after_cancellation() -> Q:
-    """Return the condition that a payment was captured for a reservation that was cancelled before.
-
-    A cancellation fee is captured before the reservation is cancelled.
-    """
-    return Q(
-        state=PaymentState.CAPTURED,
-        reservation__status=Status.CANCELLED,
-        captured_at__gt=F("reservation__cancelled_at"),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +170,13 @@ class Purchase(ABC):
     ) -> Self:
         """Lock what the payment pays for and, unless it `may_be_paid`, what abandoning it needs."""
 
+    def pays(self, now: dt.datetime) -> bool:
+        """Return whether the payment counts as soon as it is authorized.
+
+        If only `conclude` finds that out, that sets `Payment.counts`.
+        """
+        return False
+
     @abstractmethod
     def conclude(self, payment: Payment, act: Act) -> None:
         """Do what is paid now, or abandon it if that is not possible any more."""
@@ -267,7 +261,8 @@ def _store_answer(
     if was_unresolved and is_waiting:
         _wait_for_customer(purchase.reservation, payment)
     else:
-        apply_gateway_result(payment, result, now=now)
+        counts = purchase.pays(now) if was_unresolved else None
+        apply_gateway_result(payment, result, counts=counts, now=now)
         has_failed = payment.state == PaymentState.DECLINED or was_not_confirmed(payment, now)
     if was_unresolved and purchase.is_attempt(payment):
         pk = purchase.reservation.pk if payment.is_by_link else None
@@ -474,34 +469,21 @@ def settle_payment(payment: Payment, *, now: dt.datetime) -> Payment:
 def _settle(payment: Payment, *, now: dt.datetime) -> Payment:
     """Capture or void an authorized payment, and execute the refunds that are due.
 
-    A payment that is called off is voided. One that was captured in the gateway's own dashboard,
-    for no booking, is refunded.
+    A payment that is called off is voided. One that was captured and does not count is refunded.
     """
-    status, is_for_nothing = payment.reservation.status, pays_for_nothing(payment)
     if payment.state == PaymentState.STARTED and payment.is_called_off:
         return resolve_payment(payment, now=now)
     if payment.state == PaymentState.AUTHORIZED:
-        if status in CAPTURE_DUE_STATUSES and not is_for_nothing:
+        if payment.counts and payment.reservation.status in CAPTURE_DUE_STATUSES:
             # Only a captured payment has refunds, so none can be due here.
             return lifecycle.capture_payment(payment, now=now)
-        if status in VOID_DUE_STATUSES or is_for_nothing:
+        if not payment.counts:
             payment = lifecycle.void_payment(payment, now=now)
-            if payment.state == PaymentState.CAPTURED:
-                _create_full_refund(payment, now=now)
-    elif payment.state == PaymentState.CAPTURED and (
-        is_for_nothing or _is_without_booking(payment, status)
-    ):
+    if payment.state == PaymentState.CAPTURED and not payment.counts:
         _create_full_refund(payment, now=now)
     for refund in pending_refunds(payment=payment.pk):
         refunds.execute_refund(refund, now=now)
     return payment
-
-
-def _is_without_booking(payment: Payment, status: str) -> bool:
-    """Return whether a captured payment is for no booking, nor for a cancellation fee."""
-    if status != Status.CANCELLED:
-        return status in NOT_BOOKED_STATUSES
-    return Payment.objects.filter(captured_after_cancellation(), pk=payment.pk).exists()
 
 
 @compiled_query(keep_plan=True)
@@ -517,13 +499,11 @@ def _create_full_refund(payment: Payment, *, now: dt.datetime) -> None:
     amount = refunds.get_refundable_amount(payment)
     if amount:
         refunds.create_refund(payment, amount=amount, reason="Taken for no booking", now=now)
+        post(payment.reservation_id, EventKind.PROMISED, cause=f"payment {payment.pk}", now=now)
 
 
 def get_booked_payments(reservation: Reservation) -> list[Payment]:
-    """Return the payments for the booking and for its changes, the latest first.
-
-    They are authorized or captured. A payment of a change that was not applied is not among them.
-    """
+    """Return the payments that count for it, the latest first: authorized or captured ones."""
     return _find_booked(reservation.payments.all())
 
 
@@ -536,5 +516,11 @@ def lock_booked_payments(reservation: Reservation) -> list[Payment]:
 
 
 def _find_booked(payments: QuerySet[Payment]) -> list[Payment]:
-    rows = payments.filter(state__in=sorted(FUNDED_STATES)).order_by("-pk")
-    return [each for each in rows if not pays_for_nothing(each)]
+    return list(payments.filter(counts=True, state__in=sorted(FUNDED_STATES)).order_by("-pk"))
+
+
+def release(payments: Iterable[Payment]) -> None:
+    """Store that locked payments pay for nothing: `settle` voids them, or refunds them."""
+    for payment in payments:
+        payment.counts = False
+        payment.save(update_fields=["counts"])

@@ -25,6 +25,7 @@ from accounts.models import User
 from payments import gateways, lifecycle, saved_cards
 from payments.cards import Card
 from payments.gateways.manual import ACCOUNT
+from payments.ledger.posting import post_booking
 from payments.manual_payments import record_manual_payment, require_credit
 from payments.models import Payment, PaymentPurpose, PaymentState, SavedCard
 from reservations import availability
@@ -353,11 +354,15 @@ class Booking(Purchase):
             lock_drafts_of_customer(payment.reservation_id, now=now)
         return cls(lock_reservation(payment.reservation_id, room_id=room_id))
 
-    def conclude(self, payment: Payment, act: Act) -> None:
-        """Book it, or void the payment if the outcome came too late (`payable_until`)."""
+    def pays(self, now: dt.datetime) -> bool:
+        """Return False if the outcome came too late (`payable_until`)."""
         reservation = self.reservation
-        if reservation.status == Status.PROCESSING and reservation.payable_until > act.now:
-            book(reservation, act, payment)
+        return reservation.status == Status.PROCESSING and reservation.payable_until > now
+
+    def conclude(self, payment: Payment, act: Act) -> None:
+        """Book it, or make it a draft again; then the payment is voided."""
+        if payment.counts:
+            book(self.reservation, act, payment)
         else:
             self.abandon(payment, act)
 
@@ -415,6 +420,8 @@ def book(
     reservation.transition_to(status, act, payment=payment, **columns)
     send = emails.send_booking_confirmed if is_instant else emails.send_request_received
     send(reservation, now=act.now)
+    if is_instant:
+        post_booking(reservation.pk, is_test=not is_live_payment, by=act.user, now=act.now)
 
 
 # --- Payments that staff take ---------------------------------------------------------------------
@@ -455,6 +462,7 @@ def _take_and_book(act: Act, draft: Reservation, *, gateway: str, reference: str
                 reservation_id=reservation.pk,
                 reservation_uid=reservation.uid,
                 center_id=reservation.room.center_id,
+                time_zone_id=reservation.room.center.time_zone_id,
                 gateway=gateway,
                 amount=reservation.total_cost,
                 currency=reservation.currency,

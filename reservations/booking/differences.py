@@ -317,7 +317,7 @@ class Difference(Purchase):
     def conclude(self, payment: Payment, act: Act) -> None:
         """Amend the booking if it is as it was, and that is possible at the same price.
 
-        Otherwise the authorization is for nothing, and is voided (`pays_for_nothing`).
+        Otherwise the payment does not count, and is voided.
         """
         change, waiting = self.change, act
         act = Act(change.by, act.now, is_staff=change.is_by_staff)
@@ -328,6 +328,7 @@ class Difference(Purchase):
             amendment = amendments.begin(act, self.reservation, self.room, request)
             amendments.perform(amendment, functools.partial(self._settle, payment=payment))
         except DomainError as error:
+            payment.counts = False
             message = " ".join(error.fields.values()) if isinstance(error, InvalidRequest) else ""
             # What the attempt has changed in memory was rolled back.
             self.reservation.refresh_from_db()
@@ -338,6 +339,8 @@ class Difference(Purchase):
         if (amendment.old_total, amendment.new_total) != (change.old_total, change.new_total):
             raise ReservationNotOpen(CHANGED_MEANWHILE)
         change.resolve(ChangeState.APPLIED, now=now)
+        payment.counts = True
+        payment.save(update_fields=["counts"])
         if payment.is_by_link:
             # The link that was paid was for this change: there is never another one.
             self.reservation.end_waiting_change(ChangeState.APPLIED, now=now)

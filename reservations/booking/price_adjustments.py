@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from accounts.act import Act
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from reservations.booking import amendments
 from reservations.booking.amendments import (
     call_off_changes,
@@ -87,6 +89,7 @@ def adjust_price(
         if reservation.status == Status.CONFIRMED:
             reservation.save(update_fields=reservation.advance_calendar(act.now))
         emails.send_price_reduced(reservation, refund=refund, reason=reason, now=act.now)
+        post(reservation.pk, EventKind.ADJUSTED, by=act.user, now=act.now)
     new_lines, new_total = tuple(lines.all()), reservation.total_cost
     return Adjustment(reservation, old_lines, new_lines, old_total, new_total, refund), obstacle
 

@@ -166,8 +166,6 @@ class Migration(migrations.Migration):
                 ('booked_at', models.DateTimeField(blank=True, null=True)),
                 ('cancelled_at', models.DateTimeField(blank=True, null=True)),
                 ('checked_in_at', models.DateTimeField(blank=True, help_text='When the customer arrived at the center.', null=True)),
-                ('refund_promised', roombook.money.MoneyField(blank=True, decimal_places=2, help_text='The refund that the customer was promised when it was cancelled.', max_digits=12, null=True)),
-                ('reduced_by', roombook.money.MoneyField(decimal_places=2, default=Decimal('0'), editable=False, help_text='How much cheaper it became after it was paid; this was refunded.', max_digits=12, verbose_name='price reduced by')),
                 ('shown_total', roombook.money.MoneyField(decimal_places=2, editable=False, help_text='The total that the customer was shown last, if it has changed since.', max_digits=12, null=True)),
                 ('reminded_at', models.DateTimeField(blank=True, help_text='When the customer was reminded that the hold expires.', null=True)),
                 ('reminded_of_start', models.DateTimeField(editable=False, null=True)),
@@ -252,6 +250,7 @@ class Migration(migrations.Migration):
                 ('amount', models.CharField(max_length=100)),
                 ('rate', models.CharField(blank=True, max_length=100)),
                 ('total', roombook.money.MoneyField(decimal_places=2, max_digits=12)),
+                ('contained_tax', roombook.money.MoneyField(decimal_places=2, default=0, help_text='Of the total, at a center whose prices contain the tax.', max_digits=12)),
                 ('allowance', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='reservations.allowance')),
                 ('service', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='centers.service')),
                 ('reservation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='line_items', to='reservations.reservation')),
@@ -441,14 +440,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='reservation',
-            index=models.Index(condition=models.Q(('reduced_by__gt', 0)), fields=['start'], name='reservation_became_cheaper'),
-        ),
-        migrations.AddIndex(
-            model_name='reservation',
-            index=models.Index(condition=models.Q(('refund_promised__gt', 0), ('status', 'Cancelled')), fields=['start', 'id'], name='reservation_promised_back'),
-        ),
-        migrations.AddIndex(
-            model_name='reservation',
             index=models.Index(condition=models.Q(('status', 'Pending')), fields=['booked_at', 'id'], name='reservation_waiting'),
         ),
         migrations.AddConstraint(
@@ -462,10 +453,6 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='reservation',
             constraint=models.CheckConstraint(condition=models.Q(('total_cost__gte', 0)), name='reservation_total_is_not_negative'),
-        ),
-        migrations.AddConstraint(
-            model_name='reservation',
-            constraint=models.CheckConstraint(condition=models.Q(('reduced_by__gte', 0)), name='reservation_reduction_is_not_negative'),
         ),
         migrations.AddConstraint(
             model_name='reservation',
@@ -502,6 +489,14 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='receipt',
             index=models.Index(fields=['-issued_at', '-id'], name='receipt_by_time'),
+        ),
+        migrations.AddIndex(
+            model_name='receipt',
+            index=models.Index(fields=['total'], name='receipt_by_total'),
+        ),
+        migrations.AddIndex(
+            model_name='receipt',
+            index=models.Index(fields=['number_in_series'], name='receipt_by_number_in_series'),
         ),
         migrations.AddConstraint(
             model_name='receipt',

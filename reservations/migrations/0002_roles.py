@@ -33,7 +33,7 @@ DESK = (
     | permissions_of(["add", "change"], "reservations", ["reservation"])
     | permissions_of(["view"], "reservations", ["attendee"])
     | permissions_of(["view", "add"], "reservations", ["note", "receipt"])
-    | permissions_of(["view"], "payments", ["payment", "refund", "dispute"])
+    | permissions_of(["view"], "payments", ["payment", "refund", "dispute", "ledgerline"])
     | permissions_of(["view", "add"], "accounts", ["user"])
 )
 MANAGER = (
@@ -63,7 +63,7 @@ ACCOUNTANT = (
     | permissions_of(["view"], "reservations", ["attendee", "allowanceentry", "note", *BENEFITS])
     | permissions_of(["view", "add", "change", "delete"], "reservations", ["seller"])
     | permissions_of(["view", "add"], "reservations", ["receipt"])
-    | permissions_of(["view"], "payments", ["payment", "refund", "dispute"])
+    | permissions_of(["view"], "payments", ["payment", "refund", "dispute", "ledgerline"])
     | permissions_of(["view", "change"], "payments", ["unknownpayment"])
     | permissions_of(["view"], "accounts", ["user"])
     | permissions_of(["view"], "backoffice", ["auditentry"])

@@ -17,12 +17,16 @@ UNDO_POSTGRESQL = """
     DROP TRIGGER receipt_is_never_deleted ON reservations_receipt;
     DROP FUNCTION reservations_refuse_receipt_change();
 """
-# Not of deletions: tests empty the tables by DELETE.
 SQLITE = """
     CREATE TRIGGER receipt_never_changes BEFORE UPDATE ON reservations_receipt
     WHEN NEW.content <> '{{}}' OR {changes}
     BEGIN SELECT RAISE(ABORT, 'a receipt never changes'); END
 """
+SQLITE_DELETE = """
+    CREATE TRIGGER receipt_is_never_deleted BEFORE DELETE ON reservations_receipt
+    BEGIN SELECT RAISE(ABORT, 'a receipt never changes'); END
+"""
+NAMES = ("receipt_never_changes", "receipt_is_never_deleted")
 
 
 def create_triggers(apps, schema_editor):
@@ -31,15 +35,17 @@ def create_triggers(apps, schema_editor):
         columns = [field.column for field in fields if field.name != "content"]
         changes = " OR ".join(f"NEW.{column} IS NOT OLD.{column}" for column in columns)
         schema_editor.execute(SQLITE.format(changes=changes), params=None)
+        schema_editor.execute(SQLITE_DELETE, params=None)
     else:
         schema_editor.execute(POSTGRESQL, params=None)
 
 
 def drop_triggers(apps, schema_editor):
-    is_sqlite = schema_editor.connection.vendor == "sqlite"
-    schema_editor.execute(
-        "DROP TRIGGER receipt_never_changes" if is_sqlite else UNDO_POSTGRESQL, params=None
-    )
+    if schema_editor.connection.vendor == "sqlite":
+        for name in NAMES:
+            schema_editor.execute(f"DROP TRIGGER {name}", params=None)
+    else:
+        schema_editor.execute(UNDO_POSTGRESQL, params=None)
 
 
 class Migration(migrations.Migration):

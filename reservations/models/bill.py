@@ -39,6 +39,9 @@ class LineItem(models.Model):
     amount = models.CharField(max_length=100)
     rate = models.CharField(max_length=100, blank=True)
     total = MoneyField()
+    contained_tax = MoneyField(
+        default=0, help_text="Of the total, at a center whose prices contain the tax."
+    )
     service = models.ForeignKey(
         "centers.Service", models.PROTECT, null=True, blank=True, related_name="+"
     )

@@ -1,7 +1,6 @@
 """Changes of bookings that cost more: what was requested, until they are paid (B27)."""
 
 import datetime as dt
-from collections.abc import Iterable
 from decimal import Decimal
 
 from django.conf import settings
@@ -9,7 +8,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models import Q
 
-from payments.models import Payment, PaymentPurpose
+from payments.models import Payment
 from roombook.money import MoneyField
 
 NOT_PAID_IN_TIME = "The payment link has ended."
@@ -100,27 +99,3 @@ class BookingChange(models.Model):
     @property
     def difference(self) -> Decimal:
         return Decimal(self.new_total - self.old_total)
-
-
-# Payments of changes that were not applied: they pay for nothing.
-PAYS_FOR_NOTHING = Q(purpose=PaymentPurpose.CHANGE) & ~Q(change__state=ChangeState.APPLIED)
-
-
-def pays_for_nothing(payment: Payment) -> bool:
-    """Return whether the payment is for a change that was not applied."""
-    return payment.purpose == PaymentPurpose.CHANGE and payment.change.state != ChangeState.APPLIED
-
-
-def get_paying(payments: Iterable[Payment]) -> list[Payment]:
-    """Return the last payment for a booking, and those for its changes that were applied.
-
-    `payments` are those of one reservation that were authorized, the latest first. A payment for
-    the booking before the last one was an attempt that failed, and was refunded.
-    """
-    paying = []
-    for payment in payments:
-        if not pays_for_nothing(payment):
-            paying.append(payment)
-        if payment.purpose == PaymentPurpose.BOOKING:
-            break
-    return paying

@@ -1,20 +1,28 @@
 """The queryset of reservations."""
 
 import datetime as dt
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from fractions import Fraction
 from itertools import chain
-from typing import TYPE_CHECKING, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
+from django.apps import apps
 from django.db import models
-from django.db.models import Exists, F, OuterRef, Q, Value
+from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, Sum, Value, When
+from django.db.models.expressions import OrderBy
 from django.db.models.functions import Coalesce, Least
 
 from centers.hours import is_open
 from centers.models import Center, Closure, OpeningHours
 from centers.span import Span
+from payments.ledger.accounts import Account
+from payments.ledger.facts import Bill
+from reservations.models.bill import LineItemType, PriceAdjustment
 from reservations.models.status import FINISHED_STATUSES, HOLDING_STATUSES, REVENUE_STATUSES, Status
 from roombook import places
+from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
+from roombook.money import to_hundredths
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -32,6 +40,13 @@ HAS_SMALL_ROOM = Q(number_of_attendees__gt=F("room__capacity"))
 HAS_FORMER_ADDRESS = Q(
     room__center__address_changed_at__gt=Coalesce("calendar_changed_at", "booked_at")
 )
+
+
+def get_next_first(now: dt.datetime) -> tuple[OrderBy, ...]:
+    """The order in which a search shows bookings: what is open and not over, then the past."""
+    is_next = Q(end__gt=now, status__in=sorted({Status.NEW, *HOLDING_STATUSES}))
+    next_start = Case(When(is_next, then=F("start")))
+    return (next_start.asc(nulls_last=True), F("start").desc(), F("pk").desc())
 
 
 # For so long after its start, or after it was made if that was later, a draft by staff can be paid.
@@ -65,10 +80,34 @@ def overlaps(
     return with_our_turnaround | with_their_turnaround
 
 
+# What the lines of a bill add to the ledger.
+ACCOUNTS = {
+    LineItemType.ROOM: Account.ROOM,
+    LineItemType.SETUP_FEE: Account.SETUP,
+    LineItemType.SERVICE: Account.SERVICES,
+    LineItemType.ALLOWANCE: Account.INCLUDED_HOURS,
+    LineItemType.PROMOTION: Account.PROMOTIONS,
+    LineItemType.ADJUSTMENT: Account.ADJUSTMENTS,
+    LineItemType.TAX: Account.TAX_PAYABLE,
+}
+
+
 class ReservationQuerySet(models.QuerySet["Reservation"]):
     def for_user(self, user: "User") -> Self:
         """Return the customer's own reservations."""
         return self.filter(user=user)
+
+    @staticmethod
+    def read_bill(pk: int) -> Bill:
+        """Return the bill of a reservation as the ledger needs it."""
+        return _build_bill([row for _, *row in bill_by_reservation(reservation=pk)])
+
+    def read_bills(self, reservations: Collection[int]) -> dict[int, Bill]:
+        """Return the bills of reservations, in one statement."""
+        found = defaultdict[int, list[Sequence[Any]]](list)
+        for pk, *row in _select_bills(self.filter(pk__in=reservations)):
+            found[pk].append(row)
+        return {pk: _build_bill(rows) for pk, rows in found.items()}
 
     def active_holds(self, now: dt.datetime) -> Self:
         """Return the reservations that hold their room; a New one only until its hold expires."""
@@ -211,3 +250,54 @@ class BookingManager(models.Manager.from_queryset(ReservationQuerySet)):  # type
     def get_queryset(self) -> ReservationQuerySet:
         rows: ReservationQuerySet = super().get_queryset()
         return rows.filter(holds_for__isnull=True)
+
+
+def _build_bill(rows: Sequence[Sequence[Any]]) -> Bill:
+    """Return the bill of rows of `_select_bills`: one for each type of its lines."""
+    center, zone, currency, start, status, booked_at, total, waived = rows[0][:8]
+    lines = Counter[Account]()
+    net_waived = waived = to_hundredths(waived)
+    for *_, line_type, amount, tax in rows:
+        if line_type is None:
+            continue
+        gross, contained = to_hundredths(amount), to_hundredths(tax)
+        lines[ACCOUNTS[line_type]] -= gross - contained
+        lines[Account.TAX_PAYABLE] -= contained
+        if line_type == LineItemType.ADJUSTMENT and contained:
+            net_waived = waived - round(Fraction(waived * contained, gross))
+    # A waiver is an adjustment of its own kind.
+    lines[Account.WAIVED] -= net_waived
+    lines[Account.ADJUSTMENTS] += net_waived
+    return Bill(
+        center=center,
+        zone=zone,
+        currency=currency,
+        meeting_day=start.astimezone(places.get_time_zone(zone)).date(),
+        is_booked=status in REVENUE_STATUSES,
+        is_kept=status == Status.CANCELLED and booked_at is not None,
+        total=to_hundredths(total),
+        lines=lines,
+    )
+
+
+def _select_bills(rows: "ReservationQuerySet") -> RowQuerySet:
+    waivers = PriceAdjustment.objects.filter(reservation=OuterRef("pk"), is_waiver=True)
+    waived = waivers.order_by().values("reservation").annotate(sum=Sum("amount")).values("sum")
+    return (
+        rows.order_by()
+        .annotate(waived=Subquery(waived))
+        .values_list(
+            *("pk", "room__center", "room__center__time_zone_id", "currency", "start", "status"),
+            *("booked_at", "total_cost", "waived"),
+            "line_items__type",
+            Sum("line_items__total"),
+            Sum("line_items__contained_tax"),
+        )
+    )
+
+
+@compiled_query(keep_plan=True)
+def bill_by_reservation() -> RowQuerySet:
+    # Importing the model, which uses this queryset, would be a cycle.
+    reservations: Any = apps.get_model("reservations", "Reservation")
+    return _select_bills(reservations.objects.filter(pk=int_param("reservation")))

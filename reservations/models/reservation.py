@@ -17,7 +17,7 @@ from accounts.models import OutboxMessage
 from centers.span import Span
 from payments.models import Payment, PaymentPurpose, PaymentState
 from reservations.models import history
-from reservations.models.changes import BookingChange, ChangeState, get_paying
+from reservations.models.changes import BookingChange, ChangeState
 from reservations.models.constraints import (
     NO_OVERLAP,
     NO_OVERLAP_BEFORE,
@@ -34,7 +34,7 @@ from reservations.models.status import (
 )
 from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.errors import NotFound, SlotUnavailable
-from roombook.money import MoneyField
+from roombook.money import ZERO, MoneyField
 from roombook.texts import LineField
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ class TransitionColumns(TypedDict, total=False):
     price_held_until: dt.datetime | None
     booked_at: dt.datetime
     cancelled_at: dt.datetime
-    refund_promised: Decimal
     is_live: bool
     calendar_sequence: int
     calendar_changed_at: dt.datetime
@@ -151,17 +150,6 @@ class Reservation(models.Model):
     checked_in_at = models.DateTimeField(
         null=True, blank=True, help_text="When the customer arrived at the center."
     )
-    refund_promised = MoneyField(
-        null=True,
-        blank=True,
-        help_text="The refund that the customer was promised when it was cancelled.",
-    )
-    reduced_by = MoneyField(
-        "price reduced by",
-        default=Decimal(0),
-        editable=False,
-        help_text="How much cheaper it became after it was paid; this was refunded.",
-    )
     shown_total = MoneyField(
         null=True,
         editable=False,
@@ -199,9 +187,6 @@ class Reservation(models.Model):
             ),
             models.CheckConstraint(
                 name="reservation_total_is_not_negative", condition=Q(total_cost__gte=0)
-            ),
-            models.CheckConstraint(
-                name="reservation_reduction_is_not_negative", condition=Q(reduced_by__gte=0)
             ),
             models.CheckConstraint(
                 name="reservation_status_is_known", condition=Q(status__in=Status.values)
@@ -256,18 +241,6 @@ class Reservation(models.Model):
             # For the list in the back office, and for the days of all centers.
             models.Index(fields=["-start", "-id"], name="reservation_by_start"),
             models.Index(fields=["status", "start", "id"], name="reservation_by_status"),
-            # `reconcile_payments` checks that the difference was refunded.
-            models.Index(
-                fields=["start"],
-                condition=Q(reduced_by__gt=0),
-                name="reservation_became_cheaper",
-            ),
-            # `reconcile_payments` checks that the promised refund was paid.
-            models.Index(
-                fields=["start", "id"],
-                condition=Q(status=Status.CANCELLED, refund_promised__gt=0),
-                name="reservation_promised_back",
-            ),
             # For pending requests, longest waiting first.
             models.Index(
                 fields=["booked_at", "id"],
@@ -299,13 +272,16 @@ class Reservation(models.Model):
     def paid_payments(self) -> list[Payment]:
         """Return the payments that were authorized or captured, or refunded since; latest first.
 
-        The last one is for the booking, the others are for its changes. A booking that was free has
-        none, although an earlier attempt to pay can have been charged and refunded. Their amounts
-        and cards never change. `transition_to` keeps the payment of a new booking, to save a query.
+        The last one is for the booking, the others are for its changes. Their amounts and cards
+        never change. `transition_to` sets this, to save a query.
         """
-        if not self.total_cost + self.reduced_by:
-            return []
-        return get_paying(self.payments.filter(state__in=sorted(PAID_STATES)).order_by("-pk"))
+        paid = self.payments.filter(counts=True, state__in=sorted(PAID_STATES))
+        return list(paid.order_by("-pk"))
+
+    @property
+    def reduced_by(self) -> Decimal:
+        """How much cheaper it became after it was paid: this was refunded."""
+        return max(sum(each.amount for each in self.paid_payments) - self.total_cost, ZERO)
 
     @cached_property
     def waiting_payment(self) -> Payment | None:
@@ -421,7 +397,6 @@ class Reservation(models.Model):
         self.save(update_fields=["status", "holds_slot", "hold_until", *columns])
         recorded = {
             "status": (old, status),
-            "refund_promised": (None, columns.get("refund_promised")),
             **(changes or {}),
         }
         history.record_changes(self, recorded, act)

@@ -114,6 +114,7 @@ def save_lines(reservation: Reservation, quote: Quote) -> None:
             amount=line.amount,
             rate=line.rate[:100],
             total=line.total,
+            contained_tax=line.contained_tax,
             service_id=line.service_id,
             allowance_id=line.allowance_id,
         )
@@ -144,10 +145,12 @@ def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str)
     taxes = [line for line in lines if line.type == LineItemType.TAX]
     untaxed = sum((line.total for line in lines if line.type != LineItemType.TAX), money.ZERO)
     applied = max(amount, -untaxed)
+    contained = sum((line.contained_tax for line in lines), money.ZERO)
+    part = (untaxed + applied) / untaxed if untaxed else money.ZERO
+    new_contained = money.round_amount(contained * part)
     for tax in taxes:
-        share = tax.total * (untaxed + applied) / untaxed if untaxed else money.ZERO
-        tax.total = money.round_amount(share)
-        tax.amount = money.format_amount(tax.total)
+        tax.total = money.round_amount(tax.total * part)
+        tax.amount = money.format_amount(tax.total or new_contained)
     last = lines[-1].position if lines else 0
     for position, tax in enumerate(taxes, start=last + 2):
         tax.position = position
@@ -159,6 +162,7 @@ def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str)
         description=describe_adjustment(reason)[:500],
         amount=money.format_amount(applied),
         total=applied,
+        contained_tax=new_contained - contained,
     )
     reservation.total_cost = untaxed + applied + sum((tax.total for tax in taxes), money.ZERO)
     reservation.save(update_fields=["total_cost"])

@@ -1,12 +1,13 @@
 """Calculates the price of a booking, line by line (B12). Pure functions: the rows can be unsaved.
 
 The price is calculated in the order of the lines: room and set-up fee, services, allowances on the
-room's line, the promotion on the remaining sum, adjustments by staff, and tax on the sum of all.
+room's line, the promotion on the remaining sum, adjustments by staff, and tax on the sum of all
+(or contained in it).
 """
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,10 @@ class ServiceSelection:
 
 @dataclass(frozen=True, slots=True)
 class QuoteLine:
-    """A line of the bill. `amount` and `rate` are texts; `total` is the amount in the sum."""
+    """A line of the bill. `amount` and `rate` are texts; `total` is the amount in the sum.
+
+    `stated_amount` is shown instead of the total, which is 0 then.
+    """
 
     type: LineItemType
     description: str
@@ -40,11 +44,12 @@ class QuoteLine:
     rate: str = ""
     service_id: int | None = None
     allowance_id: int | None = None
-    amount_at_center: str = ""
+    stated_amount: str = ""
+    contained_tax: Decimal = money.ZERO
 
     @property
     def amount(self) -> str:
-        return self.amount_at_center or money.format_amount(self.total)
+        return self.stated_amount or money.format_amount(self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +106,35 @@ def calculate_quote(
         text = describe_adjustment(adjustment.reason)
         amount = max(adjustment.amount, -_sum(lines))
         lines.append(QuoteLine(LineItemType.ADJUSTMENT, text, amount))
-    tax = money.round_amount(_sum(lines) * center.tax_rate / 100)
-    if tax:
-        text = f"Tax, {format_percent(center.tax_rate)}%"
-        lines.append(QuoteLine(LineItemType.TAX, text, tax))
+    lines = add_tax(lines, center.tax_rate, is_contained=center.prices_include_tax)
     quote = Quote(tuple(lines), room_price, applied, base, discount)
     if quote.total > money.MAX_AMOUNT:
         raise RateNotConfigured("This price is beyond what can be charged. Please ask the center.")
     return quote
+
+
+def add_tax(
+    lines: Sequence[QuoteLine], tax_rate: Decimal, *, is_contained: bool
+) -> list[QuoteLine]:
+    """Return the lines with one that adds the tax on their sum, or says what tax they contain.
+
+    A contained tax is rounded once, on the sum. Each line gets its share as a running sum, so that
+    the shares add up to it.
+    """
+    percent = f"{format_percent(tax_rate)}%"
+    if not is_contained:
+        tax = money.round_amount(_sum(lines) * tax_rate / 100)
+        return [*lines, QuoteLine(LineItemType.TAX, f"Tax, {percent}", tax)] if tax else [*lines]
+    shared, gross, contained = [], money.ZERO, money.ZERO
+    for line in lines:
+        gross += line.total
+        tax = money.round_amount(gross * tax_rate / (100 + tax_rate)) - contained
+        contained += tax
+        shared.append(replace(line, contained_tax=tax))
+    if contained:
+        text, amount = f"Includes {percent} tax", money.format_amount(contained)
+        shared.append(QuoteLine(LineItemType.TAX, text, money.ZERO, stated_amount=amount))
+    return shared
 
 
 def apply_allowances(
@@ -185,7 +211,7 @@ def _build_line_at_center(selection: ServiceSelection, span: Span, rate_text: st
         money.ZERO,
         rate_text,
         service_id=service.pk,
-        amount_at_center=amount,
+        stated_amount=amount,
     )
 
 

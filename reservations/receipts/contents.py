@@ -112,7 +112,8 @@ def split_tax(
     """
     taxes = [line for line in lines if line.type == LineItemType.TAX]
     total = sum((line.total for line in lines), money.ZERO)
-    tax = sum((line.total for line in taxes), money.ZERO)
+    contained = sum((line.contained_tax for line in lines), money.ZERO)
+    tax = contained + sum((line.total for line in taxes), money.ZERO)
     share = money.round_amount(tax * paid / total) if total else money.ZERO
     rows = [(taxes[0].description if taxes else NO_TAX, paid - share, share)]
     for each in earlier:

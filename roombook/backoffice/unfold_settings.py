@@ -76,6 +76,7 @@ SIDEBAR = [
             _list("Receipts", "receipt_long", "reservations.receipt"),
             _list("Disputes", "gavel", "payments.dispute"),
             _list("Unknown payments", "help", "payments.unknownpayment"),
+            _list("Ledger", "account_balance", "payments.ledgerline"),
             _list("Promo codes", "redeem", "reservations.promocode"),
             _list("Allowances", "hourglass_top", "reservations.allowance"),
             _list("Partners", "handshake", "reservations.partner"),
@@ -114,10 +115,11 @@ UNFOLD = {
     },
     "ACCOUNT": {
         "navigation": [
+            {"title": "Change password", "link": reverse_lazy("admin:password_change")},
             {
                 "title": "Two-step sign-in",
                 "link": reverse_lazy("admin:accounts_second_factor_set_up"),
-            }
+            },
         ]
     },
     "STYLES": [lambda _: static("roombook/backoffice.css")],
@@ -132,6 +134,8 @@ UNFOLD = {
             "accounts.User",
             "centers.MeetingRoom",
             "centers.Center",
+            "payments.Payment",
+            "reservations.Receipt",
         ]
     },
     "SIDEBAR": {"navigation": SIDEBAR},

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 from django.urls import reverse
 
 from accounts.models import CenterRole, OutboxMessage
-from payments.models import Dispute, Refund, UnknownPayment
+from payments.models import Dispute, LedgerLine, Refund, UnknownPayment
 from reservations.models import Allowance, Partner, PromoCode, Receipt, ReceiptSeries, Seller
 from reservations.models.webhooks import WebhookEndpoint
 from reservations.webhooks.events import create_test_event
@@ -39,6 +39,7 @@ MODELS = {
     "centers.ResourceType": SHARED,
     "centers.Service": CENTER,
     "payments.Dispute": CENTER,
+    "payments.LedgerLine": CENTER,
     "payments.Payment": CENTER,
     "payments.Refund": CENTER,
     "payments.SavedCard": EVERYWHERE,
@@ -102,7 +103,9 @@ PAGES = {
     "reservations_room_week": ("reservations.view_reservation", CENTER),
     "reservations_reservation_action": ("reservations.change_reservation", CENTER),
     "reservations_reservation_list_export": ("reservations.view_reservation", CENTER),
+    "reservations_receipt_list_export": ("reservations.view_receipt", CENTER),
     "payments_payment_list_export": ("payments.view_payment", CENTER),
+    "payments_ledgerline_list_export": ("payments.view_ledgerline", CENTER),
     "payments_refund_list_export": ("payments.view_refund", CENTER),
 }
 FOREIGN = "Foreignplace"
@@ -250,6 +253,17 @@ def rows_of(world):
         ),
     )
     paid = dict(zip((a, b), rows["payments.Payment"], strict=True))
+    both(
+        "payments.LedgerLine",
+        lambda center, _: LedgerLine.objects.create(
+            at=NOW,
+            kind="paid",
+            reservation=paid[center].reservation,
+            center=center,
+            currency="USD",
+            day=NOW.date(),
+        ),
+    )
     both(
         "payments.Refund",
         lambda center, _: Refund.objects.create(

@@ -53,7 +53,7 @@ def test_every_editable_model_is_tracked():
     """What has a page of its own has a history; the rest is read-only, or money's own ledger."""
     elsewhere = {
         *("Reservation", "Payment", "Refund", "Dispute", "SavedCard", "OutboxMessage"),
-        *("AuditEntry", "UnknownPayment", "WebhookDelivery", "Receipt"),
+        *("AuditEntry", "UnknownPayment", "WebhookDelivery", "Receipt", "LedgerLine"),
     }
     edited = {
         model._meta.concrete_model

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from accounts import outbox
 from reservations.models import Receipt, Seller
-from tests.reservations.receipts.helpers import issue, make_seller, make_taxed_booking
+from tests.reservations.receipts.helpers import issue, make_seller, make_taxed_booking, refund
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -48,6 +48,28 @@ def test_desk_issues_a_receipt_opens_it_and_sends_it(client, staff, booking, pag
     [message] = [each for each in mail.outbox if "receipt" in each.subject]
     assert message.to == [booking.user.email]
     assert message.attachments == [("receipt-2027-000001.pdf", opened.content, "application/pdf")]
+
+
+def test_file_of_receipts_has_net_tax_and_gross_that_add_up(client, staff, booking):
+    make_seller()
+    issue(booking)
+    refund(booking.payments.get(), "27.50")
+    issue(booking)
+    client.force_login(staff("Accountant", booking.room.center))
+    lists = reverse("admin:reservations_receipt_changelist")
+    export = reverse("admin:reservations_receipt_list_export", args=["csv"])
+    assert export in client.get(lists).text
+
+    lines = b"".join(client.get(export).streaming_content).decode("utf-8-sig").splitlines()
+
+    name, center = booking.user.get_full_name(), booking.room.center.name
+    assert lines[0].startswith("Number,Type,Day (local),Reservation,Customer,Center,Rate,Net,Tax")
+    booked = f"2027-03-01,{booking.pk},{name},{center},"
+    rate, card = '"Tax, 10%"', "Visa ending 4242, Mon, Mar 1, 2027"
+    assert lines[1:] == [
+        f'CN-2027-000001,Credit note,{booked}{rate},-25.00,-2.50,-27.50,USD,"Refund, {card}"',
+        f'2027-000001,Receipt,{booked}{rate},75.00,7.50,82.50,USD,"{card}"',
+    ]
 
 
 def test_page_says_what_is_missing_without_a_seller(client, staff, booking, page):
@@ -94,7 +116,14 @@ def test_list_finds_a_receipt_by_number_and_reservation_and_changes_none(office,
     [receipt] = issue(booking)
     listing = reverse("admin:reservations_receipt_changelist")
 
-    for term, is_found in ((receipt.number, True), (booking.pk, True), ("2027-000002", False)):
+    for term, is_found in (
+        (receipt.number, True),
+        (booking.pk, True),
+        ("2027-000002", False),
+        (f"{receipt.total:.2f}", True),
+        ("$4711.00", False),
+        (receipt.number_in_series, True),
+    ):
         shown = office.get(listing, {"q": term}).text
         assert (f"Open PDF of {receipt.number}" in shown) == is_found
     change = reverse("admin:reservations_receipt_change", args=[receipt.pk])

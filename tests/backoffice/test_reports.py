@@ -12,7 +12,7 @@ from django.db import OperationalError
 from openpyxl import load_workbook
 
 from centers.models import Center
-from reservations.admin.reports import selection, utilization
+from reservations.admin.reports import ledger, selection, utilization
 from reservations.admin.reports.pages import REPORTS
 from reservations.models.status import Status
 from tests.factories_reservations import (
@@ -21,6 +21,7 @@ from tests.factories_reservations import (
     PromoCodeFactory,
     ReservationFactory,
     make_room,
+    post_sale,
 )
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +41,7 @@ def address(name="revenue", **query):
 
 
 def sold(room, total="75.00", **fields):
-    return ReservationFactory(
+    reservation = ReservationFactory(
         **{
             "room": room,
             "start": NOW - HOUR,
@@ -50,6 +51,7 @@ def sold(room, total="75.00", **fields):
             **fields,
         }
     )
+    return post_sale(reservation, now=NOW)
 
 
 def named(room, name):
@@ -152,8 +154,8 @@ def test_report_invalid_filter_shows_message(office):
     for query, words in (
         ({"since": "2027-03-02", "until": "2027-03-01"}, "The period ends before it begins."),
         ({"since": "2026-01-01", "until": "2027-03-01"}, "A report covers at most 400 days."),
-        ({"since": "0001-01-01", "until": "0001-01-02"}, "Choose days from 2000 to 2100."),
-        ({"since": "9999-12-01"}, "Choose days from 2000 to 2100."),
+        ({"since": "0001-01-01", "until": "0001-01-02"}, "Choose a day from 2000 to 2100"),
+        ({"since": "9999-12-01"}, "Choose a day from 2000 to 2100"),
         ({"center": "4711"}, "There is no center 4711 whose reports you may see."),
         ({"type": "4711"}, "There is no room type 4711."),
         ({"center": [*range(1, 202)]}, "Choose at most 200."),
@@ -170,6 +172,7 @@ def test_report_invalid_filter_shows_message(office):
 def test_report_too_large_shows_message(office, monkeypatch):
     sold(make_room())
     monkeypatch.setattr(selection, "MAX_GROUPS", 0)
+    monkeypatch.setattr(ledger, "MAX_GROUPS", 0)
     monkeypatch.setattr(utilization, "MAX_ROOMS", 0)
 
     for name in ("revenue", "utilization", "cancellations"):
@@ -238,7 +241,7 @@ def test_csv_export_has_plain_numbers_and_no_formula(office):
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     assert answer["Content-Disposition"] == 'attachment; filename="2027-03-15-revenue-center.csv"'
     header, row, total = rows_of(answer)
-    assert header[:3] == ["Center", "Bookings", "Billed"]
+    assert header[:3] == ["Center", "Bookings", "Rooms"]
     assert row[:3] == ['\'=HYPERLINK("http://example.com")', "1", "1234.50"]
     assert total[:3] == ["Total", "1", "1234.50"]
 
@@ -275,7 +278,7 @@ def test_xlsx_export_has_a_sheet_for_each_table(office):
     assert book.sheetnames == ["About", "By month", "By center", "By source"]
     about = {row[0].value: row[1].value for row in book["About"].iter_rows()}
     assert about["From"] == "2027-03-01"
-    assert about["What is counted"].startswith("Meetings in USD")
+    assert about["What is counted"].startswith("Bookings in USD")
     cells = list(book["By center"].iter_rows())
     assert [cell[0].value for cell in cells] == ["Center", "'=1+1", "'+49 Street", "Total"]
     assert {cell.data_type for row in cells for cell in row} == {"s", "n"}

@@ -222,7 +222,7 @@ def copy_rows(copies: int) -> None:
     # Foreign keys are checked at the end of the transaction, so the order does not matter.
     with transaction.atomic(), connection.cursor() as cursor:
         for model in largest:
-            fields = model._meta.concrete_fields
+            fields = [field for field in model._meta.concrete_fields if not field.generated]
             columns = ", ".join(f'"{field.column}"' for field in fields)
             values = ", ".join(copy(field, model) for field in fields)
             table = f'"{model._meta.db_table}"'

@@ -54,7 +54,7 @@ def test_new_center_gets_derived_fields():
     center = Center.objects.get()
     assert (center.country, center.state) == ("US", "NE")
     assert center.time_zone_id == "America/Chicago"
-    assert center.tax_rate == Decimal("5.500")
+    assert (center.tax_rate, center.prices_include_tax) == (Decimal("5.500"), True)
     assert center.x is not None
     assert "nebraska" in center.search_text
     assert Center.objects.containing_words(["omaha"]).get() == center

@@ -29,7 +29,10 @@ DATABASE_GUARDS: dict[Any, tuple[str, ...]] = {
     PromoCode: ("promo_code_uses_within_limit", "promo_code_spent_within_budget"),
 }
 UNIQUE_GUARDS: dict[Any, tuple[str, ...]] = {
-    Payment: ("payment_one_open_for_booking", "payment_one_open_for_change"),
+    Payment: (
+        *("payment_one_open_for_booking", "payment_one_open_for_change"),
+        "payment_one_counts_for_booking",
+    ),
     PromoRedemption: ("promo_redemption_one_open_per_reservation",),
 }
 

@@ -56,8 +56,9 @@ def test_gauges_count_what_is_due_and_its_age(django_assert_max_num_queries):
     Reservation.objects.filter(pk=voided.pk).update(
         status=Status.CANCELLED, holds_slot=False, cancelled_at=now - 2 * MINUTE
     )
+    payments.filter(reservation=voided).update(counts=False)
     payments.filter(reservation=unknown).update(
-        state=PaymentState.STARTED, lease_until=now - 3 * MINUTE
+        state=PaymentState.STARTED, counts=False, lease_until=now - 3 * MINUTE
     )
     Refund.objects.create(
         payment=payments.get(reservation=captured), amount=1, created_at=now - 4 * MINUTE

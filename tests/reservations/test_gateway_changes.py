@@ -302,10 +302,17 @@ def test_fee_that_another_process_captured_during_the_cancellation_is_kept():
     assert not list(integrity.find_problems(now=START))
 
 
-def test_payment_captured_after_a_late_cancellation_is_refunded():
-    """Its fee is captured before the cancellation is stored."""
-    cancellation.cancel(Act(None, START - HOUR), make_booking().pk)
-    Payment.objects.update(captured_at=START)
+def test_payment_captured_after_a_late_cancellation_is_refunded(monkeypatch):
+    """The gateway refused to capture the fee, so the reservation was cancelled without one."""
+    fail_once("capture")
+    booking = make_booking()
+    late = START - HOUR
+    with monkeypatch.context() as patched:
+        refuse_to(patched, "capture", "void")
+        cancellation.cancel(Act(None, late), booking.pk)
+    capture_at_gateway()
+    gateway_events.refresh(Payment.objects.get(), now=late + MINUTE)
+    assert Payment.objects.get().state == PaymentState.CAPTURED
 
     reconcile(at=START + HOUR)
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -42,8 +43,9 @@ def flat(price, setup_fee=None):
 FULL = rate(25, 90, 160)
 
 
-def room(some_rate=FULL, tax=0):
+def room(some_rate=FULL, tax=0, includes_tax=False):
     center = Center(name="Glenarm", time_zone_id="America/Denver", tax_rate=Decimal(tax))
+    center.prices_include_tax = includes_tax
     return MeetingRoom(name="Boardroom", center=center, rate=some_rate)
 
 
@@ -373,6 +375,27 @@ def test_tax_is_rounded_half_up_and_omitted_without_a_rate(tax, total):
     assert lines(quote)[1:] == ([(TAX, total)] if total else [])
 
 
+def test_prices_that_include_tax_add_none_and_say_what_they_contain():
+    quote = pricing.calculate_quote(
+        room(rate(100, setup_fee="19.99"), tax=19, includes_tax=True),
+        hours(1),
+        allowances=[offer(1)],
+        adjustments=[PriceAdjustment(amount=Decimal("80.00"), reason="Cleaning")],
+    )
+
+    assert lines(quote)[2:] == [(ALLOWANCE, "-100.00"), (ADJUSTMENT, "80.00"), (TAX, "0")]
+    # 99.99 * 19 / 119 = 15.9648
+    line = quote.lines[-1]
+    assert (quote.total, line.description, line.amount) == (
+        *(Decimal("99.99"), "Includes 19% tax", "$15.96"),
+    )
+    assert [each.contained_tax for each in quote.lines] == [
+        *map(Decimal, ("15.97", "3.19", "-15.97", "12.77", "0")),
+    ]
+    untaxed = pricing.calculate_quote(room(rate(100), includes_tax=True), hours(1))
+    assert lines(untaxed) == [(ROOM, "100.00")]
+
+
 # --- Invariants of prices, for generated bookings -------------------------------------------------
 
 
@@ -454,6 +477,24 @@ def test_allowances_never_exceed_the_room_line_or_its_hours(some_rate, span, som
     )
     taken_off = -sum(line.total for line in quote.lines if line.type == ALLOWANCE)
     assert taken_off == sum(each.discount for each in used)
+
+
+@given(rates_, spans, extras, taxes, promos)
+def test_contained_tax_is_rounded_once_and_shared_to_the_cent(some_rate, span, wanted, tax, promo):
+    net, gross = (
+        pricing.calculate_quote(
+            room(some_rate, tax, includes_tax), span, services=wanted, promo_code=promo
+        )
+        for includes_tax in (False, True)
+    )
+
+    assert gross.total == sum(line.total for line in net.lines if line.type != TAX)
+    part = Fraction(tax) / (100 + Fraction(tax))
+    contained = Fraction(sum(line.contained_tax for line in gross.lines))
+    assert abs(contained - Fraction(gross.total) * part) <= Fraction(1, 200)
+    for line in gross.lines:
+        share = Fraction(line.total) * part
+        assert abs(Fraction(line.contained_tax) - share) <= Fraction(1, 100)
 
 
 @given(rates_, st.integers(0, 95), st.integers(1, 95), taxes)

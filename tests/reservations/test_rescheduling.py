@@ -182,15 +182,19 @@ def test_waiver_needs_price_permission_at_both_centers(missing):
 
 @pytest.mark.parametrize("rate", ["0", "8.625", "19", "7.77"])
 @pytest.mark.parametrize("hourly", ["25.01", "40", "99.99"])
-def test_waiver_with_tax_gives_the_old_total_or_refunds_the_rest(manager, rate, hourly):
+@pytest.mark.parametrize("includes_tax", [False, True])
+def test_waiver_with_tax_gives_the_old_total_or_refunds_the_rest(
+    manager, rate, hourly, includes_tax
+):
     reservation = make_booking()
     expensive = make_room_at_rate(make_room(), hourly)
     expensive.center.tax_rate = Decimal(rate)
+    expensive.center.prices_include_tax = includes_tax
     expensive.center.save()
 
     done = reschedule(reservation, manager, room=expensive, waiver="Leak")
 
-    assert Decimal(74) < done.new_total <= 75
+    assert (75 if includes_tax else Decimal("74.98")) <= done.new_total <= 75
     assert done.refund == 75 - done.new_total
     assert get_net_payment() == done.new_total
 

@@ -22,6 +22,7 @@ from reservations.admin.actions.forms import ActionForm
 from reservations.admin.actions.payment_form import (
     LINK,
     SAVED_CARD,
+    SEND_LINK,
     describe_sent_link,
     describe_way,
     explains_absent_customer,
@@ -87,6 +88,7 @@ class RescheduleAction(Action):
                 ),
             ]
             if is_paid and way == LINK:
+                preview.confirm_label = SEND_LINK
                 until = differences.get_link_end(reservation, new.start, now=request.act.now)
                 held_until = formatting.format_datetime(reservation, until)
                 preview.facts.append(("Paid and changed, or held, until", held_until))

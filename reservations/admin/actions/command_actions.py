@@ -26,6 +26,7 @@ from reservations.admin.actions.forms import (
 from reservations.admin.actions.payment_form import (
     LINK,
     SAVED_CARD,
+    SEND_LINK,
     PaymentForm,
     describe_sent_link,
     describe_way,
@@ -382,7 +383,7 @@ class CancelLinkAction(Action):
 
 class SendLinkAgainAction(Action):
     name, label, icon = "send-link-again", "Send payment link again", "forward_to_inbox"
-    title, confirm_label = "Send the payment link again", "Send payment link"
+    title, confirm_label = "Send the payment link again", SEND_LINK
     command = payment_links.send_change_link_again
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
@@ -425,6 +426,7 @@ class TakePaymentAction(Action):
             expected_amount=reservation.total_cost,
         )
         if way == LINK:
+            preview.confirm_label = SEND_LINK
             link = payment_links.send_link.preview(
                 request.act, reservation.pk, base_url=request.base_url
             )

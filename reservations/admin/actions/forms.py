@@ -56,12 +56,12 @@ class PriceAdjustmentForm(ActionForm):
     )
 
     def prepare(self) -> None:
+        center, amount = self.reservation.room.center, self.fields["amount"]
         if not self.reservation.is_new:
-            self.fields[
-                "amount"
-            ].help_text = (
-                "Negative: the reservation is paid, so its price can only be reduced. Before tax."
+            amount.help_text = (
+                "Negative: the reservation is paid, so its price can only be reduced."
             )
+        amount.help_text += " Tax included." if center.prices_include_tax else " Before tax."
 
     def clean_amount(self) -> Decimal:
         amount: Decimal = self.cleaned_data["amount"]

@@ -1,24 +1,35 @@
-"""The report for the end of a month: cash, revenue, and what explains their difference (B18)."""
+"""The report for the end of a month: the accounts of the ledger, and how income became cash (B18).
+
+Each account has its balance before the period, what the period added, and its balance at the end.
+Income and tax count on the day of the meeting; before that they are deferred. Everything else
+counts on the day on which it happened, by the local time of its center.
+"""
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from operator import attrgetter, itemgetter
 
 from django.conf import settings
+from django.db.models import F, Max, Q, Sum
 
-from reservations.admin.reports import revenue
-from reservations.admin.reports.aggregates import ZERO, Breakdown, add_up, break_down_sums
-from reservations.admin.reports.cash import (
-    WAYS_OF_PAYMENT,
-    CashSums,
-    Movement,
-    fetch_movements,
-    select_movements_of_period,
+from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account, EventKind
+from reservations.admin.reports.aggregates import (
+    ZERO,
+    Breakdown,
+    SummableMixin,
+    add_up,
+    break_down_sums,
 )
-from reservations.admin.reports.reconciliation import Reconciliation, reconcile
+from reservations.admin.reports.ledger import (
+    TOO_LARGE,
+    get_lines_url,
+    select_lines,
+    sum_accounts,
+)
 from reservations.admin.reports.report import Report, ReportFigure, build_center_table
-from reservations.admin.reports.selection import ReportSelection
+from reservations.admin.reports.selection import MAX_GROUPS, ReportSelection, fetch_at_most
 from reservations.admin.reports.tables import (
     COUNT,
     DAY,
@@ -28,15 +39,194 @@ from reservations.admin.reports.tables import (
     build_table,
 )
 from roombook import money
+from roombook.money import from_hundredths
 
 DESCRIPTION = (
-    "Cash: what was captured, less what was refunded and lost in disputes, and less the fees of the"
-    " gateway, on the local days of each center, whenever the meetings are. If a booking moves to"
-    " another center, what was captured before stays in the cash of the previous one, and its"
-    " revenue moves. Revenue: meetings that start in the period, whenever they are paid, as in the"
-    " revenue report. In {}, tax included. Every movement of money is in one line of the"
-    " difference, so nothing is unexplained unless the data contradict themselves."
+    "The accounts of the ledger in {}: debits are above zero, credits below. Income and tax count"
+    " on the local day of the meeting, and are deferred until then; money on the local day on which"
+    " it moved. A booking that moves to another center takes its income along, and Between centers"
+    " holds what the other center received for it. Nothing of a period that is over changes."
 )
+ACCOUNT, AMOUNT = ReportColumn("Account"), ReportColumn("Amount", MONEY)
+DEFERRED = "Deferred income and tax"
+WAYS = {
+    Account.GATEWAY: "Card",
+    Account.CASH: "Cash",
+    Account.TERMINAL: "Card terminal",
+    Account.BANK: "Bank",
+}
+# Debts that nobody has settled for so many days, and the name of their column.
+AGES = ((30, "Up to 30 days"), (60, "31 to 60"), (90, "61 to 90"), (None, "Over 90"))
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """An account before the period, and what the period added."""
+
+    opening: Decimal
+    change: Decimal
+
+    @property
+    def closing(self) -> Decimal:
+        return self.opening + self.change
+
+
+@dataclass(frozen=True, slots=True)
+class Balances:
+    """The balances of a selection. What a bill holds is recognized, or else deferred."""
+
+    by_account: Mapping[Account, Balance]
+    deferred: Balance
+
+    def sum_changes(self, accounts: Iterable[Account]) -> Decimal:
+        return sum((self.by_account[account].change for account in accounts), ZERO)
+
+
+def measure_balances(selection: ReportSelection) -> Balances:
+    """Measure the balances of the selection: four sums of the ledger."""
+    rows, period = select_lines(selection), selection.period
+    span = (period.first, period.last)
+    recognized = rows.filter(meeting_day__isnull=False)
+    posted_before = sum_accounts(rows.filter(day__lt=period.first))
+    posted = sum_accounts(rows.filter(day__range=span))
+    before = sum_accounts(recognized.filter(recognized_on__lt=period.first))
+    within = sum_accounts(recognized.filter(recognized_on__range=span))
+    return Balances(
+        {
+            account: Balance(before[account], within[account])
+            if account in BILL
+            else Balance(posted_before[account], posted[account])
+            for account in Account
+        },
+        Balance(
+            sum((posted_before[account] - before[account] for account in BILL), ZERO),
+            sum((posted[account] - within[account] for account in BILL), ZERO),
+        ),
+    )
+
+
+def build_report(selection: ReportSelection) -> Report:
+    """Build the report. Raises ReportTooLarge."""
+    balances = measure_balances(selection)
+    cash = balances.sum_changes(MONEY_ACCOUNTS)
+    receivables, refunds = (
+        balances.by_account[account] for account in (Account.RECEIVABLES, Account.REFUNDS_PAYABLE)
+    )
+    income = -balances.sum_changes(INCOME)
+    cells = fetch_cash(selection)
+    return Report(
+        figures=[
+            ReportFigure("Income", money.format_amount(income), "net of tax, of the period"),
+            ReportFigure(
+                "Tax", money.format_amount(-balances.by_account[Account.TAX_PAYABLE].change)
+            ),
+            ReportFigure("Cash", money.format_amount(cash), "received less returned and fees"),
+            ReportFigure("Receivables", money.format_amount(receivables.closing), "at the end"),
+            ReportFigure("Refunds payable", money.format_amount(-refunds.closing), "at the end"),
+            ReportFigure(
+                "Deferred", money.format_amount(-balances.deferred.closing), "for later meetings"
+            ),
+        ],
+        tables=[
+            _build_cash_flow(selection, balances, income, cash),
+            _build_account_table(selection, balances),
+            *_build_cash_tables(selection, cells),
+            _build_age_table(selection),
+        ],
+        description=DESCRIPTION.format(settings.CURRENCY),
+    )
+
+
+def _build_cash_flow(
+    selection: ReportSelection, balances: Balances, income: Decimal, cash: Decimal
+) -> ReportTable:
+    """From income to cash: what was earned and not received, or received and not earned yet."""
+    change = {account: balance.change for account, balance in balances.by_account.items()}
+    reasons = {
+        Account.RECEIVABLES: "Receivables: change",
+        Account.REFUNDS_PAYABLE: "Refunds payable: change",
+        Account.TAX_PAYABLE: "Tax payable: change",
+        Account.GATEWAY_FEES: "Fees of the gateway",
+        Account.DISPUTES_LOST: "Disputes lost",
+        Account.BETWEEN_CENTERS: "Between centers: change",
+    }
+    rows = [
+        ("Income of the period, net of tax", income),
+        (f"{DEFERRED}: change", -balances.deferred.change),
+        *((reason, -change[account]) for account, reason in reasons.items()),
+    ]
+    links = [
+        _get_links(selection, "income"),
+        _get_deferred_links(selection),
+        *(_get_links(selection, account) for account in reasons),
+    ]
+    return ReportTable(
+        *("difference", "From income to cash", (ReportColumn("Reason"), AMOUNT), rows),
+        ("Cash of the period", cash),
+        links=[(first, "") for first, _ in links],
+    )
+
+
+def _build_account_table(selection: ReportSelection, balances: Balances) -> ReportTable:
+    columns = (
+        ACCOUNT,
+        *(ReportColumn(name, MONEY) for name in ("Before", "Change", "At the end")),
+    )
+    rows = [
+        (str(account.label), balance, _get_links(selection, account))
+        for account, balance in balances.by_account.items()
+    ]
+    rows.append((DEFERRED, balances.deferred, _get_deferred_links(selection)))
+    shown = [row for row in rows if row[1].opening or row[1].change]
+    return ReportTable(
+        *("account", "Accounts", columns),
+        [(label, each.opening, each.change, each.closing) for label, each, _ in shown],
+        note="Debits are above zero, credits below. All accounts together add up to zero."
+        " The name of an account opens its lines of the period, and its balance all lines.",
+        links=[links for *_, links in shown],
+    )
+
+
+def _get_links(selection: ReportSelection, account: str) -> tuple[str, str]:
+    """The lists of the lines of the period, and of all until its end."""
+    first, last = selection.period.first, selection.period.last
+    is_recognized = account in {*BILL, "income"}
+    since, until = (
+        ("recognized_on__gte", "recognized_on__lte") if is_recognized else ("day_from", "day_to")
+    )
+    return (
+        get_lines_url(selection, account, **{since: first, until: last}),
+        get_lines_url(selection, account, **{until: last}),
+    )
+
+
+def _get_deferred_links(selection: ReportSelection) -> tuple[str, str]:
+    """Twice the list of the lines that are deferred at the end of the period."""
+    last = selection.period.last
+    url = get_lines_url(
+        selection, "bill", day_to=last, recognized_on__gte=last + dt.timedelta(days=1)
+    )
+    return url, url
+
+
+# --- Cash ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CashSums(SummableMixin):
+    """The sums of some movements of money."""
+
+    payments: int = 0
+    received: Decimal = ZERO
+    refunded: Decimal = ZERO
+    disputed: Decimal = ZERO
+    fees: Decimal = ZERO
+
+    @property
+    def net(self) -> Decimal:
+        return self.received - self.refunded - self.disputed - self.fees
+
+
 CASH_COLUMNS = (
     ReportColumn("Payments", COUNT, "payments"),
     ReportColumn("Received", MONEY, "received"),
@@ -45,142 +235,75 @@ CASH_COLUMNS = (
     ReportColumn("Fees", MONEY, "fees"),
     ReportColumn("Cash", MONEY, "net"),
 )
-REASON, AMOUNT = ReportColumn("Reason"), ReportColumn("Amount", MONEY)
-RESERVATION = ReportColumn("Reservation")
-UNEXPLAINED = "Unexplained"
+# A day, a center (0 if centers are not listed) and an account.
+CashCell = tuple[dt.date, int, Account]
+RECEIPTS = Q(kind__in=[EventKind.PAID, EventKind.RECEIVED])
 
 
-def build_report(selection: ReportSelection) -> Report:
-    """Build the report. Raises ReportTooLarge."""
-    report, unexplained = _build_report(selection)
-    if unexplained:
-        # A payment may have moved between two queries.
-        report, _ = _build_report(selection)
-    return report
-
-
-def _build_report(selection: ReportSelection) -> tuple[Report, bool]:
-    """The report, and whether anything is unexplained."""
-    accrued, by_reservation = revenue.measure_reservations(selection)
-    movements = fetch_movements(selection)
-    found = reconcile(selection, movements, by_reservation)
-    sums_by_cell = _add_up_cash(selection, movements)
-    summed = [(day.replace(day=1), center, sums) for (day, center, _), sums in sums_by_cell.items()]
-    cash = break_down_sums(selection, summed, CashSums())
-    difference = cash.total.net - accrued.total.revenue
-    unexplained = difference - found.explained
-    unknown_fees = cash.total.unknown_fees
-    tables = [
-        _build_difference_table(found, accrued.total.revenue, unexplained, cash.total.net),
-        *_build_cash_tables(sums_by_cell, cash),
-        build_center_table(
-            *(accrued, revenue.COLUMNS, attrgetter("revenue")),
-            key="revenue",
-            title="Revenue by center",
-        ),
-        _build_detail_table(found),
-    ]
-    if found.unexplained:
-        tables.insert(0, _build_unexplained_table(found))
-    report = Report(
-        figures=[
-            ReportFigure(
-                "Cash", money.format_amount(cash.total.net), "received less refunded and fees"
-            ),
-            ReportFigure("Received", money.format_amount(cash.total.received)),
-            ReportFigure("Refunded", money.format_amount(cash.total.refunded)),
-            ReportFigure(
-                "Fees",
-                money.format_amount(cash.total.fees),
-                f"{unknown_fees:,} not known" if unknown_fees else "",
-            ),
-            ReportFigure(
-                "Revenue", money.format_amount(accrued.total.revenue), "of meetings in the period"
-            ),
-            ReportFigure("Cash less revenue", money.format_amount(difference)),
-            ReportFigure(UNEXPLAINED, money.format_amount(unexplained)),
-        ],
-        tables=tables,
-        description=DESCRIPTION.format(settings.CURRENCY),
-    )
-    return report, bool(unexplained or found.unexplained)
-
-
-# A day, a center (0 if centers are not listed) and a way of payment.
-CashCell = tuple[dt.date, int, str]
-
-
-def _add_up_cash(
-    selection: ReportSelection, movements: Iterable[Movement]
-) -> dict[CashCell, CashSums]:
-    return add_up(
-        (
-            (each.day, each.center if selection.lists_centers else 0, each.way),
-            CashSums.from_movement(each),
+def fetch_cash(selection: ReportSelection) -> dict[CashCell, CashSums]:
+    """What came in and went out by day, center and account. Raises ReportTooLarge."""
+    period = selection.period
+    cells: dict[CashCell, CashSums] = {}
+    keys = ["day", *(["center"] if selection.lists_centers else [])]
+    for account in WAYS:
+        rows = select_lines(selection).filter(
+            day__range=(period.first, period.last), **{f"{account}__isnull": False}
         )
-        for each in select_movements_of_period(movements, selection)
-    )
-
-
-def _build_difference_table(
-    found: Reconciliation, accrued: Decimal, unexplained: Decimal, cash: Decimal
-) -> ReportTable:
-    return ReportTable(
-        "difference",
-        "From revenue to cash",
-        (REASON, AMOUNT),
-        [
-            ("Revenue of the meetings of the period", accrued),
-            *((line.value, found.get_amount(line)) for line in found.lines),
-            (UNEXPLAINED, unexplained),
-        ],
-        ("Cash of the period", cash),
-        note="The XLSX file lists the reservations of each line.",
-    )
-
-
-def _build_detail_table(found: Reconciliation) -> ReportTable:
-    return ReportTable(
-        "reservations",
-        "Difference by reservation",
-        (REASON, RESERVATION, AMOUNT),
-        [
-            (line.value, str(reservation), amount)
-            for line, amounts in found.lines.items()
-            for reservation, amount in sorted(amounts.items())
-            if amount
-        ],
-        is_for_files=True,
-    )
-
-
-def _build_unexplained_table(found: Reconciliation) -> ReportTable:
-    return ReportTable(
-        "unexplained",
-        "Reservations whose payments contradict their revenue",
-        (RESERVATION, AMOUNT),
-        [(str(reservation), amount) for reservation, amount in sorted(found.unexplained.items())],
-        ("Total", sum(found.unexplained.values(), ZERO)),
-        note="Tell an administrator. The amount is what was paid less refunds, less the revenue.",
-    )
+        fees, disputed = (
+            (Sum("gateway_fees"), Sum("disputes_lost"))
+            if account == Account.GATEWAY
+            else (None,) * 2
+        )
+        groups = (
+            rows.order_by()
+            .values(*keys)
+            .annotate(
+                came_in=Sum(account, filter=RECEIPTS),
+                moved=Sum(account),
+                paid=Sum(1, filter=RECEIPTS),
+                **({"sum_fees": fees, "sum_disputed": disputed} if fees else {}),
+            )
+        )
+        for group in fetch_at_most(MAX_GROUPS, groups, TOO_LARGE):
+            received, moved = group["came_in"] or 0, group["moved"]
+            charged, lost = group.get("sum_fees") or 0, group.get("sum_disputed") or 0
+            cells[group["day"], group.get("center", 0), account] = CashSums(
+                payments=group["paid"] or 0,
+                received=from_hundredths(received),
+                refunded=from_hundredths(received - moved - charged - lost),
+                disputed=from_hundredths(lost),
+                fees=from_hundredths(charged),
+            )
+    return cells
 
 
 def _build_cash_tables(
-    sums_by_cell: Mapping[CashCell, CashSums], cash: Breakdown[CashSums]
+    selection: ReportSelection, cells: Mapping[CashCell, CashSums]
 ) -> list[ReportTable]:
-    by_way = add_up((key, sums) for (_, _, key), sums in sums_by_cell.items())
-    by_day = add_up((key, sums) for (key, _, _), sums in sums_by_cell.items())
+    summed = [(day.replace(day=1), center, sums) for (day, center, _), sums in cells.items()]
+    cash: Breakdown[CashSums] = break_down_sums(selection, summed, CashSums())
+    by_way = add_up((account, sums) for (_, _, account), sums in cells.items())
+    by_day = add_up((day, sums) for (day, _, _), sums in cells.items())
     way, day = ReportColumn("Way of payment"), ReportColumn("Day", DAY)
+    ways, days = [account for account in WAYS if account in by_way], sorted(by_day)
     return [
-        build_table(
-            *("way", "Cash by way of payment", [way], CASH_COLUMNS),
-            [([WAYS_OF_PAYMENT[key]], sums) for key, sums in sorted(by_way.items())],
-            cash.total,
+        replace(
+            build_table(
+                *("way", "Cash by way of payment", [way], CASH_COLUMNS),
+                [([WAYS[account]], by_way[account]) for account in ways],
+                cash.total,
+            ),
+            links=[(_get_links(selection, account)[0], "") for account in ways],
         ),
-        build_table(
-            *("day", "Cash by day", [day], CASH_COLUMNS),
-            [([key], sums) for key, sums in sorted(by_day.items())],
-            cash.total,
+        replace(
+            build_table(
+                *("day", "Cash by day", [day], CASH_COLUMNS),
+                [([key], by_day[key]) for key in days],
+                cash.total,
+            ),
+            links=[
+                (get_lines_url(selection, "money", day_from=key, day_to=key), "") for key in days
+            ],
         ),
         build_center_table(cash, CASH_COLUMNS, attrgetter("net"), title="Cash by center"),
         build_table(
@@ -188,11 +311,52 @@ def _build_cash_tables(
             CASH_COLUMNS,
             sorted(
                 (
-                    ([each, cash.center_names.get(center, "All"), WAYS_OF_PAYMENT[key]], sums)
-                    for (each, center, key), sums in sums_by_cell.items()
+                    ([each, cash.center_names.get(center, "All"), WAYS[account]], sums)
+                    for (each, center, account), sums in cells.items()
                 ),
                 key=itemgetter(0),
             ),
             cash.total,
         ),
+    ]
+
+
+# --- What is owed --------------------------------------------------------------------------------
+
+
+def _build_age_table(selection: ReportSelection) -> ReportTable:
+    """Receivables and refunds payable at the end of the period, by the days since they arose."""
+    columns = (ACCOUNT, *(ReportColumn(name, MONEY) for _, name in AGES), AMOUNT)
+    rows: list[tuple[str | Decimal, ...]] = []
+    for account in (Account.RECEIVABLES, Account.REFUNDS_PAYABLE):
+        by_age = [ZERO] * len(AGES)
+        for since, owed in _fetch_owed(selection, account):
+            days = (selection.period.last - since).days
+            index = next(i for i, (limit, _) in enumerate(AGES) if limit is None or days <= limit)
+            by_age[index] += abs(owed)
+        rows.append((str(account.label), *by_age, sum(by_age, ZERO)))
+    return ReportTable(
+        *("age", "Receivables and refunds payable by age", columns, rows),
+        links=[
+            (_get_links(selection, account)[1], "")
+            for account in (Account.RECEIVABLES, Account.REFUNDS_PAYABLE)
+        ],
+    )
+
+
+def _fetch_owed(selection: ReportSelection, account: Account) -> list[tuple[dt.date, Decimal]]:
+    """The day of the last change, and what is owed at the end, of each reservation."""
+    rows = select_lines(selection).filter(
+        day__lte=selection.period.last, **{f"{account}__isnull": False}
+    )
+    owed = (
+        rows.order_by()
+        .values("reservation", "center")
+        .annotate(since=Max("day"), owed=Sum(F(account)))
+        .exclude(owed=0)
+        .values_list("since", "owed")
+    )
+    return [
+        (since, from_hundredths(amount))
+        for since, amount in fetch_at_most(MAX_GROUPS, owed, TOO_LARGE)
     ]

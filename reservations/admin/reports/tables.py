@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from roombook import dates, money
 from roombook.backoffice.spreadsheets import (
@@ -71,6 +71,14 @@ class ReportColumn:
     attribute: str = ""
 
 
+class ReportCell(NamedTuple):
+    """A cell of the page, optionally with a link."""
+
+    text: str
+    is_number: bool
+    url: str
+
+
 @dataclass(frozen=True, slots=True)
 class ReportTable:
     """Rows of values in the order of the columns, and optionally a row of totals."""
@@ -83,24 +91,33 @@ class ReportTable:
     note: str = ""
     # A chart shows it on the page.
     is_for_files: bool = False
+    # By row: the pages that its first and its last cell lead to, or "".
+    links: Sequence[tuple[str, str]] = ()
 
     @property
-    def page_rows(self) -> list[list[tuple[str, bool]]]:
-        """The rows that the page shows: each cell as text, and whether it is a number."""
-        return [self._display(row) for row in self.rows[:MAX_ROWS_ON_PAGE]]
+    def page_rows(self) -> list[list[ReportCell]]:
+        """The rows that the page shows."""
+        shown = self.rows[:MAX_ROWS_ON_PAGE]
+        links = [*self.links, *[("", "")] * len(shown)]
+        return [self._display(row, *link) for row, link in zip(shown, links, strict=False)]
 
     @property
-    def page_total(self) -> list[tuple[str, bool]] | None:
+    def page_total(self) -> list[ReportCell] | None:
         return None if self.total is None else self._display(self.total)
 
     @property
     def omitted_rows(self) -> int:
         return max(len(self.rows) - MAX_ROWS_ON_PAGE, 0)
 
-    def _display(self, row: Sequence[ReportValue]) -> list[tuple[str, bool]]:
+    def _display(
+        self, row: Sequence[ReportValue], first_link: str = "", last_link: str = ""
+    ) -> list[ReportCell]:
+        between = [""] * (len(row) - 2)
         return [
-            (column.format.display(value), column.format.is_number)
-            for column, value in zip(self.columns, row, strict=True)
+            ReportCell(column.format.display(value), column.format.is_number, link)
+            for column, value, link in zip(
+                self.columns, row, [first_link, *between, last_link], strict=True
+            )
         ]
 
     def get_cells(self, row: Sequence[ReportValue]) -> list[CellValue]:

@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reservations.booking.integrity import benefits, money, receipts, rooms
+from reservations.booking.integrity import benefits, ledger, money, receipts, rooms
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Finding:
         return f"{self.check}: {self.detail}"
 
 
-CHECKS = (*rooms.CHECKS, *money.CHECKS, *benefits.CHECKS, *receipts.CHECKS)
+CHECKS = (*rooms.CHECKS, *money.CHECKS, *ledger.CHECKS, *benefits.CHECKS, *receipts.CHECKS)
 
 
 def find_problems(*, now: dt.datetime) -> Iterator[Finding]:

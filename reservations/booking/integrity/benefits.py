@@ -6,11 +6,13 @@ from decimal import Decimal
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum, Value
 from django.db.models.functions import Coalesce
 
+from payments.models import Payment
 from reservations.booking.integrity.common import (
     CheckList,
     Rows,
     approximately,
 )
+from reservations.booking.integrity.money import refunded_amount
 from reservations.models import (
     Allowance,
     AllowanceEntry,
@@ -23,13 +25,19 @@ from reservations.models import (
 )
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook.db.sums import MONEY_FIELD, sum_of_related
+from roombook.money import ROUNDING_TOLERANCE
 
 CHECKS = CheckList()
 
 USING_BENEFITS = sorted(BOOKED_STATUSES | {Status.PROCESSING})
 # Not all of the price came back, or nothing was to be paid.
+KEPT_PAYMENTS = (
+    Payment.objects.filter(counts=True, captured_at__isnull=False, reservation=OuterRef("pk"))
+    .annotate(given=refunded_amount())
+    .filter(given__lt=F("amount") - ROUNDING_TOLERANCE)
+)
 CANCELLED_LATE = Q(status=Status.CANCELLED, booked_at__isnull=False, cancelled_at__isnull=False) & (
-    Q(refund_promised__lt=F("total_cost")) | Q(total_cost=0)
+    Q(Exists(KEPT_PAYMENTS)) | Q(total_cost=0)
 )
 
 

@@ -21,9 +21,8 @@ from payments.models import (
     UnknownPayment,
 )
 from reservations.booking import alerts, charging
-from reservations.booking.charging import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
+from reservations.booking.charging import CAPTURE_DUE_STATUSES
 from reservations.management.command_line import format_count
-from reservations.models.changes import pays_for_nothing
 from reservations.models.status import BOOKED_STATUSES, Status
 from reservations.receipts.issuing import issue_credit_notes
 from roombook import dates
@@ -111,8 +110,8 @@ class Command(RegularJob):
         waiting = payments & Payment.objects.resolvable(now).filter(lease_until__gt=now)
         self._process("waiting", waiting, charging.resolve_payment)
         # This query follows the first step, because that can leave a payment authorized.
-        due = payments.authorized().filter(
-            reservation__status__in=CAPTURE_DUE_STATUSES | VOID_DUE_STATUSES
+        due = payments.authorized().exclude(
+            ~Q(reservation__status__in=CAPTURE_DUE_STATUSES), counts=True
         )
         self._process("due", due, charging.settle_payment)
         # A refund that the gateway refused is not tried again, but reported below.
@@ -214,7 +213,7 @@ class Command(RegularJob):
         """
         status = payment.reservation.status
         change = ""
-        if has_new_refund and status in BOOKED_STATUSES and not pays_for_nothing(payment):
+        if has_new_refund and status in BOOKED_STATUSES and payment.counts:
             is_part = payment.state != PaymentState.REFUNDED
             change = "refunded in part" if is_part else "refunded"
         elif payment.state == PaymentState.CAPTURED and status == Status.PENDING:
@@ -245,8 +244,6 @@ class Command(RegularJob):
         problems = [*alerts.find_lost_authorizations(payments)]
         if self.unanswered < MAX_UNANSWERED:
             problems += alerts.find_captured_without_booking(payments)
-        problems += alerts.find_unmet_refund_promises(payments)
-        problems += alerts.find_unmet_reductions(payments)
         problems += alerts.find_refused_refunds(payments)
         for payment, problem in problems:
             # An answer of the gateway in this run is more specific.

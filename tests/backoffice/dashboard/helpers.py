@@ -6,7 +6,7 @@ from decimal import Decimal
 from payments.models import PaymentState
 from reservations.admin.dashboard.dashboard import build_dashboard
 from reservations.models.status import Status
-from tests.factories_reservations import HOUR, PaymentFactory, ReservationFactory
+from tests.factories_reservations import HOUR, PaymentFactory, ReservationFactory, post_sale
 
 DAY = 24 * HOUR
 # Monday the 15th, 09:00 in Denver.
@@ -14,7 +14,7 @@ NOW = dt.datetime(2027, 3, 15, 15, tzinfo=dt.UTC)
 
 
 def meeting(room, start, hours=1, status=Status.CONFIRMED, **fields):
-    return ReservationFactory(
+    reservation = ReservationFactory(
         **{
             "room": room,
             "start": start,
@@ -25,6 +25,7 @@ def meeting(room, start, hours=1, status=Status.CONFIRMED, **fields):
             **fields,
         }
     )
+    return post_sale(reservation, now=NOW)
 
 
 def paid(row, state=PaymentState.CAPTURED, **fields):

@@ -254,10 +254,10 @@ def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
         """INSERT INTO reservations_reservation (user_id, room_id, start, "end",
              turnaround_minutes, occupied_from, occupied_until, status, holds_slot, hold_until,
              number_of_attendees, currency, total_cost, billable_hours, allowances_by_hand,
-             is_live, uid, version, calendar_sequence, cancellation_terms, created_at, reduced_by,
+             is_live, uid, version, calendar_sequence, cancellation_terms, created_at,
              hours_override_reason, payment_link_number)
            VALUES (%s, %s, %s, %s, %s, %s, %s, 'New', true, %s, %s, 'USD', %s, %s, false, false,
-             %s, 0, 0, %s, %s, 0, '', 0) RETURNING id""",
+             %s, 0, 0, %s, %s, '', 0) RETURNING id""",
         (
             *(user.pk, room.pk, span.start, span.end, room.turnaround_minutes),
             *(span.start - margin, span.end + margin, now + HOLD, 1, quote.total),

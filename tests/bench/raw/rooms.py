@@ -33,25 +33,29 @@ class Room(NamedTuple):
     center_is_active: bool
     after_hours: bool
     tax_rate: Decimal
+    prices_include_tax: bool
     rate: RateRow | None
 
     @property
     def center(self) -> Any:
         """The center as the quote expects it."""
-        return SimpleNamespace(zone=self.zone, tax_rate=self.tax_rate)
+        return SimpleNamespace(
+            zone=self.zone, tax_rate=self.tax_rate, prices_include_tax=self.prices_include_tax
+        )
 
 
 ROOM = (
     "r.id, r.name, r.capacity, r.is_active, r.is_blocked, r.is_live_inventory,"
     " r.turnaround_minutes, r.grid_minutes, r.minimum_minutes, r.maximum_minutes,"
     " r.booking_window_days, r.resource_type_id, c.id, c.time_zone_id, c.is_active,"
-    f" c.is_after_hours_support_enabled, c.tax_rate, {RATE}"
+    f" c.is_after_hours_support_enabled, c.tax_rate, c.prices_include_tax,"
+    f" {RATE}"
 )
 RELATED = "JOIN centers_center c ON c.id = r.center_id LEFT JOIN centers_rate t ON t.id = r.rate_id"
 
 
 def build_room(row: Row) -> Room:
-    return Room._make((*row[:13], ZoneInfo(row[13]), *row[14:17], get_rate(row[17:])))
+    return Room._make((*row[:13], ZoneInfo(row[13]), *row[14:18], get_rate(row[18:])))
 
 
 def get_rate(row: Row) -> RateRow | None:

@@ -17,7 +17,7 @@ from payments.gateways.base import GatewayPayment, GatewaySetup, GatewayUnavaila
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentSetup, PaymentState, RefundState, SavedCard
-from reservations.booking import approval, cancellation, charging
+from reservations.booking import cancellation, charging, expiry
 from reservations.booking.commands import Command
 from reservations.models import PromoCode, Reservation
 from reservations.models.status import Status
@@ -112,7 +112,11 @@ plant_value(
     *(charging, "CAPTURE_DUE_STATUSES", frozenset(Status)),
 )
 plant_value("capture_nothing", charging, "CAPTURE_DUE_STATUSES", frozenset())
-plant_value("void_nothing", charging, "VOID_DUE_STATUSES", frozenset())
+
+
+@plant(charging, "release")
+def void_nothing(original, payments):
+    """The payments of a request that ended, or of a cancelled booking, still count."""
 
 
 @plant(charging, "settle")
@@ -275,7 +279,7 @@ def cancel_although_it_is_refused(original, act, reservation_id, **kwargs):
         return original(act, reservation_id, **kwargs)
     except ReservationNotOpen:
         booked = Reservation.objects.filter(pk=reservation_id, status=Status.CONFIRMED)
-        booked.update(status=Status.CANCELLED, cancelled_at=act.now, refund_promised=0)
+        booked.update(status=Status.CANCELLED, cancelled_at=act.now)
         raise
 
 
@@ -286,7 +290,7 @@ def do_what_is_only_previewed(original, self, act, reservation_id, **kwargs):
     return preview
 
 
-@plant(approval, "_find")
+@plant(expiry, "_find")
 def close_requests_too_early(original, rows):
     # The other steps ignore requests.
     return [*original(rows), *original(Reservation.objects.filter(status=Status.PENDING))]

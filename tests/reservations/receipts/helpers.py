@@ -19,10 +19,11 @@ def make_seller(**fields) -> Seller:
     return Seller.objects.create(**{**defaults, "tax_number": "EIN 12-3456789", **fields})
 
 
-def make_taxed_booking(rate="10", **fields) -> Reservation:
-    """Three hours for 75 and 7.50 of tax, paid by card."""
+def make_taxed_booking(rate="10", *, includes_tax=False, **fields) -> Reservation:
+    """Three hours for 75 and 7.50 of tax, or for 75 that contain it, paid by card."""
     room = make_room()
     room.center.tax_rate = Decimal(rate)
+    room.center.prices_include_tax = includes_tax
     room.center.save()
     return load(make_booking(room=room, **fields))
 

@@ -1,0 +1,133 @@
+"""What the accounts of a reservation must hold: the rules of docs/ledger.md."""
+
+import datetime as dt
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from payments.ledger.accounts import Account
+from payments.ledger.facts import Bill, Movements
+
+# The center, whether the payment is a test, and the day of the meeting for what is on a bill.
+Key = tuple[int, bool, dt.date | None]
+# By account, in hundredths; debits are positive. At each center the accounts add up to zero.
+# BOOKINGS is no account: it counts the bookings of a day.
+Balances = dict[Key, Counter[str]]
+BOOKINGS = "bookings"
+
+
+def calculate_balances(
+    bill: Bill, payments: Sequence[Movements], *, is_test: bool, fee: int = 0
+) -> Balances:
+    """What each account must hold.
+
+    `is_test` says whether a bill without payments is a test. `fee` is what its cancellation costs.
+    """
+    balances: Balances = defaultdict(Counter)
+    counting = [each for each in payments if each.counts]
+    # A price that was lowered after the payment is refunded.
+    reduced = max(0, sum(each.amount for each in counting) - bill.total) if bill.is_booked else 0
+    given = _get_given(bill, counting, reduced=reduced, fee=fee)
+    unassigned = given - sum(each.given for each in counting)
+    for each in payments:
+        line = balances[each.center, each.is_test, None]
+        line[each.account] += each.received - each.returned - each.fees - each.lost
+        line[Account.BANK] -= each.returned_otherwise
+        line[Account.GATEWAY_FEES] += each.fees
+        line[Account.DISPUTES_LOST] += each.lost
+        if each.counts:
+            # What was promised and is in no refund belongs to the latest payment.
+            line[Account.REFUNDS_PAYABLE] -= each.due + unassigned
+            unassigned = 0
+        else:
+            kept = each.received - each.returned - each.returned_otherwise
+            line[Account.REFUNDS_PAYABLE] -= kept
+    is_test = counting[0].is_test if counting else is_test
+    balances[bill.center, is_test, bill.meeting_day].update(
+        _get_bill(bill, counting, given, reduced=reduced)
+    )
+    # What is left is what the customer owes, and what the centers owe to each other for that.
+    for (center, is_test, _), line in [*balances.items()]:
+        at_home, amount = balances[bill.center, is_test, None], _add_up(line)
+        at_home[Account.RECEIVABLES] -= amount
+        if center != bill.center:
+            line[Account.BETWEEN_CENTERS] -= amount
+            at_home[Account.BETWEEN_CENTERS] += amount
+    return balances
+
+
+def _get_given(bill: Bill, counting: Sequence[Movements], *, reduced: int, fee: int) -> int:
+    """What the customer has got back, is about to, or must get back because it was promised.
+
+    A promise holds although the gateway refuses the refund. What is only due counts up to the
+    price; what was returned counts in full.
+    """
+    captured = sum(each.captured for each in counting)
+    given = sum(each.given for each in counting)
+    completed = sum(each.completed for each in counting)
+    if bill.is_kept:
+        return max(min(captured, given), captured - fee, completed)
+    if bill.is_booked:
+        return max(reduced, min(bill.total + reduced, given), completed)
+    return given
+
+
+def _get_bill(
+    bill: Bill, counting: Sequence[Movements], given: int, *, reduced: int
+) -> Counter[str]:
+    """What income, its reductions and tax hold; credits are negative."""
+    if bill.is_booked:
+        goodwill = given - reduced
+        tax = _share(bill.tax, min(bill.total, goodwill), bill.total)
+        accounts = Counter[str](bill.lines)
+        accounts.update({BOOKINGS: 1, Account.GOODWILL: goodwill - tax, Account.TAX_PAYABLE: tax})
+        return accounts
+    fee = sum(each.captured for each in counting) - given if bill.is_kept else 0
+    if fee < 0:  # More was returned than had come in.
+        return Counter[str]({Account.GOODWILL: -fee})
+    tax = _share(bill.tax, fee, bill.total)
+    return Counter[str]({Account.CANCELLATION: tax - fee, Account.TAX_PAYABLE: -tax})
+
+
+def _share(amount: int, part: int, whole: int) -> int:
+    """`amount * part / whole`, none of them negative, rounded half up."""
+    return (2 * amount * part + whole) // (2 * whole) if whole else 0
+
+
+def build_lines(balances: Balances, posted: Balances) -> Balances:
+    """What is to be posted, in lines that add up to zero.
+
+    What is not on a bill joins the line of the latest meeting, if there is one.
+    """
+    lines: Balances = {}
+    differences = {
+        key: _subtract(balances.get(key, {}), posted.get(key, {}))
+        for key in balances.keys() | posted.keys()
+    }
+    for center, is_test in sorted({key[:2] for key in differences}):
+        rest = differences.get((center, is_test, None), Counter[str]())
+        changed = [
+            key[2] for key in differences if key[:2] == (center, is_test) and differences[key]
+        ]
+        days = sorted(day for day in changed if day)
+        last = days.pop() if days else None
+        for day in days:
+            line = lines[center, is_test, day] = differences[center, is_test, day]
+            amount = _add_up(line)
+            rest[Account.RECEIVABLES] += amount
+            line[Account.RECEIVABLES] -= amount
+        if last is not None:
+            rest.update(differences[center, is_test, last])
+        if amounts := _subtract(rest, {}):
+            lines[center, is_test, last] = amounts
+    return lines
+
+
+def _add_up(line: Counter[str]) -> int:
+    return line.total() - line[BOOKINGS]
+
+
+def _subtract(line: Mapping[str, int], posted: Mapping[str, int]) -> Counter[str]:
+    """The differences that are not zero."""
+    difference = Counter[str](line)
+    difference.subtract(posted)
+    return Counter({account: amount for account, amount in difference.items() if amount})

@@ -1,0 +1,126 @@
+"""The lines of the ledger. They add up to zero, and never change."""
+
+import operator
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Max, Q, Sum, Value
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Coalesce, Greatest
+from django.db.models.lookups import Exact
+
+from payments.ledger.accounts import BILL, Account, EventKind
+from roombook.money import from_hundredths
+
+
+def add_accounts(accounts: Iterable[Account]) -> CombinedExpression:
+    """An expression for what a line adds to these accounts together."""
+    return reduce(operator.add, [Coalesce(F(account), Value(0)) for account in accounts])
+
+
+class LedgerQuerySet(models.QuerySet["LedgerLine"]):
+    def refunds_payable(self) -> models.QuerySet[Any]:
+        """What each reservation's customer must get back: `owed`, last changed at `since`."""
+        rows = self.filter(refunds_payable__isnull=False).order_by().values("reservation")
+        return rows.annotate(owed=-Sum("refunds_payable"), since=Max("at")).exclude(owed=0)
+
+
+class LedgerLine(models.Model):
+    """What an event adds to the accounts of one center, in hundredths; debits are positive.
+
+    There is a column for each account, as in a journal on paper; null means nothing. An event has
+    a line for each center, and for each day of a meeting whose bill it changes.
+    """
+
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=10, choices=EventKind.choices)
+    # The payment, refund or dispute that caused it ("payment 7"), if one did.
+    cause = models.CharField(max_length=40, blank=True)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", db_index=False
+    )
+    reservation = models.ForeignKey(
+        "reservations.Reservation", models.PROTECT, related_name="ledger_lines"
+    )
+    # No index here: a composite index begins with this column.
+    center = models.ForeignKey("centers.Center", models.PROTECT, related_name="+", db_index=False)
+    currency = models.CharField(max_length=3)
+    is_test = models.BooleanField("test payment", default=False)
+    # The local day at the center on which it happened.
+    day = models.DateField()
+    # The local day of the meeting; only of lines that change a bill.
+    meeting_day = models.DateField(null=True)
+    # When income and tax count: on the day of the meeting, or on that of the line if that is later.
+    # Nothing of a month that is over changes.
+    recognized_on = models.GeneratedField(
+        expression=Greatest("day", "meeting_day"),
+        output_field=models.DateField(null=True),
+        db_persist=True,
+    )
+    # How many bookings it adds (or takes away, if negative) to that day.
+    bookings = models.SmallIntegerField(default=0)
+
+    receivables = models.BigIntegerField(null=True)
+    between_centers = models.BigIntegerField(null=True)
+    gateway = models.BigIntegerField(null=True)
+    cash = models.BigIntegerField(null=True)
+    terminal = models.BigIntegerField(null=True)
+    bank = models.BigIntegerField(null=True)
+    refunds_payable = models.BigIntegerField(null=True)
+    tax_payable = models.BigIntegerField(null=True)
+    room = models.BigIntegerField(null=True)
+    services = models.BigIntegerField(null=True)
+    setup = models.BigIntegerField(null=True)
+    cancellation = models.BigIntegerField(null=True)
+    promotions = models.BigIntegerField(null=True)
+    included_hours = models.BigIntegerField(null=True)
+    adjustments = models.BigIntegerField(null=True)
+    waived = models.BigIntegerField(null=True)
+    goodwill = models.BigIntegerField(null=True)
+    gateway_fees = models.BigIntegerField(null=True)
+    disputes_lost = models.BigIntegerField(null=True)
+
+    objects = LedgerQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Exact(add_accounts(Account), 0),
+                name="ledger_line_adds_up",
+            ),
+            models.CheckConstraint(
+                condition=Q(meeting_day__isnull=False)
+                | Q(**{f"{account}__isnull": True for account in sorted(BILL)}),
+                name="ledger_line_of_a_bill_has_its_meeting",
+            ),
+            models.CheckConstraint(
+                condition=Q(kind__in=EventKind.values), name="ledger_line_kind_is_known"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["center", "day"], name="ledger_line_by_day"),
+            models.Index(
+                fields=["recognized_on", "center"],
+                condition=Q(meeting_day__isnull=False),
+                name="ledger_line_by_recognition",
+            ),
+            # `verify_integrity` names them.
+            models.Index(
+                fields=["at"], condition=Q(kind="corrected"), name="ledger_line_corrected"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        amounts = ", ".join(
+            f"{account.label} {from_hundredths(amount):+.2f}" for account, amount in self.amounts
+        )
+        return f"{self.get_kind_display()}: {amounts}"
+
+    @property
+    def amounts(self) -> list[tuple[Account, int]]:
+        """The accounts that the line changes, and by how much."""
+        amounts = [(account, getattr(self, account)) for account in Account]
+        return [(account, amount) for account, amount in amounts if amount]

@@ -1,0 +1,588 @@
+"""Each event posts to the ledger what docs/ledger.md says, and the database guards its lines."""
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.db.models import F
+
+from accounts.act import Act
+from centers.models import Center
+from payments import fees, manual_payments, refunds
+from payments.gateway_events import record_dispute
+from payments.gateways.base import GatewayDispute, GatewayRefund
+from payments.gateways.sandbox_models import SandboxPayment
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import find_unposted, post
+from payments.models import LedgerLine, Payment, Refund
+from payments.saved_cards import update_saved_card
+from reservations.booking import (
+    amendments,
+    approval,
+    cancellation,
+    charging,
+    differences,
+    price_adjustments,
+)
+from reservations.booking.amendments import ChangeRequest, TakenPayment
+from reservations.booking.checkout import take_manual_payment
+from reservations.models import Reservation
+from roombook.money import from_hundredths
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    PAYMENT_INFO,
+    AllowanceFactory,
+    make_booking,
+    make_draft,
+    make_room,
+    pay,
+)
+
+pytestmark = pytest.mark.django_db
+
+PAGE = Path("docs/ledger.md")
+# Half an hour passes between two events.
+STEP = HOUR / 2
+# A week after the booking.
+START = NOW + dt.timedelta(days=7)
+
+
+class Scene:
+    """A reservation of 50.00 and 10 % tax, and what happens to it, half an hour apart."""
+
+    def __init__(
+        self, *, is_live: bool = True, tax: int = 10, is_gross: bool = False, hours: int = 2
+    ) -> None:
+        self.now, self.hours = NOW, hours
+        self.staff = AdministratorFactory()
+        self.customer = UserFactory(credit_limit=Decimal(1000))
+        update_saved_card(self.customer, PAYMENT_INFO, now=NOW)
+        self.room = self.make_room("Denver", "America/Denver", is_live=is_live, tax=tax)
+        if is_gross:
+            self.room.center.prices_include_tax = True
+            self.room.center.save()
+
+    def make_room(self, name, zone, *, is_live=True, tax=10):
+        room = make_room(time_zone_id=zone, is_live_inventory=is_live)
+        Center.objects.filter(pk=room.center_id).update(name=name, tax_rate=tax)
+        room.refresh_from_db()
+        return room
+
+    def wait(self, **time):
+        self.now += dt.timedelta(**time) if time else STEP
+
+    def book(self, way="sandbox", **fields):
+        options = {"start": START, "hours": self.hours, "now": self.now, **fields}
+        if way == "sandbox":
+            self.booking = make_booking(self.customer, self.room, **options)
+        else:
+            draft = make_draft(self.customer, self.room, **options)
+            self.booking = take_manual_payment(
+                self.act, draft, gateway=way, reference="17", shown_total=draft.total_cost
+            )
+
+    @property
+    def act(self):
+        return Act(self.staff, self.now, is_staff=True)
+
+    @property
+    def payments(self):
+        return Payment.objects.filter(reservation=self.booking.pk).order_by("pk")
+
+    def adjust(self, amount):
+        self.wait()
+        price_adjustments.adjust_price(
+            self.act, self.booking.pk, amount=Decimal(str(amount)), reason="Noise"
+        )
+
+    def cancel(self, refund=None):
+        self.wait()
+        decision = (
+            None if refund is None else cancellation.RefundDecision(Decimal(refund), "Kindness")
+        )
+        cancellation.cancel(self.act, self.booking.pk, decision=decision)
+
+    def refuse_refunds(self):
+        self._change_gateway("captured", "voided")
+
+    def allow_refunds(self):
+        self._change_gateway("voided", "captured")
+
+    def _change_gateway(self, old, new):
+        # The sandbox refunds no voided payment.
+        keys = self.payments.values("key")
+        SandboxPayment.objects.filter(key__in=keys, state=old).update(state=new)
+
+    def refund_in_dashboard(self, amount, reference="re_1", *, failed=False, payment=0):
+        self.wait()
+        reported = GatewayRefund(reference, Decimal(str(amount)), failed=failed)
+        refunds.record_refunds(self.payments[payment], [reported], now=self.now)
+
+    def return_by_bank(self, refund):
+        """The bank returns a refund to the gateway."""
+        self.wait(days=2)
+        reported = GatewayRefund("re_2", refund.amount, key=refund.key, failed=True)
+        refunds.record_refunds(refund.payment, [reported], now=self.now)
+
+    def retry(self):
+        self.wait()
+        retry = refunds.create_retry_refund(Refund.objects.latest("pk"), now=self.now)
+        refunds.execute_refund(retry, now=self.now)
+
+    def refund_manually(self):
+        self.wait()
+        refunds.mark_refunded_manually(Refund.objects.latest("pk"), "Transfer 5", now=self.now)
+
+    def hand_over(self):
+        self.wait()
+        for refund in Refund.objects.due_by_hand():
+            refunds.confirm_refund_by_hand(refund, "18", now=self.now)
+
+    def receive(self):
+        self.wait()
+        manual_payments.mark_received(Payment.objects.receivable().get(), now=self.now)
+
+    def fetch_fees(self):
+        self.wait(minutes=1)
+        for payment in Payment.objects.with_fees_due(self.now):
+            fees.fetch_fees(payment, now=self.now)
+
+    def dispute(self, status, amount=55):
+        self.wait(days=3)
+        reported = GatewayDispute(
+            reference="d1",
+            amount=Decimal(amount),
+            currency="USD",
+            reason="fraudulent",
+            status=status,
+            opened_at=self.now,
+            is_closed=True,
+            fee=Decimal(15),
+        )
+        record_dispute(self.payments[0], reported, now=self.now)
+
+    def change(self, *, hours=None, room=None, days=0, way="cash", waiver=""):
+        """Change the booking; a higher price is paid in this way, or waived."""
+        self.wait()
+        room = room or self.room
+        start = START + dt.timedelta(days=days)
+        request = ChangeRequest(room.pk, start, start + (hours or self.hours) * HOUR)
+        if way == "sandbox":
+            act = Act(self.customer, self.now)
+            total = differences.preview_change(act, self.booking.pk, request).new_total
+            differences.change_booking(
+                act,
+                self.booking.pk,
+                request,
+                charging.SAVED_CARD_OF_ABSENT,
+                expected_total=total,
+            )
+            return
+        taken = None if waiver else TakenPayment(way, "19")
+        amendments.amend(self.act, self.booking.pk, request, taken=taken, waiver=waiver)
+
+    def approve(self):
+        self.wait()
+        approval.approve(self.act, self.booking.pk)
+
+    def decline(self):
+        self.wait()
+        approval.decline(self.act, self.booking.pk)
+
+    def reconcile(self):
+        for payment in self.payments:
+            charging.settle_payment(payment, now=self.now)
+
+
+def describe(reservation_id: int) -> list[str]:
+    """The lines of a reservation as docs/ledger.md shows them."""
+    home = LedgerLine.objects.filter(reservation=reservation_id).order_by("pk")[0].center_id
+    return [_describe_line(line, home) for line in _get_lines(reservation_id)]
+
+
+def _get_lines(reservation_id):
+    rows = LedgerLine.objects.filter(reservation=reservation_id).select_related("center")
+    return rows.order_by("at", "pk")
+
+
+def _describe_line(line, home):
+    words = [f"{line.at:%d %b %H:%M}", f"{line.get_kind_display():<22}"]
+    words.append(f"[{line.meeting_day:%d %b}]" if line.meeting_day else " " * 8)
+    if line.center_id != home:
+        words.append(f"@{line.center.name}")
+    amounts = [
+        f"{account.label} {from_hundredths(amount):+.2f}" for account, amount in line.amounts
+    ]
+    return "    " + " ".join([*words, "; ".join(amounts)])
+
+
+# --- The examples of docs/ledger.md --------------------------------------------------------------
+
+SCENES: dict[str, Callable[[], Scene]] = {}
+
+
+def scene(title: str) -> Callable[[Callable[[], Scene]], Callable[[], Scene]]:
+    def add(play: Callable[[], Scene]) -> Callable[[], Scene]:
+        SCENES[title] = play
+        return play
+
+    return add
+
+
+@scene("Paid by card, and the fee of the gateway")
+def _():
+    story = Scene()
+    story.book()
+    story.fetch_fees()
+    return story
+
+
+@scene("The price is reduced after the payment")
+def _():
+    story = Scene()
+    story.book()
+    story.adjust(-10)
+    return story
+
+
+@scene("The prices contain the tax; an hour more is waived, and the price reduced by 5.50")
+def _():
+    story = Scene(is_gross=True)
+    story.book()
+    story.change(hours=3, waiver="Leak")
+    story.adjust("-5.50")
+    return story
+
+
+@scene("The gateway refuses the refund, and staff return the money by bank transfer")
+def _():
+    story = Scene()
+    story.book()
+    story.refuse_refunds()
+    story.adjust(-20)
+    story.refund_manually()
+    return story
+
+
+@scene("Cancelled for free; the gateway refuses the refund, and a retry succeeds")
+def _():
+    story = Scene()
+    story.book()
+    story.refuse_refunds()
+    story.cancel()
+    story.allow_refunds()
+    story.retry()
+    return story
+
+
+@scene("A refund of 22.00 is refused; 10.00 and then 30.00 are refunded in the dashboard")
+def _():
+    story = Scene(hours=3)
+    story.book()
+    story.refuse_refunds()
+    story.adjust(-20)
+    story.refund_in_dashboard(10)
+    story.refund_in_dashboard(30, "re_3")
+    return story
+
+
+@scene("Moved to another center, and cancelled with a refund of 20.00")
+def _():
+    story = Scene()
+    story.book()
+    story.change(room=story.make_room("Boulder", "America/Denver"), days=1)
+    story.cancel(refund=20)
+    return story
+
+
+@scene("On account, reduced, received, reduced again, and returned")
+def _():
+    story = Scene()
+    story.book("account")
+    story.adjust(-10)
+    story.receive()
+    story.adjust(-10)
+    story.hand_over()
+    return story
+
+
+@scene("On account, cancelled for free")
+def _():
+    story = Scene()
+    story.book("account")
+    story.cancel()
+    return story
+
+
+@scene("On account, cancelled with the whole price as fee, and received")
+def _():
+    story = Scene()
+    story.book("account")
+    story.cancel(refund=0)
+    story.receive()
+    return story
+
+
+@scene("Cancelled, and 33.33 of 55.00 are refunded")
+def _():
+    story = Scene()
+    story.book()
+    story.cancel(refund="33.33")
+    return story
+
+
+@scene("A dispute is lost, and then won")
+def _():
+    story = Scene()
+    story.book()
+    story.dispute("lost")
+    story.dispute("won")
+    return story
+
+
+@scene("20.05 are refunded in the dashboard, and then the price is reduced by 30.00")
+def _():
+    story = Scene()
+    story.book()
+    story.refund_in_dashboard("20.05")
+    story.adjust(-30)
+    return story
+
+
+@scene("The bank returns the refund of a price reduction, and a retry succeeds")
+def _():
+    story = Scene()
+    story.book()
+    story.adjust(-10)
+    story.return_by_bank(Refund.objects.get())
+    story.retry()
+    return story
+
+
+@scene("The bank returns a goodwill refund, and it is tried again")
+def _():
+    story = Scene()
+    story.book()
+    story.refund_in_dashboard("20.05")
+    story.return_by_bank(Refund.objects.get())
+    story.wait()
+    refunds.create_retry_refund(Refund.objects.get(), now=story.now)
+    return story
+
+
+@scene("A request is paid in cash, declined, and the money is returned")
+def _():
+    story = Scene(is_live=False)
+    story.book("cash")
+    story.decline()
+    story.hand_over()
+    return story
+
+
+@scene("A request is paid in cash, and cancelled")
+def _():
+    story = Scene(is_live=False)
+    story.book("cash")
+    story.cancel()
+    return story
+
+
+@scene("A request on account is approved")
+def _():
+    story = Scene(is_live=False)
+    story.book("account")
+    story.approve()
+    return story
+
+
+@scene("A request by card is approved")
+def _():
+    story = Scene(is_live=False)
+    story.book()
+    story.approve()
+    return story
+
+
+@scene("An adjustment makes it free, and it is cancelled")
+def _():
+    story = Scene()
+    draft = make_draft(story.customer, story.room, start=START, hours=2, now=story.now)
+    story.booking = draft
+    price_adjustments.adjust_price(story.act, draft.pk, amount=Decimal(-50), reason="Gift")
+    draft.refresh_from_db()
+    story.booking = take_manual_payment(story.act, draft, gateway="cash", shown_total=Decimal(0))
+    story.cancel()
+    return story
+
+
+@scene("One included hour; an hour more is paid in cash")
+def _():
+    story = Scene()
+    AllowanceFactory(user=story.customer, hours=1)
+    story.book()
+    story.change(hours=3)
+    return story
+
+
+@scene("An hour more is waived; then it is shortened, on another day")
+def _():
+    story = Scene()
+    story.book()
+    story.change(hours=3, waiver="Our fault")
+    story.change(hours=2, days=1)
+    return story
+
+
+@scene("An hour more is paid by card, and 60.00 of 82.50 are refunded at the cancellation")
+def _():
+    story = Scene()
+    story.book()
+    story.change(hours=3, way="sandbox")
+    story.cancel(refund=60)
+    return story
+
+
+@scene("Refunded manually, and again in the dashboard")
+def _():
+    story = Scene()
+    story.book()
+    story.refuse_refunds()
+    story.cancel()
+    story.refund_manually()
+    story.refund_in_dashboard(55)
+    return story
+
+
+@scene("A tax of 8.81 % is reduced in parts, and 3.33 are refunded in the dashboard")
+def _():
+    story = Scene(tax=Decimal("8.81"), hours=1)
+    story.book()
+    for _ in range(3):
+        story.adjust("-3.33")
+    story.refund_in_dashboard("3.33")
+    story.cancel(refund="5.55")
+    return story
+
+
+@pytest.mark.time_machine(NOW, tick=False)
+@pytest.mark.parametrize("title", SCENES)
+def test_example_of_the_page_is_what_its_events_post(title):
+    story = SCENES[title]()
+    [block] = re.findall(rf"(?m)^{re.escape(title)}:\n((?: +.*\n)+)", PAGE.read_text())
+    assert "\n".join(describe(story.booking.pk)) == block.rstrip()
+    [(_, _, unposted)] = find_unposted([story.booking.pk])
+    assert unposted == {}
+    assert not LedgerLine.objects.filter(kind=EventKind.CORRECTED).exists()
+
+
+def test_each_example_of_the_page_is_tested():
+    assert re.findall(r"(?m)^(\S.*):\n    \d\d ", PAGE.read_text()) == [*SCENES]
+
+
+# --- Guards --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def booking():
+    return make_booking(start=START)
+
+
+CHANGES_BY_SQL = [
+    "UPDATE payments_ledgerline SET room = room - 1, receivables = receivables + 1 WHERE room < 0",
+    "UPDATE payments_ledgerline SET kind = 'changed'",
+    "DELETE FROM payments_ledgerline",
+    "SET CONSTRAINTS ALL IMMEDIATE; TRUNCATE payments_ledgerline"
+    if connection.vendor == "postgresql"
+    else "REPLACE INTO payments_ledgerline (id, at, kind, cause, reservation_id, center_id,"
+    " currency, is_test, day, bookings) SELECT id, at, kind, cause, reservation_id, center_id,"
+    " currency, is_test, day, 0 FROM payments_ledgerline",
+]
+
+
+@pytest.mark.parametrize("statement", CHANGES_BY_SQL)
+def test_line_changed_or_deleted_by_sql_is_refused(booking, statement):
+    refused = pytest.raises(DatabaseError, match="never changes")
+    with refused, transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+@pytest.mark.parametrize("statement", CHANGES_BY_SQL)
+def test_line_can_be_changed_by_sql_without_its_guard(booking, statement):
+    before = [*LedgerLine.objects.order_by("pk").values()]
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            # Deferred constraints are checked first: a table with open checks cannot be altered.
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        without_guard(cursor)
+        cursor.execute(statement)
+    assert [*LedgerLine.objects.order_by("pk").values()] != before
+
+
+def without_guard(cursor):
+    if connection.vendor == "postgresql":
+        cursor.execute("DROP TRIGGER ledger_line_never_changes ON payments_ledgerline")
+        return
+    cursor.execute(
+        "SELECT name FROM sqlite_master WHERE name LIKE 'ledger_line_%' AND type = 'trigger'"
+    )
+    for (name,) in cursor.fetchall():
+        cursor.execute(f"DROP TRIGGER {name}")
+
+
+@pytest.mark.parametrize(
+    ("amounts", "constraint"),
+    [
+        ({"gateway": 1}, "ledger_line_adds_up"),
+        ({"gateway": 5, "cash": -4}, "ledger_line_adds_up"),
+        ({"room": -5, "cash": 5}, "ledger_line_of_a_bill_has_its_meeting"),
+    ],
+)
+def test_line_that_does_not_add_up_is_refused(booking, amounts, constraint):
+    line = LedgerLine(
+        at=NOW,
+        kind=EventKind.PAID,
+        reservation_id=booking.pk,
+        center=booking.room.center,
+        currency="USD",
+        day=NOW.date(),
+        **amounts,
+    )
+    with pytest.raises(DatabaseError, match=constraint), transaction.atomic():
+        line.save()
+
+
+def test_event_posts_nothing_if_nothing_has_changed(booking):
+    before = LedgerLine.objects.count()
+    post(booking.pk, EventKind.RETURNED, now=NOW)
+    assert LedgerLine.objects.count() == before
+
+
+def test_difference_that_an_event_cannot_make_is_posted_as_a_correction(booking, caplog):
+    Reservation.objects.filter(pk=booking.pk).update(total_cost=F("total_cost") + 5)
+    booking.line_items.filter(type="Room").update(total=F("total") + 5)
+    post(booking.pk, EventKind.FEES, now=NOW)
+    line = LedgerLine.objects.latest("pk")
+    assert (line.kind, line.room, line.receivables) == (EventKind.CORRECTED, -500, 500)
+    assert "no event has posted" in caplog.text
+
+
+def test_booking_of_a_month_that_is_over_counts_where_it_changes(booking):
+    late = START + dt.timedelta(days=40)
+    act = Act(AdministratorFactory(), late, is_staff=True)
+    price_adjustments.adjust_price(act, booking.pk, amount=Decimal(-5), reason="Noise")
+    line = LedgerLine.objects.get(kind=EventKind.ADJUSTED)
+    line.refresh_from_db()
+    assert (line.meeting_day, line.recognized_on) == (START.date(), late.date())
+
+
+def test_declined_card_posts_nothing():
+    draft = make_draft()
+    with pytest.raises(Exception, match="declined"):
+        pay(draft, "4000000000000002")
+    assert not LedgerLine.objects.exists()
