@@ -70,6 +70,7 @@ def send_link(user: User, build_url: Callable[[str], str], *, now: dt.datetime) 
             build_url(signing.dumps([user.pk, user.get_session_auth_hash()], salt=SALT)),
             "If you did not ask for it, change your password.",
         ],
+        button="Download",
         expires_at=now + LINK_LIFETIME,
         now=now,
     )

@@ -50,12 +50,14 @@ def enqueue_email(
     about: str,
     heading: str,
     paragraphs: Sequence[str],
+    button: str = "",
     attachment: tuple[str, bytes] | None = None,
     expires_at: datetime | None = None,
     now: datetime,
 ) -> None:
     """Write an e-mail of plain paragraphs, whose heading is also its subject, to the outbox.
 
+    ``button`` is the label of a paragraph that is a URL; in the text, it is the URL alone.
     ``attachment`` is the name of a PDF file, and the file.
     """
     OutboxMessage.enqueue(
@@ -67,7 +69,7 @@ def enqueue_email(
         attachment=attachment,
         expires_at=expires_at,
         now=now,
-        **render_email("base", {"heading": heading, "paragraphs": paragraphs}),
+        **render_email("base", {"heading": heading, "paragraphs": paragraphs, "button": button}),
     )
 
 

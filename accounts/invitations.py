@@ -36,5 +36,6 @@ def send_invitation(user: User, *, base_url: str, invited_by: User, now: datetim
         about=f"account {user.pk}",
         heading=f"Your access to {service}",
         paragraphs=paragraphs,
+        button="Choose a password",
         now=now,
     )

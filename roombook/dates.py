@@ -7,11 +7,14 @@ do not name the time zone.
 
 import datetime as dt
 import functools
+import re
 
 from babel.dates import format_date, format_skeleton, format_time
 
 # Dates closer to the ends of the calendar overflow when a day or an offset is added.
 YEARS = range(2000, 2101)
+# `9`, `930`, `9:30`, `1pm`, `1:30 p.m.`
+TIME_OF_DAY = re.compile(r"(\d{1,2})(?:[:.]?(\d\d))?\s*(?:([ap])\.?m?\.?)?", re.IGNORECASE)
 
 
 def format_day(day: dt.date) -> str:
@@ -44,6 +47,22 @@ def format_hours(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
 def format_span(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
     """The day and the hours: `Mon 2027-03-15 09:00 - 11:00`."""
     return f"{format_day(start.astimezone(zone))} {format_hours(start, end, zone)}"
+
+
+def read_time_of_day(text: str) -> str:
+    """A time as people type it, as `09:30`; "24:00" is midnight at the end of a day.
+
+    Other text is returned as it is, for a form to refuse.
+    """
+    match = TIME_OF_DAY.fullmatch(text.strip())
+    if match is None:
+        return text
+    hour, minute, half = int(match[1]), match[2] or "00", (match[3] or "").lower()
+    if half and hour not in range(1, 13):
+        return text
+    if half:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    return f"{hour:02}:{minute}"
 
 
 # --- For customers: cached, because they book few different days and times of day ----------------

@@ -11,9 +11,9 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from django.utils.text import Truncator
-from unfold.contrib.filters.admin import RangeDateFilter
 
 from accounts.admin.center_scope import AllCentersOnlyMixin, SharedTimeZoneMixin
+from accounts.admin.date_range import DateRangeFilter
 from accounts.models import User, canonicalize_email
 from roombook import dates
 from roombook.backoffice.audit_display import load_field_changes
@@ -52,7 +52,7 @@ class AuditEntryAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, M
         TrackedModelFilter,
         "action",
         ("actor", AutocompleteFilter),
-        ("timestamp", RangeDateFilter),
+        ("timestamp", DateRangeFilter),
     )
     list_filter_submit = True
     list_select_related = ("actor", "content_type")

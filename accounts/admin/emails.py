@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from accounts import customer_access
 from accounts.admin.center_scope import AllCentersOnlyMixin, SharedTimeZoneMixin
+from accounts.admin.date_range import DateRangeFilter
 from accounts.models import OutboxMessage
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 
@@ -17,7 +18,8 @@ class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin
         *("id", "state", "kind", "about", "to", "created_at", "sent_at", "attempts"),
         *("next_attempt_at", "last_error"),
     )
-    list_filter = ("state", "kind")
+    list_filter = (("created_at", DateRangeFilter), "state", "kind")
+    list_filter_submit = True
     # Some have a link or a code that is not shown.
     secret_fields = frozenset({"text", "html", "calendar"})
     search_fields = ("=about",)

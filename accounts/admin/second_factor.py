@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -29,6 +29,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from accounts import roles, second_factor
 from accounts.limits import SignInAttempts
 from accounts.models import User
+from roombook.backoffice.site import KEPT_FORM, BackofficeSite
 from roombook.errors import TooManyRequests
 from roombook.middleware import get_client_address, mark_secret
 
@@ -99,6 +100,8 @@ class SecondFactorView(View):
         return self.render(CodeForm())
 
     def post(self, request: HttpRequest) -> HttpResponse:
+        if "code" not in request.POST:  # A form that is kept until the code is entered.
+            return self.render(CodeForm())
         form, now = CodeForm(request.POST), timezone.now()
         if not form.is_valid():
             return self.render(form)
@@ -127,10 +130,16 @@ class SecondFactorView(View):
         return url if is_safe else reverse("admin:index")
 
     def redirect_to_next(self) -> HttpResponse:
-        return HttpResponseRedirect(self.get_next_url())
+        site = cast("BackofficeSite", admin.site)
+        return site.continue_to(self.request, self.get_next_url())
 
     def render(self, form: CodeForm) -> HttpResponse:
-        context = {"form": form, "button": self.button, "is_pending": self.state is State.PENDING}
+        context = {
+            "form": form,
+            "button": self.button,
+            "is_pending": self.state is State.PENDING,
+            KEPT_FORM: self.request.POST.get(KEPT_FORM, ""),
+        }
         return self.render_template("second_factor.html", {**context, **self.get_context()})
 
     def render_recovery_codes(self, codes: list[str]) -> HttpResponse:

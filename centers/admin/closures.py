@@ -13,6 +13,7 @@ from django.utils.html import format_html
 
 from accounts import roles
 from accounts.admin.center_scope import CenterScopedMixin
+from accounts.admin.date_range import DateRangeFilter
 from centers import models
 from centers.admin import holidays
 from centers.admin.common import CenterSearchMixin, get_center_zone
@@ -98,7 +99,8 @@ class ClosureAdmin(
     form = ClosureForm
     fields = ("center", "room", "starts_at", "ends_at", "reason")
     list_display = ("reason_display", "center", "room", "local_start", "local_end")
-    list_filter = ("starts_at", ("room", admin.EmptyFieldListFilter))
+    list_filter = (("starts_at", DateRangeFilter), ("room", admin.EmptyFieldListFilter))
+    list_filter_submit = True
     list_select_related = ("center", "room")
     list_before_template = "centers/closures_before.html"
     search_fields = ("reason",)

@@ -8,9 +8,10 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
-from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter, RangeDateFilter
+from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter
 
 from accounts.admin.center_scope import CenterScopedMixin
+from accounts.admin.date_range import DateRangeFilter
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account
 from payments.models import LedgerLine
 from payments.statements import COLUMNS, build_row
@@ -65,7 +66,7 @@ class LedgerLineAdmin(
     )
     readonly_fields = ("local_time", "event", "reservation_link", "changed_accounts")
     list_filter = (
-        *(AccountFilter, ("day", RangeDateFilter)),
+        *(AccountFilter, ("day", DateRangeFilter)),
         ("center", AutocompleteFilter),
         ("reservation__room__resource_type", AutocompleteFilter),
         *(("kind", ChoicesDropdownFilter), "is_test"),

@@ -1,12 +1,15 @@
 """What the lists and pages of payments, refunds and disputes share: columns, search and filters."""
 
+import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import ClassVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -32,8 +35,12 @@ BOOKING_COLUMNS = (
     *(SheetColumn("Center", 24), SheetColumn("Time zone", 20)),
 )
 CREATED_COLUMN = SheetColumn("Created (local)", 18, DATETIME_NUMBER_FORMAT)
-MAX_PAYMENTS_PER_REFERENCE = 10
-SEARCH_HELP = "Reservation, key, gateway reference, or name, e-mail or phone"
+# The latest ones of each kind of match.
+MAX_FOUND = 500
+SEARCH_HELP = (
+    "Number, reservation, amount, last four digits, gateway reference, or name, e-mail or phone"
+)
+AMOUNT = re.compile(r"\W?\s*(\d{1,3}(?:,\d{3}){1,2}|\d{1,9})(\.\d{1,2})?", re.ASCII)
 
 
 class FeeMixin:
@@ -62,6 +69,14 @@ class PaymentListMixin(FeeMixin, LocalTimeMixin):
     @property
     def to_reservation(self) -> str:
         return f"{self.to_payment}reservation"
+
+    result_icon = "payments"
+
+    def get_result_title(self, row: PaymentRow) -> str:
+        return f"{str(self.opts.verbose_name).capitalize()} {row.pk}, {row.formatted_amount}"
+
+    def get_result_description(self, row: PaymentRow) -> str:
+        return f"{self.customer(row)}, reservation {get_payment(row).reservation_id}"
 
     def get_list_select_related(self, request: HttpRequest) -> tuple[str, ...]:
         return (f"{self.to_reservation}__room__center", f"{self.to_reservation}__user")
@@ -100,21 +115,16 @@ class PaymentListMixin(FeeMixin, LocalTimeMixin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        if (pk := parse_id(term.removeprefix("#"))) is not None:
-            by_number = queryset.filter(**{self.to_reservation: pk})
-            # Digits may also be those of a phone number.
-            if term.startswith("#") or by_number.exists():
-                return by_number, False
-        if (key := _parse_uuid(term)) is not None:
-            by_key = Q(**{f"{self.to_payment}key": key})
-            if self.to_payment and hasattr(queryset.model, "key"):
-                by_key |= Q(key=key)
-            return queryset.filter(by_key), False
-        payments = Payment.objects.filter(reference=term).values_list("pk", flat=True)
-        if found := list(payments[:MAX_PAYMENTS_PER_REFERENCE]):
-            return queryset.filter(**{f"{self.to_payment}pk__in": found}), False
-        if queryset.model is Dispute and queryset.filter(reference=term).exists():
-            return queryset.filter(reference=term), False
+        values = {**parse_payment_search(term), "key": _parse_uuid(term)}
+        columns = {"pk", *(field.name for field in self.opts.get_fields())}
+        lookups = {name: value for name, value in values.items() if name in columns}
+        if self.to_payment:
+            lookups |= {f"{self.to_payment}{name}": value for name, value in values.items()}
+        lookups[self.to_reservation] = values["pk"]
+        found = find_by_columns(queryset, lookups)
+        if found or term.startswith("#"):
+            return queryset.filter(pk__in=found), False
+        # Digits may also be those of a phone number.
         customer = f"{self.to_reservation}__user"
         by_customer = customer_access.get_search_filter(request.user, term, customer)
         return queryset.filter(by_customer), False
@@ -148,6 +158,27 @@ def get_booking_cells(row: PaymentRow) -> tuple[CellValue, ...]:
     )
 
 
+def parse_payment_search(term: str) -> dict[str, object]:
+    """The columns of a payment that a search may mean, with their value or None."""
+    amount = AMOUNT.fullmatch(term)
+    return {
+        "pk": parse_id(term.removeprefix("#")),
+        "amount": Decimal(amount[1].replace(",", "") + (amount[2] or "")) if amount else None,
+        "card_last4": term if re.fullmatch(r"\d{4}", term, re.ASCII) else None,
+        "reference": term,
+    }
+
+
+def find_by_columns(rows: QuerySet, lookups: Mapping[str, object]) -> set[int]:
+    """The ids of the rows with one of these values. Joined by OR, they would scan the table."""
+    found: set[int] = set()
+    for name, value in lookups.items():
+        if value is not None:
+            matches = rows.filter(**{name: value}).order_by("-pk")
+            found.update(matches.values_list("pk", flat=True)[:MAX_FOUND])
+    return found
+
+
 def _parse_uuid(text: str) -> UUID | None:
     try:
         return UUID(text)
@@ -177,6 +208,8 @@ class CreatedFilter(DropdownFilter):
             ("week", "Last 7 days"),
             ("month", "This month"),
             ("last-month", "Last month"),
+            ("quarter", "This quarter"),
+            ("last-quarter", "Last quarter"),
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
@@ -188,11 +221,15 @@ class CreatedFilter(DropdownFilter):
         now = timezone.now().astimezone(zone)
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
         first = today.replace(day=1)
+        quarter = first.replace(month=first.month - (first.month - 1) % 3)
+        quarter_before = (quarter - timedelta(days=80)).replace(day=1)
         periods = {
             "today": (today, None),
             "week": (today - timedelta(days=6), None),
             "month": (first, None),
             "last-month": ((first - timedelta(days=1)).replace(day=1), first),
+            "quarter": (quarter, None),
+            "last-quarter": (quarter_before, quarter),
         }
         since, until = periods[str(self.value())]
         queryset = queryset.filter(created_at__gte=since)

@@ -13,6 +13,7 @@ from accounts.admin.center_scope import (
     CenterScopedMixin,
     SharedTimeZoneMixin,
 )
+from accounts.admin.date_range import DateRangeFilter
 from payments import manual_payments, unknown_payments
 from payments.admin.lists import (
     BOOKING_COLUMNS,
@@ -105,7 +106,7 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
         *("reservation_link", "customer", "center", "formatted_amount", "formatted_fee"),
         *("state", "card", "message", "cash_center", "gateway", "is_live", "key", "reference"),
         *("created_at", "action_until"),
-        *("authorized_at", "authorized_until", "captured_at", "received_at", "settled_at"),
+        *("authorized_at", "authorized_until", "captured_at", "received_at", "closed_at"),
         "taken_by",
     )
     readonly_fields = (
@@ -122,7 +123,8 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
         SheetColumn("Closed (local)", 18, DATETIME_NUMBER_FORMAT),
     )
     list_filter = (
-        *(CreatedFilter, ("state", ChoicesDropdownFilter), GatewayFilter, OwedFilter),
+        *(CreatedFilter, ("created_at", DateRangeFilter), ("state", ChoicesDropdownFilter)),
+        *(GatewayFilter, OwedFilter),
         "is_live",
         ("reservation__room__center", AutocompleteFilter),
     )
@@ -141,7 +143,7 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
         return format_local(payment, payment.created_at)
 
     def get_export_row(self, row: Payment) -> tuple[CellValue, ...]:
-        times = (row.created_at, row.captured_at, row.received_at, row.settled_at)
+        times = (row.created_at, row.captured_at, row.received_at, row.closed_at)
         return (
             *(row.pk, *get_booking_cells(row), row.amount, row.fee, row.currency, row.state),
             *(self.card(row), row.gateway, "yes" if row.is_live else "no", row.reference),
@@ -187,6 +189,7 @@ class DisputeAdmin(
     )
     sortable_by = ()
     list_filter = (
+        ("opened_at", DateRangeFilter),
         ("closed_at", admin.EmptyFieldListFilter),
         ("payment__reservation__room__center", AutocompleteFilter),
     )
@@ -245,7 +248,7 @@ class UnknownPaymentAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixi
     )
     fields = (*list_display, "key")
     readonly_fields = ("formatted_amount",)
-    list_filter = (("resolved_at", admin.EmptyFieldListFilter),)
+    list_filter = (("found_at", DateRangeFilter), ("resolved_at", admin.EmptyFieldListFilter))
     list_filter_submit = True
     sortable_by = ()
     ordering = ("-found_at", "-pk")

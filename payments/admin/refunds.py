@@ -16,6 +16,7 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts import roles
 from accounts.admin.center_scope import CenterScopedMixin
+from accounts.admin.date_range import DateRangeFilter
 from payments import refunds
 from payments.admin.lists import (
     BOOKING_COLUMNS,
@@ -89,7 +90,7 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
         SheetColumn("Done (local)", 18, DATETIME_NUMBER_FORMAT),
     )
     list_filter = (
-        *(CreatedFilter, ("state", ChoicesDropdownFilter)),
+        *(CreatedFilter, ("created_at", DateRangeFilter), ("state", ChoicesDropdownFilter)),
         ("payment__reservation__room__center", AutocompleteFilter),
     )
     list_filter_submit = True

@@ -139,6 +139,14 @@ class Migration(migrations.Migration):
             model_name='payment',
             index=models.Index(condition=models.Q(('reference', ''), _negated=True), fields=['reference'], name='payment_by_reference'),
         ),
+        migrations.AddIndex(
+            model_name='payment',
+            index=models.Index(condition=models.Q(('card_last4', ''), _negated=True), fields=['card_last4'], name='payment_by_last4'),
+        ),
+        migrations.AddIndex(
+            model_name='payment',
+            index=models.Index(fields=['amount'], name='payment_by_amount'),
+        ),
         migrations.AddConstraint(
             model_name='payment',
             constraint=models.UniqueConstraint(condition=models.Q(('purpose', 'booking'), ('state__in', ['started', 'authorized', 'captured'])), fields=('reservation',), name='payment_one_open_for_booking'),

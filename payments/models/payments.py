@@ -180,7 +180,7 @@ class Payment(FormattedAmountMixin, models.Model):
     # When to ask the gateway next for the fees of the payment and its refunds (payments/fees.py).
     # None if they are known, or not to be expected any more.
     fees_due_at = models.DateTimeField(null=True, editable=False)
-    settled_at = models.DateTimeField(
+    closed_at = models.DateTimeField(
         "closed at", null=True, blank=True, help_text="Declined, voided or fully refunded."
     )
     # Only of payments that staff took without a gateway: at the desk, or on account (B26).
@@ -269,6 +269,10 @@ class Payment(FormattedAmountMixin, models.Model):
             models.Index(
                 fields=["reference"], condition=~Q(reference=""), name="payment_by_reference"
             ),
+            models.Index(
+                fields=["card_last4"], condition=~Q(card_last4=""), name="payment_by_last4"
+            ),
+            models.Index(fields=["amount"], name="payment_by_amount"),
         ]
 
     def __str__(self) -> str:
@@ -299,9 +303,9 @@ class Payment(FormattedAmountMixin, models.Model):
             self.authorized_at = now
         elif state == PaymentState.CAPTURED:
             self.captured_at = self.captured_at or now
-            self.settled_at = None
+            self.closed_at = None
         else:
-            self.settled_at = now
+            self.closed_at = now
             if state == PaymentState.REFUNDED:
                 # The gateway can report the refund of a payment before its capture.
                 self.captured_at = self.captured_at or now

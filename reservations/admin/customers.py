@@ -33,12 +33,13 @@ from reservations.admin.notes import build_note_list, handle_note, posts_note
 from reservations.booking import account_erasure
 from reservations.booking.balances import get_unpaid_amounts
 from reservations.models import Reservation
+from reservations.models.querysets import get_next_first
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook import money
 from roombook.errors import AccountInUse
 
 CONTACT_FIELDS = ("first_name", "last_name", "company_name", "phone_number", "email")
-# The latest bookings, which the page lists.
+# The next and the latest bookings, which the page lists.
 MAX_BOOKINGS = 10
 
 
@@ -199,8 +200,9 @@ def _build_bookings(user: User, staff: User, now: dt.datetime) -> dict[str, obje
                 "when": format_time_span(row),
                 "total": money.format_amount(row.total_cost),
             }
-            for row in loaded.order_by("-start", "-pk")[:MAX_BOOKINGS]
+            for row in loaded.order_by(*get_next_first(now))[:MAX_BOOKINGS]
         ],
+        "total": rows.count(),
         "upcoming": upcoming.count(),
         "next": following,
         "next_when": format_time_span(following) if following else "",

@@ -2,20 +2,18 @@
 
 import datetime as dt
 
-from django import forms
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter
+from unfold.contrib.filters.admin import DropdownFilter
 
 from accounts import roles
 from accounts.admin.center_scope import get_shared_time_zone
+from accounts.admin.date_range import DateRangeFilter
 from centers.models import Center
 from centers.span import get_local_midnight
 from reservations.models import Reservation
 from reservations.models.status import Status
-from roombook.backoffice.pagination import parse_day
-from roombook.backoffice.widgets import DateTextInput
 from roombook.ids import parse_id
 
 DATE_PARAMETER, RANGE_PARAMETERS = "when", ("start_from", "start_to")
@@ -98,33 +96,10 @@ class StartDateFilter(DropdownFilter):
         return queryset
 
 
-class StartRangeForm(forms.Form):
-    def __init__(self, name: str, data: dict[str, str | None]) -> None:
-        super().__init__(data)
-        for parameter, label in zip(RANGE_PARAMETERS, ("From", "To"), strict=True):
-            self.fields[parameter] = forms.DateField(
-                required=False,
-                label=label,
-                widget=DateTextInput({"placeholder": f"{label} YYYY-MM-DD", "aria-label": label}),
-            )
-
-
-class StartRangeFilter(RangeDateFilter):
+class StartRangeFilter(DateRangeFilter):
     """By the first and the last day on which a reservation starts."""
 
     title = "days"
-    form_class = StartRangeForm
 
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[Reservation]
-    ) -> QuerySet[Reservation]:
-        first, last = (parse_day(self.used_parameters.get(name)) for name in RANGE_PARAMETERS)
-        if not (first or last) or get_selected_dates(request):
-            return queryset
-        zone = get_zone(request)
-        if first:
-            queryset = queryset.filter(start__gte=get_local_midnight(first, zone))
-        if last:
-            day_after = last + dt.timedelta(days=1)
-            queryset = queryset.filter(start__lt=get_local_midnight(day_after, zone))
-        return queryset
+    def get_zone(self, request: HttpRequest) -> dt.tzinfo:
+        return get_zone(request)

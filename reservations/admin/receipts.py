@@ -16,7 +16,9 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts import roles
 from accounts.admin.center_scope import CenterOrAllMixin, CenterScopedMixin
+from accounts.admin.date_range import DateRangeFilter
 from accounts.models import User
+from payments.admin.lists import find_by_columns, parse_payment_search
 from reservations.admin.formatting import format_datetime, get_reservation_url
 from reservations.admin.reservation_page import ReservationPageMixin
 from reservations.models import Receipt, Reservation, Seller
@@ -154,6 +156,7 @@ class ReceiptAdmin(ListExportMixin, LocalTimeMixin, ReadOnlyMixin, CenterScopedM
         *(SheetColumn("Gross", 12), SheetColumn("Currency", 10), SheetColumn("Paid by", 40)),
     )
     list_filter = (
+        ("issued_at", DateRangeFilter),
         ("type", ChoicesDropdownFilter),
         ("reservation__room__center", AutocompleteFilter),
     )
@@ -162,7 +165,9 @@ class ReceiptAdmin(ListExportMixin, LocalTimeMixin, ReadOnlyMixin, CenterScopedM
     ordering = ("-issued_at", "-pk")
     sortable_by = ()
     search_fields = ("number",)
-    search_help_text = "Number of the receipt, or of the reservation."
+    search_help_text = (
+        "Number, reservation, amount, or last four digits or gateway reference of the payment"
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Receipt]:
         rows: QuerySet[Receipt] = super().get_queryset(request)
@@ -171,13 +176,25 @@ class ReceiptAdmin(ListExportMixin, LocalTimeMixin, ReadOnlyMixin, CenterScopedM
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Receipt], search_term: str
     ) -> tuple[QuerySet[Receipt], bool]:
-        """Find by the whole number: an index answers that."""
+        """Find by what the receipt or its payments say; an index answers each of them."""
         term = search_term.strip()
         if not term:
             return queryset, False
-        if (pk := parse_id(term)) is not None:
-            return queryset.filter(reservation=pk), False
-        return queryset.filter(number=term.upper()), False
+        values = parse_payment_search(term)
+        lookups = {
+            "number": term.upper(),
+            "number_in_series": values["pk"],
+            "reservation": values["pk"],
+            "total": values["amount"],
+            "entries__payment__card_last4": values["card_last4"],
+            "entries__payment__reference": term,
+        }
+        return queryset.filter(pk__in=find_by_columns(queryset, lookups)), False
+
+    result_icon = "receipt_long"
+
+    def get_result_description(self, row: Receipt) -> str:
+        return f"{row.formatted_total}, reservation {row.reservation_id}"
 
     def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
         row = self.get_queryset(request).filter(pk=parse_id(object_id) or 0).first()

@@ -45,8 +45,10 @@ from reservations.models.booking_fields import (
     FieldKind,
     describe_columns,
 )
-from reservations.models.status import Status
+from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
+from reservations.notifications.cancellation_terms import describe_cancellation
+from reservations.pricing.terms import get_terms
 from roombook import dates, money
 from roombook.backoffice.models import AuditEntry
 
@@ -112,13 +114,14 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         ledger = list(summarize(lines[:MAX_ROWS]))
         rows = reservation.payments.prefetch_related("refunds", "disputes").order_by("pk")
         payments = list(rows[:MAX_ROWS])
-    subject_key = emails.get_subject_key(reservation.pk)
+    subjects = [emails.get_subject_key(reservation.pk), reservation.link_subject]
+    messages = OutboxMessage.objects.filter(about__in=subjects)
     return {
         **build_summary_context(reservation, user, now=now),
         "zone": center.zone,
         "zone_name": format_time_zone(center, reservation.start),
         "place_and_time": format_place_and_time(reservation),
-        "terms": list(_describe_terms(reservation)),
+        "terms": list(_describe_terms(reservation, now=now)),
         "lines": list(reservation.line_items.order_by("position")),
         "reduced_by": money.format_amount(reservation.reduced_by) if reservation.reduced_by else "",
         "discounts": list(_describe_discounts(reservation)),
@@ -129,7 +132,10 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "ledger": [_describe_line(reservation, *each) for each in ledger],
         "is_test_payment": bool(payments) and not any(each.is_live for each in payments),
         "notes": build_note_list(reservation, user, now=now),
-        "emails": list(OutboxMessage.objects.about(subject_key).defer("attachment")[:MAX_ROWS]),
+        "emails": list(messages.order_by("pk").defer("attachment")[:MAX_ROWS]),
+        "payment_link": payment_links.find_path(reservation, now=now)
+        if roles.has_permission(user, roles.CHANGE_RESERVATION, center.pk)
+        else "",
         "history": list(_describe_history(reservation)),
     }
 
@@ -259,8 +265,8 @@ def _describe_link(
     return ReservationDetail("Payment link", text)
 
 
-def _describe_terms(reservation: Reservation) -> Iterator[ReservationDetail]:
-    """Who created it and when, and until when it can be cancelled free of charge."""
+def _describe_terms(reservation: Reservation, *, now: dt.datetime) -> Iterator[ReservationDetail]:
+    """Who created it and when, and what cancelling it costs."""
 
     def describe(label: str, at: dt.datetime, suffix: str = "") -> ReservationDetail:
         return ReservationDetail(label, format_datetime(reservation, at) + suffix)
@@ -268,7 +274,10 @@ def _describe_terms(reservation: Reservation) -> Iterator[ReservationDetail]:
     yield describe("Created", reservation.created_at, f", by {_get_creator(reservation)}")
     if reservation.booked_at is not None:
         yield describe("Booked", reservation.booked_at)
-        yield describe("Free cancellation until", reservation.free_cancellation_until)
+        terms = str(get_terms(reservation))
+        if can_transition(reservation.status, Status.CANCELLED):
+            terms += f". {describe_cancellation(reservation, now=now)}"
+        yield ReservationDetail("Terms of cancellation", terms)
     if reservation.cancelled_at is not None:
         yield describe("Cancelled", reservation.cancelled_at)
         yield from _describe_refund_override(reservation)

@@ -7,6 +7,7 @@ choices from the table.
 
 from django.contrib import admin
 from django.db.models import QuerySet
+from django.db.models.expressions import OrderBy
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
@@ -23,6 +24,7 @@ from reservations.admin.formatting import (
 )
 from reservations.models import Reservation
 from reservations.models.booking_fields import COLUMN_FIELDS
+from reservations.models.querysets import get_next_first
 from roombook import dates, money
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT, ListExportMixin
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
@@ -67,7 +69,10 @@ class ReservationListMixin(ListExportMixin):
     class Media:
         css = {"all": ("reservations/reservation.css",)}
 
-    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+    def get_ordering(self, request: HttpRequest) -> tuple[str | OrderBy, ...]:
+        # The parameters of the list's search, and of the search in the head of every page.
+        if request.GET.get("q") or request.GET.get("s"):
+            return get_next_first(timezone.now())
         return ("-start", "-pk") if is_latest_first(request) else ("start", "pk")
 
     def get_search_results(

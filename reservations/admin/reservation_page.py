@@ -89,6 +89,7 @@ class ReservationPageMixin(ModelAdminBase):
             "original": reservation,
             "title": str(reservation),
             **reservation_details.build_context(reservation, staff, now=now),
+            "base_url": _get_base_url(request),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/reservations/reservation.html", context)
@@ -123,7 +124,7 @@ class ReservationPageMixin(ModelAdminBase):
                 reservation,
                 Act(staff, now, is_staff=True),
                 data,
-                base_url=settings.PUBLIC_URL or request.build_absolute_uri("/").rstrip("/"),
+                base_url=_get_base_url(request),
             )
             if request.POST.get("confirmed"):
                 confirmed = replace(
@@ -161,6 +162,10 @@ class ReservationPageMixin(ModelAdminBase):
         if is_fragment_request(request):
             template = "action_panel.html" if "in_panel" in request.POST else "action_preview.html"
         return TemplateResponse(request, f"admin/reservations/{template}", context)
+
+
+def _get_base_url(request: HttpRequest) -> str:
+    return settings.PUBLIC_URL or request.build_absolute_uri("/").rstrip("/")
 
 
 def _get_next_url(request: HttpRequest, reservation: Reservation) -> str:

@@ -1,14 +1,13 @@
-"""A reservation becomes another one, and the difference of its price is settled (B15.4, B27).
+"""A reservation becomes another one, and the difference of its price is covered (B15.4, B27).
 
 Everybody amends in the same way (`perform`): lock both rooms and the reservation, evaluate the new
 slot without the reservation itself, return the benefits, store the new room, time, services and
 attendees, price them by today's rates, consume the benefits again, require the total that the user
-has seen, settle the difference, and record it all. Only the settlement differs:
+has seen, cover the difference, and record it all. Only how it is covered differs:
 
 * A draft is only repriced. Its hold continues, or starts again if it has expired.
-* A booking that becomes cheaper is refunded. The reduction is added to `reduced_by` in the same
-  transaction, so that always: amounts charged = total cost + reduced by (`verify_integrity`). The
-  gateway is called afterwards, and `reconcile_payments` does that if the worker dies in between.
+* What was charged above the price of a booking that becomes cheaper is refunded. The gateway is
+  called after the transaction, by `reconcile_payments` if the worker dies in between.
 * If a booking becomes more expensive, staff have taken the difference, or it is waived by an
   adjustment with a reason that the bill shows. A waiver applies once: the next amendment prices the
   booking without it. The new center bears its cost, so it needs the permission at both centers.
@@ -75,6 +74,7 @@ from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.pricing import bill, promo_codes
 from reservations.pricing.quote import Quote, QuoteLine
+from reservations.pricing.terms import get_better_terms, get_present_terms, get_terms
 from roombook import dates, money
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
 
@@ -249,7 +249,7 @@ def amend(
         ServiceUnavailable: the payment is not resolved yet; nothing was changed.
     """
     lock_drafts_of_customer(reservation_id, now=act.now)
-    settle = refund
+    cover = refund
     if taken is not None:
         if taken.gateway == ACCOUNT.name:
             # First of all, because it locks the customer's account.
@@ -257,10 +257,10 @@ def amend(
                 raise InvalidRequest({"gateway": "The new price is needed."})
             row = Reservation.objects.select_related("room", "user").get(pk=reservation_id)
             require_account_payment(act, row, expected_total - row.total_cost)
-        settle = functools.partial(_take, taken=taken)
+        cover = functools.partial(_take, taken=taken)
     amendment = perform(
         _open_for_staff(act, reservation_id, request),
-        settle,
+        cover,
         waiver=waiver,
         expected_total=expected_total,
     )
@@ -333,12 +333,12 @@ def begin(
 @transaction.atomic
 def perform(
     amendment: Amendment,
-    settle: Callable[[Amendment], Amendment],
+    cover: Callable[[Amendment], Amendment],
     *,
     waiver: str = "",
     expected_total: Decimal | None = None,
 ) -> Amendment:
-    """Amend the locked reservation, settle the difference, and record it all, or raise.
+    """Amend the locked reservation, cover the difference, and record it all, or raise.
 
     If the difference is left unpaid, it is refused, and nothing has changed. What waits for a
     payment is called off: the booking is not as it was.
@@ -346,7 +346,7 @@ def perform(
     evaluate(amendment).raise_if_unavailable()
     amendment = _apply(amendment, waiver)
     require_expected("price", amendment.new_total, expected=expected_total)
-    amendment = settle(amendment)
+    amendment = cover(amendment)
     if amendment.is_unpaid:
         transaction.set_rollback(True)
         return amendment
@@ -477,6 +477,10 @@ def _save_slot(amendment: Amendment) -> None:
     reservation.room = new.room
     reservation.start, reservation.end = new.start, new.end
     reservation.turnaround_minutes = new.room.turnaround_minutes
+    terms = get_present_terms(new.room)
+    if not reservation.is_new:
+        terms = get_better_terms(get_terms(reservation), terms)
+    reservation.cancellation_terms = terms.to_json()
     reservation.version += 1
     if reservation.is_new:
         if reservation.payable_until <= now:
@@ -498,7 +502,7 @@ def _save_slot(amendment: Amendment) -> None:
         update_fields=[
             *("room", "start", "end", "turnaround_minutes", "occupied_from", "occupied_until"),
             *("holds_slot", "hold_until", "price_held_until"),
-            *("is_live", "hours_override_reason", "version"),
+            *("is_live", "hours_override_reason", "version", "cancellation_terms"),
             *("calendar_sequence", "calendar_changed_at"),
         ]
     )
@@ -584,7 +588,7 @@ def _record(amendment: Amendment, waiver: str) -> None:
 
 
 def refund(amendment: Amendment) -> Amendment:
-    """Refund what a booking costs less, or refuse a higher price. A draft has nothing to settle."""
+    """Refund what a booking costs less, or refuse a higher price. A draft costs nothing yet."""
     reservation, old_total = amendment.reservation, amendment.old_total
     if reservation.is_new:
         return amendment
@@ -641,7 +645,7 @@ def get_price_refusal(reservation: Reservation, *, old_total: Decimal) -> str:
 def refund_reduction(
     reservation: Reservation, *, old_total: Decimal, reason: str, now: dt.datetime
 ) -> tuple[Decimal, Obstacle]:
-    """Record by how much the price of a booking was reduced, and create the refunds.
+    """Create the refunds of a booking whose price was reduced.
 
     Returns the refunded amount, and what keeps it from being committed. The caller holds the lock
     of the reservation, and has called `get_price_refusal` and made all other checks.
@@ -649,8 +653,6 @@ def refund_reduction(
     reduction = old_total - reservation.total_cost
     if not reduction:
         return money.ZERO, None
-    reservation.reduced_by += reduction
-    reservation.save(update_fields=["reduced_by"])
     payments = lock_booked_payments(reservation)
     if due := [each for each in payments if each.state != PaymentState.CAPTURED]:
         return reduction, Unsettled(due)

@@ -33,6 +33,7 @@ from reservations.models.booking_fields import split_values
 from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.notifications.confirmation import describe_card
+from reservations.pricing.terms import get_terms
 from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen
 from roombook.money import ZERO
 
@@ -134,8 +135,7 @@ def hold_for_link(
         holds_slot=True,
         hold_until=until,
         currency=booking.currency,
-        cancellation_notice_hours=booking.cancellation_notice_hours,
-        cancellation_grace_minutes=booking.cancellation_grace_minutes,
+        cancellation_terms=booking.cancellation_terms,
     )
     return change
 
@@ -266,10 +266,15 @@ def _require_may_change(amendment: Amendment) -> None:
     act = amendment.act
     if act.is_staff:
         return
-    if act.now > amendment.reservation.free_cancellation_until:
+    booking = amendment.former
+    terms = get_terms(booking)
+    until = terms.get_change_end(booking)
+    if until is None or act.now >= until:
+        reason = "Cancelling would no longer be free"
+        if terms.change_hours is not None:
+            reason = f"It is less than {terms.change_hours} hours before the start"
         raise ReservationNotOpen(
-            "Cancelling would no longer be free, so only the center can change the booking. Please"
-            " ask the center."
+            f"{reason}, so only the center can change the booking. Please ask the center."
         )
     if amendment.old != amendment.new and not amendment.new.room.is_live_inventory:
         raise ReservationNotOpen(
@@ -330,7 +335,7 @@ class Difference(Purchase):
                 raise ReservationNotOpen(CHANGED_MEANWHILE)
             request = amendments.read(change)
             amendment = amendments.begin(act, self.reservation, self.room, request)
-            amendments.perform(amendment, functools.partial(self._settle, payment=payment))
+            amendments.perform(amendment, functools.partial(self._cover, payment=payment))
         except DomainError as error:
             payment.counts = False
             message = " ".join(error.fields.values()) if isinstance(error, InvalidRequest) else ""
@@ -338,7 +343,7 @@ class Difference(Purchase):
             self.reservation.refresh_from_db()
             self._give_up(message or error.message, waiting)
 
-    def _settle(self, amendment: Amendment, *, payment: Payment) -> Amendment:
+    def _cover(self, amendment: Amendment, *, payment: Payment) -> Amendment:
         change, now = self.change, amendment.act.now
         if (amendment.old_total, amendment.new_total) != (change.old_total, change.new_total):
             raise ReservationNotOpen(CHANGED_MEANWHILE)

@@ -190,11 +190,9 @@ def send_link(act: Act, draft_id: int, *, base_url: str) -> tuple[Reservation, O
         reservation, _ = drafts.extend_hold.body(act, draft_id, until=until)
     if not reservation.total_cost:
         raise InvalidRequest({"way": "There is nothing to pay."})
-    secret = [reservation.uid.hex, until.timestamp(), reservation.payment_link_number]
     deadline = format_local_time(reservation.room.center, until)
     _enqueue(
         reservation,
-        secret,
         until,
         f"Please pay for your room: {describe_booking(reservation)}",
         f"We hold {describe_booking(reservation)} for you until {deadline}. It costs"
@@ -226,13 +224,13 @@ def send_change_link(
     assert until is not None  # because it was created for a link
     _enqueue(
         booking,
-        [booking.uid.hex, until.timestamp(), booking.payment_link_number, change.pk],
         until,
         f"Please pay for the change of your booking: {describe_booking(booking)}",
         f"We can change your booking to {describe_change(change)}. It costs"
         f" {money.format_amount(change.difference)} more. Until"
         f" {format_local_time(change.room.center, until)} we hold that for you, and your booking"
         " changes as soon as this is paid.",
+        change=change,
         base_url=base_url,
         now=act.now,
     )
@@ -296,15 +294,15 @@ def describe_change(change: BookingChange) -> str:
 
 def _enqueue(
     reservation: Reservation,
-    secret: list[object],
     until: dt.datetime,
     heading: str,
     text: str,
     *,
+    change: BookingChange | None = None,
     base_url: str,
     now: dt.datetime,
 ) -> None:
-    url = base_url + reverse("payment-link", args=[_get_signer().sign_object(secret)])
+    url = base_url + _build_path(reservation, until, change)
     emails.enqueue_email(
         user_id=reservation.user_id,
         to=reservation.user.email,
@@ -316,9 +314,26 @@ def _enqueue(
             url,
             "Who has this link can pay, but sees no other data of yours. The card is not saved.",
         ],
+        button="Go to the payment page",
         expires_at=until,
         now=now,
     )
+
+
+def _build_path(reservation: Reservation, until: dt.datetime, change: BookingChange | None) -> str:
+    secret = [reservation.uid.hex, until.timestamp(), reservation.payment_link_number]
+    secret += [change.pk] if change else []
+    return reverse("payment-link", args=[_get_signer().sign_object(secret)])
+
+
+def find_path(reservation: Reservation, *, now: dt.datetime) -> str:
+    """Return the path of the page on which a link that was sent can be paid now, or ""."""
+    change, until = find_waiting_change(reservation), reservation.payment_link_until
+    if change is not None and change.link_until is not None and change.link_until > now:
+        return _build_path(reservation, change.link_until, change)
+    if until is not None and can_cancel_links(reservation, now=now):
+        return _build_path(reservation, until, None)
+    return ""
 
 
 def can_cancel_links(draft: Reservation, *, now: dt.datetime) -> bool:

@@ -11,6 +11,7 @@ CENTER_PARTS = (
     "meetingroom",
     "rate",
     "pricelist",
+    "terms",
     "service",
 )
 BENEFITS = ("promocode", "allowance", "partner")

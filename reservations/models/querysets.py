@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from django.apps import apps
 from django.db import models
-from django.db.models import Exists, F, OuterRef, Q, Subquery, Sum, Value
+from django.db.models import Case, Exists, F, OuterRef, Q, Subquery, Sum, Value, When
+from django.db.models.expressions import OrderBy
 from django.db.models.functions import Coalesce, Least
 
 from centers.hours import is_open
@@ -39,6 +40,13 @@ HAS_SMALL_ROOM = Q(number_of_attendees__gt=F("room__capacity"))
 HAS_FORMER_ADDRESS = Q(
     room__center__address_changed_at__gt=Coalesce("calendar_changed_at", "booked_at")
 )
+
+
+def get_next_first(now: dt.datetime) -> tuple[OrderBy, ...]:
+    """The order in which a search shows bookings: what is open and not over, then the past."""
+    is_next = Q(end__gt=now, status__in=sorted({Status.NEW, *HOLDING_STATUSES}))
+    next_start = Case(When(is_next, then=F("start")))
+    return (next_start.asc(nulls_last=True), F("start").desc(), F("pk").desc())
 
 
 # For so long after its start, or after it was made if that was later, a draft by staff can be paid.
@@ -247,9 +255,7 @@ class BookingManager(models.Manager.from_queryset(ReservationQuerySet)):  # type
 
 def _build_bill(rows: Sequence[Sequence[Any]]) -> Bill:
     """Return the bill of rows of `_select_bills`: one for each type of its lines."""
-    (center, zone, currency, start, status, booked_at, total, reduced, promised, waived) = rows[0][
-        :10
-    ]
+    center, zone, currency, start, status, booked_at, total, waived = rows[0][:8]
     lines = Counter[Account]()
     net_waived = waived = to_hundredths(waived)
     for *_, line_type, amount, tax in rows:
@@ -272,8 +278,6 @@ def _build_bill(rows: Sequence[Sequence[Any]]) -> Bill:
         is_kept=status == Status.CANCELLED and booked_at is not None,
         total=to_hundredths(total),
         lines=lines,
-        reduced=to_hundredths(reduced),
-        promised=to_hundredths(promised),
     )
 
 
@@ -285,7 +289,7 @@ def _select_bills(rows: "ReservationQuerySet") -> RowQuerySet:
         .annotate(waived=Subquery(waived))
         .values_list(
             *("pk", "room__center", "room__center__time_zone_id", "currency", "start", "status"),
-            *("booked_at", "total_cost", "reduced_by", "refund_promised", "waived"),
+            *("booked_at", "total_cost", "waived"),
             "line_items__type",
             Sum("line_items__total"),
             Sum("line_items__contained_tax"),

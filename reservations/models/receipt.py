@@ -111,6 +111,8 @@ class Receipt(models.Model):
         indexes = [
             # The list in the back office.
             models.Index(fields=["-issued_at", "-id"], name="receipt_by_time"),
+            models.Index(fields=["total"], name="receipt_by_total"),
+            models.Index(fields=["number_in_series"], name="receipt_by_number_in_series"),
         ]
 
     def __str__(self) -> str:

@@ -225,7 +225,13 @@ def consume_benefits(
     allowances.consume(reservation, now=now)
 
 
-def return_benefits(reservation: Reservation, *, now: "dt.datetime") -> None:
-    """Return the promo use and the included hours. A second call changes nothing."""
-    promo_codes.return_redemption(reservation, now=now)
-    allowances.return_hours(reservation, now=now)
+def return_benefits(
+    reservation: Reservation, *, share: Decimal = Decimal(1), now: "dt.datetime"
+) -> None:
+    """Return this share of the included hours and, if it is all, the promo use.
+
+    A second call changes nothing.
+    """
+    if share == 1:
+        promo_codes.return_redemption(reservation, now=now)
+    allowances.return_hours(reservation, share=share, now=now)

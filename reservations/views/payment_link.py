@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
+from accounts.emails import get_service_name
 from accounts.limits import (
     PAYMENT_LINK,
     check_declined_cards,
@@ -26,6 +27,7 @@ from payments.gateways.base import GatewayUnavailable
 from reservations.booking import payment_links
 from reservations.booking.charging import get_payment_action
 from reservations.booking.payment_links import ChangeLink, PaymentLink
+from reservations.models import Seller
 from reservations.notifications import confirmation
 from reservations.notifications.formatting import format_local_time
 from roombook import money
@@ -177,7 +179,11 @@ def _render(
     reservation = link.reservation
     fields: dict[str, object] = {"state": state, "page": request.path, **context}
     if state == "bill":
+        center = reservation.room.center
+        seller = Seller.find(center.pk)
         fields |= {
+            "company": seller.legal_name if seller else get_service_name(),
+            "center": center,
             "booking": confirmation.describe_booking(reservation),
             "amount": money.format_amount(link.amount),
             "total": link.amount,

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -82,12 +81,9 @@ class ListExportMixin(ModelAdminBase):
         if extension not in {"csv", "xlsx"}:
             raise Http404
         list_url = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
-        try:
-            changelist: Any = self.get_changelist_instance(request)
-        except IncorrectLookupParameters:
-            return redirect(list_url)
+        changelist: Any = self.get_changelist_instance(request)
         filtered_url = f"{list_url}?{request.GET.urlencode()}"
-        if getattr(changelist, "has_unreadable_filter", False):
+        if changelist.has_unreadable_filter:
             return redirect(filtered_url)
         rows = changelist.queryset
         if (count := rows.order_by()[: MAX_ROWS + 1].count()) > MAX_ROWS:

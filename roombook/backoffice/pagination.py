@@ -1,9 +1,7 @@
 """Pages of lists and inlines, for tables of any size."""
 
-import datetime as dt
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.contrib.admin import SimpleListFilter
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -15,7 +13,7 @@ from unfold.contrib.filters.admin import RangeDateFilter
 from unfold.forms import PaginationInlineFormSet
 from unfold.views import ChangeList
 
-from roombook.dates import YEARS
+from roombook.backoffice.widgets import parse_day
 from roombook.ids import parse_id
 
 
@@ -62,16 +60,18 @@ class BackofficeChangeList(ChangeList):
     """
 
     has_unreadable_filter = False
+    # Without a value if the parameters cannot be read.
+    filter_specs: Any = ()
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
         try:
             rows: QuerySet[Any] = super().get_queryset(request, *args, **kwargs)
+            is_readable = all(map(_is_readable, self.filter_specs))
         except IncorrectLookupParameters:
-            messages.error(request, "A filter cannot be read. The list is shown without it.")
-            raise
-        self.has_unreadable_filter = not all(map(_is_readable, self.filter_specs))
-        if not self.has_unreadable_filter:
+            rows, is_readable = self.root_queryset, False
+        if is_readable:
             return rows
+        self.has_unreadable_filter = True
         text = "A filter cannot be read, so nothing is listed. A day is entered as 2027-03-15."
         messages.error(request, text)
         return rows.none()
@@ -92,15 +92,6 @@ def _is_readable(spec: Any) -> bool:
         known = {"", "None", *(str(value) for value, _ in spec.lookup_choices)}
         return str(spec.value()) in known | getattr(spec, "unlisted_values", set())
     return True
-
-
-def parse_day(text: object) -> dt.date | None:
-    """Return the day that forms would read, within the years of the back office, or None."""
-    try:
-        day: dt.date = forms.DateField().clean(text)
-    except forms.ValidationError:
-        return None
-    return day if day.year in YEARS else None
 
 
 class PaginatedInlineFormSet(PaginationInlineFormSet):

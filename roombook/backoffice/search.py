@@ -6,6 +6,7 @@ It finds what the search of each list finds, so only what the user may see. Sett
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 from django.apps import apps
 from django.http import HttpRequest
@@ -17,6 +18,7 @@ from unfold.sites import UnfoldAdminSite
 from roombook.backoffice.model_admin import ModelAdmin
 
 MAX_RESULTS_OF_LIST = 6
+MAX_COUNT = 1_000
 MAX_TERM_LENGTH = 200
 
 
@@ -44,7 +46,7 @@ def _search_list(
     rows, may_have_duplicates = model_admin.get_search_results(
         request, model_admin.get_queryset(request), term
     )
-    related = model_admin.list_select_related
+    related = model_admin.get_list_select_related(request)
     if isinstance(related, tuple):
         rows = rows.select_related(*related)
     if may_have_duplicates:
@@ -56,4 +58,12 @@ def _search_list(
             description=model_admin.get_result_description(row),
             link=reverse(page, args=[row.pk]),
             icon=model_admin.result_icon,
+        )
+    if (count := rows.order_by()[:MAX_COUNT].count()) > MAX_RESULTS_OF_LIST:
+        total = f"{count} or more" if count == MAX_COUNT else count
+        yield SearchResult(
+            title=f"{MAX_RESULTS_OF_LIST} of {total} {model_admin.opts.verbose_name_plural}",
+            description="Show all",
+            link=f"{reverse(f'{page}list')}?{urlencode({'q': term})}",
+            icon="list",
         )

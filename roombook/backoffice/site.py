@@ -1,14 +1,17 @@
 """The back office as a site under /admin/; ``settings.UNFOLD`` defines its appearance."""
 
 import time
-from functools import partial
+from collections.abc import Callable
+from copy import copy
+from functools import partial, update_wrapper
 from typing import Any, cast
+from urllib.parse import urlencode
 
 from django.contrib.admin.apps import AdminConfig
 from django.contrib.admin.views.autocomplete import AutocompleteJsonView
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -38,8 +41,13 @@ class AutocompleteView(AutocompleteJsonView):
         return {**result, "text": getattr(obj, "full_name", "") or result["text"]}
 
 
+# The field with the form that somebody sent without a session.
+KEPT_FORM = "kept_form"
+
+
 class BackofficeSite(UnfoldAdminSite):
     index_title = "Dashboard"
+    login_template = "backoffice/sign_in.html"
 
     def has_permission(self, request: HttpRequest) -> bool:
         """Staff whose second factor is pending may only enter a code or sign out."""
@@ -49,6 +57,55 @@ class BackofficeSite(UnfoldAdminSite):
             or not user.is_second_factor_pending(request.session)
         )
 
+    def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:  # noqa: FBT001, FBT002 (Django's signature)
+        """Keep what was entered in a form whose session has ended: signing in leads back to it."""
+        guarded = super().admin_view(view, cacheable)
+
+        def show(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            is_form = request.method == "POST" and "X-Requested-With" not in request.headers
+            is_sign_out = request.path == reverse("admin:logout")
+            if not is_form or is_sign_out or self.has_permission(request):
+                return guarded(request, *args, **kwargs)
+            entered = request.POST.copy()
+            for name in [*entered]:
+                if name == "csrfmiddlewaretoken" or "password" in name:
+                    del entered[name]
+            return self._ask_to_sign_in(request, entered.urlencode())
+
+        return update_wrapper(show, guarded)
+
+    def _ask_to_sign_in(self, request: HttpRequest, entered: str) -> HttpResponse:
+        url = request.get_full_path()
+        if super().has_permission(request):
+            return self._show_kept_form(request, entered, url)
+        page_request = copy(request)
+        page_request.method = "GET"
+        query = urlencode({"next": url})
+        context = {KEPT_FORM: entered, "app_path": f"{reverse('admin:login')}?{query}"}
+        return self.login(page_request, context)
+
+    def _show_kept_form(self, request: HttpRequest, entered: str, url: str) -> HttpResponse:
+        """A page that sends the form again; before that, it may lead to the second factor."""
+        fields = [(name, value) for name, values in QueryDict(entered).lists() for value in values]
+        target = url
+        if not self.has_permission(request):
+            fields = [(KEPT_FORM, entered)]
+            target = f"{reverse('admin:accounts_second_factor')}?{urlencode({'next': url})}"
+        context = {
+            **self.each_context(request),
+            "title": "You are signed in again",
+            "fields": fields,
+            "target": target,
+            "is_complete": target == url,
+        }
+        return TemplateResponse(request, "backoffice/kept_form.html", context)
+
+    def continue_to(self, request: HttpRequest, url: str) -> HttpResponse:
+        """Lead to the page that somebody who has signed in asked for, and to what they entered."""
+        if entered := request.POST.get(KEPT_FORM):
+            return self._show_kept_form(request, entered, url)
+        return HttpResponseRedirect(url)
+
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
@@ -56,7 +113,11 @@ class BackofficeSite(UnfoldAdminSite):
             query = request.GET.urlencode()
             if not self.has_permission(request):
                 return HttpResponseRedirect(f"{reverse('admin:accounts_second_factor')}?{query}")
-        return super().login(request, extra_context)
+        context = {KEPT_FORM: request.POST.get(KEPT_FORM, ""), **(extra_context or {})}
+        response = super().login(request, context)
+        if isinstance(response, HttpResponseRedirect):
+            return self.continue_to(request, response.url)
+        return response
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """Return a list that is built when it is used.
@@ -89,7 +150,7 @@ class BackofficeSite(UnfoldAdminSite):
             "page_obj": Paginator(results, per_page=max(len(results), 1)),
             "execution_time": time.monotonic() - started_at,
         }
-        return TemplateResponse(request, "unfold/helpers/command_results.html", context)
+        return TemplateResponse(request, "backoffice/search_results.html", context)
 
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -114,10 +114,11 @@ UNFOLD = {
     },
     "ACCOUNT": {
         "navigation": [
+            {"title": "Change password", "link": reverse_lazy("admin:password_change")},
             {
                 "title": "Two-step sign-in",
                 "link": reverse_lazy("admin:accounts_second_factor_set_up"),
-            }
+            },
         ]
     },
     "STYLES": [lambda _: static("roombook/backoffice.css")],
@@ -132,6 +133,8 @@ UNFOLD = {
             "accounts.User",
             "centers.MeetingRoom",
             "centers.Center",
+            "payments.Payment",
+            "reservations.Receipt",
         ]
     },
     "SIDEBAR": {"navigation": SIDEBAR},

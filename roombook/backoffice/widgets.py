@@ -16,6 +16,8 @@ from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
 
 from roombook.backoffice.typing_bases import AnyAdminBase
 from roombook.card_numbers import refuse_card_number
+from roombook.dates import YEARS, read_time_of_day
+from roombook.formats.en.formats import LOCAL_DAY
 from roombook.ids import is_id
 from roombook.texts import clean_line, clean_text
 
@@ -148,11 +150,34 @@ class DateTextInput(forms.DateInput):
                 "class": f"{INPUT_CLASSES} date-input",
                 "placeholder": "YYYY-MM-DD",
                 "autocomplete": "off",
-                "data-calendar": "",
+                "data-calendar": LOCAL_DAY,
                 **(attrs or {}),
             },
             format="%Y-%m-%d",
         )
+
+
+class DayField(forms.DateField):
+    """A day within the years of the back office."""
+
+    widget = DateTextInput
+    default_error_messages = {
+        "invalid": f"Choose a day from {YEARS[0]} to {YEARS[-1]}, such as 2027-03-15."
+    }
+
+    def to_python(self, value: Any) -> dt.date | None:
+        day: dt.date | None = super().to_python(value)
+        if day is not None and day.year not in YEARS:
+            raise ValidationError(self.error_messages["invalid"], code="invalid")
+        return day
+
+
+def parse_day(text: object) -> dt.date | None:
+    """Return the day that forms would read, or None."""
+    try:
+        return DayField().to_python(text)
+    except ValidationError:
+        return None
 
 
 class TimeTextInput(forms.TimeInput):
@@ -168,6 +193,10 @@ class TimeTextInput(forms.TimeInput):
             }
         )
 
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+        value = super().value_from_datadict(data, files, name)
+        return read_time_of_day(value) if isinstance(value, str) else value
+
     def format_value(self, value: object) -> str | None:
         if isinstance(value, dt.time):
             return value.isoformat("seconds" if value.second else "minutes")
@@ -182,6 +211,13 @@ class DateTimeTextInput(forms.SplitDateTimeWidget):
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
         time_input = TimeTextInput({"aria-label": "Time"})
         forms.MultiWidget.__init__(self, [DateTextInput(), time_input], attrs)
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+        """Read 24:00 as midnight of the next day: the hour of a time is at most 23."""
+        day, time = super().value_from_datadict(data, files, name)
+        if time == "24:00" and (read := parse_day(day)):
+            return [str(read + dt.timedelta(days=1)), "00:00"]
+        return [day, time]
 
     def id_for_label(self, id_: str) -> str:
         """Label the day."""

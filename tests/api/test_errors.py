@@ -225,6 +225,7 @@ def test_error_pages_have_a_message_and_a_link_back(client):
     back = '<a href="/admin/">Go to the dashboard</a>'
 
     for name, message in (
+        ("suspicious", "The service does not understand this request"),
         ("denied", "Your role does not allow this"),
         ("crash", "Something went wrong on our side"),
     ):

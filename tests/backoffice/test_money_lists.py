@@ -40,7 +40,7 @@ def displayed(office, name, **query):
 
 
 def paid(reservation, **fields):
-    return PaymentFactory(reservation=reservation, amount=Decimal(50), **fields)
+    return PaymentFactory(reservation=reservation, **{"amount": Decimal(50), **fields})
 
 
 def given_back(payment, *, state="done", at=NOW):
@@ -71,7 +71,10 @@ def grace():
 
 @pytest.fixture
 def hers(grace):
-    payment = paid(ReservationFactory(user=grace), reference="pi_123")
+    # Another number than those of all reservations.
+    ReservationFactory.create_batch(2)
+    reservation = ReservationFactory(user=grace)
+    payment = paid(reservation, reference="pi_123", card_last4="4242", amount=Decimal(1250))
     return payment, given_back(payment), disputed(payment, 1)
 
 
@@ -82,6 +85,7 @@ def test_search_finds_payments_by_number_and_customer_and_nothing_else(office, g
     given_back(other), disputed(other, 2), SavedCardFactory()
     of_the_customer = ["grace@navy.example", "Hopper", "gra"]
     of_the_payment = ["navy", "pi_123", str(payment.reservation_id), str(payment.key)]
+    of_the_payment += ["4242", "1250", "$1,250.00"]
     found = {
         ("payment", payment): of_the_customer + of_the_payment,
         ("refund", refund): [*of_the_customer, *of_the_payment, str(refund.key)],
@@ -94,6 +98,15 @@ def test_search_finds_payments_by_number_and_customer_and_nothing_else(office, g
             assert listed(office, name, q=term) == [row.pk], (name, term)
         for term in ("²", "%", "9" * 40, "'; --", "a@b@c", "nobody"):
             assert listed(office, name, q=term) == [], (name, term)
+
+
+def test_search_finds_a_payment_and_a_refund_by_their_numbers(office, hers):
+    payment, refund, _dispute = hers
+    given_back(payment)
+
+    assert payment.pk in listed(office, "payment", q=f"#{payment.pk}")
+    assert refund.pk in listed(office, "refund", q=str(refund.pk))
+    assert listed(office, "payment", q="#4711") == []
 
 
 def test_payment_lists_can_be_filtered(office):
@@ -246,6 +259,8 @@ def test_lists_use_an_index(hers):
     """The tables are small, so sequential scans and sorts are made expensive."""
     ways = {
         "payment_by_time": Payment.objects.order_by("-created_at", "-pk")[:50],
+        "payment_by_last4": Payment.objects.filter(card_last4="4242"),
+        "payment_by_amount": Payment.objects.filter(amount=1250),
         "payment_by_reference": Payment.objects.filter(reference="pi_123"),
         "refund_by_time": Refund.objects.order_by("-created_at", "-pk")[:50],
         "refund_by_state": Refund.objects.filter(state="refused").order_by("-created_at"),

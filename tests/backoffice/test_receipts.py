@@ -116,7 +116,14 @@ def test_list_finds_a_receipt_by_number_and_reservation_and_changes_none(office,
     [receipt] = issue(booking)
     listing = reverse("admin:reservations_receipt_changelist")
 
-    for term, is_found in ((receipt.number, True), (booking.pk, True), ("2027-000002", False)):
+    for term, is_found in (
+        (receipt.number, True),
+        (booking.pk, True),
+        ("2027-000002", False),
+        (f"{receipt.total:.2f}", True),
+        ("$4711.00", False),
+        (receipt.number_in_series, True),
+    ):
         shown = office.get(listing, {"q": term}).text
         assert (f"Open PDF of {receipt.number}" in shown) == is_found
     change = reverse("admin:reservations_receipt_change", args=[receipt.pk])

@@ -154,8 +154,8 @@ def test_report_invalid_filter_shows_message(office):
     for query, words in (
         ({"since": "2027-03-02", "until": "2027-03-01"}, "The period ends before it begins."),
         ({"since": "2026-01-01", "until": "2027-03-01"}, "A report covers at most 400 days."),
-        ({"since": "0001-01-01", "until": "0001-01-02"}, "Choose days from 2000 to 2100."),
-        ({"since": "9999-12-01"}, "Choose days from 2000 to 2100."),
+        ({"since": "0001-01-01", "until": "0001-01-02"}, "Choose a day from 2000 to 2100"),
+        ({"since": "9999-12-01"}, "Choose a day from 2000 to 2100"),
         ({"center": "4711"}, "There is no center 4711 whose reports you may see."),
         ({"type": "4711"}, "There is no room type 4711."),
         ({"center": [*range(1, 202)]}, "Choose at most 200."),

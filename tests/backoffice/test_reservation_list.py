@@ -84,7 +84,7 @@ def test_export_of_too_many_reservations_is_refused(office, monkeypatch):
     assert refused.url == f"{LIST}?when=all"
     assert "At most 2 rows can be exported." in messages_of(refused)[0][1]
     assert export(office, "pdf").status_code == 404
-    assert export(office, "csv", nonsense="1").url == LIST
+    assert export(office, "csv", nonsense="1").url == f"{LIST}?nonsense=1"
 
 
 # --- The list -----------------------------------------------------------------------------------

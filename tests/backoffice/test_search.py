@@ -1,15 +1,19 @@
 """The search in the head of every page (Ctrl+K)."""
 
+import datetime as dt
 import re
 
 import pytest
+from django.urls import reverse
 
 from centers.models import Center
+from reservations.models.status import Status
 from tests.backoffice.many import many
-from tests.factories_people import UserFactory
-from tests.factories_reservations import START, make_booking, make_room
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import START, ReservationFactory, make_booking, make_room
+from tests.reservations.receipts.helpers import issue, make_seller
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 SEARCH = "/admin/search/"
 
@@ -109,7 +113,45 @@ def test_search_any_query_has_an_answer(office, booking):
 def test_search_results_are_bounded(office, booking):
     many(booking.room, booking.user, 500, start=START)
 
-    assert len(find(office, "lovelace")) == 7
+    found = find(office, "lovelace")
+    assert len(found) == 9  # with the payment, the customer and the number of all reservations
+    assert found["reservations/reservation/?q=lovelace"] == "6 of 501 reservations"
+
+
+def test_search_shows_the_running_and_the_next_booking_first(office, booking, clock):
+    clock.move_to(booking.start)
+    office.force_login(AdministratorFactory())
+    days = (dt.timedelta(days=each) for each in (-2, 2, 1, -1))
+    before, last, following, yesterday = (
+        ReservationFactory(user=booking.user, start=booking.start + day, status=Status.CONFIRMED)
+        for day in days
+    )
+    hour = dt.timedelta(hours=1)
+    ReservationFactory(user=booking.user, start=START + hour, status=Status.CANCELLED)
+    expected = [booking.pk, following.pk, last.pk]
+    found = find(office, "lovelace")
+    listed = [int(link.split("/")[2]) for link in found if link.startswith("reservations/")]
+    assert listed[:3] == expected
+    url = reverse("admin:reservations_reservation_changelist")
+    rows = [row.pk for row in office.get(url, {"q": "lovelace"}).context["cl"].result_list]
+    assert rows[:3] == expected
+    assert rows[-2:] == [yesterday.pk, before.pk]
+    page = office.get(reverse("admin:accounts_user_change", args=[booking.user_id]))
+    assert [row["reservation"].pk for row in page.context["bookings"]["last"]] == rows
+    assert "Next and last bookings: 6 of 6" in page.text
+
+
+def test_search_finds_payments_and_receipts_and_says_if_it_finds_nothing(office, booking):
+    payment = booking.payments.get()
+    make_seller()
+    [receipt] = issue(booking)
+
+    found = find(office, payment.formatted_amount)
+    title = f"Payment {payment.pk}, {payment.formatted_amount}"
+    assert found[f"payments/payment/{payment.pk}/change/"] == title
+    link = f"reservations/receipt/{receipt.pk}/change/"
+    assert link in found.keys() & find(office, receipt.number).keys()
+    assert "Nothing found." in office.get(SEARCH, {"s": "nothing like it"}).text
 
 
 def test_search_button_is_in_the_head_of_pages(office, booking):

@@ -1,6 +1,7 @@
 """Two-step sign-in of staff: setting it up, signing in, turning it off, recovery codes (B18)."""
 
 from collections import Counter
+from urllib.parse import quote
 
 import pytest
 import time_machine
@@ -385,3 +386,23 @@ def test_recovery_code_sent_in_parallel_is_accepted_once(grace):
         return second_factor.verify_code(grace, code, attempts, new_device=None, now=START)
 
     assert Counter(run_concurrently([verify] * 4)) == {True: 1, False: 3}
+
+
+def test_form_of_a_lapsed_session_is_kept_until_the_code_is_entered(client, with_factor):
+    url = reverse("admin:accounts_user_changelist")
+    sent = {"q": ["a", "b"], "password1": "secret", "csrfmiddlewaretoken": "x"}
+    page = client.post(url, sent)
+    kept = {"kept_form": "q=a&q=b"}
+    assert page.context["kept_form"] == kept["kept_form"]
+    assert page.context["app_path"] == f"{LOGIN}?next={quote(url, safe='')}"
+
+    wrong = client.post(LOGIN, {"username": "grace@example.com", "password": "wrong", **kept})
+    assert wrong.context["kept_form"] == kept["kept_form"]
+    right = {"username": "grace@example.com", "password": PASSWORD, **kept}
+    page = client.post(page.context["app_path"], right)
+    assert page.context["fields"] == [*kept.items()]
+    page = client.post(page.context["target"], kept)
+    assert page.context["kept_form"] == kept["kept_form"]
+    code = {"code": get_code(with_factor)}
+    page = client.post(page.wsgi_request.get_full_path(), code | kept)
+    assert (page.context["target"], page.context["fields"]) == (url, [("q", "a"), ("q", "b")])

@@ -6,6 +6,9 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from centers.models import Closure
+from reservations.demo.accounts import PASSWORD
+from reservations.models import Reservation
+from tests.browser.accessibility import scan
 from tests.browser.day import open_day, request_for, room
 
 
@@ -32,6 +35,47 @@ def test_date_field_shows_iso_date_and_calendar_fills_it(desk, live_server):
     expect(preview).to_contain_text("The end must be after the start.")
 
 
+def test_form_of_a_lapsed_session_is_sent_after_signing_in(desk, live_server):
+    aspen = room("Aspen")
+    day = open_day(aspen)
+    page = desk("desk")
+    new = f"{live_server.url}/admin/reservations/reservation/add/"
+    page.goto(f"{new}?room={aspen.pk}&start={day}T13:00&end={day}T15:00")
+    page.locator("summary", has_text="New customer").click()
+    page.fill("#id_email", "ada@example.com")
+    page.context.clear_cookies(name="sessionid")
+
+    page.fill("#id_first_name", "Ada")
+    page.fill("#id_last_name", "King")
+    panel = page.locator("#draft-preview")
+    expect(panel).to_have_text("You are signed out. Send the form: what you entered is kept.")
+    page.get_by_role("button", name="Save draft and hold room").click()
+    expect(page.get_by_text("You were signed out in the meantime.")).to_be_visible()
+    page.fill("#id_username", "desk@roombook.example")
+    page.fill("#id_password", PASSWORD)
+    page.click("#login-form button[type=submit]")
+    assert scan(page, ["light"]) == []
+    page.get_by_role("button", name="Send it again").click()
+    expect(page.get_by_text("is held until")).to_be_visible()
+    assert Reservation.objects.latest("pk").user.email == "ada@example.com"
+
+
+def test_double_click_does_it_once_and_says_so(desk, live_server):
+    boardroom = room("Boardroom")
+    booking = request_for(boardroom, open_day(boardroom), 9)
+    page = desk("desk")
+    page.goto(f"{live_server.url}/admin/reservations/reservation/{booking.pk}/step/approve/")
+    sent = []
+    page.on("request", lambda each: sent.append(each.url) if each.method == "POST" else None)
+    button = page.locator("#preview").get_by_role("button", name="Approve")
+    button.evaluate("each => { each.click(); setTimeout(() => each.click(), 20) }")
+    expect(page.locator(".reservation-head")).to_contain_text("Confirmed")
+    text = page.locator("body").inner_text()
+    assert f"Reservation {booking.pk}: Approved." in text
+    assert "Nothing was" not in text
+    assert len(sent) == 1
+
+
 def test_move_with_another_start_keeps_its_duration(desk, live_server):
     boardroom = room("Boardroom")
     day = open_day(boardroom)
@@ -44,7 +88,14 @@ def test_move_with_another_start_keeps_its_duration(desk, live_server):
     expect(page.locator("#id_end_1")).to_have_value("15:30")
     expect(page.locator("#preview")).to_contain_text(f"{day} 13:30 - 15:30")
 
-    page.fill("#id_start_0", f"{day + dt.timedelta(days=7)}")
+    # A day and a time as people type them.
+    page.fill("#id_start_1", "1pm")
+    page.locator("#id_start_1").blur()
+    expect(page.locator("#id_start_1")).to_have_value("13:00")
+    expect(page.locator("#id_end_1")).to_have_value("15:00")
+    page.fill("#id_start_1", "1330")
+    page.fill("#id_start_0", f"{day + dt.timedelta(days=7):%m/%d/%Y}")
+    page.locator("#id_start_0").blur()
     expect(page.locator("#id_end_0")).to_have_value(f"{day + dt.timedelta(days=7)}")
 
     # A change of the end changes the duration.

@@ -72,8 +72,12 @@ def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
 
     # Find the approved booking, and cancel it. Scripts handle the keys once the page is loaded.
     page.wait_for_load_state()
+    page.locator("textarea").first.focus()
     page.keyboard.press("Control+k")
     expect(page.locator("#search-input-command")).to_be_focused()
+    page.keyboard.type("nothing like it")
+    expect(page.locator("#command-results-list")).to_contain_text("Nothing found.")
+    page.keyboard.press("Control+a")
     page.keyboard.type(str(first.pk))
     expect(page.locator("#command-results-list")).to_contain_text(f"Reservation {first.pk}")
     page.keyboard.press("ArrowDown")

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from payments.gateways import get_current_gateway
 from payments.models import LedgerLine
 from payments.statements import COLUMNS, build_row, render_journal
 from roombook.backoffice.spreadsheets import Sheet, SheetColumn, iterate_csv, write_workbook
@@ -25,7 +26,9 @@ class Command(BaseCommand):
         parser.add_argument("--center", type=int, help="The id of a center")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        rows = LedgerLine.objects.select_related("center").order_by("day", "pk")
+        # As in reports: a deployment with a live gateway keeps test payments apart.
+        rows = LedgerLine.objects.filter(is_test=not get_current_gateway().is_live)
+        rows = rows.select_related("center").order_by("day", "pk")
         wanted = {
             "day__gte": options["since"],
             "day__lte": options["until"],

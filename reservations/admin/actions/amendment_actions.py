@@ -22,6 +22,7 @@ from reservations.admin.actions.forms import ActionForm
 from reservations.admin.actions.payment_form import (
     LINK,
     SAVED_CARD,
+    SEND_LINK,
     describe_sent_link,
     describe_way,
     explains_absent_customer,
@@ -34,6 +35,8 @@ from reservations.booking.charging import SAVED_CARD_OF_ABSENT
 from reservations.booking.commands import Preview
 from reservations.models import Reservation
 from reservations.models.booking_fields import describe_columns
+from reservations.notifications.cancellation_terms import describe_cancellation
+from reservations.pricing.terms import get_present_terms, get_terms
 from roombook import dates, money
 from roombook.errors import InvalidRequest
 
@@ -75,15 +78,16 @@ class RescheduleAction(Action):
             held_until = formatting.format_datetime(moved, moved.hold_until)
             preview.facts.append(("Room held until", held_until))
         elif not preview.problems:
-            free_until = formatting.format_datetime(moved, moved.free_cancellation_until)
             preview.facts += [
                 _describe_difference(reservation, result, way, now=request.act.now),
-                ("Free cancellation until", free_until),
+                ("Cancellation", describe_cancellation(moved, now=request.act.now)),
+                *_describe_terms(result),
                 describe_email(
                     reservation, "with the link" if is_paid and way == LINK else "with the change"
                 ),
             ]
             if is_paid and way == LINK:
+                preview.confirm_label = SEND_LINK
                 until = differences.get_link_end(result, now=request.act.now)
                 held_until = formatting.format_datetime(reservation, until)
                 preview.facts.append(("Paid and changed, or held, until", held_until))
@@ -212,6 +216,14 @@ def _describe_change(result: Amendment) -> Iterator[tuple[str, str]]:
     for label, text in describe_columns(result.reservation):
         if text != former.get(label):
             yield label, f"{text} instead of {former[label]}" if label in former else text
+
+
+def _describe_terms(result: Amendment) -> Iterator[tuple[str, str]]:
+    """Both terms, if they differ: the customer gets the better ones."""
+    booked, present = get_terms(result.former), get_present_terms(result.new.room)
+    if booked != present:
+        yield "Terms when booked", str(booked)
+        yield "Present terms", str(present)
 
 
 def _describe_difference(

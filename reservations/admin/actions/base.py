@@ -77,6 +77,7 @@ class BillComparison:
 class ActionPreview:
     """What an action would do, in words, or in ``problems`` why it is not possible.
 
+    ``confirm_label`` is the label of the button, if it is not that of the action.
     ``email`` is the e-mail as it would go to the customer; it is not stored.
     The expected values come back with the confirmation, so that the action fails if they changed.
     If the action moves no money and can be undone, ``undo`` is what to submit for that.
@@ -89,6 +90,7 @@ class ActionPreview:
     email: OutboxMessage | None = None
     expected_amount: Decimal | None = None
     expected_version: int | None = None
+    confirm_label: str = ""
     undo: dict[str, str] = field(default_factory=dict)
 
 

@@ -29,6 +29,7 @@ from roombook.backoffice.widgets import StaffTextField
 from roombook.errors import CardDeclined, NoSavedCard
 
 SAVED_CARD, LINK = "card", "link"
+SEND_LINK = "Send payment link"
 BANK_ASKS = (
     "The card's bank asks the customer for a confirmation. Nothing was charged. Choose another way"
     " of payment."

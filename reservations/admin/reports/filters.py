@@ -16,9 +16,9 @@ from reservations.admin.reports.selection import ReportSelection
 from roombook.backoffice.widgets import (
     AutocompleteMultipleField,
     AutocompleteMultipleWidget,
-    DateTextInput,
+    DayField,
+    parse_day,
 )
-from roombook.dates import YEARS
 
 # Limits that keep a report within a few seconds.
 MAX_DAYS = 400
@@ -51,8 +51,8 @@ class OptionalMultiChoice(AutocompleteMultipleField):
 class ReportFilters(forms.Form):
     """The period and the centers. The default is the current month at all permitted centers."""
 
-    since = forms.DateField(label="From", widget=DateTextInput)
-    until = forms.DateField(label="To", widget=DateTextInput)
+    since = DayField(label="From")
+    until = DayField(label="To")
     center = OptionalMultiChoice(
         Center.objects.none(),
         MeetingRoom._meta.get_field("center"),
@@ -82,8 +82,6 @@ class ReportFilters(forms.Form):
         since, until = cleaned["since"], cleaned["until"]
         if since > until:
             self.add_error("until", "The period ends before it begins.")
-        elif since.year not in YEARS or until.year not in YEARS:
-            self.add_error("since", f"Choose days from {YEARS[0]} to {YEARS[-1]}.")
         elif (until - since).days >= MAX_DAYS:
             self.add_error("until", f"A report covers at most {MAX_DAYS} days.")
         else:
@@ -131,15 +129,8 @@ def _fill_in_dates(data: QueryDict, today: dt.date) -> QueryDict:
     """Complete the query with the first day of the month, or the last one, if it has none."""
     data = data.copy()
     if not data.get("since"):
-        until = _parse_date(data.get("until")) or today
+        until = parse_day(data.get("until")) or today
         data["since"] = until.replace(day=1).isoformat()
-    if not data.get("until") and (since := _parse_date(data.get("since"))):
+    if not data.get("until") and (since := parse_day(data.get("since"))):
         data["until"] = ReportPeriod.from_month(since).last.isoformat()
     return data
-
-
-def _parse_date(text: str | None) -> dt.date | None:
-    try:
-        return dt.date.fromisoformat(text or "")
-    except ValueError:
-        return None

@@ -4,7 +4,6 @@ import datetime as dt
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
@@ -23,8 +22,7 @@ from reservations.admin.timeline.timeline import STATUS_SIGNS, Timeline, Timelin
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from roombook import dates
 from roombook.backoffice.model_admin import is_fragment_request
-from roombook.backoffice.widgets import INPUT_CLASSES, DateTextInput
-from roombook.dates import YEARS
+from roombook.backoffice.widgets import INPUT_CLASSES, DayField, parse_day
 from roombook.ids import parse_id
 
 # One of these permissions is enough.
@@ -32,7 +30,6 @@ VIEW_PERMISSIONS = (roles.VIEW_RESERVATION, roles.CHANGE_RESERVATION)
 # In the session: the center that the user has seen last.
 LAST_CENTER = "timeline_center"
 DAY, WEEK = dt.timedelta(days=1), dt.timedelta(days=7)
-
 LEGEND = [(status.value, sign, status.label) for status, sign in STATUS_SIGNS.items()]
 
 
@@ -88,7 +85,14 @@ class TimelinePages:
         place = room or center
         options = _get_options(request, center)
         today = options.now.astimezone(center.zone).date()
-        day = _get_day(request, today)
+        label = "Date" if view == "day" else "Week of"
+        text = request.GET.get("date") or today.isoformat()
+        form = TimelineForm({"room" if room else "center": field}, place.pk, text, label)
+        day = parse_day(text)
+        if day is None:
+            # Not today: the free times of another day would look like the answer.
+            context = {"title": place.name, "center": center, "form": form, "problem": True}
+            return self._render(request, None, context)
         unit, step, days, this = "day", DAY, [day], "Today"
         if view != "day":
             monday = day - day.weekday() * DAY
@@ -99,10 +103,9 @@ class TimelinePages:
         by_day = room is not None
         timeline = Timeline(center, rooms, axes, options, rows_are_days=by_day) if axes else None
         noon = dt.datetime.combine(day, dt.time(12), tzinfo=center.zone)
-        label = "Date" if view == "day" else "Week of"
         context = {
             "title": f"{place.name}, {shown}",
-            "form": TimelineForm({"room" if room else "center": field}, place.pk, day, label),
+            "form": form,
             "room": room,
             "center": center,
             "day": day,
@@ -149,9 +152,9 @@ class TimelinePages:
 class TimelineForm(forms.Form):
     """Selects a center or a room, and the day or the week."""
 
-    date = forms.DateField(widget=DateTextInput)
+    date = DayField()
 
-    def __init__(self, place: dict[str, forms.Field], pk: int, day: dt.date, label: str) -> None:
+    def __init__(self, place: dict[str, forms.Field], pk: int, day: str, label: str) -> None:
         super().__init__(initial={**dict.fromkeys(place, pk), "date": day}, auto_id="timeline-%s")
         self.fields = {**place, "date": self.fields["date"]}
         self.fields["date"].label = label
@@ -191,22 +194,6 @@ def _get_room(request: HttpRequest) -> MeetingRoom:
         raise Http404("Not found.")
     _remember_center(request, room.center_id)
     return room
-
-
-def _get_day(request: HttpRequest, today: dt.date) -> dt.date:
-    """The day of the query; today at the center if there is none, or no valid one."""
-    text = request.GET.get("date")
-    if not text:
-        return today
-    try:
-        day = dt.date.fromisoformat(text)
-    except ValueError:
-        day = None
-    if day is None or day.year not in YEARS:
-        message = f"Choose a day from {YEARS[0]} to {YEARS[-1]}. This is today."
-        messages.warning(request, message)
-        return today
-    return day
 
 
 def _get_options(request: HttpRequest, center: Center) -> TimelineOptions:

@@ -1,6 +1,5 @@
 """The page "Today": who comes, what to prepare, and the day sheet to print (B18.1)."""
 
-import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,8 +17,7 @@ from reservations.admin.forms import CenterSearchField
 from reservations.admin.reports.periods import DAY
 from reservations.admin.today.arrivals import load_day
 from roombook import dates
-from roombook.backoffice.widgets import DateTextInput
-from roombook.dates import YEARS
+from roombook.backoffice.widgets import DayField
 
 # The key in the session of the center that was chosen last; None is all centers.
 LAST_CENTER = "today_center"
@@ -29,18 +27,12 @@ class DayFilterForm(forms.Form):
     """Selects a center, or all, and a day."""
 
     center = CenterSearchField()
-    date = forms.DateField(required=False, widget=DateTextInput)
+    date = DayField(required=False)
 
     def __init__(self, data: Mapping[str, object], centers: QuerySet[Center]) -> None:
         super().__init__(data, auto_id="today-%s")
         field: Any = self.fields["center"]
         field.queryset, field.required, field.label = centers, False, "Center (empty: all)"
-
-    def clean_date(self) -> dt.date | None:
-        day: dt.date | None = self.cleaned_data["date"]
-        if day is not None and day.year not in YEARS:
-            raise forms.ValidationError(f"Choose a day from {YEARS[0]} to {YEARS[-1]}.")
-        return day
 
 
 class TodayPage:
@@ -61,14 +53,18 @@ class TodayPage:
         form = DayFilterForm({"center": last and last.pk, **request.GET.dict()}, centers)
         form.full_clean()
         center: Center | None = form.cleaned_data.get("center")
-        day: dt.date | None = form.cleaned_data.get("date")
+        day = form.cleaned_data.get("date")
         is_chosen = "center" in request.GET and "center" not in form.errors
         if is_chosen and center != last:
             request.session[LAST_CENTER] = center and center.pk
-        meetings = load_day(user, center, day, now=now)
-        days = [day] if day else meetings.local_days
-        title = " and ".join(dates.format_day(each) for each in days)
-        if days == meetings.local_days:
+        # Other meetings than those that were asked for would look like the answer.
+        meetings = None if form.errors else load_day(user, center, day, now=now)
+        today = meetings.local_days if meetings else [now.date()]
+        days = [day] if day else today
+        title = (
+            " and ".join(dates.format_day(each) for each in days) if meetings else "Nothing shown"
+        )
+        if meetings and days == today:
             title = f"Today, {title}"
         context = {
             **self.site.each_context(request),
@@ -78,6 +74,7 @@ class TodayPage:
             "center": center,
             "meetings": meetings,
             "can_book": center is not None
+            and meetings is not None
             and day is None
             and roles.has_permission(user, roles.ADD_RESERVATION, center.pk),
             "day_links": [

@@ -47,7 +47,14 @@ document.addEventListener("DOMContentLoaded", () => {
       document.dispatchEvent(new CustomEvent("timeline:refresh"));
     });
 
+  let isSending = false;
   const submit = async (form, submitter) => {
+    if (isSending) return;
+    isSending = true;
+    await send(form, submitter).finally(() => (isSending = false));
+  };
+
+  const send = async (form, submitter) => {
     const undo = content.querySelector("template")?.content.cloneNode(true);
     const body = new FormData(form, submitter);
     const html = await load(form.getAttribute("action"), { method: "POST", body });

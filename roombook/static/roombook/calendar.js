@@ -1,7 +1,37 @@
 /* Calendars: adds a button to each <input data-calendar>, which opens the browser's own calendar.
 
-   The field is text: browsers show their date fields in the format of their language. */
+   The field is text: browsers show their date fields in the format of their language. What was typed
+   is shown as the service reads it (roombook/dates.py), before other scripts see the change. */
 "use strict";
+
+const readDay = (text, format) => {
+  const names = [];
+  const pattern = format.replaceAll(".", "\\.").replace(/%(\w)/g, (_, name) => {
+    names.push(name);
+    return name === "Y" ? "(?:20)?(\\d\\d)" : "(\\d{1,2})";
+  });
+  const match = text.trim().match(new RegExp(`^${pattern}$`));
+  if (!match) return text;
+  const part = Object.fromEntries(names.map((name, i) => [name, match[i + 1].padStart(2, "0")]));
+  return `20${part.Y}-${part.m}-${part.d}`;
+};
+
+const readTime = (text) => {
+  const match = text.trim().match(/^(\d{1,2})(?:[:.]?(\d\d))?\s*(?:([ap])\.?m?\.?)?$/i);
+  if (!match || (match[3] && !(match[1] >= 1 && match[1] <= 12))) return text;
+  const afternoon = match[3]?.toLowerCase() === "p" ? 12 : 0;
+  const hour = match[3] ? (match[1] % 12) + afternoon : match[1];
+  return `${String(hour).padStart(2, "0")}:${match[2] ?? "00"}`;
+};
+
+document.addEventListener(
+  "change",
+  ({ target }) => {
+    if (target.dataset?.calendar) target.value = readDay(target.value, target.dataset.calendar);
+    if (target.matches?.(".time-input")) target.value = readTime(target.value);
+  },
+  true,
+);
 
 document.addEventListener("DOMContentLoaded", () => {
   const attach = (field) => {

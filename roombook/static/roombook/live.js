@@ -6,6 +6,34 @@
    A script that adds such forms dispatches the event "live:added" on the element around them. */
 "use strict";
 
+// The second click of a double click sends nothing: its answer would hide that of the first one, and
+// say that nothing was done.
+const sent = new WeakSet();
+document.addEventListener(
+  "submit",
+  (event) => {
+    const form = event.target;
+    if (form.getAttribute("method") !== "post") return;
+    if (sent.has(form)) {
+      event.preventDefault();
+      return event.stopImmediatePropagation();
+    }
+    sent.add(form);
+    // A script may send the form, or refuse it. The back button may show this page again.
+    const release = () => sent.delete(form);
+    setTimeout(() => (event.defaultPrevented ? release() : setTimeout(release, 10_000)));
+  },
+  true,
+);
+
+document.addEventListener("click", async ({ target }) => {
+  const field = document.getElementById(target.dataset?.copy);
+  if (!field) return;
+  field.select();
+  await navigator.clipboard?.writeText(field.value);
+  target.textContent = "Copied";
+});
+
 document.addEventListener("DOMContentLoaded", () => {
   const follow = (form, address, into, atOnce) => {
     let timer = null;
@@ -26,9 +54,13 @@ document.addEventListener("DOMContentLoaded", () => {
           body: new FormData(form),
           headers: { "X-Requested-With": "fetch" },
           signal: current.signal,
+          redirect: "manual",
         });
-        if (!answer.ok) throw new Error(`${answer.status}`);
-        into.innerHTML = await answer.text();
+        if (answer.type === "opaqueredirect") {
+          into.textContent = "You are signed out. Send the form: what you entered is kept.";
+        } else if (answer.ok) {
+          into.innerHTML = await answer.text();
+        } else throw new Error(`${answer.status}`);
       } catch (error) {
         if (error.name === "AbortError") return;
         into.textContent = "The preview could not be loaded.";
