@@ -30,5 +30,6 @@ class CentersConfig(AppConfig):
         for each in (
             *(models.OpeningHours, models.Closure, models.Landmark, models.Neighborhood),
             *(models.ResourceType, models.Rate, models.PriceList, models.Service),
+            models.Terms,
         ):
             audit_log.register(each)

@@ -24,6 +24,12 @@ def resolve_span(center: Center, start: dt.datetime, end: dt.datetime) -> Span:
     return Span(first, last)
 
 
+def resolve_start(center: Center, start: dt.datetime) -> dt.datetime:
+    """Return the start of a booking in UTC, as `resolve_span` does."""
+    [first] = _localize_fields(center.zone, {"start_date": start})
+    return first
+
+
 def resolve_period(zone: dt.tzinfo, start: dt.datetime, end: dt.datetime) -> Span:
     """Return the time between From and To in a time zone, as `resolve_span` does for a booking.
 
@@ -45,10 +51,8 @@ def _skip_to_day(at: dt.datetime, tz: dt.tzinfo) -> dt.datetime:
     return get_local_midnight(at.date(), tz) if is_local_midnight else at
 
 
-def _localize_fields(
-    tz: dt.tzinfo, fields: dict[str, dt.datetime]
-) -> tuple[dt.datetime, dt.datetime]:
-    """Return the two times in UTC, or raise InvalidRequest by field."""
+def _localize_fields(tz: dt.tzinfo, fields: dict[str, dt.datetime]) -> list[dt.datetime]:
+    """Return the times in UTC, or raise InvalidRequest by field."""
     times, problems = [], {}
     for name, at in fields.items():
         try:
@@ -60,5 +64,4 @@ def _localize_fields(
             problems[name] = "This time is out of range."
     if problems:
         raise InvalidRequest(problems)
-    first, last = times
-    return first, last
+    return times

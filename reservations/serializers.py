@@ -88,6 +88,30 @@ class AttendeeInfo(ContractSerializer):
     )
 
 
+class CancellationStepInfo(ContractSerializer):
+    """A time during which the same part of the price comes back. Responses only."""
+
+    Until = CenterDateTimeField(
+        help_text="The end of the step, which is not part of it, with the center's offset; left out"
+        " in the last step."
+    )
+    RefundPercent = IntegerField(help_text="How much of the price comes back, 0 to 100.")
+    Refund = DecimalField(
+        help_text="What would come back, for a booked reservation that was charged."
+    )
+
+
+class CancellationTermsInfo(ContractSerializer):
+    """What comes back if a reservation is cancelled. Responses only."""
+
+    Name = TextField(help_text="Of the terms; left out for those of the deployment.")
+    Text = TextField(help_text="A sentence for each step, for people, in local times.")
+    GraceUntil = CenterDateTimeField(
+        help_text="Until then all comes back because the reservation was just booked."
+    )
+    Steps = CancellationStepInfo(many=True, help_text="In order of time, from now on.")
+
+
 class NewReservationInput(BookingInput):
     """What is booked: a room, a time span, and the fields that customers set (BOOKING_FIELDS)."""
 
@@ -138,7 +162,8 @@ class LineItemInfo(ContractSerializer):
     Type = ChoiceField(
         LineItemType,
         contract_type="LineItemType",
-        help_text="`Room`, `SetupFee`, `Service`, `Allowance`, `Promotion`, `Adjustment` or `Tax`.",
+        help_text="`Room`, `SetupFee`, `Service`, `Allowance`, `Promotion`, `Extra`, `Adjustment`"
+        " or `Tax`.",
     )
     Rate = TextField(help_text="For people: `$25.00/hour`.")
     ServiceId = IdField(help_text="On lines of a service.")

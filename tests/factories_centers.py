@@ -96,6 +96,17 @@ class PriceListFactory(DjangoModelFactory):
     hourly = Decimal("30.00")
 
 
+class TermsFactory(DjangoModelFactory):
+    """All back until a week before, half until two days before."""
+
+    class Meta:
+        model = models.Terms
+
+    center = factory.SubFactory(CenterFactory)
+    name = "Flexible"
+    steps = "168: 100; 48: 50"
+
+
 class FlatRateFactory(RateFactory):
     is_flat_rate = True
     flat_rate = Decimal("50.00")

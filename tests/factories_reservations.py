@@ -20,6 +20,7 @@ from payments.models import Payment, PaymentState
 from reservations import models, records
 from reservations.booking import charging, checkout, drafts
 from reservations.models.status import HOLDING_STATUSES, Status
+from reservations.pricing.terms import RefundTerms, Step
 from tests.factories_centers import MeetingRoomFactory, make_center_with_room
 from tests.factories_people import UserFactory
 
@@ -28,6 +29,8 @@ NOW = dt.datetime(2027, 3, 1, 16, tzinfo=dt.UTC)
 # The Wednesday after, 9 in the morning in Denver.
 START = dt.datetime(2027, 3, 3, 16, tzinfo=dt.UTC)
 HOUR = dt.timedelta(hours=1)
+# Those of the settings.
+DEFAULT_TERMS = RefundTerms("", (Step(24, 100),), 15).to_json()
 MINUTE = dt.timedelta(minutes=1)
 
 VALID_NUMBER = "4242424242424242"
@@ -160,8 +163,7 @@ class ReservationFactory(DjangoModelFactory):
         lambda row: row.status in HOLDING_STATUSES or bool(row.hold_until)
     )
     currency = "USD"
-    cancellation_notice_hours = 24
-    cancellation_grace_minutes = 15
+    cancellation_terms = DEFAULT_TERMS
     created_at = NOW
 
 

@@ -124,6 +124,15 @@ TABLE = {
     ),
     # It reads what the ledger of the reservation holds and must hold.
     "Cancel reservation": Row(29, ids=OWN),
+    "Get terms": Row(
+        7,
+        ids=OWN
+        | {
+            "RoomId": Id(
+                NOT_FOUND, more={"ReservationId": None, "StartDate": "2027-04-01T09:00:00"}
+            )
+        },
+    ),
     # It issues a receipt, with what pays for the booking and the billing address.
     "Get receipts": Row(21, new_fields=("Url",), ids=OWN),
     "Preview change": Row(50, ids=OWN | BOOKING | GUEST),
@@ -421,7 +430,7 @@ def test_reservation_of_another_account_is_not_found_whatever_its_status(world, 
                 assert describe(response) == NOT_FOUND, (operation, token)
             found += 1
 
-    assert found == 10
+    assert found == 11
     assert row.values().get() == before
 
 

@@ -303,6 +303,7 @@ class World:
                 "Attendees": [guest],
             },
             "Cancel reservation": {**own, "TestMode": False},
+            "Get terms": {"ReservationId": self.paid.pk},
             "Get receipts": {"ReservationId": self.paid.pk},
             "Preview change": change,
             "Change reservation": {

@@ -3,6 +3,7 @@ from centers.models.center import Center, CenterImage, Favorite, Landmark
 from centers.models.price_list import PriceList
 from centers.models.room import MeetingRoom, Rate, Service
 from centers.models.schedule import Closure, OpeningHours
+from centers.models.terms import Terms
 
 __all__ = [
     "Center",
@@ -17,4 +18,5 @@ __all__ = [
     "Rate",
     "ResourceType",
     "Service",
+    "Terms",
 ]

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from centers.geo import Coordinates
 from centers.models.catalog import Neighborhood
+from centers.models.terms import Terms
 from centers.querysets import CenterQuerySet, FavoriteQuerySet
 from roombook import images, places
 from roombook.address import ADDRESS_FIELDS, POSTAL_FIELDS, Address
@@ -51,6 +52,15 @@ class Center(Address):
     prices_include_tax = models.BooleanField(
         default=False,
         help_text="The prices of rates and services contain the tax; it is not added to them.",
+    )
+    terms = models.ForeignKey(
+        Terms,
+        models.RESTRICT,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name="terms of cancellation",
+        help_text="For rooms without their own. Leave empty for those of the deployment.",
     )
 
     # Bookings that were made before may be outside the hours, or have the former address.
@@ -134,6 +144,8 @@ class Center(Address):
             problems["time_zone_id"] = "Enter a time zone, or latitude and longitude."
         elif not places.is_time_zone(self.time_zone_id):
             problems["time_zone_id"] = 'Enter a time zone such as "America/Denver".'
+        if self.terms and self.terms.center_id != self.pk:
+            problems["terms"] = "These terms belong to another center."
         if problems:
             raise ValidationError(problems)
 

@@ -12,6 +12,7 @@ from django.utils.functional import cached_property
 from centers import rates
 from centers.models.catalog import ResourceType, UniqueNameMixin
 from centers.models.center import Center
+from centers.models.terms import Terms
 from centers.querysets import MeetingRoomQuerySet
 from roombook import images
 from roombook.money import MoneyField
@@ -146,6 +147,15 @@ class MeetingRoom(UniqueNameMixin, images.PictureModel):
     booking_window_days = models.PositiveIntegerField(
         "booking window", null=True, blank=True, help_text="Days. Leave empty for the default."
     )
+    terms = models.ForeignKey(
+        Terms,
+        models.RESTRICT,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name="terms of cancellation",
+        help_text="Leave empty for those of the center.",
+    )
 
     objects = MeetingRoomQuerySet.as_manager()
     name_scope = ("center_id",)
@@ -189,6 +199,8 @@ class MeetingRoom(UniqueNameMixin, images.PictureModel):
         problems = {}
         if self.rate and self.center_id and self.rate.center_id != self.center_id:
             problems["rate"] = "This rate belongs to another center."
+        if self.terms and self.center_id and self.terms.center_id != self.center_id:
+            problems["terms"] = "These terms belong to another center."
         if self.resource_type_id and self.resource_type.is_service:
             problems["resource_type"] = "This is a type of service, not of room."
         if problems:

@@ -73,7 +73,7 @@ class PaymentListMixin(FeeMixin, LocalTimeMixin):
     result_icon = "payments"
 
     def get_result_title(self, row: PaymentRow) -> str:
-        return f"{self.opts.verbose_name.capitalize()} {row.pk}, {row.formatted_amount}"
+        return f"{str(self.opts.verbose_name).capitalize()} {row.pk}, {row.formatted_amount}"
 
     def get_result_description(self, row: PaymentRow) -> str:
         return f"{self.customer(row)}, reservation {get_payment(row).reservation_id}"

@@ -15,11 +15,18 @@ Balances = dict[Key, Counter[str]]
 BOOKINGS = "bookings"
 
 
-def calculate_balances(bill: Bill, payments: Sequence[Movements], *, is_test: bool) -> Balances:
-    """What each account must hold. `is_test` says whether a bill without payments is a test."""
+def calculate_balances(
+    bill: Bill, payments: Sequence[Movements], *, is_test: bool, fee: int = 0
+) -> Balances:
+    """What each account must hold.
+
+    `is_test` says whether a bill without payments is a test. `fee` is what its cancellation costs.
+    """
     balances: Balances = defaultdict(Counter)
     counting = [each for each in payments if each.counts]
-    given = _get_given(bill, counting)
+    # A price that was lowered after the payment is refunded.
+    reduced = max(0, sum(each.amount for each in counting) - bill.total) if bill.is_booked else 0
+    given = _get_given(bill, counting, reduced=reduced, fee=fee)
     unassigned = given - sum(each.given for each in counting)
     for each in payments:
         line = balances[each.center, each.is_test, None]
@@ -35,7 +42,9 @@ def calculate_balances(bill: Bill, payments: Sequence[Movements], *, is_test: bo
             kept = each.received - each.returned - each.returned_otherwise
             line[Account.REFUNDS_PAYABLE] -= kept
     is_test = counting[0].is_test if counting else is_test
-    balances[bill.center, is_test, bill.meeting_day].update(_get_bill(bill, counting, given))
+    balances[bill.center, is_test, bill.meeting_day].update(
+        _get_bill(bill, counting, given, reduced=reduced)
+    )
     # What is left is what the customer owes, and what the centers owe to each other for that.
     for (center, is_test, _), line in [*balances.items()]:
         at_home, amount = balances[bill.center, is_test, None], _add_up(line)
@@ -46,7 +55,7 @@ def calculate_balances(bill: Bill, payments: Sequence[Movements], *, is_test: bo
     return balances
 
 
-def _get_given(bill: Bill, counting: Sequence[Movements]) -> int:
+def _get_given(bill: Bill, counting: Sequence[Movements], *, reduced: int, fee: int) -> int:
     """What the customer has got back, is about to, or must get back because it was promised.
 
     A promise holds although the gateway refuses the refund. What is only due counts up to the
@@ -56,16 +65,18 @@ def _get_given(bill: Bill, counting: Sequence[Movements]) -> int:
     given = sum(each.given for each in counting)
     completed = sum(each.completed for each in counting)
     if bill.is_kept:
-        return max(min(captured, max(given, bill.promised + bill.reduced)), completed)
+        return max(min(captured, given), captured - fee, completed)
     if bill.is_booked:
-        return max(bill.reduced, min(bill.total + bill.reduced, given), completed)
+        return max(reduced, min(bill.total + reduced, given), completed)
     return given
 
 
-def _get_bill(bill: Bill, counting: Sequence[Movements], given: int) -> Counter[str]:
+def _get_bill(
+    bill: Bill, counting: Sequence[Movements], given: int, *, reduced: int
+) -> Counter[str]:
     """What income, its reductions and tax hold; credits are negative."""
     if bill.is_booked:
-        goodwill = given - bill.reduced
+        goodwill = given - reduced
         tax = _share(bill.tax, min(bill.total, goodwill), bill.total)
         accounts = Counter[str](bill.lines)
         accounts.update({BOOKINGS: 1, Account.GOODWILL: goodwill - tax, Account.TAX_PAYABLE: tax})

@@ -21,9 +21,7 @@ class Bill:
     """What a reservation costs, and what of it its customer must get back.
 
     `lines` has what the lines of the bill add to the accounts; credits are negative. The bill holds
-    while `is_booked`. `is_kept`: it was cancelled, and what is not given back is a fee. `reduced`
-    is by how much its price was lowered after it was paid, `promised` what was promised at its
-    cancellation.
+    while `is_booked`. `is_kept`: it was cancelled, and what is not given back is a fee.
     """
 
     center: int
@@ -34,8 +32,6 @@ class Bill:
     is_kept: bool
     total: int
     lines: Mapping[Account, int]
-    reduced: int
-    promised: int
 
     @property
     def tax(self) -> int:
@@ -59,7 +55,8 @@ class Movements:
         self.center = payment.cash_center_id
         self.is_test = not payment.is_live
         self.account = MONEY_BY_WAY.get(payment.gateway, Account.GATEWAY)
-        self.captured = to_hundredths(payment.amount) if payment.captured_at else 0
+        self.amount = to_hundredths(payment.amount)
+        self.captured = self.amount if payment.captured_at else 0
         self.fees = to_hundredths(payment.fee)
         # What is due for return, what was credited before it came in, and what was returned from
         # the payment's own account and from the bank's.

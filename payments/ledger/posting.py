@@ -8,6 +8,7 @@ import datetime as dt
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
+from decimal import Decimal
 from typing import Any
 
 from django.db.models import Sum
@@ -31,13 +32,15 @@ def post(
     *,
     by: User | None = None,
     cause: str = "",
+    fee: Decimal | None = None,
     now: dt.datetime,
 ) -> None:
     """Post what has changed for the reservation. Call it last in the transaction that changes it.
 
-    Does nothing if nothing has changed.
+    `fee` is that of its cancellation, in the event that cancels it: from then on, only the ledger
+    knows it. Does nothing if nothing has changed.
     """
-    [(_, bill, lines)] = find_unposted([reservation_id], locks=True)
+    [(_, bill, lines)] = find_unposted([reservation_id], fee=fee, locks=True)
     zones = {bill.center: bill.zone}
     if others := {center for center, _, _ in lines} - zones.keys():
         centers: Any = LedgerLine._meta.get_field("center").related_model
@@ -103,9 +106,12 @@ def post_payment(
 
 
 def find_unposted(
-    reservations: Collection[int], *, locks: bool = False
+    reservations: Collection[int], *, fee: Decimal | None = None, locks: bool = False
 ) -> Iterator[tuple[int, Bill, Balances]]:
-    """Yield the bill of each reservation, and what is to be posted: nothing if all is posted."""
+    """Yield the bill of each reservation, and what is to be posted: nothing if all is posted.
+
+    The fee of a cancellation is the posted one, unless it is given.
+    """
     # First, because it may lock.
     payments = read_movements(reservations, locks=locks)
     bills = get_bill_reader().read_bills(reservations)
@@ -120,8 +126,15 @@ def find_unposted(
             day = meeting_day if column in BILL or column == BOOKINGS else None
             posted[pk][center, is_test[pk], day][column] += int(amount or 0)
     for pk, bill in bills.items():
-        balances = calculate_balances(bill, payments[pk], is_test=is_test[pk])
+        cost = to_hundredths(fee) if fee is not None else _get_fee(posted[pk])
+        balances = calculate_balances(bill, payments[pk], is_test=is_test[pk], fee=cost)
         yield pk, bill, build_lines(balances, posted[pk])
+
+
+def _get_fee(posted: Balances) -> int:
+    """What a cancellation costs, including tax; 0 of a booking that is not cancelled."""
+    net = -sum(line[Account.CANCELLATION] for line in posted.values())
+    return net - sum(line[Account.TAX_PAYABLE] for line in posted.values()) if net else 0
 
 
 def _write(

@@ -12,10 +12,11 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Q, Sum
-from django.db.models.functions import Coalesce, TruncMonth
+from django.db.models.functions import TruncMonth
 
-from reservations.admin.reports.aggregates import sum_hundredths, to_decimal
+from reservations.admin.reports.aggregates import sum_hundredths
 from reservations.models import Allowance, AllowanceEntry, Reservation
+from roombook.money import from_hundredths
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,9 @@ def get_attributed_revenue(
         .values_list(column)
         .annotate(bookings=Count("pk"), revenue=sum_hundredths("total_cost"))
     )
-    return {pk: AttributedRevenue(bookings, to_decimal(revenue)) for pk, bookings, revenue in rows}
+    return {
+        pk: AttributedRevenue(bookings, from_hundredths(revenue)) for pk, bookings, revenue in rows
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,8 @@ class AllowanceMonth:
 MAX_MONTHS = 24
 
 # Entries with a reservation are uses, or uses that were returned; others were added by staff.
-USED_HOURS = Coalesce(Sum("hours", filter=Q(reservation__isnull=False)), 0)
-ADDED_HOURS = Coalesce(Sum("hours", filter=Q(reservation__isnull=True)), 0)
+USED_HOURS = Sum("hours", filter=Q(reservation__isnull=False), default=0)
+ADDED_HOURS = Sum("hours", filter=Q(reservation__isnull=True), default=0)
 
 
 def get_monthly_balances(allowance: Allowance, today: dt.date) -> list[AllowanceMonth]:

@@ -45,8 +45,10 @@ from reservations.models.booking_fields import (
     FieldKind,
     describe_columns,
 )
-from reservations.models.status import Status
+from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
+from reservations.notifications.cancellation_terms import describe_cancellation
+from reservations.pricing.terms import get_terms
 from roombook import dates, money
 from roombook.backoffice.models import AuditEntry
 
@@ -120,7 +122,7 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "zone": center.zone,
         "zone_name": format_time_zone(center, reservation.start),
         "place_and_time": format_place_and_time(reservation),
-        "terms": list(_describe_terms(reservation)),
+        "terms": list(_describe_terms(reservation, now=now)),
         "lines": list(reservation.line_items.order_by("position")),
         "reduced_by": money.format_amount(reservation.reduced_by) if reservation.reduced_by else "",
         "discounts": list(_describe_discounts(reservation)),
@@ -195,7 +197,7 @@ def _describe_pending_change(
     reservation: Reservation, user: "User", *, now: dt.datetime
 ) -> Iterator[ReservationDetail]:
     """The change whose payment is not resolved yet (B27.5): what was requested, and by when."""
-    if reservation.status != Status.CONFIRMED:
+    if not reservation.is_confirmed:
         return
     rows = reservation.changes.filter(state=ChangeState.STARTED)
     # While somebody pays for it by the link, the payment says more than the link.
@@ -245,6 +247,9 @@ def _describe_value(field: BookingField, value: Any) -> str:
             )
         case FieldKind.ATTENDEES:
             return f"{len(value)} are listed"
+        case FieldKind.EXTRAS:
+            extras = ((each["text"], Decimal(each["amount"])) for each in value)
+            return ", ".join(f"{text} {money.format_amount(amount)}" for text, amount in extras)
     return str(value)
 
 
@@ -260,8 +265,8 @@ def _describe_link(
     return ReservationDetail("Payment link", text)
 
 
-def _describe_terms(reservation: Reservation) -> Iterator[ReservationDetail]:
-    """Who created it and when, and until when it can be cancelled free of charge."""
+def _describe_terms(reservation: Reservation, *, now: dt.datetime) -> Iterator[ReservationDetail]:
+    """Who created it and when, and what cancelling it costs."""
 
     def describe(label: str, at: dt.datetime, suffix: str = "") -> ReservationDetail:
         return ReservationDetail(label, format_datetime(reservation, at) + suffix)
@@ -269,7 +274,10 @@ def _describe_terms(reservation: Reservation) -> Iterator[ReservationDetail]:
     yield describe("Created", reservation.created_at, f", by {_get_creator(reservation)}")
     if reservation.booked_at is not None:
         yield describe("Booked", reservation.booked_at)
-        yield describe("Free cancellation until", reservation.free_cancellation_until)
+        terms = str(get_terms(reservation))
+        if can_transition(reservation.status, Status.CANCELLED):
+            terms += f". {describe_cancellation(reservation, now=now)}"
+        yield ReservationDetail("Terms of cancellation", terms)
     if reservation.cancelled_at is not None:
         yield describe("Cancelled", reservation.cancelled_at)
         yield from _describe_refund_override(reservation)
@@ -306,13 +314,15 @@ def _describe_discounts(reservation: Reservation) -> Iterator[ReservationDetail]
         yield ReservationDetail(use.allowance.description, text)
     for adjustment in reservation.price_adjustments.select_related("by").order_by("pk"):
         text = f"{money.format_amount(adjustment.amount)}, by {format_staff(adjustment.by)}"
-        yield ReservationDetail(f"Adjustment: {adjustment.reason}", text)
+        kind = "Extra" if adjustment.amount > 0 else "Adjustment"
+        yield ReservationDetail(f"{kind}: {adjustment.reason}", text)
 
 
 # --- History -------------------------------------------------------------------------------------
 
 LABELS = {
     **{each.name: each.label for each in BOOKING_FIELDS if each.is_in_history},
+    "extras": "Extras",
     "hold_until": "Held until",
     "total_cost": "Total",
     "refund_override": "Refund instead of the policy's",

@@ -7,13 +7,13 @@ from accounts import erasure
 from accounts.act import Act
 from accounts.models import AccountErasure, User, UserType
 from accounts.sign_in import lock_verified
+from payments import refunds
 from payments.manual_payments import get_receivables
-from payments.models import Payment, PaymentState, Refund, RefundState
+from payments.models import LedgerLine, Payment, PaymentState
 from reservations.booking import alerts
 from reservations.booking.locks import lock_drafts, lock_reservation
 from reservations.models import Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
-from roombook import money
 from roombook.db.transactions import in_transaction
 from roombook.errors import AccountInUse
 
@@ -82,28 +82,17 @@ def _cancel_drafts(user: User, *, by: User | None, now: dt.datetime) -> None:
         draft = lock_reservation(pk)
         # A checkout may have begun before the lock.
         if draft.is_new:
-            draft.transition_to(
-                Status.CANCELLED, Act(by, now), cancelled_at=now, refund_promised=money.ZERO
-            )
+            draft.transition_to(Status.CANCELLED, Act(by, now), cancelled_at=now)
 
 
 def _is_money_open(user: User) -> bool:
     """Return whether a payment is in doubt, or money is owed or contested."""
     payments = Payment.objects.filter(reservation__user=user)
     in_doubt = payments.filter(state__in=[PaymentState.STARTED, PaymentState.AUTHORIZED])
-    due = Refund.objects.filter(payment__in=payments, state=RefundState.STARTED)
     return (
         in_doubt.exists()
-        or due.exists()
         or get_receivables(user).exists()
-        or alerts.get_orphaned(payments).exists()
+        or LedgerLine.objects.filter(reservation__user=user).refunds_payable().exists()
         or alerts.get_open_disputes(payments).exists()
-        or any(
-            next(found, None)
-            for found in (
-                alerts.find_unmet_refund_promises(payments),
-                alerts.find_unmet_reductions(payments),
-                alerts.find_refused_refunds(payments),
-            )
-        )
+        or payments.filter(refunds__in=refunds.get_unhandled()).exists()
     )

@@ -21,16 +21,10 @@ from payments.models import (
     Refund,
     RefundState,
 )
-from reservations.booking.charging import (
-    CAPTURE_DUE_STATUSES,
-)
-from reservations.booking.integrity.money import (
-    refunded_amount,
-    unmet_reductions,
-    unmet_refund_promises,
-)
+from reservations.booking.charging import CAPTURE_DUE_STATUSES
+from reservations.booking.integrity.money import refunded_amount
 from reservations.models.status import Status
-from roombook import dates, money
+from roombook import dates
 from roombook.deliveries import DeliveryState
 
 PaymentAlerts = Iterator[tuple[Payment, str]]
@@ -70,29 +64,6 @@ def find_captured_without_booking(payments: QuerySet[Payment]) -> PaymentAlerts:
         yield payment, problem
 
 
-def find_unmet_refund_promises(payments: QuerySet[Payment]) -> PaymentAlerts:
-    """Find cancelled reservations whose customers were refunded less than promised."""
-    # Most payments are refunded in full. Refunds are summed up only for the remaining few.
-    candidates = payments.filter(
-        state=PaymentState.CAPTURED,
-        reservation__status=Status.CANCELLED,
-        reservation__refund_promised__gt=0,
-    )
-    paid = list(candidates.order_by().values_list("reservation", flat=True))
-    unmet = unmet_refund_promises().filter(pk__in=paid).values_list("pk", flat=True)
-    for payment in _iterate(candidates.filter(reservation__in=list(unmet))):
-        promised = money.format_amount(payment.reservation.refund_promised or money.ZERO)
-        yield payment, f"a refund of {promised} was promised, and the gateway refused it."
-
-
-def find_unmet_reductions(payments: QuerySet[Payment]) -> PaymentAlerts:
-    """Find bookings whose price was reduced and that were refunded less than the difference."""
-    rows = payments.filter(captured_at__isnull=False, reservation__in=unmet_reductions())
-    for payment in _iterate(rows):
-        reduced_by = money.format_amount(payment.reservation.reduced_by)
-        yield payment, f"price reduced by {reduced_by}, and the gateway refused the refund."
-
-
 def find_expiring_authorizations(payments: QuerySet[Payment], *, now: dt.datetime) -> PaymentAlerts:
     """Find authorizations of unanswered requests that are about to expire."""
     waiting = payments.filter(
@@ -115,7 +86,8 @@ def find_refused_refunds(payments: QuerySet[Payment]) -> PaymentAlerts:
     """Find refunds that the gateway refused and that nobody has handled."""
     unhandled = payments.filter(refunds__in=refunds.get_unhandled())
     for payment in _iterate(unhandled.distinct()):
-        yield payment, "the gateway refused a refund."
+        for refund in refunds.get_unhandled().filter(payment=payment).order_by("pk"):
+            yield payment, f"the gateway refused a refund of {refund.formatted_amount}."
 
 
 def find_refunds_by_hand(payments: QuerySet[Payment]) -> PaymentAlerts:

@@ -1,4 +1,4 @@
-"""Cancels reservations and calculates refunds by the policy at the time of booking (B15.4).
+"""Cancels reservations, and calculates what comes back by the terms that they keep (B15.4).
 
 Staff with the permission can choose another refund, with a reason: it is stored as a RefundOverride
 and in the history (B18).
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
+from django.db.models import F, Q, Sum
 
 from accounts import roles
 from accounts.act import Act
@@ -19,7 +19,7 @@ from centers.models import Center
 from payments import refunds
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
-from payments.models import Payment, PaymentPurpose, PaymentState
+from payments.models import Payment, PaymentPurpose, PaymentState, Refund
 from reservations.booking import charging
 from reservations.booking.amendments import call_off_changes, require_expected
 from reservations.booking.charging import get_booked_payments, lock_booked_payments
@@ -29,7 +29,10 @@ from reservations.models import RefundOverride, Reservation
 from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
 from reservations.notifications.confirmation import describe_refund
+from reservations.notifications.formatting import format_short_time
 from reservations.pricing import bill
+from reservations.pricing.terms import ALL, split_payment
+from reservations.pricing.terms import get_terms as get_booked_terms
 from roombook import money
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
@@ -62,6 +65,8 @@ class CancellationTerms:
 
     `left` is what remains of the charged amount: staff may refund at most that. `decision` is the
     decision of staff that replaces the policy, if any, and `policy_refund` what the policy gives.
+    `share` is the part of the included hours that comes back; the promo code does if it is 1.
+    `next_step` says until when the refund stays the same, and what comes then.
     """
 
     refund: Decimal
@@ -70,6 +75,8 @@ class CancellationTerms:
     left: Decimal = money.ZERO
     decision: RefundDecision | None = None
     policy_refund: Decimal = money.ZERO
+    share: Decimal = Decimal(1)
+    next_step: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,12 @@ class Cancellation:
     @property
     def forecast(self) -> str:
         """The message of a preview."""
-        return self.message if self.is_repeated else f"If you cancel now: {self.terms.sentence}"
+        terms = self.terms
+        return (
+            self.message
+            if self.is_repeated
+            else f"If you cancel now: {terms.sentence}{terms.next_step}"
+        )
 
 
 def _call_payment_off(act: Act, reservation_id: int) -> None:
@@ -151,14 +163,15 @@ def cancel(
         require_expected("refund", terms.refund, expected=expected_refund)
     # Another process can have captured the fee since `now`. What is captured later is no fee.
     captured_times = [each.captured_at for each in captured if each.captured_at is not None]
-    _end(reservation, terms, act, message=message, at=max([now, *captured_times]))
+    at = max([now, *captured_times])
+    _end(reservation, terms, act, message=message, at=at)
     result = Cancellation(reservation, terms)
     if due and can_be_captured:
         return result, Unsettled(due)
-    refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=now)
+    refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=at)
     # Whatever comes in for the others is returned.
     charging.release(each for each in payments if each not in captured)
-    post(reservation.pk, EventKind.CANCELLED, by=act.user, now=now)
+    post(reservation.pk, EventKind.CANCELLED, by=act.user, fee=terms.fee, now=now)
     call_off_changes(reservation, now=now)
     return result, None
 
@@ -174,10 +187,10 @@ def _end(
     """Store the cancellation, return the benefits, and write to the customer of a booking."""
     # A draft that never was a booking is in no calendar, and its customer gets no e-mail.
     was_booked = reservation.booked_at is not None
-    columns: TransitionColumns = {"cancelled_at": at, "refund_promised": terms.refund}
+    columns: TransitionColumns = {"cancelled_at": at}
     if was_booked:
         columns |= reservation.advance_calendar(act.now)
-    changes = {}
+    changes: dict[str, tuple[object, object]] = {"refund_promised": (None, terms.refund)}
     if terms.decision is not None and act.user is not None:
         reason = terms.decision.reason
         RefundOverride.objects.create(
@@ -191,7 +204,7 @@ def _end(
         given = f"{money.format_amount(terms.refund)}: {reason}"
         changes["refund_override"] = (money.format_amount(terms.policy_refund), given)
     reservation.transition_to(Status.CANCELLED, act, changes=changes, **columns)
-    bill.return_benefits(reservation, now=act.now)
+    bill.return_benefits(reservation, share=terms.share, now=act.now)
     if was_booked:
         emails.send_cancelled(
             reservation,
@@ -211,22 +224,34 @@ def get_terms(reservation: Reservation, *, now: dt.datetime) -> CancellationTerm
 def _get_terms(
     reservation: Reservation, payments: Sequence[Payment], *, now: dt.datetime
 ) -> CancellationTerms:
-    """Return the terms: a full refund until free cancellation ends, then no refund.
+    """Return what the terms of the booking give now. A request or a draft costs nothing."""
+    terms = get_booked_terms(reservation)
+    is_booked = reservation.status == Status.CONFIRMED
+    percent = terms.get_percent(reservation, now) if is_booked else ALL
+    found = give_back(reservation, payments, percent)
+    if is_booked and terms.name and found.left:
+        return replace(found, next_step=_describe_next_step(reservation, found, now=now))
+    return found
 
-    A request or a draft costs nothing to cancel.
-    """
+
+def give_back(
+    reservation: Reservation, payments: Sequence[Payment], percent: int
+) -> CancellationTerms:
+    """Return the refund, the fee and the benefits if this percentage of the price comes back."""
+    share = Decimal(percent) / ALL
     parts = [(each, _get_paid_amount(reservation, each)) for each in payments]
     paid = sum((part for _, part in parts), money.ZERO)
     if not paid:
         captured = _get_captured_payments(reservation)
-        return CancellationTerms(money.ZERO, money.ZERO, _describe_no_refund(captured))
-    is_free = now <= reservation.free_cancellation_until
-    if reservation.status != Status.CONFIRMED or is_free:
-        sentence = describe_refund([each for each, part in parts if part], paid)
-        return CancellationTerms(paid, money.ZERO, sentence, left=paid)
-    # The fee is at most the price: a refund that is due after a price reduction stays due.
-    fee = min(paid, reservation.total_cost)
-    return CancellationTerms(money.ZERO, fee, _describe_too_late(reservation), left=paid)
+        sentence = _describe_no_refund(captured)
+        return CancellationTerms(money.ZERO, money.ZERO, sentence, share=share)
+    refund, fee = split_payment(reservation.total_cost, paid, percent)
+    sentence = NOTHING_REFUNDED if percent else _describe_too_late(reservation)
+    if refund:
+        sentence = describe_refund(
+            [each for each, _ in refunds.split_refund(payments, refund)], refund
+        )
+    return CancellationTerms(refund, fee, sentence, left=paid, share=share)
 
 
 def _decide_terms(
@@ -257,6 +282,8 @@ def _decide_terms(
         sentence=sentence,
         decision=decision,
         policy_refund=terms.refund,
+        share=refund / terms.left if terms.left else terms.share,
+        next_step="",
     )
 
 
@@ -307,14 +334,19 @@ def _validate_refund(refund: Decimal, *, left: Decimal, reason: str) -> None:
 
 def _describe_cancelled(reservation: Reservation) -> Cancellation:
     """Return the result of the earlier cancellation, from the stored data."""
-    refund = reservation.refund_promised or money.ZERO
     payments = _get_captured_payments(reservation)
     counting = [each for each in payments if each.counts]
-    if counting and refund:
+    # The refunds of the cancellation have its time, and their retries a later one.
+    promised = Refund.objects.filter(
+        payment__in=counting, again=None, created_at=F("payment__reservation__cancelled_at")
+    )
+    refund = promised.aggregate(sum=Sum("amount"))["sum"] or money.ZERO
+    if refund:
         sentence = describe_refund(refunds.find_refunded(counting, refund), refund)
     elif any(map(refunds.get_refundable_amount, counting)):
         sentence = NOTHING_REFUNDED
-        if reservation.was_cancelled_late:
+        at = reservation.cancelled_at
+        if at and not get_booked_terms(reservation).get_percent(reservation, at):
             sentence = _describe_too_late(reservation)
     else:
         sentence = _describe_no_refund(payments)
@@ -340,5 +372,19 @@ def _describe_no_refund(payments: Sequence[Payment]) -> str:
 
 
 def _describe_too_late(reservation: Reservation) -> str:
-    notice = reservation.cancellation_notice_hours
-    return f"it is less than {notice} hours before its start, so nothing is refunded."
+    steps = get_booked_terms(reservation).steps
+    if not steps:
+        return NOTHING_REFUNDED
+    return f"it is less than {steps[-1].hours} hours before its start, so nothing is refunded."
+
+
+def _describe_next_step(
+    reservation: Reservation, terms: CancellationTerms, *, now: dt.datetime
+) -> str:
+    current, *later = get_booked_terms(reservation).list_periods_from(reservation, now)
+    if current.until is None:
+        return ""
+    until = format_short_time(reservation.room.center, current.until)
+    refund, _ = split_payment(reservation.total_cost, terms.left, later[0].percent)
+    then = money.format_amount(refund) if refund else "nothing"
+    return f" {money.format_amount(terms.refund)} until {until}, then {then}."

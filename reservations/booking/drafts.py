@@ -28,6 +28,7 @@ from reservations.models import Reservation, history
 from reservations.models.booking_fields import BookingValues
 from reservations.models.status import Status
 from reservations.pricing import allowances, bill, promo_codes, services
+from reservations.pricing.terms import get_present_terms
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, NotSignedIn, PromoCodeInvalid, ReservationNotOpen
 
@@ -93,8 +94,7 @@ def create_draft(
         status=Status.NEW,
         holds_slot=True,
         currency=settings.CURRENCY,
-        cancellation_notice_hours=settings.CANCELLATION_NOTICE_HOURS,
-        cancellation_grace_minutes=settings.CANCELLATION_GRACE_MINUTES,
+        cancellation_terms=get_present_terms(room).to_json(),
         created_at=now,
         created_by=act.user if act.is_staff else None,
         hours_override_reason=override,

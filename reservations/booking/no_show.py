@@ -1,35 +1,60 @@
 """Marks bookings whose customer did not come, and undoes it (B15.1)."""
 
 import datetime as dt
+from collections.abc import Sequence
 
 from accounts.act import Act
+from payments import refunds
+from payments.models import Payment, PaymentState
 from reservations import availability
-from reservations.booking.commands import Obstacle, command
+from reservations.booking.cancellation import CancellationTerms, give_back
+from reservations.booking.charging import lock_booked_payments
+from reservations.booking.commands import Obstacle, Unsettled, command
 from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_reservation
 from reservations.models import Reservation
 from reservations.models.changes import NOT_PAID_IN_TIME
 from reservations.models.status import Status
+from reservations.pricing import bill
+from reservations.pricing.terms import ALL, get_terms
 from roombook.errors import ReservationNotOpen, SlotUnavailable
 
 
 @command
 def mark_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
-    """Record that nobody came. This is possible once the meeting has begun."""
+    """Record that nobody came, and refund what the terms give back. The meeting has begun."""
     reservation = lock_reservation(reservation_id)
-    is_open = reservation.status in {Status.CONFIRMED, Status.COMPLETED}
-    if not is_open or reservation.start > act.now:
+    if not reservation.is_confirmed or reservation.start > act.now:
         raise ReservationNotOpen("Only a confirmed meeting that has begun can be a no-show.")
     if reservation.is_checked_in:
         raise ReservationNotOpen("The customer is checked in. Undo the check-in first.")
-    reservation.transition_to(Status.NO_SHOW, act)
+    changes = {}
+    if get_terms(reservation).no_show_percent < ALL:
+        payments = lock_booked_payments(reservation)
+        if due := [each for each in payments if each.state != PaymentState.CAPTURED]:
+            return reservation, Unsettled(due)
+        terms = decide_no_show(reservation, payments)
+        refunds.create_refunds(payments, amount=terms.refund, reason="No-show", now=act.now)
+        bill.return_benefits(reservation, share=terms.share, now=act.now)
+        changes = {"refund": (None, terms.refund or None)}
+    reservation.transition_to(Status.NO_SHOW, act, changes=changes)
     reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=act.now)
     return reservation, None
+
+
+def decide_no_show(reservation: Reservation, payments: Sequence[Payment]) -> CancellationTerms:
+    """Return what comes back to a customer who did not come, by the terms of the booking.
+
+    Nothing more does if the no-show is undone and recorded again.
+    """
+    return give_back(reservation, payments, ALL - get_terms(reservation).no_show_percent)
 
 
 @command
 def undo_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     """Record that the customer came, although the meeting was marked as a no-show (B15.1).
+
+    What came back for the no-show stays with the customer.
 
     Before its end, the meeting holds its room again. Raises ReservationNotOpen, or SlotUnavailable
     if another reservation has the room.

@@ -4,6 +4,7 @@ import django.contrib.postgres.fields.ranges
 import django.core.serializers.json
 import django.db.models.deletion
 import django.db.models.functions.comparison
+import reservations.models.allowance
 import reservations.models.constraints
 import reservations.models.webhooks
 import roombook.money
@@ -159,15 +160,12 @@ class Migration(migrations.Migration):
                 ('version', models.PositiveIntegerField(default=0, editable=False)),
                 ('calendar_sequence', models.PositiveIntegerField(default=0, editable=False, help_text='Number of the last calendar file that was sent.')),
                 ('calendar_changed_at', models.DateTimeField(editable=False, null=True)),
-                ('cancellation_notice_hours', models.PositiveIntegerField(help_text='Cancelling earlier than this before the start is refunded in full.')),
-                ('cancellation_grace_minutes', models.PositiveIntegerField(help_text='Cancelling within this time after booking is refunded in full.')),
+                ('cancellation_terms', models.JSONField(editable=False)),
                 ('created_at', models.DateTimeField()),
                 ('hours_override_reason', models.CharField(blank=True, default='', help_text='Why a manager allowed it. Applies to this time only.', max_length=255, verbose_name='booked outside opening hours')),
                 ('booked_at', models.DateTimeField(blank=True, null=True)),
                 ('cancelled_at', models.DateTimeField(blank=True, null=True)),
                 ('checked_in_at', models.DateTimeField(blank=True, help_text='When the customer arrived at the center.', null=True)),
-                ('refund_promised', roombook.money.MoneyField(blank=True, decimal_places=2, help_text='The refund that the customer was promised when it was cancelled.', max_digits=12, null=True)),
-                ('reduced_by', roombook.money.MoneyField(decimal_places=2, default=Decimal('0'), editable=False, help_text='How much cheaper it became after it was paid; this was refunded.', max_digits=12, verbose_name='price reduced by')),
                 ('shown_total', roombook.money.MoneyField(decimal_places=2, editable=False, help_text='The total that the customer was shown last, if it has changed since.', max_digits=12, null=True)),
                 ('reminded_at', models.DateTimeField(blank=True, help_text='When the customer was reminded that the hold expires.', null=True)),
                 ('reminded_of_start', models.DateTimeField(editable=False, null=True)),
@@ -179,7 +177,7 @@ class Migration(migrations.Migration):
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='reservations', to=settings.AUTH_USER_MODEL, verbose_name='customer')),
             ],
             options={
-                'permissions': [('adjust_price', 'Can change the price of a reservation'), ('override_opening_hours', 'Can book outside the opening hours'), ('override_refund', "Can refund another amount than the policy's"), ('see_reports', 'Can see reports')],
+                'permissions': [('adjust_price', 'Can change the price of a reservation'), ('bill_extra', 'Can add an extra to a bill'), ('override_opening_hours', 'Can book outside the opening hours'), ('override_refund', "Can refund another amount than the policy's"), ('see_reports', 'Can see reports')],
             },
         ),
         migrations.CreateModel(
@@ -247,7 +245,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.AutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('position', models.PositiveIntegerField()),
-                ('type', models.CharField(choices=[('Room', 'Room'), ('SetupFee', 'Set-up fee'), ('Service', 'Service'), ('Allowance', 'Allowance'), ('Promotion', 'Promotion'), ('Adjustment', 'Adjustment'), ('Tax', 'Tax')], max_length=10)),
+                ('type', models.CharField(choices=[('Room', 'Room'), ('SetupFee', 'Set-up fee'), ('Service', 'Service'), ('Allowance', 'Allowance'), ('Promotion', 'Promotion'), ('Extra', 'Extra'), ('Adjustment', 'Adjustment'), ('Tax', 'Tax')], max_length=10)),
                 ('description', models.CharField(max_length=500)),
                 ('amount', models.CharField(max_length=100)),
                 ('rate', models.CharField(blank=True, max_length=100)),
@@ -294,7 +292,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.AutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('period', models.DateField(blank=True, help_text='First day of the month; empty for one-off hours.', null=True)),
-                ('hours', models.IntegerField()),
+                ('hours', reservations.models.allowance.HoursField(decimal_places=2, max_digits=8)),
                 ('reason', models.CharField(max_length=255)),
                 ('at', models.DateTimeField()),
                 ('allowance', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='reservations.allowance')),
@@ -442,14 +440,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='reservation',
-            index=models.Index(condition=models.Q(('reduced_by__gt', 0)), fields=['start'], name='reservation_became_cheaper'),
-        ),
-        migrations.AddIndex(
-            model_name='reservation',
-            index=models.Index(condition=models.Q(('refund_promised__gt', 0), ('status', 'Cancelled')), fields=['start', 'id'], name='reservation_promised_back'),
-        ),
-        migrations.AddIndex(
-            model_name='reservation',
             index=models.Index(condition=models.Q(('status', 'Pending')), fields=['booked_at', 'id'], name='reservation_waiting'),
         ),
         migrations.AddConstraint(
@@ -463,10 +453,6 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='reservation',
             constraint=models.CheckConstraint(condition=models.Q(('total_cost__gte', 0)), name='reservation_total_is_not_negative'),
-        ),
-        migrations.AddConstraint(
-            model_name='reservation',
-            constraint=models.CheckConstraint(condition=models.Q(('reduced_by__gte', 0)), name='reservation_reduction_is_not_negative'),
         ),
         migrations.AddConstraint(
             model_name='reservation',

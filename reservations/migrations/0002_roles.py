@@ -11,6 +11,7 @@ CENTER_PARTS = (
     "meetingroom",
     "rate",
     "pricelist",
+    "terms",
     "service",
 )
 BENEFITS = ("promocode", "allowance", "partner")
@@ -30,6 +31,7 @@ VIEWER = (
 DESK = (
     VIEWER
     | permissions_of(["add", "change"], "reservations", ["reservation"])
+    | {"reservations.bill_extra"}
     | permissions_of(["view"], "reservations", ["attendee"])
     | permissions_of(["view", "add"], "reservations", ["note", "receipt"])
     | permissions_of(["view"], "payments", ["payment", "refund", "dispute", "ledgerline"])

@@ -2,6 +2,8 @@
 
 import calendar
 import datetime as dt
+from decimal import Decimal
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -9,6 +11,16 @@ from django.db import models
 from django.db.models import F, Q
 
 from roombook.texts import LineField
+
+
+class HoursField(models.DecimalField):
+    """Hours in quarters. Whole ones are read as an int, as if there were no quarters."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"max_digits": 8, "decimal_places": 2, **kwargs})
+
+    def from_db_value(self, value: Decimal | None, *args: object) -> Decimal | int | None:
+        return int(value) if value is not None and value == int(value) else value
 
 
 class Allowance(models.Model):
@@ -102,7 +114,7 @@ class AllowanceEntry(models.Model):
     period = models.DateField(
         null=True, blank=True, help_text="First day of the month; empty for one-off hours."
     )
-    hours = models.IntegerField()
+    hours = HoursField()
     reason = LineField(max_length=255)
     at = models.DateTimeField()
 
@@ -118,4 +130,4 @@ class AllowanceEntry(models.Model):
         indexes = [models.Index(fields=["allowance", "period"], name="allowance_entry_by_period")]
 
     def __str__(self) -> str:
-        return f"{self.hours:+d} h: {self.reason}"
+        return f"{self.hours:+g} h: {self.reason}"

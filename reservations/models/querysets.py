@@ -85,6 +85,7 @@ ACCOUNTS = {
     LineItemType.ROOM: Account.ROOM,
     LineItemType.SETUP_FEE: Account.SETUP,
     LineItemType.SERVICE: Account.SERVICES,
+    LineItemType.EXTRA: Account.SERVICES,
     LineItemType.ALLOWANCE: Account.INCLUDED_HOURS,
     LineItemType.PROMOTION: Account.PROMOTIONS,
     LineItemType.ADJUSTMENT: Account.ADJUSTMENTS,
@@ -254,9 +255,7 @@ class BookingManager(models.Manager.from_queryset(ReservationQuerySet)):  # type
 
 def _build_bill(rows: Sequence[Sequence[Any]]) -> Bill:
     """Return the bill of rows of `_select_bills`: one for each type of its lines."""
-    (center, zone, currency, start, status, booked_at, total, reduced, promised, waived) = rows[0][
-        :10
-    ]
+    center, zone, currency, start, status, booked_at, total, waived = rows[0][:8]
     lines = Counter[Account]()
     net_waived = waived = to_hundredths(waived)
     for *_, line_type, amount, tax in rows:
@@ -279,8 +278,6 @@ def _build_bill(rows: Sequence[Sequence[Any]]) -> Bill:
         is_kept=status == Status.CANCELLED and booked_at is not None,
         total=to_hundredths(total),
         lines=lines,
-        reduced=to_hundredths(reduced),
-        promised=to_hundredths(promised),
     )
 
 
@@ -292,7 +289,7 @@ def _select_bills(rows: "ReservationQuerySet") -> RowQuerySet:
         .annotate(waived=Subquery(waived))
         .values_list(
             *("pk", "room__center", "room__center__time_zone_id", "currency", "start", "status"),
-            *("booked_at", "total_cost", "reduced_by", "refund_promised", "waived"),
+            *("booked_at", "total_cost", "waived"),
             "line_items__type",
             Sum("line_items__total"),
             Sum("line_items__contained_tax"),

@@ -34,7 +34,7 @@ from reservations.models.status import (
 )
 from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.errors import NotFound, SlotUnavailable
-from roombook.money import MoneyField
+from roombook.money import ZERO, MoneyField
 from roombook.texts import LineField
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ class TransitionColumns(TypedDict, total=False):
     price_held_until: dt.datetime | None
     booked_at: dt.datetime
     cancelled_at: dt.datetime
-    refund_promised: Decimal
     is_live: bool
     calendar_sequence: int
     calendar_changed_at: dt.datetime
@@ -128,12 +127,8 @@ class Reservation(models.Model):
         default=0, editable=False, help_text="Number of the last calendar file that was sent."
     )
     calendar_changed_at = models.DateTimeField(null=True, editable=False)
-    cancellation_notice_hours = models.PositiveIntegerField(
-        help_text="Cancelling earlier than this before the start is refunded in full."
-    )
-    cancellation_grace_minutes = models.PositiveIntegerField(
-        help_text="Cancelling within this time after booking is refunded in full."
-    )
+    # A copy of the terms that were shown: RefundTerms of reservations/pricing/terms.py.
+    cancellation_terms = models.JSONField(editable=False)
     created_at = models.DateTimeField()
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -154,17 +149,6 @@ class Reservation(models.Model):
     cancelled_at = models.DateTimeField(null=True, blank=True)
     checked_in_at = models.DateTimeField(
         null=True, blank=True, help_text="When the customer arrived at the center."
-    )
-    refund_promised = MoneyField(
-        null=True,
-        blank=True,
-        help_text="The refund that the customer was promised when it was cancelled.",
-    )
-    reduced_by = MoneyField(
-        "price reduced by",
-        default=Decimal(0),
-        editable=False,
-        help_text="How much cheaper it became after it was paid; this was refunded.",
     )
     shown_total = MoneyField(
         null=True,
@@ -189,6 +173,7 @@ class Reservation(models.Model):
     class Meta:
         permissions = [
             ("adjust_price", "Can change the price of a reservation"),
+            ("bill_extra", "Can add an extra to a bill"),
             ("override_opening_hours", "Can book outside the opening hours"),
             ("override_refund", "Can refund another amount than the policy's"),
             ("see_reports", "Can see reports"),
@@ -203,9 +188,6 @@ class Reservation(models.Model):
             ),
             models.CheckConstraint(
                 name="reservation_total_is_not_negative", condition=Q(total_cost__gte=0)
-            ),
-            models.CheckConstraint(
-                name="reservation_reduction_is_not_negative", condition=Q(reduced_by__gte=0)
             ),
             models.CheckConstraint(
                 name="reservation_status_is_known", condition=Q(status__in=Status.values)
@@ -260,18 +242,6 @@ class Reservation(models.Model):
             # For the list in the back office, and for the days of all centers.
             models.Index(fields=["-start", "-id"], name="reservation_by_start"),
             models.Index(fields=["status", "start", "id"], name="reservation_by_status"),
-            # `reconcile_payments` checks that the difference was refunded.
-            models.Index(
-                fields=["start"],
-                condition=Q(reduced_by__gt=0),
-                name="reservation_became_cheaper",
-            ),
-            # `reconcile_payments` checks that the promised refund was paid.
-            models.Index(
-                fields=["start", "id"],
-                condition=Q(status=Status.CANCELLED, refund_promised__gt=0),
-                name="reservation_promised_back",
-            ),
             # For pending requests, longest waiting first.
             models.Index(
                 fields=["booked_at", "id"],
@@ -309,6 +279,11 @@ class Reservation(models.Model):
         paid = self.payments.filter(counts=True, state__in=sorted(PAID_STATES))
         return list(paid.order_by("-pk"))
 
+    @property
+    def reduced_by(self) -> Decimal:
+        """How much cheaper it became after it was paid: this was refunded."""
+        return max(sum(each.amount for each in self.paid_payments) - self.total_cost, ZERO)
+
     @cached_property
     def waiting_payment(self) -> Payment | None:
         """Return the payment that waits until the customer confirms it at the bank (B21.3)."""
@@ -319,6 +294,11 @@ class Reservation(models.Model):
     @property
     def is_new(self) -> bool:
         return self.status == Status.NEW
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Return whether the meeting is to come, takes place, or has taken place."""
+        return self.status in {Status.CONFIRMED, Status.COMPLETED}
 
     @property
     def has_unseen_price(self) -> bool:
@@ -355,22 +335,6 @@ class Reservation(models.Model):
         if self.created_by_id is None:
             return self.start
         return min(self.end, max(self.start, self.created_at) + LATE_PAYMENT)
-
-    @property
-    def free_cancellation_until(self) -> dt.datetime:
-        """Return the time until which cancelling is refunded in full (B15.4)."""
-        free = self.start - dt.timedelta(hours=self.cancellation_notice_hours)
-        if self.booked_at is not None:
-            grace = dt.timedelta(minutes=self.cancellation_grace_minutes)
-            free = max(free, self.booked_at + grace)
-        return min(free, self.start)
-
-    @property
-    def was_cancelled_late(self) -> bool:
-        """Return whether it was a booking that was cancelled too late for a refund."""
-        if self.booked_at is None or self.cancelled_at is None:
-            return False
-        return self.cancelled_at > self.free_cancellation_until
 
     @property
     def link_subject(self) -> str:
@@ -439,7 +403,6 @@ class Reservation(models.Model):
         self.save(update_fields=["status", "holds_slot", "hold_until", *columns])
         recorded = {
             "status": (old, status),
-            "refund_promised": (None, columns.get("refund_promised")),
             **(changes or {}),
         }
         history.record_changes(self, recorded, act)

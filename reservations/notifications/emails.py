@@ -10,7 +10,7 @@ in the same change, because calendars ignore a file whose number is not higher t
 
 import datetime as dt
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Concatenate, ParamSpec, cast
 
@@ -25,6 +25,7 @@ from payments.refunds import find_refunded
 from reservations.models import LineItem, Reservation
 from reservations.notifications import calendar
 from reservations.notifications.calendar import MeetingStatus
+from reservations.notifications.cancellation_terms import IN_EMAIL, describe_cancellation
 from reservations.notifications.confirmation import (
     describe_authorization,
     describe_booking,
@@ -91,7 +92,7 @@ def _message(
 @_message("confirmed", "Booked", "Your room is booked")
 def send_booking_confirmed(reservation: Reservation, *, now: dt.datetime) -> Text:
     paragraphs = ["We look forward to seeing you.", _describe_charge(reservation)]
-    return paragraphs, _describe_cancellation(reservation, now)
+    return paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now)
 
 
 @_message("request received", "Requested", "Your request is with the center")
@@ -102,7 +103,9 @@ def send_request_received(reservation: Reservation, *, now: dt.datetime) -> Text
         describe_authorization(reservation.paid_payments),
     ]
     terms = "Until the center has answered, cancelling costs nothing. Once it has agreed, "
-    return paragraphs, terms + _decapitalize(_describe_cancellation(reservation, now))
+    return paragraphs, terms + _decapitalize(
+        describe_cancellation(reservation, wording=IN_EMAIL, now=now)
+    )
 
 
 # --- Answers to requests -------------------------------------------------------------------------
@@ -111,7 +114,7 @@ def send_request_received(reservation: Reservation, *, now: dt.datetime) -> Text
 @_message("approved", "Booked", "Your room is booked")
 def send_request_approved(reservation: Reservation, *, now: dt.datetime) -> Text:
     paragraphs = ["The center has agreed to your request.", _describe_charge(reservation)]
-    return paragraphs, _describe_cancellation(reservation, now)
+    return paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now)
 
 
 @_message("declined", "Declined", "The center could not take your request")
@@ -177,9 +180,13 @@ def send_rescheduled(
     old_end: dt.datetime,
     refund: Decimal,
     charge: Decimal,
+    changed: Sequence[str] = (),
     now: dt.datetime,
 ) -> Text:
-    """Send the new details, with a calendar file that updates the customer's calendar."""
+    """Send the new details, with a calendar file that updates the customer's calendar.
+
+    `changed` are labels of what has changed, apart from the room and the time.
+    """
     withdraw_reminder(reservation)
     center = old_room.center
     old_time = format_time_range(center, old_start, old_end)
@@ -189,18 +196,21 @@ def send_rescheduled(
     elif charge:
         [latest, *_] = reservation.paid_payments
         price = f"{money.format_amount(charge)} more is {describe_charge(latest)}."
-    former = (
-        f"It was {collapse_whitespace(old_room.name)} at {collapse_whitespace(center.name)},"
-        f" {old_time}. The new details are below, and in the file for your calendar."
-    )
-    return [former, price], _describe_cancellation(reservation, now)
+    details = "The new details are below, and in the file for your calendar."
+    if (old_room, old_start, old_end) != (reservation.room, reservation.start, reservation.end):
+        details = (
+            f"It was {collapse_whitespace(old_room.name)} at {collapse_whitespace(center.name)},"
+            f" {old_time}. {details}"
+        )
+    news = [f"What has changed: {', '.join(changed)}."] if changed else []
+    return [*news, details, price], describe_cancellation(reservation, wording=IN_EMAIL, now=now)
 
 
 @_message("not changed", "Not changed", "Your reservation was not changed")
 def send_not_changed(reservation: Reservation, *, reason: str, now: dt.datetime) -> Text:
     """Tell that a change was not made after its payment, which nobody has waited for (B27.4)."""
     text = f"{collapse_whitespace(reason)} You were not charged, and your booking is as it was."
-    return [text], _describe_cancellation(reservation, now)
+    return [text], describe_cancellation(reservation, wording=IN_EMAIL, now=now)
 
 
 @_message("price changed", "Price changed", "Your reservation costs less")
@@ -221,7 +231,7 @@ def send_hold_expiring(
         f"It is yours until {until}: please check out before then.",
         "After that somebody else may book it; as long as nobody has, you still can.",
     ]
-    terms = _decapitalize(_describe_cancellation(reservation, now))
+    terms = _decapitalize(describe_cancellation(reservation, wording=IN_EMAIL, now=now))
     return paragraphs, f"Once you have booked it, {terms}"
 
 
@@ -229,7 +239,7 @@ def send_hold_expiring(
 def send_meeting_reminder(reservation: Reservation, *, now: dt.datetime) -> Text:
     start = format_local_time(reservation.room.center, reservation.start)
     paragraphs = [f"It begins on {start}.", "We look forward to seeing you."]
-    return paragraphs, _describe_cancellation(reservation, now)
+    return paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now)
 
 
 # --- Parts of a message --------------------------------------------------------------------------
@@ -306,16 +316,6 @@ def _get_facts(reservation: Reservation) -> list[tuple[str, str]]:
         ("When", format_time_range(center, reservation.start, reservation.end)),
         ("Reservation number", str(reservation.pk)),
     ]
-
-
-def _describe_cancellation(reservation: Reservation, now: dt.datetime) -> str:
-    """Describe the cancellation policy for this reservation."""
-    if not reservation.total_cost:
-        return "You can cancel until it begins; there is nothing to pay."
-    if reservation.free_cancellation_until <= now:
-        return "You can cancel until it begins, but nothing is refunded."
-    until = format_local_time(reservation.room.center, reservation.free_cancellation_until)
-    return f"Cancelling is free until {until}. After that, nothing is refunded."
 
 
 def _decapitalize(sentence: str) -> str:

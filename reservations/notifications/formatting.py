@@ -28,6 +28,12 @@ def format_local_time(center: Center, at: dt.datetime) -> str:
     return f"{_format_full_day(local)}, {format_hour(local)} ({_format_zone(local)})"
 
 
+def format_short_time(center: Center, at: dt.datetime) -> str:
+    """Format a point in time with its day, without the time zone: `Mon, Mar 1, 2027, 9:00 AM`."""
+    local = at.astimezone(center.zone)
+    return f"{format_short_day(local)}, {format_hour(local)}"
+
+
 def format_short_day(local: dt.datetime) -> str:
     return dates.format_short_day(local.date(), settings.LOCALE)
 

@@ -1,8 +1,10 @@
 """Included hours: which allowances are valid for a booking, and the ledger of their use (B14)."""
 
 import datetime as dt
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 
 from django.db.models import QuerySet, Sum
 
@@ -11,6 +13,7 @@ from centers.models import MeetingRoom
 from centers.records import RoomRecord
 from centers.span import Span
 from reservations.models import Allowance, AllowanceEntry, AllowanceUse, Reservation
+from reservations.pricing.terms import round_hours
 from roombook.db.compiled_queries import compiled_query, int_list_param, int_param
 from roombook.errors import AllowanceExhausted
 
@@ -79,7 +82,8 @@ class AllowanceBalances:
 
     def _with_balance(self, allowance: Allowance, period: dt.date | None) -> AvailableAllowance:
         hours_left = allowance.hours + self._entered.get((allowance.pk, period), 0)
-        return AvailableAllowance(allowance, period, max(0, hours_left))
+        # Quarters that came back by the terms of a cancellation count once they make a whole hour.
+        return AvailableAllowance(allowance, period, max(0, math.floor(hours_left)))
 
 
 def get_available(user: User, room: MeetingRoom, span: Span) -> list[AvailableAllowance]:
@@ -156,22 +160,30 @@ def planned_hours() -> QuerySet[AllowanceUse, tuple[int, int]]:
     return uses.order_by("pk").values_list("allowance_id", "hours")
 
 
-def return_hours(reservation: Reservation, *, now: dt.datetime) -> None:
-    """Enter the hours as returned. A second call changes nothing. The caller holds the lock."""
+def return_hours(reservation: Reservation, *, share: Decimal, now: dt.datetime) -> None:
+    """Enter this share of the hours as returned. A second call changes nothing.
+
+    Each allowance gets its share, in quarters, rounded up. The caller holds the lock.
+    """
+    planned = dict(planned_hours(reservation=reservation.pk)) if share < 1 else {}
     rows = (
         reservation.allowance_entries.values("allowance_id", "period")
         .annotate(balance=Sum("hours"))
         .order_by("allowance_id", "period")
     )
-    AllowanceEntry.objects.bulk_create(
-        AllowanceEntry(
-            allowance_id=row["allowance_id"],
-            reservation=reservation,
-            period=row["period"],
-            hours=-row["balance"],
-            reason=f"Given back by reservation {reservation.pk}",
-            at=now,
-        )
-        for row in rows
-        if row["balance"] < 0
-    )
+    entries = []
+    for row in rows:
+        used = planned.get(row["allowance_id"], 0)
+        returned = -row["balance"] - (used - round_hours(used * share))
+        if returned > 0:
+            entries.append(
+                AllowanceEntry(
+                    allowance_id=row["allowance_id"],
+                    reservation=reservation,
+                    period=row["period"],
+                    hours=returned,
+                    reason=f"Given back by reservation {reservation.pk}",
+                    at=now,
+                )
+            )
+    AllowanceEntry.objects.bulk_create(entries)

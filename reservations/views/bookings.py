@@ -12,7 +12,7 @@ from accounts.models import User
 from payments.cards import CardFields
 from payments.serializers import EXAMPLE_CARD, AccountPaymentInfo
 from reservations import records
-from reservations.booking import cancellation, charging, checkout, drafts
+from reservations.booking import cancellation, charging, checkout, drafts, shown_terms
 from reservations.listing import MAX_PAGE_SIZE, ReservationPage, list_page
 from reservations.models.booking_fields import BookingValues
 from reservations.models.status import Status
@@ -20,13 +20,16 @@ from reservations.notifications import confirmation
 from reservations.serializers import (
     EXAMPLE_BOOKING,
     EXAMPLE_DRAFT,
+    START_DATE,
     AllowanceUsageInfo,
+    CancellationTermsInfo,
     NewReservationInput,
     OwnReservationInput,
     ReservationInfo,
 )
 from roombook.api.fields import (
     BooleanField,
+    CenterDateTimeField,
     ChoiceField,
     DateTimeField,
     DecimalField,
@@ -284,6 +287,47 @@ class CancelReservation(Operation):
             "refund": outcome.refund,
             "reservation": records.get_record(reservation_id, user=user),
         }
+
+
+class GetTerms(Operation):
+    """Return what comes back if a reservation is cancelled, and when.
+
+    Of one of the account's reservations, or of a room before it is booked: either ReservationId, or
+    RoomId and StartDate.
+    """
+
+    errors = (NotFound,)
+    example = {"ReservationId": EXAMPLE_DRAFT}
+
+    class Input(ContractSerializer):
+        ReservationId = IdField(help_text="One of the account's reservations.")
+        RoomId = IdField(help_text="A room, with StartDate.")
+        StartDate = CenterDateTimeField(help_text=START_DATE)
+
+    class Output(ContractSerializer):
+        Terms = CancellationTermsInfo(help_text="The terms of cancellation.")
+
+    def perform(
+        self,
+        user: User,
+        *,
+        reservation_id: int | None = None,
+        room_id: int | None = None,
+        start_date: dt.datetime | None = None,
+    ) -> dict[str, object]:
+        now, room = timezone.now(), {"room_id": room_id, "start_date": start_date}
+        if reservation_id is not None:
+            if sent := [name for name, value in room.items() if value is not None]:
+                raise InvalidRequest(dict.fromkeys(sent, "Not together with ReservationId."))
+            return {"terms": shown_terms.show_reservation_terms(reservation_id, user, now=now)}
+        if room_id is None and start_date is None:
+            raise InvalidRequest(
+                {"reservation_id": "ReservationId, or RoomId and StartDate, is required."}
+            )
+        if room_id is None or start_date is None:
+            missing = "room_id" if room_id is None else "start_date"
+            raise InvalidRequest({missing: "RoomId and StartDate come together."})
+        return {"terms": shown_terms.show_room_terms(room_id, start_date, now=now)}
 
 
 class UpdateAllowances(Operation):

@@ -117,8 +117,8 @@ def find_disagreements(
 ) -> Iterator[str]:
     """Compare the database, and the three tables of each month in question, with the accounts."""
     refused = [
-        f"reservation {account.pk} is Cancelled: {account.refused} was promised,"
-        " and less is refunded"
+        f"reservation {account.pk}: {account.refused} is owed to its customer,"
+        " and 0.00 is being refunded"
         for account in accounts
         if account.refused
     ]

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from reservations.models import Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
+from tests.factories_reservations import DEFAULT_TERMS
 
 MINUTE = dt.timedelta(minutes=1)
 
@@ -27,8 +28,7 @@ def many(room, user, count, *, start, status=Status.COMPLETED, **fields):
                 holds_slot=status in HOLDING_STATUSES,
                 currency="USD",
                 total_cost=Decimal("10.00"),
-                cancellation_notice_hours=24,
-                cancellation_grace_minutes=15,
+                cancellation_terms=DEFAULT_TERMS,
                 created_at=start,
                 **{"booked_at": start, **fields},
             )

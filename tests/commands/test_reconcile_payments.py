@@ -252,11 +252,11 @@ def test_refused_refund_needs_attention_until_refunded(reconcile):
     cancellation.cancel(Act(None, NOW), reservation.pk)
     assert Refund.objects.get().state == RefundState.REFUSED
 
-    with pytest.raises(CommandError, match=r"a refund of \$75\.00 was promised"):
+    with pytest.raises(CommandError, match=r"refused a refund of \$75\.00"):
         reconcile()
     SandboxPayment.objects.update(refunded=0)
     refunds.create_refund(payment, amount=Decimal(25), reason="Manually", now=LATER)
-    with pytest.raises(CommandError, match=r"a refund of \$75\.00 was promised"):
+    with pytest.raises(CommandError, match=r"refused a refund of \$75\.00"):
         reconcile()
     refunds.create_refund(payment, amount=Decimal(50), reason="Manually", now=LATER)
 

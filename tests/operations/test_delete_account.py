@@ -18,6 +18,8 @@ from accounts.models import (
     User,
 )
 from payments.gateways.sandbox_models import SandboxCard
+from payments.ledger import posting as ledger
+from payments.ledger.accounts import EventKind
 from payments.models import Dispute, Payment, Refund, RefundState, SavedCard
 from reservations.booking import account_erasure, drafts
 from reservations.models import Attendee, Reservation
@@ -104,7 +106,7 @@ def test_account_with_a_booking_ahead_is_in_use(client, ada, token, status):
 
 
 def test_account_is_in_use_while_money_is_in_doubt_owed_or_contested(client, ada, token):
-    reservation = ReservationFactory(user=ada, status=Status.COMPLETED)
+    reservation = ReservationFactory(user=ada, status=Status.COMPLETED, total_cost=100)
     payment = PaymentFactory(reservation=reservation, amount=Decimal(100), state="started")
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
     Payment.objects.update(state="authorized", authorized_at=NOW, counts=True)
@@ -112,22 +114,18 @@ def test_account_is_in_use_while_money_is_in_doubt_owed_or_contested(client, ada
     Payment.objects.update(state="captured", captured_at=NOW)
 
     refund = Refund.objects.create(payment=payment, amount=Decimal(10), created_at=NOW)
+    ledger.post(reservation.pk, EventKind.PROMISED, now=NOW)
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
     Refund.objects.update(state=RefundState.REFUSED)
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
     refund.delete()
+    ledger.post(reservation.pk, EventKind.PROMISED, now=NOW)
 
-    Reservation.objects.update(
-        status=Status.CANCELLED, cancelled_at=NOW, refund_promised=Decimal(50)
-    )
-    assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
-    Reservation.objects.update(status=Status.COMPLETED, reduced_by=Decimal(20))
-    assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
-    Reservation.objects.update(reduced_by=0, status=Status.DECLINED)
     Payment.objects.update(counts=False)
+    ledger.post(reservation.pk, EventKind.PAID, now=NOW)
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
-    Reservation.objects.update(status=Status.COMPLETED)
     Payment.objects.update(counts=True)
+    ledger.post(reservation.pk, EventKind.PAID, now=NOW)
 
     Dispute.objects.create(payment=payment, amount=100, currency="USD", opened_at=NOW)
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)

@@ -12,6 +12,7 @@ from payments.gateways.base import Gateway
 from payments.gateways.sandbox_models import SandboxPayment
 from reservations.models import Reservation
 from tests.factories_centers import MeetingRoomFactory
+from tests.factories_reservations import DEFAULT_TERMS
 from tests.gateway_faults import add_fault
 from tests.payments.gateway_helpers import MINUTE, NOW, authorized
 from tests.stripe_server import StripeServer
@@ -87,8 +88,7 @@ def reservation(ada):
         end=NOW + timedelta(days=7, hours=2),
         currency="USD",
         total_cost=Decimal("50.00"),
-        cancellation_notice_hours=24,
-        cancellation_grace_minutes=15,
+        cancellation_terms=DEFAULT_TERMS,
         created_at=NOW,
     )
 

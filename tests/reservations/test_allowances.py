@@ -258,7 +258,7 @@ def test_hours_returned_twice_are_returned_once(ada, room):
     plan = AllowanceFactory(user=ada, hours=2)
     reservation = make_booking(ada, room)
     for _ in range(2):
-        allowances.return_hours(reservation, now=NOW)
+        allowances.return_hours(reservation, share=Decimal(1), now=NOW)
         assert left(plan) == 2
 
 

@@ -11,7 +11,8 @@ from django.db import IntegrityError, connection, transaction
 from accounts.act import Act
 from payments import refunds
 from payments.gateways.base import GatewayRefund
-from payments.models import LedgerLine, Payment, PaymentState, Refund, RefundState
+from payments.gateways.sandbox_models import SandboxPayment
+from payments.models import LedgerLine, Payment, PaymentState, Refund
 from reservations.booking import cancellation, checkout, integrity, price_adjustments
 from reservations.models import AllowanceEntry, BookingChange, PromoRedemption, Reservation
 from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE, TRIGGERS
@@ -66,9 +67,8 @@ CASES = {
         "payment {payment} is captured, and its reservation {plain.pk} is Declined",
     ),
     "bookings without payment": (
-        f"{PAYMENT} amount = amount + 1 WHERE id = {{payment}}",
-        "reservation {plain.pk} is Confirmed, its payments add up to 76.00, its price and"
-        " reductions to 75.00",
+        f"{PAYMENT} amount = amount - 1 WHERE id = {{payment}}",
+        "reservation {plain.pk} is Confirmed, its payments add up to 74.00, its price is 75.00",
     ),
     "changes off their payment": (
         "UPDATE reservations_bookingchange SET state = 'started', resolved_at = NULL",
@@ -108,13 +108,9 @@ CASES = {
         "refund {by_hand} of payment {paid_in_cash} has not been returned by staff for over two"
         " weeks",
     ),
-    "refunds off their promise": (
-        "DELETE FROM payments_refund WHERE id = {refund}",
-        "reservation {cancelled.pk} is Cancelled: 75.00 was promised, and less is refunded",
-    ),
-    "reductions off their refunds": (
-        f"{RESERVATION} reduced_by = 10 WHERE id = {{plain.pk}}",
-        "reservation {plain.pk} price reduced by 10.00, and 0.00 is refunded",
+    "refunds payable without refunds": (
+        "UPDATE payments_refund SET state = 'refused' WHERE id = {by_hand}",
+        "reservation {in_cash.pk}: 75.00 is owed to its customer, and 0.00 is being refunded",
     ),
     "ledger off the facts": (
         "UPDATE payments_payment SET fee = 2 WHERE id = {payment}",
@@ -202,6 +198,7 @@ def rows(db):
         change=change.payment_id,
         refunded=refunded.pk,
         refund=refunded.refunds.get().pk,
+        in_cash=in_cash,
         by_hand=by_hand.pk,
         paid_in_cash=by_hand.payment_id,
         redemption=PromoRedemption.objects.get(),
@@ -280,6 +277,11 @@ def test_second_payment_that_counts_for_a_booking_is_refused(rows):
         f"{PAYMENT} gateway = 'cash' WHERE id = {{payment}}",
         "UPDATE payments_refund SET amount = 74 WHERE id = {refund}",
         "UPDATE payments_refund SET state = 'outside' WHERE id = {refund}",
+        "DELETE FROM payments_refund WHERE id = {refund}",
+        f"{PAYMENT} amount = amount + 1 WHERE id = {{payment}}",
+        f"{RESERVATION} total_cost = total_cost - 10 WHERE id = {{plain.pk}}",
+        f"{RESERVATION} status = 'Cancelled', holds_slot = false, cancelled_at = '{LATER}'"
+        " WHERE id = {plain.pk}",
         f"{RESERVATION} status = 'Declined', holds_slot = false WHERE id = {{plain.pk}}",
         "UPDATE reservations_lineitem SET total = total + 1 WHERE reservation_id = {plain.pk}",
         "UPDATE reservations_lineitem SET type = 'Service' WHERE reservation_id = {plain.pk}",
@@ -380,31 +382,18 @@ def refund_in_dashboard(amount):
     refunds.record_refunds(Payment.objects.get(), [GatewayRefund("re_1", Decimal(amount))], now=NOW)
 
 
-@pytest.mark.parametrize("how", ["refused", "less", "never written down", "a favour before"])
-def test_promised_refund_not_paid_is_reported(how):
-    reservation = make_cancelled()
-    Payment.objects.update(state=PaymentState.CAPTURED)
-    match how:
-        case "refused":
-            Refund.objects.update(state=RefundState.REFUSED)
-        case "less":
-            Refund.objects.update(amount=Decimal(50))
-        case "never written down":
-            Refund.objects.all().delete()
-        case "a favour before":
-            Reservation.objects.update(refund_promised=Decimal(25))
-            Refund.objects.update(amount=50, created_at=NOW - HOUR)
+@pytest.mark.parametrize("favour", [0, 50])
+def test_promised_refund_that_the_gateway_refused_is_reported(favour):
+    booking = make_booking()
+    if favour:
+        refund_in_dashboard(favour)
+    SandboxPayment.objects.update(refunded=75)
+    cancellation.cancel(Act(None, NOW), booking.pk)
 
-    line, *others = get_problems()
-    assert line.startswith(f"refunds off their promise: reservation {reservation.pk} is Cancelled")
-    assert all(other.startswith("ledger off the facts") for other in others)
-
-
-def test_refund_above_the_promise_is_not_reported():
-    make_cancelled()
-    Reservation.objects.update(refund_promised=Decimal(50))
-
-    assert get_problems() == []
+    assert get_problems() == [
+        f"refunds payable without refunds: reservation {booking.pk}: {75 - favour}.00 is owed to"
+        " its customer, and 0.00 is being refunded"
+    ]
 
 
 @pytest.mark.parametrize("amount", [-75, -25])

@@ -35,7 +35,8 @@ from reservations.booking.charging import SAVED_CARD_OF_ABSENT
 from reservations.booking.commands import Preview
 from reservations.models import Reservation
 from reservations.models.booking_fields import describe_columns
-from reservations.models.status import Status
+from reservations.notifications.cancellation_terms import describe_cancellation
+from reservations.pricing.terms import get_present_terms, get_terms
 from roombook import dates, money
 from roombook.errors import InvalidRequest
 
@@ -55,7 +56,7 @@ class RescheduleAction(Action):
     def describe(self, request: ActionRequest, would: Preview[Amendment]) -> ActionPreview:
         reservation = request.reservation
         result, way = would.result, request.data.get("way", "")
-        is_paid = way and result.is_unpaid and reservation.status == Status.CONFIRMED
+        is_paid = way and result.is_unpaid and reservation.is_confirmed
         old, new = result.old, result.new
         preview = ActionPreview(
             facts=list(_describe_change(result)), expected_amount=result.new_total
@@ -77,17 +78,17 @@ class RescheduleAction(Action):
             held_until = formatting.format_datetime(moved, moved.hold_until)
             preview.facts.append(("Room held until", held_until))
         elif not preview.problems:
-            free_until = formatting.format_datetime(moved, moved.free_cancellation_until)
             preview.facts += [
                 _describe_difference(reservation, result, way, now=request.act.now),
-                ("Free cancellation until", free_until),
+                ("Cancellation", describe_cancellation(moved, now=request.act.now)),
+                *_describe_terms(result),
                 describe_email(
                     reservation, "with the link" if is_paid and way == LINK else "with the change"
                 ),
             ]
             if is_paid and way == LINK:
                 preview.confirm_label = SEND_LINK
-                until = differences.get_link_end(reservation, new.start, now=request.act.now)
+                until = differences.get_link_end(result, now=request.act.now)
                 held_until = formatting.format_datetime(reservation, until)
                 preview.facts.append(("Paid and changed, or held, until", held_until))
             elif is_paid:
@@ -108,7 +109,7 @@ class RescheduleAction(Action):
         if new_total > reservation.total_cost:
             if missing := find_missing(request.data):
                 raise InvalidRequest(missing)
-            is_charged = reservation.status == Status.CONFIRMED and not options["waiver"]
+            is_charged = reservation.is_confirmed and not options["waiver"]
             if is_charged and way == SAVED_CARD:
                 return self._charge_saved_card(request, change, new_total)
             if is_charged and way == LINK:
@@ -173,7 +174,7 @@ class ExtendAction(RescheduleAction):
     form_class = ExtendForm
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
-        return reservation.status == Status.CONFIRMED and now < reservation.end
+        return amendments.can_extend(reservation, now=now)
 
     def get_change(self, request: ActionRequest) -> ChangeRequest:
         reservation, data = request.reservation, request.data
@@ -189,6 +190,12 @@ class ChangeServicesAction(RescheduleAction):
     name, label, icon = "services", "Services and guests", "room_service"
     title, confirm_label = "Change services and guests", "Change"
     form_class = ServicesForm
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        has_begun = reservation.start <= now
+        return super().is_available(reservation, now=now) or (
+            has_begun and amendments.can_add_to_bill(reservation, now=now)
+        )
 
     def get_change(self, request: ActionRequest) -> ChangeRequest:
         reservation, data = request.reservation, request.data
@@ -209,6 +216,14 @@ def _describe_change(result: Amendment) -> Iterator[tuple[str, str]]:
     for label, text in describe_columns(result.reservation):
         if text != former.get(label):
             yield label, f"{text} instead of {former[label]}" if label in former else text
+
+
+def _describe_terms(result: Amendment) -> Iterator[tuple[str, str]]:
+    """Both terms, if they differ: the customer gets the better ones."""
+    booked, present = get_terms(result.former), get_present_terms(result.new.room)
+    if booked != present:
+        yield "Terms when booked", str(booked)
+        yield "Present terms", str(present)
 
 
 def _describe_difference(

@@ -216,7 +216,7 @@ def compare_bills(bill: ChangedBill) -> BillComparison:
 
 def _get_key(line: ComparableLine) -> tuple[object, ...]:
     """What the old and the new version of a line have in common."""
-    if line.type == LineItemType.ADJUSTMENT:
+    if line.type in {LineItemType.ADJUSTMENT, LineItemType.EXTRA}:
         return (line.type, line.description)
     service, allowance = (getattr(line, name, None) for name in ("service_id", "allowance_id"))
     return (str(line.type), service, allowance)

@@ -1,6 +1,7 @@
 """The actions on a reservation that do not change what is booked: status, price, payment, hold."""
 
 import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 from accounts.models import OutboxMessage
@@ -50,7 +51,9 @@ from reservations.booking.price_adjustments import Adjustment
 from reservations.models import BookingChange, Reservation
 from reservations.models.status import Status, can_transition
 from reservations.notifications import confirmation, emails
+from reservations.notifications.cancellation_terms import describe_cancellation
 from reservations.notifications.confirmation import describe_card, describe_refund_target
+from reservations.pricing.terms import ALL, get_terms, round_hours
 from roombook import money
 from roombook.deliveries import DeliveryState
 
@@ -161,10 +164,10 @@ class CancelAction(Action):
         else:
             preview.facts.append(("By the policy", money.format_amount(terms.policy_refund)))
         if reservation.booked_at is not None:
-            free_until = reservation.free_cancellation_until
             preview.facts += [
-                ("Free until", formatting.format_datetime(reservation, free_until)),
-                *_describe_returned_benefits(reservation),
+                ("Terms", str(get_terms(reservation))),
+                ("Now", describe_cancellation(reservation, now=request.act.now)),
+                *_describe_returned_benefits(reservation, terms.share),
                 describe_email(reservation),
             ]
         return preview
@@ -174,7 +177,7 @@ class CancelAction(Action):
 
 
 class AttendanceAction(Action):
-    """Whether the customer has come. Nobody gets an e-mail or money."""
+    """Whether the customer has come. Nobody gets an e-mail, and no money moves by default."""
 
     def describe(self, request: ActionRequest, would: Preview[Reservation]) -> ActionPreview:
         row = would.result
@@ -200,11 +203,21 @@ class MarkNoShowAction(AttendanceAction):
         return is_open and reservation.start <= now and not reservation.is_checked_in
 
     def is_immediate_for(self, reservation: Reservation, *, now: dt.datetime) -> bool:
-        # Until the end it releases the room: once somebody has booked it, nothing undoes that.
-        return reservation.end <= now
+        # Until the end it releases the room: once somebody has booked it, nothing undoes that. Nor
+        # does anything undo a refund.
+        is_paid_in_full = get_terms(reservation).no_show_percent == ALL
+        return reservation.end <= now and is_paid_in_full
 
     def describe(self, request: ActionRequest, would: Preview[Reservation]) -> ActionPreview:
         preview = super().describe(request, would)
+        reservation = request.reservation
+        if get_terms(reservation).no_show_percent < ALL:
+            terms = no_show.decide_no_show(reservation, charging.get_booked_payments(reservation))
+            preview.facts[2:3] = [
+                ("Refund", format_refund(terms.refund)),
+                ("Fee", money.format_amount(terms.fee)),
+                *_describe_returned_benefits(reservation, terms.share),
+            ]
         if request.reservation.end > request.act.now:
             preview.facts.append(("Room", "Released at once, so that others can book it"))
         return preview
@@ -466,12 +479,16 @@ def _get_authorized_payment(reservation: Reservation) -> Payment | None:
     return next(iter(charging.get_booked_payments(reservation)), None)
 
 
-def _describe_returned_benefits(reservation: Reservation) -> list[tuple[str, str]]:
-    """The promo code use and the included hours that the customer gets back."""
+def _describe_returned_benefits(
+    reservation: Reservation, share: Decimal = Decimal(1)
+) -> list[tuple[str, str]]:
+    """The promo code use and the included hours of which the customer gets this share back."""
     facts = []
     if reservation.promo_redemptions.filter(given_back_at__isnull=True).exists():
-        facts.append(("Promo code", f"The use of {reservation.promo_code} is returned"))
-    hours = sum(use.hours for use in reservation.allowance_uses.all())
-    if hours:
-        facts.append(("Included hours", f"{hours} h are returned"))
+        outcome = "is returned" if share == 1 else "is not returned"
+        facts.append(("Promo code", f"The use of {reservation.promo_code} {outcome}"))
+    if uses := [each.hours for each in reservation.allowance_uses.all() if each.hours]:
+        returned = sum(round_hours(hours * share) for hours in uses)
+        of_all = "" if share == 1 else f" of {sum(uses)}"
+        facts.append(("Included hours", f"{returned:g}{of_all} h are returned"))
     return facts

@@ -105,8 +105,6 @@ def _find_payment_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAler
         partial(alerts.find_expiring_authorizations, now=now),
         alerts.find_lost_authorizations,
         alerts.find_captured_without_booking,
-        alerts.find_unmet_refund_promises,
-        alerts.find_unmet_reductions,
         alerts.find_refused_refunds,
         alerts.find_refunds_by_hand,
         partial(alerts.find_unresolved_payments, now=now),

@@ -7,14 +7,12 @@ from decimal import Decimal
 from functools import cache
 from typing import Generic, Self, TypeVar
 
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BigIntegerField, Func, Model, OuterRef, QuerySet, Subquery, Sum, Value
+from django.db.models import BigIntegerField, Func, Sum, Value
 from django.db.models.functions import Coalesce
-from django.db.models.sql.compiler import SQLCompiler
 
 from centers.models import Center
 from reservations.admin.reports.selection import ReportGroup, ReportSelection
-from roombook.money import DECIMAL_PLACES
+from roombook.money import from_hundredths
 
 ZERO = Decimal("0.00")
 
@@ -32,7 +30,7 @@ class SummableMixin:
         """
         return cls(
             **{
-                name: to_decimal(row.get(name)) if is_money else row.get(name) or 0
+                name: from_hundredths(row.get(name)) if is_money else row.get(name) or 0
                 for name, is_money in cls._get_columns()
             }
         )
@@ -111,40 +109,6 @@ class Hundredths(Func):
     output_field = BigIntegerField()
 
 
-class ProportionalShare(Func):
-    """``amount * part / whole`` in hundredths, rounded half up; 0 if the whole is 0."""
-
-    arity = 3
-    output_field = BigIntegerField()
-
-    def as_sql(
-        self,
-        compiler: SQLCompiler,
-        connection: BaseDatabaseWrapper,
-        *args: object,
-        **context: object,
-    ) -> tuple[str, tuple[str | int, ...]]:
-        compiled = [compiler.compile(expression) for expression in self.source_expressions]
-        amount, part, whole = (sql for sql, _ in compiled)
-        # The product of two amounts may exceed 64 bits.
-        wide = "NUMERIC" if connection.vendor == "postgresql" else "REAL"
-        sql = f"ROUND(CAST({amount} AS {wide}) * {part} / NULLIF({whole}, 0))"
-        params = tuple(param for _, params in compiled for param in params)
-        return f"CAST(COALESCE({sql}, 0) AS BIGINT)", params
-
-
 def sum_hundredths(column: str) -> Coalesce:
     """The sum of a money column."""
     return Coalesce(Sum(Hundredths(column)), Value(0), output_field=BigIntegerField())
-
-
-def subquery_sum(rows: QuerySet[Model], column: str, *, path: str) -> Coalesce:
-    """The sum of a money column over the rows that ``path`` links to the outer reservation."""
-    linked = rows.filter(**{path: OuterRef("pk")}).order_by().values(path)
-    total = Subquery(linked.annotate(total_sum=Sum(Hundredths(column))).values("total_sum"))
-    return Coalesce(total, Value(0), output_field=BigIntegerField())
-
-
-def to_decimal(hundredths: int | None) -> Decimal:
-    """Convert hundredths (or None) to an amount of money."""
-    return Decimal(hundredths or 0).scaleb(-DECIMAL_PLACES)

@@ -1,8 +1,7 @@
 """The discounts report: what promo codes, allowances and adjustments by staff took off the bills.
 
-Of Confirmed, Completed and NoShow reservations, in the month in which the meeting starts by the
-local time of its center, before tax, unless the prices of the center contain it. The amounts are
-those of the bill's lines, so that they and the bill add up to the list prices.
+It adds up the reductions of the ledger, before tax, on the days on which revenue has them. Only the
+hours of allowances are not in it.
 """
 
 from collections.abc import Mapping
@@ -13,8 +12,9 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.db.models import Count, Expression, F, Q, Sum
-from django.db.models.expressions import CombinedExpression
 
+from payments.ledger.accounts import BILL, Account
+from payments.ledger.models import add_accounts
 from reservations.admin.reports.aggregates import (
     ZERO,
     Breakdown,
@@ -22,8 +22,8 @@ from reservations.admin.reports.aggregates import (
     SummableMixin,
     add_up,
     break_down,
-    to_decimal,
 )
+from reservations.admin.reports.ledger import fetch_recognized
 from reservations.admin.reports.refund_overrides import build_refund_override_table
 from reservations.admin.reports.report import (
     Report,
@@ -34,9 +34,10 @@ from reservations.admin.reports.report import (
 )
 from reservations.admin.reports.selection import MAX_GROUPS, ReportSelection, fetch_at_most
 from reservations.admin.reports.tables import COUNT, MONEY, ReportColumn, ReportTable, build_table
-from reservations.models import DEDUCTION_TYPES, AllowanceUse, LineItem, LineItemType
+from reservations.models import AllowanceUse
 from reservations.models.status import REVENUE_STATUSES
 from roombook import money
+from roombook.money import from_hundredths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,32 +130,30 @@ def build_report(selection: ReportSelection) -> Report:
             build_refund_override_table(selection),
         ],
         description=(
-            "What was taken off the bills of Confirmed, Completed and No-show reservations that"
-            f" start in the period, in {settings.CURRENCY}, before tax, unless the prices of the"
-            " center contain it. An adjustment that adds to"
-            " a price is subtracted. Refunds by decision are those of cancelled reservations for"
-            " which staff did not follow the policy."
+            "What was taken off the bills of bookings whose meeting is in the period, in"
+            f" {settings.CURRENCY}, before tax. What changes after the meeting counts on its own"
+            " day. An adjustment that adds to a price is subtracted. Refunds by decision are those"
+            " of cancelled reservations for which staff did not follow the policy."
         ),
     )
 
 
 def measure_discounts(selection: ReportSelection) -> Discounts:
     """The discounts of the selection. Raises ReportTooLarge."""
-    in_selection = (
-        selection.filter_reservations("reservation__"),
-        Q(
-            reservation__status__in=sorted(REVENUE_STATUSES),
-            reservation__currency=settings.CURRENCY,
-        ),
-    )
-    lines = LineItem.objects.filter(*in_selection, type__in=DEDUCTION_TYPES)
     by_code = {"promo_code": F("reservation__promo_code__code")}
-    groups = selection.fetch_sums(lines, SUMS, path="reservation__", keys=by_code)
+    groups = fetch_recognized(selection, SUMS, by_code)
     by_promo_code = add_up(
-        (group["promo_code"], PromoCodeSums.from_row(group)) for group in groups if group["uses"]
+        (group["promo_code"], PromoCodeSums.from_row(group))
+        for group in groups
+        if group["promo_code"]
     )
     allowances = (
-        AllowanceUse.objects.filter(*in_selection, hours__gt=0)
+        AllowanceUse.objects.filter(
+            selection.filter_reservations("reservation__"),
+            reservation__status__in=sorted(REVENUE_STATUSES),
+            reservation__currency=settings.CURRENCY,
+            hours__gt=0,
+        )
         .order_by()
         .values_list("allowance__description")
         .annotate(
@@ -167,9 +166,15 @@ def measure_discounts(selection: ReportSelection) -> Discounts:
     )
     return Discounts(
         break_down(selection, groups, DiscountSums),
-        dict(sorted(by_promo_code.items(), key=lambda item: (-item[1].promotions, item[0]))),
+        {
+            code: sums
+            for code, sums in sorted(
+                by_promo_code.items(), key=lambda item: (-item[1].promotions, item[0])
+            )
+            if sums != PromoCodeSums()
+        },
         [
-            AllowanceSums(description, accounts, bookings, hours, to_decimal(discount))
+            AllowanceSums(description, accounts, bookings, hours, from_hundredths(discount))
             for description, accounts, bookings, hours, discount in fetch_at_most(
                 MAX_GROUPS, allowances, "Choose fewer days."
             )
@@ -177,17 +182,11 @@ def measure_discounts(selection: ReportSelection) -> Discounts:
     )
 
 
-def _sum_deductions(line_type: LineItemType) -> CombinedExpression:
-    """What the lines of a type take off, in hundredths; their totals are negative."""
-    return Sum(Hundredths("total"), filter=Q(type=line_type)) * -1
-
-
-# A bill has one line for its promo code at most, so the total of each bill is added once.
-OF_PROMO_CODE = Q(type=LineItemType.PROMOTION)
+# In this order: a sum hides the account that it is named after.
 SUMS: Mapping[str, Expression] = {
-    "promotions": _sum_deductions(LineItemType.PROMOTION),
-    "allowances": _sum_deductions(LineItemType.ALLOWANCE),
-    "adjustments": _sum_deductions(LineItemType.ADJUSTMENT),
-    "uses": Count("reservation", filter=OF_PROMO_CODE),
-    "billed": Sum(Hundredths("reservation__total_cost"), filter=OF_PROMO_CODE),
+    "billed": Sum(add_accounts(BILL)) * -1,
+    "uses": Sum("bookings", filter=Q(promotions__isnull=False)),
+    "adjustments": Sum(add_accounts({Account.ADJUSTMENTS, Account.WAIVED})),
+    "promotions": Sum("promotions"),
+    "allowances": Sum("included_hours"),
 }

@@ -13,13 +13,13 @@ from django.urls import reverse
 from payments import gateways
 from payments.ledger.accounts import Account
 from payments.models import LedgerLine
-from reservations.admin.reports.aggregates import to_decimal
 from reservations.admin.reports.selection import (
     MAX_GROUPS,
     ReportGroup,
     ReportSelection,
     fetch_at_most,
 )
+from roombook.money import from_hundredths
 
 TOO_LARGE = "This is too much for one report. Choose fewer days, or some centers."
 
@@ -64,7 +64,7 @@ def fetch_recognized(
 def sum_accounts(rows: QuerySet[LedgerLine]) -> dict[Account, Decimal]:
     """The sum of each account."""
     sums = rows.aggregate(**{f"sum_{account}": Sum(account) for account in Account})
-    return {account: to_decimal(sums[f"sum_{account}"]) for account in Account}
+    return {account: from_hundredths(sums[f"sum_{account}"]) for account in Account}
 
 
 def get_lines_url(selection: ReportSelection, account: str, **days: dt.date | None) -> str:

@@ -21,7 +21,6 @@ from reservations.admin.reports.aggregates import (
     SummableMixin,
     add_up,
     break_down_sums,
-    to_decimal,
 )
 from reservations.admin.reports.ledger import (
     TOO_LARGE,
@@ -40,6 +39,7 @@ from reservations.admin.reports.tables import (
     build_table,
 )
 from roombook import money
+from roombook.money import from_hundredths
 
 DESCRIPTION = (
     "The accounts of the ledger in {}: debits are above zero, credits below. Income and tax count"
@@ -269,10 +269,10 @@ def fetch_cash(selection: ReportSelection) -> dict[CashCell, CashSums]:
             charged, lost = group.get("sum_fees") or 0, group.get("sum_disputed") or 0
             cells[group["day"], group.get("center", 0), account] = CashSums(
                 payments=group["paid"] or 0,
-                received=to_decimal(received),
-                refunded=to_decimal(received - moved - charged - lost),
-                disputed=to_decimal(lost),
-                fees=to_decimal(charged),
+                received=from_hundredths(received),
+                refunded=from_hundredths(received - moved - charged - lost),
+                disputed=from_hundredths(lost),
+                fees=from_hundredths(charged),
             )
     return cells
 
@@ -357,5 +357,6 @@ def _fetch_owed(selection: ReportSelection, account: Account) -> list[tuple[dt.d
         .values_list("since", "owed")
     )
     return [
-        (since, to_decimal(amount)) for since, amount in fetch_at_most(MAX_GROUPS, owed, TOO_LARGE)
+        (since, from_hundredths(amount))
+        for since, amount in fetch_at_most(MAX_GROUPS, owed, TOO_LARGE)
     ]

@@ -118,7 +118,7 @@ def _filter_by_start(first: dt.datetime, last: dt.datetime, path: str = "") -> Q
     return Q(**{f"{path}start__gte": first, f"{path}start__lt": last})
 
 
-def build_month_index(period: ReportPeriod, zones: Iterable[str], *, path: str) -> Case | Value:
+def build_month_index(period: ReportPeriod, zones: Iterable[str]) -> Case | Value:
     """An expression for the index in ``period.months()`` of the local month of a start."""
     later_months = period.months()[1:]
     if not later_months:
@@ -132,11 +132,11 @@ def build_month_index(period: ReportPeriod, zones: Iterable[str], *, path: str) 
     cases = []
     for month_starts, names in group_zones(zones, get_month_starts):
         whens = [
-            When(**{f"{path}start__lt": month_start}, then=Value(index))
+            When(start__lt=month_start, then=Value(index))
             for index, month_start in enumerate(month_starts)
         ]
         month = Case(*whens, default=Value(len(later_months)), output_field=IntegerField())
-        cases.append(When(**{f"{path}room__center__time_zone_id__in": names}, then=month))
+        cases.append(When(room__center__time_zone_id__in=names, then=month))
     return Case(*cases, default=Value(0), output_field=IntegerField())
 
 

@@ -84,28 +84,24 @@ class ReportSelection:
         return count <= MAX_CENTERS
 
     def fetch_sums(
-        self,
-        rows: QuerySet[Model],
-        sums: Mapping[str, Expression],
-        *,
-        path: str = "",
-        keys: Mapping[str, F] | None = None,
+        self, rows: QuerySet[Model], sums: Mapping[str, Expression]
     ) -> list[ReportGroup]:
-        """Sum up rows by month and center, and by additional keys.
+        """Sum up reservations by month and center.
 
-        ``path`` leads from a row to its reservation. Each group has the sums, the keys, ``month``
-        (its first day) and ``center`` (None if centers are not listed).
+        Each group has the sums, ``month`` (its first day) and ``center`` (None if centers are not
+        listed).
 
         Raises:
             ReportTooLarge: there are too many groups.
         """
         months = self.period.months()
-        month_index = build_month_index(self.period, self.zones, path=path)
-        all_keys = {**(keys or {}), "month_index": month_index}
+        keys: dict[str, Expression | F] = {
+            "month_index": build_month_index(self.period, self.zones)
+        }
         # Grouping by center joins the room of each reservation.
         if self.lists_centers:
-            all_keys["center"] = F(f"{path}room__center")
-        grouped = rows.order_by().annotate(**all_keys).values(*all_keys).annotate(**sums)
+            keys["center"] = F("room__center")
+        grouped = rows.order_by().annotate(**keys).values(*keys).annotate(**sums)
         groups = fetch_at_most(
             MAX_GROUPS,
             grouped,

@@ -6,6 +6,7 @@ from decimal import Decimal
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum, Value
 from django.db.models.functions import Coalesce
 
+from payments.models import LedgerLine
 from reservations.booking.integrity.common import (
     CheckList,
     Rows,
@@ -27,6 +28,11 @@ from roombook.db.sums import MONEY_FIELD, sum_of_related
 CHECKS = CheckList()
 
 USING_BENEFITS = sorted(BOOKED_STATUSES | {Status.PROCESSING})
+# A part of the price was kept, or nothing was to be paid.
+FEES = LedgerLine.objects.order_by().values("reservation").annotate(fee=Sum("cancellation"))
+CANCELLED_LATE = Q(status=Status.CANCELLED, booked_at__isnull=False, cancelled_at__isnull=False) & (
+    Q(pk__in=FEES.filter(fee__lt=0).values("reservation")) | Q(total_cost=0)
+)
 
 
 @CHECKS.add("promo code {}: {} uses of {}, its ledger has {} of {:.2f}")
@@ -44,8 +50,10 @@ def promo_counters_off_their_ledger(now: dt.datetime) -> Rows:
 
 @CHECKS.add("reservation {} is {} and keeps its promo use")
 def promo_uses_off_their_reservation(now: dt.datetime) -> Rows:
-    """Find promo uses of reservations that are not booked."""
+    """Find promo uses of reservations that are not booked, and were not cancelled late."""
+    kept = Reservation.objects.filter(CANCELLED_LATE)
     unreturned = _open_redemptions().exclude(reservation__status__in=USING_BENEFITS)
+    unreturned = unreturned.exclude(reservation__in=kept)
     return unreturned.values_list("reservation", "reservation__status")
 
 
@@ -86,15 +94,23 @@ def allowances_overdrawn(now: dt.datetime) -> Rows:
 
 @CHECKS.add("reservation {} is {}: {} h in the ledger, {} h on its bill")
 def allowance_hours_off_their_reservation(now: dt.datetime) -> Rows:
-    """Find reservations whose hours in the ledger differ from the hours on their bill."""
-    entered = sum_of_related(AllowanceEntry.objects, "hours", by="reservation", is_integer=True)
+    """Find reservations whose hours in the ledger differ from the hours on their bill.
+
+    A cancellation and a no-show give back as many of them as the terms say.
+    """
+    entered = sum_of_related(AllowanceEntry.objects, "hours", by="reservation")
     planned = sum_of_related(AllowanceUse.objects, "hours", by="reservation", is_integer=True)
     rows = Reservation.objects.annotate(entered=entered, planned=planned)
-    wrong = rows.filter(~Q(entered=-F("planned")), status__in=USING_BENEFITS) | rows.filter(
-        ~Q(entered=0)
-    ).exclude(status__in=USING_BENEFITS)
+    costs_less = Q(status__in=BOOKED_STATUSES) & ~Q(cancellation_terms__no_show_percent=100)
+    may_differ = CANCELLED_LATE | costs_less
+    is_in_use = Q(status__in=USING_BENEFITS)
+    wrong = rows.filter(
+        Q(may_differ, Q(entered__gt=0) | Q(entered__lt=-F("planned")))
+        | Q(~may_differ, is_in_use, ~Q(entered=-F("planned")))
+        | Q(~may_differ, ~is_in_use, ~Q(entered=0))
+    )
     for pk, status, has, uses in wrong.values_list("pk", "status", "entered", "planned"):
-        yield pk, status, -has, uses
+        yield pk, status, f"{-has:g}", uses
 
 
 @CHECKS.add("entry {}: allowance {} is of another account than reservation {}")

@@ -1,14 +1,14 @@
 """Checks that payments agree with the bookings, and that due refunds are paid."""
 
 import datetime as dt
-from typing import Any
 
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models import (
     COMPLETED_REFUND_STATES,
+    LedgerLine,
     Payment,
     PaymentPurpose,
     PaymentState,
@@ -25,25 +25,12 @@ from reservations.booking.integrity.common import (
 from reservations.models import BookingChange, ChangeState, LineItem, Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook.db.sums import sum_of_related
-from roombook.money import ROUNDING_TOLERANCE
+from roombook.money import ROUNDING_TOLERANCE, ZERO, from_hundredths
 
 CHECKS = CheckList()
 
-CLOSED = frozenset({PaymentState.DECLINED, PaymentState.VOIDED, PaymentState.REFUNDED})
 # Staff return money when the customer comes, or with the next bank transfers.
 BY_HAND_OVERDUE_AFTER = dt.timedelta(days=14)
-
-# By status of a reservation: the states in which payments that count can be. An authorized payment
-# of a booking is captured soon.
-BOOKED = CLOSED | {PaymentState.CAPTURED}
-ALLOWED: dict[Status, frozenset[PaymentState]] = {
-    Status.PENDING: CLOSED | {PaymentState.AUTHORIZED},
-    Status.CONFIRMED: BOOKED,
-    Status.COMPLETED: BOOKED,
-    Status.NO_SHOW: BOOKED,
-    # The payment stays captured if there is a cancellation fee. See `unmet_refund_promises`.
-    Status.CANCELLED: BOOKED,
-}
 
 
 # --- Shared with alerts.py ------------------------------------------------------------------------
@@ -57,34 +44,6 @@ def effective_refunds() -> QuerySet[Refund]:
 def refunded_amount() -> Coalesce:
     """Return an expression for the amount of a payment that was refunded or is due for refund."""
     return sum_of_related(effective_refunds(), "amount", by="payment")
-
-
-def unmet_refund_promises() -> QuerySet[Reservation]:
-    """Return cancelled reservations with a promised refund that is larger than what was refunded.
-
-    Refunds before the cancellation do not count towards the promise. But a reservation that is
-    refunded in full is not returned, because no more can be refunded.
-    """
-    since = effective_refunds().filter(created_at__gte=F("payment__reservation__cancelled_at"))
-    own = "payment__reservation"
-    rows = Reservation.objects.filter(status=Status.CANCELLED, refund_promised__gt=0).annotate(
-        given_since=sum_of_related(since, "amount", by=own),
-        given=sum_of_related(effective_refunds(), "amount", by=own),
-        taken=sum_of_related(
-            Payment.objects.filter(captured_at__isnull=False), "amount", by="reservation"
-        ),
-    )
-    is_fully_refunded = Q(taken__gt=0, given__gte=F("taken") - ROUNDING_TOLERANCE)
-    return rows.filter(given_since__lt=F("refund_promised") - ROUNDING_TOLERANCE).exclude(
-        is_fully_refunded
-    )
-
-
-def unmet_reductions() -> QuerySet[Any]:
-    """Return paid bookings with a price reduction that the gateway refused to refund in full."""
-    given = sum_of_related(effective_refunds(), "amount", by="payment__reservation")
-    rows = Reservation.objects.filter(reduced_by__gt=0).annotate(given=given)
-    return rows.filter(given__lt=F("reduced_by") - ROUNDING_TOLERANCE)
 
 
 # --- Checks --------------------------------------------------------------------------------------
@@ -103,48 +62,39 @@ def totals_that_are_not_their_lines(now: dt.datetime) -> Rows:
 @CHECKS.add("payment {} is {}, and its reservation {} is {}")
 def payments_off_their_reservation(now: dt.datetime) -> Rows:
     """Find payments in a state that contradicts the status of their reservation."""
-    is_held = Q(state__in=[PaymentState.AUTHORIZED, PaymentState.CAPTURED])
-    wrong = Q(counts=False) & is_held & ~_is_recent(now)
+    is_recent, status = _is_recent(now), "reservation__status__in"
+    is_due = Q(is_recent, **{status: sorted(CAPTURE_DUE_STATUSES)})
+    authorized = Q(state=PaymentState.AUTHORIZED)
+    captured = Q(state=PaymentState.CAPTURED, counts=True)
+    wrong = authorized & Q(counts=False) & ~is_recent
+    wrong |= authorized & Q(counts=True) & ~is_due & ~Q(reservation__status=Status.PENDING)
     wrong |= Q(state=PaymentState.STARTED, purpose=PaymentPurpose.BOOKING) & ~Q(
         reservation__status=Status.PROCESSING
     )
-    wrong |= Q(counts=True) & is_held & ~Q(reservation__status__in=sorted(ALLOWED))
-    # A fee is captured before its cancellation is stored.
-    wrong |= Q(counts=True, captured_at__gt=F("reservation__cancelled_at"))
-    for status, states in ALLOWED.items():
-        allowed = Q(state__in=sorted(states))
-        if status in CAPTURE_DUE_STATUSES:
-            allowed |= Q(_is_recent(now), state=PaymentState.AUTHORIZED)
-        wrong |= Q(counts=True, reservation__status=status) & ~allowed
+    wrong |= captured & ~Q(**{status: [*sorted(BOOKED_STATUSES), Status.CANCELLED]})
     # A request can be paid at the desk, or on account, before it is approved (B26.3).
-    is_request = Q(reservation__status=Status.PENDING, state=PaymentState.CAPTURED)
-    wrong &= ~(is_request & Q(gateway__in=MANUAL_GATEWAYS))
-    # A separate check finds full refunds that are overdue.
-    is_refund_due = Q(state=PaymentState.CAPTURED, given__gte=F("amount") - ROUNDING_TOLERANCE)
-    rows = Payment.objects.filter(wrong).annotate(given=refunded_amount()).exclude(is_refund_due)
+    wrong |= captured & Q(reservation__status=Status.PENDING) & ~Q(gateway__in=MANUAL_GATEWAYS)
+    # A fee is captured before its cancellation is stored.
+    wrong |= captured & Q(captured_at__gt=F("reservation__cancelled_at"))
+    rows = Payment.objects.filter(wrong)
     return rows.values_list("pk", "state", "reservation", "reservation__status")
 
 
-@CHECKS.add(
-    "reservation {} is {}, its payments add up to {:.2f}, its price and reductions to {:.2f}"
-)
+@CHECKS.add("reservation {} is {}, its payments add up to {:.2f}, its price is {:.2f}")
 def bookings_without_payment(now: dt.datetime) -> Rows:
-    """Find bookings whose payments do not add up to their price.
+    """Find bookings whose payments add up to less than their price.
 
-    A reduction was charged before, and the difference refunded. So if
-    `reductions_off_their_refunds` finds nothing either, what was captured less what was refunded is
-    the price.
+    What is above the price is to be refunded: `refunds_payable_without_refunds` finds it.
     """
     # A payment that staff have refunded voluntarily counts as well, but not for a request.
     held = Q(state__in=[PaymentState.AUTHORIZED, PaymentState.CAPTURED])
     held |= Q(state=PaymentState.REFUNDED) & ~Q(reservation__status=Status.PENDING)
     paying = Payment.objects.filter(held, counts=True)
-    charged = sum_of_related(paying, "amount", by="reservation")
     rows = Reservation.objects.filter(status__in=sorted(BOOKED_STATUSES)).annotate(
-        charged=charged, due=F("total_cost") + F("reduced_by")
+        charged=sum_of_related(paying, "amount", by="reservation")
     )
-    rows = rows.filter(due__gt=0).exclude(charged__range=approximately(F("due")))
-    return rows.values_list("pk", "status", "charged", "due")
+    rows = rows.filter(charged__lt=F("total_cost") - ROUNDING_TOLERANCE)
+    return rows.values_list("pk", "status", "charged", "total_cost")
 
 
 @CHECKS.add("payment {} is {}, and its change of reservation {} is {}")
@@ -231,16 +181,16 @@ def manual_refunds_forgotten(now: dt.datetime) -> Rows:
     return rows.values_list("pk", "payment")
 
 
-@CHECKS.add("reservation {} is Cancelled: {} was promised, and less is refunded")
-def refunds_off_their_promise(now: dt.datetime) -> Rows:
-    """Find promised refunds that were refused or never recorded."""
-    return unmet_refund_promises().values_list("pk", "refund_promised")
-
-
-@CHECKS.add("reservation {} price reduced by {}, and {:.2f} is refunded")
-def reductions_off_their_refunds(now: dt.datetime) -> Rows:
-    """Find bookings with a reduced price whose refund was refused."""
-    return unmet_reductions().values_list("pk", "reduced_by", "given")
+@CHECKS.add("reservation {}: {:.2f} is owed to its customer, and {:.2f} is being refunded")
+def refunds_payable_without_refunds(now: dt.datetime) -> Rows:
+    """Find money to be returned without a refund of it: the gateway refused it, or it is lost."""
+    started = Refund.objects.filter(state=RefundState.STARTED).order_by()
+    by_reservation = dict(started.values_list("payment__reservation").annotate(Sum("amount")))
+    owed = LedgerLine.objects.refunds_payable().filter(since__lt=now - OVERDUE_AFTER)
+    for pk, hundredths in owed.values_list("reservation", "owed"):
+        amount, refunded = from_hundredths(hundredths), by_reservation.get(pk, ZERO)
+        if amount > refunded:
+            yield pk, amount, refunded
 
 
 def _is_recent(now: dt.datetime) -> Q:

@@ -244,8 +244,6 @@ class Command(RegularJob):
         problems = [*alerts.find_lost_authorizations(payments)]
         if self.unanswered < MAX_UNANSWERED:
             problems += alerts.find_captured_without_booking(payments)
-        problems += alerts.find_unmet_refund_promises(payments)
-        problems += alerts.find_unmet_reductions(payments)
         problems += alerts.find_refused_refunds(payments)
         for payment, problem in problems:
             # An answer of the gateway in this run is more specific.

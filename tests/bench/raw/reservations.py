@@ -1,5 +1,6 @@
 """Reading and creating reservations."""
 
+import json
 import uuid
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -32,6 +33,7 @@ from tests.bench.raw.rendering import (
     render_service,
 )
 from tests.bench.raw.rooms import Room, get_services, is_available, lock_room, parse_span
+from tests.factories_reservations import DEFAULT_TERMS
 
 HOLD = timedelta(minutes=15)
 LINE_NAMES = "Amount Description Total Type Rate ServiceId AllowanceId"
@@ -41,6 +43,9 @@ RESERVATION_NAMES = (
     "Id Start End Status Center MeetingRoom Services Attendees TotalCost LineItems"
     " NumberOfAttendees Allowances CanApplyAllowances UsableAllowances RoomCost Promotion"
 )
+
+
+TERMS = json.dumps(DEFAULT_TERMS)
 
 
 def get_available_allowances(
@@ -249,15 +254,14 @@ def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
         """INSERT INTO reservations_reservation (user_id, room_id, start, "end",
              turnaround_minutes, occupied_from, occupied_until, status, holds_slot, hold_until,
              number_of_attendees, currency, total_cost, billable_hours, allowances_by_hand,
-             is_live, uid, version, calendar_sequence, cancellation_notice_hours,
-             cancellation_grace_minutes, created_at, reduced_by,
+             is_live, uid, version, calendar_sequence, cancellation_terms, created_at,
              hours_override_reason, payment_link_number)
            VALUES (%s, %s, %s, %s, %s, %s, %s, 'New', true, %s, %s, 'USD', %s, %s, false, false,
-             %s, 0, 0, 24, 15, %s, 0, '', 0) RETURNING id""",
+             %s, 0, 0, %s, %s, '', 0) RETURNING id""",
         (
             *(user.pk, room.pk, span.start, span.end, room.turnaround_minutes),
             *(span.start - margin, span.end + margin, now + HOLD, 1, quote.total),
-            *(quote.room.billable_hours, uuid.uuid4(), now),
+            *(quote.room.billable_hours, uuid.uuid4(), TERMS, now),
         ),
     )
     insert_rows(
@@ -273,11 +277,11 @@ def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
     insert_rows(
         cur,
         "reservations_lineitem (reservation_id, position, type, description, amount, rate,"
-        " total, service_id, allowance_id)",
+        " total, contained_tax, service_id, allowance_id)",
         [
             (
                 *(pk, place, str(line.type), line.description, line.amount, line.rate),
-                *(line.total, line.service_id, line.allowance_id),
+                *(line.total, line.contained_tax, line.service_id, line.allowance_id),
             )
             for place, line in enumerate(quote.lines, start=1)
         ],

@@ -12,6 +12,7 @@ from payments.models import Refund
 from reservations.booking import approval
 from reservations.models import Reservation
 from reservations.models.status import Status
+from reservations.pricing.terms import RefundTerms
 from tests.browser import accessibility, chromium
 from tests.browser.day import open_day, request_for, room
 from tests.browser.person import Person
@@ -26,7 +27,7 @@ def book(place: MeetingRoom, day: dt.date, hour: int) -> Reservation:
 def make_policy_strict(*bookings: Reservation) -> None:
     """Let the policy refund nothing."""
     Reservation.objects.filter(pk__in=[each.pk for each in bookings]).update(
-        cancellation_notice_hours=10_000, cancellation_grace_minutes=0
+        cancellation_terms=RefundTerms("", (), 0).to_json()
     )
 
 

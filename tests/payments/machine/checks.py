@@ -81,9 +81,9 @@ def _calculate_fee(reservation: Reservation) -> Decimal:
     at, booked_at = reservation.cancelled_at, reservation.booked_at
     if at is None or booked_at is None or not _was_confirmed(reservation):
         return Decimal(0)
-    notice = dt.timedelta(hours=reservation.cancellation_notice_hours)
-    grace = reservation.cancellation_grace_minutes * MINUTE
-    is_free = at <= reservation.start - notice or at <= min(booked_at + grace, reservation.start)
+    [[hours, _]] = reservation.cancellation_terms["steps"]
+    grace = reservation.cancellation_terms["grace_minutes"] * MINUTE
+    is_free = at < max(reservation.start - hours * 60 * MINUTE, booked_at + grace)
     return Decimal(0) if is_free else reservation.total_cost
 
 

@@ -17,7 +17,7 @@ from payments.gateways.base import GatewayPayment, GatewaySetup, GatewayUnavaila
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentSetup, PaymentState, RefundState, SavedCard
-from reservations.booking import approval, cancellation, charging
+from reservations.booking import cancellation, charging, expiry
 from reservations.booking.commands import Command
 from reservations.models import PromoCode, Reservation
 from reservations.models.status import Status
@@ -266,7 +266,8 @@ def take_a_missing_refund_for_done(original, refund, *, now):
 
 @plant(cancellation, "_get_terms")
 def charge_no_cancellation_fee(original, reservation, payment, *, now):
-    return original(reservation, payment, now=min(now, reservation.free_cancellation_until))
+    reservation.cancellation_terms |= {"steps": [[0, 100]]}
+    return original(reservation, payment, now=now)
 
 
 # --- Bookings that their customers know of --------------------------------------------------------
@@ -278,7 +279,7 @@ def cancel_although_it_is_refused(original, act, reservation_id, **kwargs):
         return original(act, reservation_id, **kwargs)
     except ReservationNotOpen:
         booked = Reservation.objects.filter(pk=reservation_id, status=Status.CONFIRMED)
-        booked.update(status=Status.CANCELLED, cancelled_at=act.now, refund_promised=0)
+        booked.update(status=Status.CANCELLED, cancelled_at=act.now)
         raise
 
 
@@ -289,7 +290,7 @@ def do_what_is_only_previewed(original, self, act, reservation_id, **kwargs):
     return preview
 
 
-@plant(approval, "_find")
+@plant(expiry, "_find")
 def close_requests_too_early(original, rows):
     # The other steps ignore requests.
     return [*original(rows), *original(Reservation.objects.filter(status=Status.PENDING))]

@@ -1,0 +1,84 @@
+"""The terms of cancellation that customers are shown: of a reservation, or before one is made."""
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from accounts.models import User
+from centers.requested_span import resolve_start
+from centers.rooms import get_room
+from reservations.booking.cancellation import get_terms as get_refund
+from reservations.models import Reservation
+from reservations.models.reservation import get_own_reservation
+from reservations.models.status import Status
+from reservations.notifications.cancellation_terms import describe_cancellation, describe_terms
+from reservations.pricing.terms import (
+    ALL,
+    UnbookedTime,
+    get_present_terms,
+    get_terms,
+    split_payment,
+)
+from roombook.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    """Until when a percentage comes back, and how much that is; None if nothing was charged yet."""
+
+    until: dt.datetime | None
+    refund_percent: int
+    refund: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTerms:
+    """The steps that have not ended, in local time; `grace_until` while the grace lasts."""
+
+    name: str
+    text: str
+    steps: list[ShownStep]
+    grace_until: dt.datetime | None = None
+
+
+def show_room_terms(room_id: int, start: dt.datetime, *, now: dt.datetime) -> ShownTerms:
+    """Return the terms of a room for a booking that starts then. Raises NotFound."""
+    room = get_room(room_id)
+    center = room.center
+    if not (room.is_active and center.is_active):
+        raise NotFound
+    booking, terms = UnbookedTime(resolve_start(center, start)), get_present_terms(room)
+    steps = [
+        ShownStep(until and until.astimezone(center.zone), percent)
+        for until, percent in terms.list_periods_from(booking, now)
+    ]
+    return ShownTerms(terms.name, describe_terms(terms, booking, center, now=now), steps)
+
+
+def show_reservation_terms(reservation_id: int, user: User, *, now: dt.datetime) -> ShownTerms:
+    """Return the terms of the user's reservation, with what cancelling it would give back."""
+    reservation = get_own_reservation(reservation_id, user)
+    terms, zone = get_terms(reservation), reservation.room.center.zone
+    text = describe_cancellation(reservation, now=now)
+    steps = list(_list_steps(reservation, now=now))
+    grace_until = terms.get_grace_end(reservation)
+    if grace_until is None or grace_until <= now:
+        return ShownTerms(terms.name, text, steps)
+    return ShownTerms(terms.name, text, steps, grace_until.astimezone(zone))
+
+
+def _list_steps(reservation: Reservation, *, now: dt.datetime) -> Iterator[ShownStep]:
+    zone, is_confirmed = reservation.room.center.zone, reservation.status == Status.CONFIRMED
+    # A confirmed booking is charged even if its capture is due. A request is returned in full.
+    is_charged = is_confirmed and bool(reservation.paid_payments)
+    if reservation.status == Status.PENDING:
+        is_charged = any(each.captured_at for each in reservation.paid_payments)
+    left = get_refund(reservation, now=now).left if is_charged else None
+    for until, percent in get_terms(reservation).list_periods_from(reservation, now):
+        refund = None
+        if left is not None:
+            refund = split_payment(
+                reservation.total_cost, left, percent if is_confirmed else ALL
+            ).refund
+        yield ShownStep(until and until.astimezone(zone), percent, refund)

@@ -1,0 +1,303 @@
+"""Terms of cancellation: what comes back when, and which terms a booking has (B15.4)."""
+
+import datetime as dt
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from django.core.exceptions import ValidationError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounts.act import Act
+from centers.models.terms import parse_steps
+from payments.models import Refund
+from reservations.booking import integrity, no_show
+from reservations.booking.cancellation import RefundDecision, cancel
+from reservations.models import AllowanceEntry
+from reservations.notifications.cancellation_terms import describe_cancellation
+from reservations.pricing.terms import (
+    RefundTerms,
+    Step,
+    UnbookedTime,
+    get_better_terms,
+    get_terms,
+    round_hours,
+    split_payment,
+)
+from roombook.errors import ReservationNotOpen
+from tests.factories_centers import TermsFactory
+from tests.factories_people import AdministratorFactory
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    START,
+    AllowanceFactory,
+    PromoCodeFactory,
+    make_booking,
+    make_draft,
+    make_room,
+    pay,
+    update_promo_code,
+)
+from tests.reservations.rescheduling_helpers import change, reschedule
+
+BOOKED_AT = START - 200 * HOUR
+WEEK_AND_TWO_DAYS = (Step(168, 100), Step(48, 50))
+
+# --- What comes back ------------------------------------------------------------------------------
+
+
+@st.composite
+def terms(draw):
+    count = draw(st.integers(0, 6))
+    hours, percents = (
+        sorted(draw(st.sets(numbers, min_size=count, max_size=count)), reverse=True)
+        for numbers in (st.integers(0, 40), st.integers(1, 100) | st.sampled_from([50, 100]))
+    )
+    steps = tuple(map(Step, hours, percents))
+    grace = draw(st.sampled_from([0, 15, 90]))
+    changes = draw(st.none() | st.integers(0, 40))
+    return RefundTerms("Some", steps, grace, draw(st.integers(0, 100)), changes)
+
+
+def make_booked(before_start=40 * HOUR):
+    booking = type("Booking", (), {})()
+    booking.start, booking.booked_at = START, START - before_start
+    return booking
+
+
+def get_percent_by_table(some, booking, at):
+    """The percentage, by asking each of the last minutes in turn which rule gives most."""
+    if at < min(booking.booked_at + some.grace_minutes * MINUTE, booking.start):
+        return 100
+    left = Fraction(int((booking.start - at).total_seconds()), 3600)
+    return max((percent for hours, percent in some.steps if left > hours), default=0)
+
+
+@given(terms(), st.integers(-3600, 45 * 3600), st.data())
+def test_refund_is_that_of_a_table_of_decimals(some, seconds, data):
+    booking, at = make_booked(), START - dt.timedelta(seconds=seconds)
+    total, paid = (Decimal(data.draw(st.integers(0, 99_999))) / 100 for _ in range(2))
+
+    percent = some.get_percent(booking, at)
+    refund, fee = split_payment(total, paid, percent)
+
+    assert percent == get_percent_by_table(some, booking, at)
+    exact = total * (100 - percent) / 100
+    rounded = Decimal(int(exact * 100 + Decimal("0.5"))) / 100
+    assert fee == min(rounded, paid)
+    assert refund == (paid if percent == 100 else min(total, paid) - fee)
+    assert 0 <= refund <= paid
+    # Each second before a step ends, and the second at which the next one begins.
+    for until, before in some.list_periods(booking)[:-1]:
+        assert some.get_percent(booking, until - dt.timedelta(seconds=1)) == before
+        assert some.get_percent(booking, until) < before
+
+
+@given(terms(), terms(), st.integers(0, 45 * 3600))
+def test_better_terms_give_what_the_better_of_both_gives_at_any_time(old, new, seconds):
+    booking, at = make_booked(), START - dt.timedelta(seconds=seconds)
+    better = get_better_terms(old, new)
+
+    assert better.get_percent(booking, at) == max(
+        each.get_percent(booking, at) for each in (old, new)
+    )
+    assert better.no_show_percent == min(old.no_show_percent, new.no_show_percent)
+    assert get_better_terms(better, old) == better
+
+
+def test_better_terms_of_neither_have_both_names():
+    strict, late = (
+        RefundTerms("Strict", (Step(48, 100),), 0),
+        RefundTerms("Late", (Step(2, 30),), 0),
+    )
+    better = get_better_terms(strict, late)
+    assert (better.name, better.steps) == ("Strict / Late", (Step(48, 100), Step(2, 30)))
+    assert get_better_terms(strict, RefundTerms("New", (Step(24, 100),), 0)).name == "New"
+
+
+def test_hours_before_the_start_are_elapsed_hours_when_the_clock_changes():
+    # 9:00 in Denver, where the clock has skipped an hour in the night before.
+    start = dt.datetime(2027, 3, 14, 15, tzinfo=dt.UTC)
+    [first, _] = RefundTerms("", (Step(24, 100),), 15).list_periods(UnbookedTime(start))
+    assert first.until == dt.datetime(2027, 3, 13, 15, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    ("hours", "share", "returned"), [(3, "0.5", "1.5"), (4, "0.33", "1.5"), (1, "0.01", "0.25")]
+)
+def test_included_hours_come_back_in_quarters_rounded_up(hours, share, returned):
+    assert round_hours(hours * Decimal(share)) == Decimal(returned)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("48: 100; 168: 50", "168: 50; 48: 100", "48: 50; 48: 20", "48: 101", "48: 0"),
+        *("48", "x: 5", "-1: 5", "10001: 5", "7:70;6:60;5:50;4:40;3:30;2:20;1:10"),
+    ],
+)
+def test_steps_that_do_not_fall_or_cannot_be_read_are_refused(text):
+    with pytest.raises(ValidationError):
+        parse_steps(text)
+
+
+def test_steps_are_read():
+    assert parse_steps("168: 100 %;48:50") == WEEK_AND_TWO_DAYS
+    assert parse_steps("") == ()
+
+
+# --- The terms of a booking -----------------------------------------------------------------------
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def room():
+    room = make_room()
+    room.center.terms = TermsFactory(center=room.center)
+    room.center.save()
+    return room
+
+
+@pytest.fixture
+def booking(ada, room):
+    return make_booking(ada, room, now=BOOKED_AT)
+
+
+def preview(booking, at):
+    return cancel.preview(Act(booking.user, at), booking.pk).result
+
+
+@pytest.mark.parametrize(
+    ("before_start", "refund", "forecast"),
+    [
+        (
+            169 * HOUR,
+            "75.00",
+            "$75.00 is refunded to Visa ending 4242. $75.00 until Wed, Feb 24, 2027, 9:00 AM, then"
+            " $37.50.",
+        ),
+        (
+            168 * HOUR,
+            "37.50",
+            "$37.50 is refunded to Visa ending 4242. $37.50 until Mon, Mar 1, 2027, 9:00 AM, then"
+            " nothing.",
+        ),
+        (
+            48 * HOUR,
+            "0",
+            "it is less than 48 hours before its start, so nothing is refunded.",
+        ),
+    ],
+)
+def test_cancellation_refunds_the_step_and_names_the_next_one(
+    booking, before_start, refund, forecast
+):
+    at = START - before_start
+    shown = preview(booking, at)
+    outcome = cancel(Act(booking.user, at), booking.pk)
+
+    assert shown.forecast == f"If you cancel now: {forecast}"
+    assert (shown.refund, shown.terms.fee) == (Decimal(refund), 75 - Decimal(refund))
+    assert outcome.refund == shown.refund
+    again = cancel(Act(booking.user, at + HOUR), booking.pk)
+    assert (again.refund, again.message) == (outcome.refund, outcome.message)
+    assert [*integrity.find_problems(now=at)] == []
+
+
+def test_room_has_its_own_terms_before_those_of_its_center(room):
+    room.terms = TermsFactory(center=room.center, name="Strict", steps="")
+    room.save()
+    booking = make_booking(room=room, now=BOOKED_AT)
+    assert preview(booking, BOOKED_AT).refund == 0
+    assert preview(booking, BOOKED_AT).message.endswith("nothing is refunded.")
+
+
+def test_booking_keeps_the_terms_that_were_shown(booking, room):
+    room.center.terms.steps = ""
+    room.center.terms.save()
+    assert preview(booking, START - 100 * HOUR).refund == Decimal("37.50")
+
+
+def test_grace_gives_all_back_but_not_after_the_start(ada, room):
+    room.center.terms.grace_minutes = 120
+    room.center.terms.save()
+    booking = make_booking(ada, room, now=START - HOUR)
+    assert preview(booking, START - MINUTE).refund == 75
+    with pytest.raises(ReservationNotOpen):
+        preview(booking, START)
+
+
+@pytest.mark.parametrize(
+    ("change_hours", "last"), [(None, 168), (2, 2), (0, 0)], ids=["while free", "2 h", "start"]
+)
+def test_customer_may_change_the_booking_until_the_terms_end_that(ada, room, change_hours, last):
+    room.center.terms.change_hours = change_hours
+    room.center.terms.save()
+    booking = make_booking(ada, room, now=BOOKED_AT)
+    with pytest.raises(ReservationNotOpen):
+        change(booking, total=90, hours=4, now=START - last * HOUR)
+    change(booking, total=90, hours=4, now=START - last * HOUR - MINUTE)
+
+
+@pytest.mark.parametrize(("steps", "kept"), [("", "168: 100; 48: 50"), ("24: 100", "24: 100")])
+def test_changed_booking_keeps_the_better_terms(booking, room, steps, kept):
+    room.center.terms.steps = steps
+    room.center.terms.save()
+    reschedule(booking, AdministratorFactory(), start=START + HOUR, now=BOOKED_AT)
+    booking.refresh_from_db()
+    assert get_terms(booking).steps == parse_steps(kept)
+
+
+def test_hours_come_back_in_proportion_and_the_promo_code_only_with_a_full_refund(ada, room):
+    AllowanceFactory(user=ada, hours=1)
+    code = PromoCodeFactory(code="TEN", percent=10)
+    draft = make_draft(ada, room, now=BOOKED_AT)
+    update_promo_code(draft.pk, "TEN", user=ada, now=BOOKED_AT)
+    booking = pay(draft, now=BOOKED_AT)
+    at = START - 100 * HOUR
+
+    assert cancel(Act(ada, at), booking.pk).refund == Decimal("22.50")  # of 45
+    code.refresh_from_db()
+    assert code.uses == 1
+    assert [*AllowanceEntry.objects.order_by("pk").values_list("hours", flat=True)] == [
+        -1,
+        Decimal("0.5"),
+    ]
+    assert [*integrity.find_problems(now=at)] == []
+
+
+def test_decision_of_staff_returns_hours_in_its_own_proportion(ada, room):
+    AllowanceFactory(user=ada, hours=1)
+    booking = make_booking(ada, room, now=BOOKED_AT)
+    act = Act(AdministratorFactory(), START - HOUR, is_staff=True)
+    cancel(act, booking.pk, decision=RefundDecision(None, "We cannot host."))
+    assert [*AllowanceEntry.objects.order_by("pk").values_list("hours", flat=True)] == [-1, 1]
+
+
+def test_no_show_costs_its_percentage_once(ada, room):
+    room.center.terms.no_show_percent = 80
+    room.center.terms.save()
+    AllowanceFactory(user=ada, hours=1)
+    booking = make_booking(ada, room, now=BOOKED_AT)
+    act = Act(AdministratorFactory(), START + HOUR, is_staff=True)
+    for _ in range(2):
+        no_show.mark_no_show(act, booking.pk)
+        assert Refund.objects.get().amount == Decimal("10.00")  # of 50
+        assert [*AllowanceEntry.objects.order_by("pk").values_list("hours", flat=True)] == [
+            -1,
+            Decimal("0.25"),
+        ]
+        assert [*integrity.find_problems(now=act.now)] == []
+        no_show.undo_no_show(act, booking.pk)
+
+
+def test_free_booking_with_included_hours_tells_what_its_terms_are(ada, room):
+    AllowanceFactory(user=ada, hours=3)
+    booking = make_booking(ada, room, now=BOOKED_AT)
+    assert describe_cancellation(booking, now=BOOKED_AT) == (
+        "Cancel free of charge until Wed, Feb 24, 2027, 9:00 AM."
+        " Until Mon, Mar 1, 2027, 9:00 AM you get half of the price back. After that, nothing."
+    )
