@@ -227,6 +227,9 @@ class Payment(FormattedAmountMixin, models.Model):
             ),
             models.CheckConstraint(condition=Q(amount__gt=0), name="payment_amount_is_above_zero"),
             models.CheckConstraint(
+                condition=Q(fee__isnull=True) | Q(fee__gte=0), name="payment_fee_is_not_negative"
+            ),
+            models.CheckConstraint(
                 condition=Q(state__in=PaymentState.values), name="payment_state_is_known"
             ),
             models.CheckConstraint(

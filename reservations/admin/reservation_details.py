@@ -100,6 +100,7 @@ def build_summary_context(
         "total": money.format_amount(reservation.total_cost),
         "services": [format_service(each) for each in services],
         "can_see_customer": can_see_customer,
+        "notes": build_note_list(reservation, user, now=now),
         "pending_change": list(_describe_pending_change(reservation, user, now=now)),
     }
 
@@ -131,7 +132,6 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "payments": payments,
         "ledger": [_describe_line(reservation, *each) for each in ledger],
         "is_test_payment": bool(payments) and not any(each.is_live for each in payments),
-        "notes": build_note_list(reservation, user, now=now),
         "emails": list(messages.order_by("pk").defer("attachment")[:MAX_ROWS]),
         "payment_link": payment_links.find_path(reservation, now=now)
         if roles.has_permission(user, roles.CHANGE_RESERVATION, center.pk)
