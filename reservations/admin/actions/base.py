@@ -176,6 +176,8 @@ def describe_due_refund(refund: Decimal) -> str:
 
 def describe_email(reservation: Reservation, content: str = "") -> tuple[str, str]:
     """The line of a preview that says who gets an e-mail."""
+    if not reservation.user.known_email:
+        return "E-mail to", "Nobody: the customer has no e-mail address"
     recipient = reservation.user.get_full_name() or "the customer"
     return "E-mail to", f"{recipient}{f', {content}' if content else ''}"
 

@@ -28,6 +28,7 @@ from reservations.admin.actions.payment_form import (
     SAVED_CARD,
     SEND_LINK,
     PaymentForm,
+    describe_link_email,
     describe_sent_link,
     describe_way,
     explains_absent_customer,
@@ -449,7 +450,7 @@ class TakePaymentAction(Action):
             held = payment_links.send_link(request.act, draft.pk, base_url=request.base_url)
             until = _format_end(draft, held.payment_link_until)
             return (
-                f"The link is sent within a minute. The room is held for"
+                f"{describe_link_email(draft)} The room is held for"
                 f" {draft.user.get_full_name()} until {until}."
             )
         if way == SAVED_CARD:
