@@ -31,6 +31,7 @@ from reservations.admin.formatting import (
 )
 from reservations.admin.notes import handle_note, posts_note
 from reservations.models import Reservation
+from reservations.models.status import Status
 from roombook import money
 from roombook.backoffice.model_admin import is_fragment_request, redirect_not_found
 from roombook.backoffice.typing_bases import ModelAdminBase
@@ -132,7 +133,10 @@ class ReservationPageMixin(ModelAdminBase):
                     expected_amount=parse_expected_amount(request, "expected_amount"),
                     expected_version=parse_expected_version(request.POST.get("expected_version")),
                 )
-                execute(request, action, confirmed)
+                is_done = execute(request, action, confirmed)
+                if is_done and action.leads_to_next_request and "next" not in request.POST:
+                    pending = self.get_queryset(request).filter(status=Status.PENDING)
+                    reservation = pending.order_by("start", "pk").first() or reservation
                 return redirect(_get_next_url(request, reservation))
             preview = action.preview(action_request)
         return self._render_action(request, action, form, preview)
@@ -175,15 +179,16 @@ def _get_next_url(request: HttpRequest, reservation: Reservation) -> str:
     return url if is_ours else get_reservation_url(reservation.pk)
 
 
-def execute(request: HttpRequest, action: Action, action_request: ActionRequest) -> None:
+def execute(request: HttpRequest, action: Action, action_request: ActionRequest) -> bool:
     """Take the action, and show the user what was done, or why it was not."""
     reservation = action_request.reservation
     try:
         message = action.execute(action_request)
     except DomainError as error:
         messages.error(request, f"{reservation}: {' '.join(list_problems(error))}")
-    else:
-        messages.success(request, f"{reservation}: {message}")
+        return False
+    messages.success(request, f"{reservation}: {message}")
+    return True
 
 
 def parse_expected_amount(request: HttpRequest, name: str) -> Decimal | None:
