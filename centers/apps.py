@@ -11,6 +11,7 @@ class CentersConfig(AppConfig):
         from centers.resources.closures import ClosureResource
         from centers.resources.inventory import RateResource, RoomResource, ServiceResource
         from centers.resources.price_lists import PriceListResource
+        from centers.resources.terms import TermsResource
         from centers.search import index
         from roombook import images
         from roombook.backoffice import audit_log
@@ -18,7 +19,7 @@ class CentersConfig(AppConfig):
 
         index.connect_signals()
         register(CenterResource, RateResource, PriceListResource, RoomResource, ServiceResource)
-        register(ClosureResource)
+        register(ClosureResource, TermsResource)
         images.delete_files_with_row(CenterImage, "image", "thumbnail")
         images.delete_files_with_row(MeetingRoom, "picture", "picture_thumbnail")
         audit_log.register(

@@ -83,6 +83,7 @@ FILTERS = {
 }
 FAILED_ATTEMPT = ("accounts.AttemptWindow",)
 CODE_BY_EMAIL = ("accounts.EmailCode", "accounts.OutboxMessage")
+INSTEAD_OF_RESERVATION = {"ReservationId": None, "StartDate": "2027-04-01T09:00:00"}
 NEW_BOOKING = ("Reservation", "LineItem", "Attendee", "ChosenService", "AllowanceUse")
 TABLE = {
     "Sign in": Row(9, "another", ("accounts.ApiToken",), ("Token",)),
@@ -124,15 +125,7 @@ TABLE = {
     ),
     # It reads what the ledger of the reservation holds and must hold.
     "Cancel reservation": Row(29, ids=OWN),
-    "Get terms": Row(
-        7,
-        ids=OWN
-        | {
-            "RoomId": Id(
-                NOT_FOUND, more={"ReservationId": None, "StartDate": "2027-04-01T09:00:00"}
-            )
-        },
-    ),
+    "Get terms": Row(7, ids=OWN | {"RoomId": Id(NOT_FOUND, more=INSTEAD_OF_RESERVATION)}),
     # It issues a receipt, with what pays for the booking and the billing address.
     "Get receipts": Row(21, new_fields=("Url",), ids=OWN),
     "Preview change": Row(50, ids=OWN | BOOKING | GUEST),

@@ -20,7 +20,7 @@ from django.utils import timezone
 from django.utils.decorators import method_decorator
 from unfold.forms import AdminPasswordChangeForm
 
-from accounts import customer_access, limits, user_search
+from accounts import customer_access, emails, limits, user_search
 from accounts.admin import forgotten_password
 from accounts.admin import second_factor as second_factor_pages
 from accounts.admin.center_scope import SharedRowsMixin, SharedTimeZoneMixin
@@ -283,6 +283,8 @@ class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUse
         if "email" in form.changed_data:
             # The reader of a former address cannot take the account back.
             obj.email_codes.all().delete()
+            if former := form.initial.get("email"):
+                emails.send_address_corrected(obj.pk, former, now=timezone.now())
 
     def log_change(self, request: HttpRequest, obj: Model, message: object) -> Any:
         """Record that a password was set, without its hash."""

@@ -118,7 +118,10 @@ class User(AbstractBaseUser, PermissionsMixin):
     class Meta:
         # Staff have a model of their own.
         verbose_name = "customer"
-        permissions = [("erase_user", "Erase, and export all data")]
+        permissions = [
+            ("correct_user", "Can correct names and addresses of customers of a center"),
+            ("erase_user", "Erase, and export all data"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 Lower("email"),

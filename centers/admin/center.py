@@ -26,6 +26,7 @@ from centers.admin.common import (
 )
 from centers.admin.opening_hours_forms import OpeningHoursForm, OpeningHoursFormSet
 from centers.admin.rates import RateForm, find_price_warnings, summarize_examples
+from centers.admin.terms import TermsInline
 from centers.closure_effects import (
     KEPT_TIMES,
     KEPT_TIMES_CHOICES,
@@ -230,7 +231,7 @@ class CenterAdmin(
     autocomplete_fields = ("neighborhood",)
     readonly_fields = ("opening_hours_summary", "searchable_text")
     inlines = (
-        *(OpeningHoursInline, RateInline, MeetingRoomInline, ServiceInline),
+        *(OpeningHoursInline, RateInline, MeetingRoomInline, ServiceInline, TermsInline),
         *(ClosureInline, CenterImageInline, LandmarkInline),
     )
     fieldsets = (
@@ -242,6 +243,7 @@ class CenterAdmin(
                     ("is_active", "rank"),
                     "neighborhood",
                     ("tax_rate", "prices_include_tax"),
+                    "terms",
                 )
             },
         ),
@@ -318,11 +320,19 @@ class CenterAdmin(
             form.base_fields["parking_information"].widget.attrs["rows"] = 3
         return form
 
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
+    ) -> ModelChoiceField | None:
+        if db_field.name == "terms":
+            center = get_object_id(request)
+            kwargs["queryset"] = models.Terms.objects.filter(center=center).order_by("name")
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
     # The page
 
     def get_inlines(self, request: HttpRequest, obj: Model | None) -> list[type]:
-        """Rooms, services and closures are added after the first save."""
-        hidden = set() if obj else {MeetingRoomInline, ServiceInline, ClosureInline}
+        """Rooms, services, terms and closures are added after the first save."""
+        hidden = set() if obj else {MeetingRoomInline, ServiceInline, TermsInline, ClosureInline}
         return [inline for inline in self.inlines if inline not in hidden]
 
     def get_timeline_url(self, obj: models.Center) -> str:

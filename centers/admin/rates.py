@@ -14,6 +14,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from accounts import roles
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models, rates
 from centers.admin.common import CENTER_ORDERING, CenterSearchMixin
@@ -197,14 +198,17 @@ class RateAdmin(ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, Mo
         ]
 
     def choices_view(self, request: HttpRequest) -> HttpResponse:
-        """The rates of a center, for the page of a room or a service (rate_choices.js)."""
+        """The rates or terms of a center, for the page of a room or service (rate_choices.js)."""
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
         center = parse_id(request.GET.get("center"))
-        rates = self.get_queryset(request).filter(center=center).order_by("name")
+        rows = self.get_queryset(request).filter(center=center)
         if (relation := request.GET.get("for")) in {"rooms", "services"}:
-            rates = rates.filter(is_offered(relation)).distinct()
-        return JsonResponse({"choices": [(rate.pk, str(rate)) for rate in rates]})
+            rows = rows.filter(is_offered(relation)).distinct()
+        elif relation == "terms":
+            visible = roles.get_center_filter(request.user, "centers.view_terms", "center")
+            rows = models.Terms.objects.filter(visible, center=center)
+        return JsonResponse({"choices": [(row.pk, str(row)) for row in rows.order_by("name")]})
 
     def examples_view(self, request: HttpRequest) -> HttpResponse:
         """What bookings would cost under the prices that are being entered. Saves nothing."""

@@ -29,9 +29,9 @@ from roombook.imports.admin import ImportExportAdminMixin
 
 
 class PricedRowAdmin(ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, ModelAdmin):
-    """Rows of a center that have one of its rates.
+    """Rows of a center that have one of its rates, and rooms also one of its terms.
 
-    The choices are the rates of the center in the request, or of the row's center. A script loads
+    The choices are those of the center in the request, or of the row's center. A script loads
     those of another center while it is being selected.
     """
 
@@ -50,24 +50,24 @@ class PricedRowAdmin(ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixi
     def formfield_for_foreignkey(
         self, db_field: ForeignKey, request: HttpRequest, **kwargs: object
     ) -> ModelChoiceField | None:
-        if db_field.name != "rate":
+        if db_field.name not in ("rate", "terms"):
             return super().formfield_for_foreignkey(db_field, request, **kwargs)
-        permissions = ("centers.view_rate", "centers.change_rate")
-        visible = models.Rate.objects.filter(
-            roles.get_center_filter(request.user, permissions, "center")
-        )
+        rows = db_field.related_model._default_manager.all()
+        permissions = [f"centers.{action}_{db_field.name}" for action in ("view", "change")]
+        visible = rows.filter(roles.get_center_filter(request.user, permissions, "center"))
         query = request.POST if request.method == "POST" else request.GET
         center, row = parse_id(query.get("center")), get_object_id(request)
-        rates = visible.none()
+        choices = visible.none()
         if center is not None:
-            rates = visible.filter(center=center)
+            choices = visible.filter(center=center)
         elif row is not None:
-            rates = models.Rate.objects.filter(**{f"center__{self.rate_relation}": row})
-        kwargs["queryset"] = rates.order_by("name")
+            choices = rows.filter(**{f"center__{self.rate_relation}": row})
+        kwargs["queryset"] = choices.order_by("name")
         field = super().formfield_for_foreignkey(db_field, request, **kwargs)
         if field is not None:
             url = reverse("admin:centers_rate_choices")
-            field.widget.attrs["data-choices-url"] = f"{url}?for={self.rate_relation}"
+            kind = self.rate_relation if db_field.name == "rate" else "terms"
+            field.widget.attrs["data-choices-url"] = f"{url}?for={kind}"
         return field
 
 
@@ -110,7 +110,7 @@ class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
                 "fields": (
                     ("turnaround_minutes", "grid_minutes"),
                     ("minimum_minutes", "maximum_minutes"),
-                    "booking_window_days",
+                    ("booking_window_days", "terms"),
                 )
             },
         ),

@@ -21,6 +21,7 @@ from centers.closure_effects import (
 )
 from centers.hours import MIDNIGHT, WEEKDAYS, find_overlapping_days
 from centers.models import Center, Neighborhood, OpeningHours
+from centers.resources.common import load_terms, terms_widget
 from roombook import places
 from roombook.backoffice import audit_log
 from roombook.imports.resources import Cells
@@ -93,7 +94,7 @@ class CenterResource(CenterScopedResource[Center]):
     name: ClassVar = "centers"
     singular: ClassVar = "center"
     center_path: ClassVar = "pk"
-    related: ClassVar = ("neighborhood",)
+    related: ClassVar = ("neighborhood", "terms")
     key: ClassVar = ("name", "city", "state", "country")
     required_columns: ClassVar = (("name",),)
     derived_fields: ClassVar = (*Center.SEARCH_COLUMNS, "country", "state", "time_zone_id")
@@ -108,6 +109,7 @@ class CenterResource(CenterScopedResource[Center]):
         widget=ReferenceWidget("name, city, state: LoDo, Denver, CO", find_neighborhood, str),
     )
     tax_rate = Field("tax_rate", widget=PercentWidget(TAX_RATE))
+    terms = Field("terms", widget=terms_widget("those of the deployment"))
     mon, tue, wed, thu, fri, sat, sun = map(weekday_field, range(7))
 
     class Meta:
@@ -118,7 +120,7 @@ class CenterResource(CenterScopedResource[Center]):
             *WEEKDAYS,
             *("is_after_hours_support_enabled", "tax_rate", "prices_include_tax"),
             *("rank", "promo_text"),
-            *("parking_information", "is_new_location", "is_new_low_price"),
+            *("parking_information", "is_new_location", "is_new_low_price", "terms"),
         )
 
     def get_center_id(self, instance: Center) -> int | None:
@@ -128,6 +130,12 @@ class CenterResource(CenterScopedResource[Center]):
         return super()._get_rows_at(centers).prefetch_related("opening_hours", "landmarks")
 
     def load_references(self, rows: Sequence[Cells], stored: QuerySet[Center]) -> None:
+        names = {places.fold_text(row.get("name", "")) for row in rows}
+        self.terms_at_center = load_terms(
+            Q(center__in=stored) | Q(center__name_folded__in=names)
+            if any(row.get("terms") for row in rows)
+            else Q(pk__in=[])
+        )
         self.neighborhoods: dict[str, list[Neighborhood]] = defaultdict(list)
         by_name: dict[str, list[Neighborhood]] = defaultdict(list)
         for each in Neighborhood.objects.only("name", "original_name", "city", "state"):

@@ -17,6 +17,7 @@ from centers.models import (
     Rate,
     ResourceType,
     Service,
+    Terms,
 )
 from roombook import places
 from roombook.ids import is_id
@@ -24,8 +25,8 @@ from roombook.imports.resources import Cells
 from roombook.imports.widgets import IntegerWidget, ReferenceWidget, TextWidget
 from roombook.texts import fold_name
 
-NamedT = TypeVar("NamedT", bound=Rate | PriceList | MeetingRoom | Service)
-ChildT = TypeVar("ChildT", bound=Rate | PriceList | MeetingRoom | Service | Closure)
+NamedT = TypeVar("NamedT", bound=Rate | PriceList | MeetingRoom | Service | Terms)
+ChildT = TypeVar("ChildT", bound=Rate | PriceList | MeetingRoom | Service | Terms | Closure)
 
 
 def name_at_center_widget(singular: str, if_empty: str = "") -> ReferenceWidget:
@@ -45,6 +46,28 @@ def name_at_center_widget(singular: str, if_empty: str = "") -> ReferenceWidget:
         return found[0]
 
     return ReferenceWidget(f"the name of a {singular} of this center{if_empty}", find)
+
+
+TermsByName = dict[tuple[int | None, str], Terms]
+
+
+def load_terms(centers: Q) -> TermsByName:
+    """The terms of these centers, by their center and their name."""
+    rows = Terms.objects.filter(centers)
+    return {(each.center_id, fold_name(each.name)): each for each in rows}
+
+
+def terms_widget(if_empty: str) -> ReferenceWidget:
+    """The widget for terms of the same center, one of the resource's `terms_at_center`."""
+
+    def find(name: str, resource: Any, record: Any) -> Terms:
+        found: TermsByName = resource.terms_at_center
+        terms = found.get((resource.get_center_id(record), fold_name(name)))
+        if terms is None:
+            raise ValueError("This center has no terms of that name.")
+        return terms
+
+    return ReferenceWidget(f"the name of terms of this center; empty: {if_empty}", find)
 
 
 def get_types_by_name(*, is_service: bool) -> dict[str, ResourceType]:

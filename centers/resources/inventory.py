@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from import_export.fields import Field
 
 from centers.closure_effects import find_effects_of_settings
@@ -12,7 +12,9 @@ from centers.models.room import is_offered
 from centers.resources.common import (
     NamedResource,
     get_types_by_name,
+    load_terms,
     name_at_center_widget,
+    terms_widget,
 )
 from roombook.imports.resources import Cells
 from roombook.imports.results import ImportRowResult
@@ -52,7 +54,7 @@ def find_type(name: str, resource: "PricedResource[Any]", record: object) -> Res
 class PricedResource(NamedResource[PricedT]):
     """What has a type, and a rate of its center: rooms and services."""
 
-    related: ClassVar = ("center", "resource_type", "rate")
+    related: ClassVar[tuple[str, ...]] = ("center", "resource_type", "rate")
     is_service: ClassVar[bool]
 
     type = Field("resource_type", widget=ReferenceWidget("the name of a type", find_type))
@@ -72,6 +74,9 @@ class RoomResource(PricedResource[MeetingRoom]):
     name: ClassVar = "rooms"
     singular: ClassVar = "room"
     is_service: ClassVar = False
+    related: ClassVar = (*PricedResource.related, "terms")
+
+    terms = Field("terms", widget=terms_widget("those of the center"))
 
     class Meta:
         model = MeetingRoom
@@ -79,7 +84,12 @@ class RoomResource(PricedResource[MeetingRoom]):
             *("id", "center_id", "center", "name", "type", "capacity", "rate", "is_active"),
             *("is_blocked", "is_live_inventory", "provider", "turnaround_minutes"),
             *("grid_minutes", "minimum_minutes", "maximum_minutes", "booking_window_days"),
+            "terms",
         )
+
+    def load_references(self, rows: Sequence[Cells], stored: QuerySet[MeetingRoom]) -> None:
+        super().load_references(rows, stored)
+        self.terms_at_center = load_terms(Q(center__in=self.center_ids))
 
     def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
         """Name the reservations that the new settings would touch."""

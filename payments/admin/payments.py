@@ -106,7 +106,7 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
         *("reservation_link", "customer", "center", "formatted_amount", "formatted_fee"),
         *("state", "card", "message", "cash_center", "gateway", "is_live", "key", "reference"),
         *("created_at", "action_until"),
-        *("authorized_at", "authorized_until", "captured_at", "received_at", "settled_at"),
+        *("authorized_at", "authorized_until", "captured_at", "received_at", "closed_at"),
         "taken_by",
     )
     readonly_fields = (
@@ -143,7 +143,7 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
         return format_local(payment, payment.created_at)
 
     def get_export_row(self, row: Payment) -> tuple[CellValue, ...]:
-        times = (row.created_at, row.captured_at, row.received_at, row.settled_at)
+        times = (row.created_at, row.captured_at, row.received_at, row.closed_at)
         return (
             *(row.pk, *get_booking_cells(row), row.amount, row.fee, row.currency, row.state),
             *(self.card(row), row.gateway, "yes" if row.is_live else "no", row.reference),

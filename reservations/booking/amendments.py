@@ -1,9 +1,9 @@
-"""A reservation becomes another one, and the difference of its price is settled (B15.4, B27).
+"""A reservation becomes another one, and the difference of its price is covered (B15.4, B27).
 
 Everybody amends in the same way (`perform`): lock both rooms and the reservation, evaluate the new
 slot without the reservation itself, return the benefits, store the new room, time, services and
 attendees, price them by today's rates, consume the benefits again, require the total that the user
-has seen, settle the difference, and record it all. Only the settlement differs:
+has seen, cover the difference, and record it all. Only how it is covered differs:
 
 * A draft is only repriced. Its hold continues, or starts again if it has expired.
 * What was charged above the price of a booking that becomes cheaper is refunded. The gateway is
@@ -249,7 +249,7 @@ def amend(
         ServiceUnavailable: the payment is not resolved yet; nothing was changed.
     """
     lock_drafts_of_customer(reservation_id, now=act.now)
-    settle = refund
+    cover = refund
     if taken is not None:
         if taken.gateway == ACCOUNT.name:
             # First of all, because it locks the customer's account.
@@ -257,10 +257,10 @@ def amend(
                 raise InvalidRequest({"gateway": "The new price is needed."})
             row = Reservation.objects.select_related("room", "user").get(pk=reservation_id)
             require_account_payment(act, row, expected_total - row.total_cost)
-        settle = functools.partial(_take, taken=taken)
+        cover = functools.partial(_take, taken=taken)
     amendment = perform(
         _open_for_staff(act, reservation_id, request),
-        settle,
+        cover,
         waiver=waiver,
         expected_total=expected_total,
     )
@@ -333,12 +333,12 @@ def begin(
 @transaction.atomic
 def perform(
     amendment: Amendment,
-    settle: Callable[[Amendment], Amendment],
+    cover: Callable[[Amendment], Amendment],
     *,
     waiver: str = "",
     expected_total: Decimal | None = None,
 ) -> Amendment:
-    """Amend the locked reservation, settle the difference, and record it all, or raise.
+    """Amend the locked reservation, cover the difference, and record it all, or raise.
 
     If the difference is left unpaid, it is refused, and nothing has changed. What waits for a
     payment is called off: the booking is not as it was.
@@ -346,7 +346,7 @@ def perform(
     evaluate(amendment).raise_if_unavailable()
     amendment = _apply(amendment, waiver)
     require_expected("price", amendment.new_total, expected=expected_total)
-    amendment = settle(amendment)
+    amendment = cover(amendment)
     if amendment.is_unpaid:
         transaction.set_rollback(True)
         return amendment
@@ -588,7 +588,7 @@ def _record(amendment: Amendment, waiver: str) -> None:
 
 
 def refund(amendment: Amendment) -> Amendment:
-    """Refund what a booking costs less, or refuse a higher price. A draft has nothing to settle."""
+    """Refund what a booking costs less, or refuse a higher price. A draft costs nothing yet."""
     reservation, old_total = amendment.reservation, amendment.old_total
     if reservation.is_new:
         return amendment

@@ -335,7 +335,7 @@ class Difference(Purchase):
                 raise ReservationNotOpen(CHANGED_MEANWHILE)
             request = amendments.read(change)
             amendment = amendments.begin(act, self.reservation, self.room, request)
-            amendments.perform(amendment, functools.partial(self._settle, payment=payment))
+            amendments.perform(amendment, functools.partial(self._cover, payment=payment))
         except DomainError as error:
             payment.counts = False
             message = " ".join(error.fields.values()) if isinstance(error, InvalidRequest) else ""
@@ -343,7 +343,7 @@ class Difference(Purchase):
             self.reservation.refresh_from_db()
             self._give_up(message or error.message, waiting)
 
-    def _settle(self, amendment: Amendment, *, payment: Payment) -> Amendment:
+    def _cover(self, amendment: Amendment, *, payment: Payment) -> Amendment:
         change, now = self.change, amendment.act.now
         if (amendment.old_total, amendment.new_total) != (change.old_total, change.new_total):
             raise ReservationNotOpen(CHANGED_MEANWHILE)

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from accounts.act import Act
 from payments import refunds
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from payments.models import Payment, PaymentState
 from reservations import availability
 from reservations.booking.cancellation import CancellationTerms, give_back
@@ -35,6 +37,7 @@ def mark_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
             return reservation, Unsettled(due)
         terms = decide_no_show(reservation, payments)
         refunds.create_refunds(payments, amount=terms.refund, reason="No-show", now=act.now)
+        post(reservation.pk, EventKind.PROMISED, by=act.user, now=act.now)
         bill.return_benefits(reservation, share=terms.share, now=act.now)
         changes = {"refund": (None, terms.refund or None)}
     reservation.transition_to(Status.NO_SHOW, act, changes=changes)

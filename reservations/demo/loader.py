@@ -90,7 +90,12 @@ def _load_centers_and_accounts(now: dt.datetime, write_line: WriteLine) -> None:
         ResourceType.objects.create(**row)
     for row in read_csv("neighborhoods.csv", now=now):
         Neighborhood.objects.create(**row)
-    for name in ("centers", "rates", "price-lists", "rooms", "services"):
+    rows = read_csv("centers.csv", now=now)
+    import_rows("centers", ({**row, "terms": ""} for row in rows), now=now)
+    _import_file("terms", now=now)
+    # Centers name terms of their own, so these come first.
+    import_rows("centers", rows, now=now)
+    for name in ("rates", "price-lists", "rooms", "services"):
         _import_file(name, now=now)
     centers = {center.name: center for center in Center.objects.order_by("pk")}
     for row in read_csv("landmarks.csv", now=now):

@@ -59,6 +59,7 @@ SIDEBAR = [
             _list("Rooms", "meeting_room", "centers.meetingroom"),
             _list("Rates", "sell", "centers.rate"),
             _list("Price lists", "price_change", "centers.pricelist"),
+            _list("Terms of cancellation", "policy", "centers.terms"),
             _list("Services", "room_service", "centers.service"),
             _list("Closures", "event_busy", "centers.closure"),
             _page(

@@ -35,6 +35,7 @@ MODELS = {
     "centers.Neighborhood": SHARED,
     "centers.Rate": CENTER,
     "centers.PriceList": CENTER,
+    "centers.Terms": CENTER,
     "centers.ResourceType": SHARED,
     "centers.Service": CENTER,
     "payments.Dispute": CENTER,
@@ -85,6 +86,7 @@ OPEN = {
 PAGES = {
     "auth_user_password_change": ("accounts.change_user", EVERYWHERE),
     "accounts_user_sign_out": ("accounts.change_user", EVERYWHERE),
+    "accounts_user_contact": ("accounts.correct_user", CENTER),
     "accounts_user_erase": ("accounts.erase_user", EVERYWHERE),
     "accounts_user_export": ("accounts.erase_user", EVERYWHERE),
     "centers_time_zone": ("centers.view_center", CENTER),
@@ -218,6 +220,7 @@ def rows_of(world):
             rate=world.room.rate if center == a else rows["centers.Rate"][1], name=name
         ),
     )
+    both("centers.Terms", lambda center, name: make.TermsFactory(center=center, name=name))
     both("centers.Neighborhood", lambda *_: make.NeighborhoodFactory())
     both("centers.ResourceType", lambda *_: make.ResourceTypeFactory())
     both(
@@ -388,6 +391,7 @@ FORGED = {
         "price_lists-INITIAL_FORMS": 0,
     },
     "centers.PriceList": {"name": "Forged", "starts": "0:00", "ends": "9:00", "hourly": "5"},
+    "centers.Terms": {"name": "Forged", "grace_minutes": 0, "no_show_percent": 100},
     "centers.Service": {
         "name": "Forged",
         "resource_type": "service type",
@@ -405,5 +409,5 @@ FORGED = {
 
 STAFF_PAGES = (
     *("accounts_user_change", "auth_user_password_change", "accounts_user_sign_out"),
-    *("accounts_user_erase", "accounts_user_export"),
+    *("accounts_user_contact", "accounts_user_erase", "accounts_user_export"),
 )

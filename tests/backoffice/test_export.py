@@ -30,6 +30,7 @@ from tests.factories_centers import (
     RateFactory,
     ResourceTypeFactory,
     ServiceFactory,
+    TermsFactory,
     open_every_day,
 )
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -59,6 +60,9 @@ def everything():
     kind = ResourceTypeFactory(name='Board; "room"')
     room = MeetingRoomFactory(center=center, rate=rate, resource_type=kind, name="#N/A")
     ServiceFactory(center=center, name="-A'")
+    center.terms = room.terms = TermsFactory(center=center, name="+flexible", change_hours=0)
+    center.save()
+    room.save()
     ClosureFactory(center=center, starts_at=NEW_YEAR, ends_at=NEW_YEAR + dt.timedelta(days=1))
     ClosureFactory(
         center=center, room=room, starts_at=NEW_YEAR, ends_at=NEW_YEAR + dt.timedelta(seconds=1)

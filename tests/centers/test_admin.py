@@ -24,6 +24,7 @@ from tests.factories_centers import (
     RateFactory,
     ResourceTypeFactory,
     ServiceFactory,
+    TermsFactory,
     make_center_with_room,
 )
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -165,6 +166,43 @@ def test_closure_page_is_in_local_time_of_the_center(office):
     assert b"Fri 2027-01-01 00:00 JST" in office.get(url(models.Closure, "changelist")).content
     data["ends_at_0"] = "2026-12-31"
     assert "__all__" in errors_of(office.post(url(models.Closure, "add"), data))
+
+
+# --- Terms of cancellation ------------------------------------------------------------------------
+
+
+def test_terms_are_entered_as_hours_and_percent_in_any_order(office):
+    center = CenterFactory()
+    data = {"center": center.pk, "name": "Flexible", "grace_minutes": 0, "no_show_percent": 100}
+    steps = ("48", "50", "168", "100")
+    data |= {f"steps_{number}": text for number, text in enumerate(steps)}
+    assert errors_of(office.post(url(models.Terms, "add"), data)) == {}
+    terms = models.Terms.objects.get()
+    assert terms.steps == "168: 100; 48: 50"
+    page = office.get(url(models.Terms, "change", terms.pk)).text
+    assert 'name="steps_2" value="48"' in page
+    assert office.get(url(models.Center, "change", center.pk)).text.count("Flexible (168: 100;") > 0
+    for wrong in ({"steps_1": ""}, {"steps_1": "101"}, {"steps_3": "50"}):
+        assert "steps" in errors_of(office.post(url(models.Terms, "add"), data | wrong))
+
+
+def test_terms_in_use_are_not_deleted(office):
+    room = MeetingRoomFactory()
+    room.terms = TermsFactory(center=room.center)
+    room.save()
+    page = office.post(url(models.Terms, "delete", room.terms.pk), {"post": "yes"})
+    assert room.name in page.text
+    assert models.Terms.objects.exists()
+
+
+def test_room_has_only_terms_of_its_center(office):
+    room, other = MeetingRoomFactory(), TermsFactory()
+    address = reverse("admin:centers_rate_choices")
+    own = TermsFactory(center=room.center)
+    answer = office.get(f"{address}?for=terms&center={room.center_id}").json()
+    assert answer == {"choices": [[own.pk, "Flexible (168: 100; 48: 50)"]]}
+    data = {"center": room.center_id, "terms": other.pk}
+    assert "terms" in errors_of(office.post(url(models.MeetingRoom, "change", room.pk), data))
 
 
 # --- Rates ----------------------------------------------------------------------------------------

@@ -8,7 +8,16 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from centers.hours import WEEKDAYS
-from centers.models import Center, Closure, MeetingRoom, OpeningHours, PriceList, Rate, Service
+from centers.models import (
+    Center,
+    Closure,
+    MeetingRoom,
+    OpeningHours,
+    PriceList,
+    Rate,
+    Service,
+    Terms,
+)
 from tests.factories_centers import (
     CenterFactory,
     ClosureFactory,
@@ -422,3 +431,45 @@ def test_lists_that_only_overlap_between_two_rows_are_imported(special):
         price_row(special, name="Evening", weekdays="mon", hours="17:00-24:00"),
     ]
     assert load("price-lists", build_csv(*rows)) == {"new": 1, "changed": 1}
+
+
+# --- Terms of cancellation ------------------------------------------------------------------------
+
+FLEXIBLE = {"center": OMAHA["name"], "name": "Flexible", "steps": "168: 100;48: 50 %"}
+
+
+@pytest.fixture
+def _omaha():
+    load("centers", build_csv(OMAHA))
+
+
+@pytest.mark.usefixtures("_omaha")
+def test_terms_are_imported_and_then_named_by_center_and_room():
+    assert load("terms", build_csv(FLEXIBLE)) == {"new": 1}
+    assert load("terms", build_csv(FLEXIBLE | {"steps": ""})) == {"changed": 1}
+    assert load("centers", build_csv(OMAHA | {"terms": "flexible"})) == {"changed": 1}
+    center, terms = Center.objects.get(), Terms.objects.get()
+    assert (center.terms, terms.steps, terms.grace_minutes) == (terms, "", 0)
+    room = MeetingRoomFactory(center=center)
+    row = {"id": room.pk, "terms": "Flexible"}
+    assert load("rooms", build_csv(row)) == {"changed": 1}
+    assert MeetingRoom.objects.get().terms == terms
+
+
+@pytest.mark.usefixtures("_omaha")
+@pytest.mark.parametrize(
+    ("name", "row", "column", "message"),
+    [
+        ("terms", FLEXIBLE | {"steps": "48: 50; 168: 100"}, "steps", "fewer hours left"),
+        ("terms", FLEXIBLE | {"no_show_percent": "101"}, "no_show_percent", "100"),
+        ("centers", OMAHA | {"terms": "Strict"}, "terms", "no terms of that name"),
+        (
+            "rooms",
+            {"center": OMAHA["name"], "name": "Aspen", "terms": "Strict"},
+            *("terms", "no terms of that name"),
+        ),
+    ],
+)
+def test_wrong_terms_are_named(name, row, column, message):
+    errors = {where: what for _, where, what in get_errors(name, build_csv(row))}
+    assert message in errors[column]

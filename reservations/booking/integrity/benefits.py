@@ -16,8 +16,10 @@ from reservations.models import (
     Allowance,
     AllowanceEntry,
     AllowanceUse,
+    ChosenService,
     LineItem,
     LineItemType,
+    PriceAdjustment,
     PromoCode,
     PromoRedemption,
     Reservation,
@@ -81,6 +83,22 @@ def promo_uses_above_the_limit(now: dt.datetime) -> Rows:
     columns = ("promo_code__code", "user", "promo_code__max_uses_per_account")
     rows = _open_redemptions().values_list(*columns).annotate(times=Count("pk"))
     return rows.filter(times__gt=F("promo_code__max_uses_per_account")).order_by()
+
+
+@CHECKS.add("reservation {}: nothing of it is behind line {} of its bill: {}")
+def lines_without_their_source(now: dt.datetime) -> Rows:
+    """Find lines of bills without their service, allowance, adjustment or promo code."""
+    own = Q(reservation=OuterRef("reservation"))
+    service = ChosenService.objects.filter(own, service=OuterRef("service"))
+    allowance = AllowanceUse.objects.filter(own, allowance=OuterRef("allowance"))
+    adjustment = PriceAdjustment.objects.filter(own)
+    rows = LineItem.objects.filter(
+        Q(~Exists(service), service__isnull=False)
+        | Q(~Exists(allowance), allowance__isnull=False)
+        | Q(~Exists(adjustment), type=LineItemType.ADJUSTMENT)
+        | Q(type=LineItemType.PROMOTION, reservation__promo_code=None)
+    )
+    return rows.values_list("reservation", "position", "description")
 
 
 @CHECKS.add("allowance {}, {}: {} of {} h")
