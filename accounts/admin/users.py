@@ -63,10 +63,10 @@ class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUse
     form = UserEditForm
     add_form = UserAddForm
     change_password_form = AdminPasswordChangeForm
-    list_display = ("email", "name", "company_name", "is_active", "devices", "date_joined")
+    list_display = ("address", "name", "company_name", "is_active", "devices", "date_joined")
     list_filter = ("is_active",)
     search_help_text = "Name, company, e-mail address or phone number."
-    sortable_by = ("email",)
+    sortable_by = ("address",)
     ordering = ("email",)
     readonly_fields = ("date_joined", "last_login", "card")
     actions = ("sign_out_all_devices", "clear_failed_sign_ins", "revoke_calendar_address")
@@ -120,13 +120,17 @@ class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUse
 
     def get_result_description(self, row: User) -> str:
         kind = "Staff" if row.is_staff else "Customer"
-        return ", ".join(filter(None, (kind, row.email, row.company_name)))
+        return ", ".join(filter(None, (kind, row.known_email, row.company_name)))
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
         tokens = ApiToken.objects.unexpired(timezone.now()).filter(user__in=rows)
         counts = dict(tokens.values_list("user").annotate(Count("pk")).order_by())
         for user in rows:
             user.device_count = counts.get(user.pk, 0)
+
+    @admin.display(description="e-mail address", ordering="email")
+    def address(self, user: User) -> str:
+        return user.known_email or "none"
 
     @admin.display(description="name")
     def name(self, user: User) -> str:

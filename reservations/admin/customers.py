@@ -15,7 +15,7 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, QuerySet, Sum
-from django.forms import modelform_factory
+from django.forms import ModelForm, modelform_factory
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
@@ -41,6 +41,14 @@ from roombook.errors import AccountInUse
 CONTACT_FIELDS = ("first_name", "last_name", "company_name", "phone_number", "email")
 # The next and the latest bookings, which the page lists.
 MAX_BOOKINGS = 10
+
+
+class ContactForm(ModelForm):
+    """Name, telephone number and e-mail address of a customer, who may have none."""
+
+    def clean_email(self) -> str:
+        email: str = self.cleaned_data["email"]
+        return email or str(self.instance.email)
 
 
 @admin.register(User)
@@ -88,8 +96,12 @@ class CustomerAdmin(UserAdmin):
             raise PermissionDenied
         page = reverse("admin:accounts_user_change", args=[user.pk])
         callback = partial(self.formfield_for_dbfield, request=request)
-        form_class = modelform_factory(User, fields=CONTACT_FIELDS, formfield_callback=callback)
-        form: Any = form_class(request.POST if request.method == "POST" else None, instance=user)
+        form_class = modelform_factory(
+            User, ContactForm, fields=CONTACT_FIELDS, formfield_callback=callback
+        )
+        data = request.POST if request.method == "POST" else None
+        form: Any = form_class(data, instance=user, initial={"email": user.known_email})
+        form.fields["email"].required = bool(user.known_email)
         if form.is_valid():
             self.save_model(request, user, form, change=True)
             self.log_change(request, user, self.construct_change_message(request, form, []))

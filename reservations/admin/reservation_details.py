@@ -176,7 +176,7 @@ def _describe_booking(
     url = _get_url("accounts_user", user.pk) if can_open_account else ""
     yield ReservationDetail("Customer", name + company, url)
     if can_see_customer:
-        yield ReservationDetail("E-mail", user.email)
+        yield ReservationDetail("E-mail", user.known_email or "None")
     if can_open_account and user.phone_number:
         yield ReservationDetail("Phone", user.phone_number)
     yield from (ReservationDetail(*each) for each in describe_columns(reservation))

@@ -184,7 +184,7 @@ def add_creator(user: User | None, entered: Sequence[AttendeeInput]) -> list[Att
             return attendees
     creator = Attendee(
         name=user.get_full_name(),
-        email_address=user.email,
+        email_address=user.known_email,
         company_name=user.company_name,
         is_creator=True,
     )
