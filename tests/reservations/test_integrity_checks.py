@@ -285,11 +285,16 @@ def test_data_made_inconsistent_by_sql_is_found_and_named(rows, cursor, name):
     assert f"{name}: {detail.format(**vars(rows))}" in get_problems()
 
 
-def test_second_payment_that_counts_for_a_booking_is_refused(rows):
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"{PAYMENT} reservation_id = {{plain.pk}} WHERE reservation_id = {{other.pk}}",
+        f"{PAYMENT} fee = -1 WHERE id = {{payment}}",
+    ],
+)
+def test_second_payment_that_counts_or_a_negative_fee_is_refused(rows, statement):
     with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(
-            f"{PAYMENT} reservation_id = {rows.plain.pk} WHERE reservation_id = {rows.other.pk}"
-        )
+        cursor.execute(statement.format(**vars(rows)))
 
 
 @pytest.mark.parametrize(
@@ -300,7 +305,6 @@ def test_second_payment_that_counts_for_a_booking_is_refused(rows):
         " {other.room_id}) WHERE id = {payment}",
         f"{PAYMENT} amount = amount - 1 WHERE id = {{payment}}",
         f"{PAYMENT} is_live = true WHERE id = {{payment}}",
-        f"{PAYMENT} fee = -1 WHERE id = {{payment}}",
         f"{PAYMENT} gateway = 'cash' WHERE id = {{payment}}",
         "UPDATE payments_refund SET amount = 74 WHERE id = {refund}",
         "UPDATE payments_refund SET state = 'outside' WHERE id = {refund}",
