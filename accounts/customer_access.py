@@ -13,12 +13,14 @@ from accounts.models import User, canonicalize_email
 from roombook.ids import parse_id
 
 
-def get_customer_filter(staff: User | AnonymousUser | None, path: str = "pk") -> Q:
-    """Return a filter for rows of the customers of the user's centers.
+def get_customer_filter(
+    staff: User | AnonymousUser | None, path: str = "pk", permission: str = roles.VIEW_USER
+) -> Q:
+    """Return a filter for rows of the customers of the centers at which the user may do that.
 
     ``path`` leads from a row to an account.
     """
-    centers = roles.get_permitted_centers(staff, roles.VIEW_USER)
+    centers = roles.get_permitted_centers(staff, permission)
     if centers is None:
         return Q()
     # The relation leads to the model, because this app must not import reservations.
@@ -50,6 +52,13 @@ def get_staff_filter(staff: User | AnonymousUser | None, path: str = "") -> Q:
 
 def can_view_customer(staff: User | AnonymousUser, customer: User) -> bool:
     return User.objects.filter(get_account_filter(staff), pk=customer.pk).exists()
+
+
+def can_correct_customer(staff: User | AnonymousUser, customer: User) -> bool:
+    """Return whether the user may correct name, phone number and address of a customer (B22.13)."""
+    found = get_customer_filter(staff, permission=roles.CORRECT_USER)
+    rows = User.objects.filter(found, pk=customer.pk, is_staff=False, is_superuser=False)
+    return rows.exists() and can_view_customer(staff, customer)
 
 
 def find_bookable_account(staff: User | None, key: str) -> User | None:

@@ -191,6 +191,24 @@ def send_email_change_notice(
     )
 
 
+def send_address_corrected(user_id: int, former_email: str, *, now: datetime) -> None:
+    """Tell the reader of the former address. The new one is not theirs to know."""
+    service = get_service_name()
+    enqueue_email(
+        user_id=user_id,
+        to=former_email,
+        kind=EMAIL_CHANGE_KIND,
+        about=f"account {user_id}",
+        heading=f"The address of a {service} account was changed",
+        paragraphs=[
+            f"Our staff have changed the e-mail address of the {service} account {former_email}."
+            " From now on, we write to another address.",
+            f"If you did not ask for that, please write to {_get_contact()}.",
+        ],
+        now=now,
+    )
+
+
 def _render_code(code: str) -> list[str]:
     return [
         "Enter this code in the app:",

@@ -1,11 +1,13 @@
 """Creates customers' accounts and changes their profiles."""
 
+import uuid
 from collections.abc import Iterable
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 from accounts.models import User, canonicalize_email
+from accounts.models.account_erasure import NO_ADDRESS_DOMAIN
 from roombook.backoffice import audit_log
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest
@@ -16,20 +18,31 @@ EMAIL_TAKEN = "An account with this e-mail address already exists."
 
 
 @in_transaction
-def create_customer(*, email: str, first_name: str, last_name: str, company_name: str = "") -> User:
+def create_customer(
+    *,
+    email: str = "",
+    first_name: str,
+    last_name: str,
+    company_name: str = "",
+    phone_number: str = "",
+) -> User:
     """Create an account for a customer on behalf of staff.
 
-    It has no password: the customer sets one with a code by e-mail (accounts/email_codes.py).
+    It has no password: the customer sets one with a code by e-mail (accounts/email_codes.py). Who
+    gives only a telephone number gets no e-mails and cannot sign in (B22.14).
     No e-mail is sent: the first one is about the first booking.
 
     Raises:
         InvalidRequest: names the wrong fields.
     """
+    if not email and not phone_number:
+        raise InvalidRequest({"email": "Enter an e-mail address or a telephone number."})
     user = User(
-        email=canonicalize_email(email),
+        email=canonicalize_email(email or f"{uuid.uuid4().hex}@{NO_ADDRESS_DOMAIN}"),
         first_name=first_name.strip(),
         last_name=last_name.strip(),
         company_name=company_name.strip(),
+        phone_number=phone_number.strip(),
     )
     user.set_unusable_password()
     problems = find_problems(user, ("email", *PROFILE_FIELDS))

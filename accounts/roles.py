@@ -20,7 +20,7 @@ CentersByPermission = dict[str, frozenset[int]]
 
 # Permissions that pages of the back office check themselves.
 ADD_USER, VIEW_USER = "accounts.add_user", "accounts.view_user"
-ERASE_USER = "accounts.erase_user"
+ERASE_USER, CORRECT_USER = "accounts.erase_user", "accounts.correct_user"
 VIEW_EMAIL = "accounts.view_outboxmessage"
 VIEW_DISPUTE, VIEW_PAYMENT = "payments.view_dispute", "payments.view_payment"
 ADD_RESERVATION = "reservations.add_reservation"

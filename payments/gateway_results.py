@@ -14,7 +14,7 @@ from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
 from roombook.db.transactions import in_transaction
 
 GATEWAY_RESULT_FIELDS = (
-    *("state", "counts", "authorized_at", "captured_at", "settled_at", "fees_due_at"),
+    *("state", "counts", "authorized_at", "captured_at", "closed_at", "fees_due_at"),
     *("reference", "card_brand", "card_last4", "authorized_until", "message"),
     "has_unreported_decline",
 )

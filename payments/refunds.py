@@ -161,7 +161,7 @@ def _update_refunded_state(payment: Payment, now: datetime) -> None:
     elif not is_complete and payment.state == PaymentState.REFUNDED and _is_for_a_booking(payment):
         payment.transition_to(PaymentState.CAPTURED, now=now)
     payment.request_fees(now)
-    payment.save(update_fields=["state", "captured_at", "settled_at", "fees_due_at"])
+    payment.save(update_fields=["state", "captured_at", "closed_at", "fees_due_at"])
 
 
 def _is_for_a_booking(payment: Payment) -> bool:

@@ -30,7 +30,8 @@ from roombook import dates
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, datetime_param, int_param
 from roombook.errors import SlotUnavailable
 
-HELD = "held"  # The code of the reason that another reservation holds the room.
+# Codes of reasons: another reservation holds the room; an end is not on the room's grid.
+HELD, OFF_GRID = "held", "off-grid"
 # So long before the running time slot, staff can book.
 LATE_BOOKING = dt.timedelta(minutes=15)
 
@@ -220,7 +221,7 @@ def _check_shape(rules: BookingRules, span: Span, zone: dt.tzinfo) -> Iterator[R
     if not all(hours.is_on_slot(end, zone, rules.slot_minutes) for end in (span.start, span.end)):
         message = f"Bookings begin and end on a {rules.slot_minutes}-minute step."
         detail = f"Every {rules.slot_minutes} minutes from local midnight."
-        yield Reason("off-grid", message, detail)
+        yield Reason(OFF_GRID, message, detail)
     minutes = span.duration.total_seconds() / 60
     if minutes < rules.minimum_minutes:
         message = f"The shortest booking of this room is {rules.minimum_minutes} minutes."

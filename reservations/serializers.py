@@ -162,7 +162,8 @@ class LineItemInfo(ContractSerializer):
     Type = ChoiceField(
         LineItemType,
         contract_type="LineItemType",
-        help_text="`Room`, `SetupFee`, `Service`, `Allowance`, `Promotion`, `Adjustment` or `Tax`.",
+        help_text="`Room`, `SetupFee`, `Service`, `Allowance`, `Promotion`, `Extra`, `Adjustment`"
+        " or `Tax`.",
     )
     Rate = TextField(help_text="For people: `$25.00/hour`.")
     ServiceId = IdField(help_text="On lines of a service.")

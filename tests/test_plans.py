@@ -137,7 +137,7 @@ def create_many_bookings():
             currency="USD",
             state=PaymentState.DECLINED,
             lease_until=NOW,
-            settled_at=NOW,
+            closed_at=NOW,
             created_at=NOW,
         )
         for booking in bookings

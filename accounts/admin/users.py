@@ -20,7 +20,7 @@ from django.utils import timezone
 from django.utils.decorators import method_decorator
 from unfold.forms import AdminPasswordChangeForm
 
-from accounts import customer_access, limits, user_search
+from accounts import customer_access, emails, limits, user_search
 from accounts.admin import forgotten_password
 from accounts.admin import second_factor as second_factor_pages
 from accounts.admin.center_scope import SharedRowsMixin, SharedTimeZoneMixin
@@ -63,10 +63,10 @@ class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUse
     form = UserEditForm
     add_form = UserAddForm
     change_password_form = AdminPasswordChangeForm
-    list_display = ("email", "name", "company_name", "is_active", "devices", "date_joined")
+    list_display = ("address", "name", "company_name", "is_active", "devices", "date_joined")
     list_filter = ("is_active",)
     search_help_text = "Name, company, e-mail address or phone number."
-    sortable_by = ("email",)
+    sortable_by = ("address",)
     ordering = ("email",)
     readonly_fields = ("date_joined", "last_login", "card")
     actions = ("sign_out_all_devices", "clear_failed_sign_ins", "revoke_calendar_address")
@@ -120,13 +120,17 @@ class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUse
 
     def get_result_description(self, row: User) -> str:
         kind = "Staff" if row.is_staff else "Customer"
-        return ", ".join(filter(None, (kind, row.email, row.company_name)))
+        return ", ".join(filter(None, (kind, row.known_email, row.company_name)))
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
         tokens = ApiToken.objects.unexpired(timezone.now()).filter(user__in=rows)
         counts = dict(tokens.values_list("user").annotate(Count("pk")).order_by())
         for user in rows:
             user.device_count = counts.get(user.pk, 0)
+
+    @admin.display(description="e-mail address", ordering="email")
+    def address(self, user: User) -> str:
+        return user.known_email or "none"
 
     @admin.display(description="name")
     def name(self, user: User) -> str:
@@ -283,6 +287,8 @@ class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUse
         if "email" in form.changed_data:
             # The reader of a former address cannot take the account back.
             obj.email_codes.all().delete()
+            if former := form.initial.get("email"):
+                emails.send_address_corrected(obj.pk, former, now=timezone.now())
 
     def log_change(self, request: HttpRequest, obj: Model, message: object) -> Any:
         """Record that a password was set, without its hash."""

@@ -45,7 +45,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name': 'customer',
-                'permissions': [('erase_user', 'Erase, and export all data')],
+                'permissions': [('correct_user', 'Can correct names and addresses of customers of a center'), ('erase_user', 'Erase, and export all data')],
             },
         ),
         migrations.CreateModel(

@@ -5,6 +5,8 @@ from django.db import models
 
 # The domain is reserved: no e-mail can be sent there (RFC 2606).
 PSEUDONYM_DOMAIN = "erased.invalid"
+# Customers without an e-mail address have one here, because addresses are unique. Nobody reads it.
+NO_ADDRESS_DOMAIN = "no-address.invalid"
 
 
 class AccountErasure(models.Model):

@@ -16,10 +16,12 @@ from django.utils import timezone
 from django_otp import DEVICE_ID_SESSION_KEY
 
 from accounts import emails
+from accounts.models.account_erasure import NO_ADDRESS_DOMAIN
 from accounts.models.search_text import SEARCHED_FIELDS, SearchTextField
 from accounts.passwords import get_compared_forms, normalize_password
 from accounts.validators import validate_email_without_card, validate_name, validate_phone_number
 from roombook import images
+from roombook.errors import InvalidRequest
 from roombook.money import MoneyField
 from roombook.texts import CleanedMixin, LineField, clean_line
 
@@ -118,7 +120,10 @@ class User(AbstractBaseUser, PermissionsMixin):
     class Meta:
         # Staff have a model of their own.
         verbose_name = "customer"
-        permissions = [("erase_user", "Erase, and export all data")]
+        permissions = [
+            ("correct_user", "Can correct names and addresses of customers of a center"),
+            ("erase_user", "Erase, and export all data"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 Lower("email"),
@@ -142,7 +147,18 @@ class User(AbstractBaseUser, PermissionsMixin):
         ]
 
     def __str__(self) -> str:
-        return self.email
+        return self.known_email or self.get_full_name()
+
+    @property
+    def known_email(self) -> str:
+        """The e-mail address; empty if the customer has given none (B22.14)."""
+        return "" if self.email.endswith(f"@{NO_ADDRESS_DOMAIN}") else self.email
+
+    def require_email(self) -> None:
+        """Raise InvalidRequest if the customer has given no e-mail address."""
+        if not self.known_email:
+            problem = "The customer has no e-mail address. Correct the contact details first."
+            raise InvalidRequest({"email": problem})
 
     # The raw password between `set_password` and `save`; Django's own, private.
     _password: str | None

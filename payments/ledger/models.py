@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Max, Q, Sum, Value
-from django.db.models.expressions import CombinedExpression
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import Exact
 
@@ -16,7 +16,7 @@ from payments.ledger.accounts import BILL, Account, EventKind
 from roombook.money import from_hundredths
 
 
-def add_accounts(accounts: Iterable[Account]) -> CombinedExpression:
+def add_accounts(accounts: Iterable[Account]) -> Combinable:
     """An expression for what a line adds to these accounts together."""
     return reduce(operator.add, [Coalesce(F(account), Value(0)) for account in accounts])
 

@@ -82,7 +82,7 @@ class Migration(migrations.Migration):
                 ('captured_at', models.DateTimeField(blank=True, null=True)),
                 ('fee', roombook.money.MoneyField(blank=True, decimal_places=2, help_text='What the gateway charges for the payment. Empty: not known yet, or no gateway.', max_digits=12, null=True)),
                 ('fees_due_at', models.DateTimeField(editable=False, null=True)),
-                ('settled_at', models.DateTimeField(blank=True, help_text='Declined, voided or fully refunded.', null=True, verbose_name='closed at')),
+                ('closed_at', models.DateTimeField(blank=True, help_text='Declined, voided or fully refunded.', null=True, verbose_name='closed at')),
                 ('received_at', models.DateTimeField(blank=True, help_text='When the money came in. Empty: on account, still owed.', null=True)),
             ],
             options={

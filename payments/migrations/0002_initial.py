@@ -169,6 +169,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='payment',
+            constraint=models.CheckConstraint(condition=models.Q(('fee__isnull', True), ('fee__gte', 0), _connector='OR'), name='payment_fee_is_not_negative'),
+        ),
+        migrations.AddConstraint(
+            model_name='payment',
             constraint=models.CheckConstraint(condition=models.Q(('state__in', ['started', 'authorized', 'captured', 'declined', 'voided', 'refunded'])), name='payment_state_is_known'),
         ),
         migrations.AddConstraint(
@@ -182,6 +186,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='dispute',
             index=models.Index(fields=['-closed_at', 'respond_by', 'id'], name='dispute_open_first'),
+        ),
+        migrations.AddConstraint(
+            model_name='dispute',
+            constraint=models.CheckConstraint(condition=models.Q(('amount__gt', 0), models.Q(('fee__isnull', True), ('fee__gte', 0), _connector='OR')), name='dispute_amounts_are_not_negative'),
         ),
         migrations.AddIndex(
             model_name='paymentsetup',

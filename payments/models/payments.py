@@ -180,7 +180,7 @@ class Payment(FormattedAmountMixin, models.Model):
     # When to ask the gateway next for the fees of the payment and its refunds (payments/fees.py).
     # None if they are known, or not to be expected any more.
     fees_due_at = models.DateTimeField(null=True, editable=False)
-    settled_at = models.DateTimeField(
+    closed_at = models.DateTimeField(
         "closed at", null=True, blank=True, help_text="Declined, voided or fully refunded."
     )
     # Only of payments that staff took without a gateway: at the desk, or on account (B26).
@@ -226,6 +226,9 @@ class Payment(FormattedAmountMixin, models.Model):
                 name="payment_that_counts_is_authorized",
             ),
             models.CheckConstraint(condition=Q(amount__gt=0), name="payment_amount_is_above_zero"),
+            models.CheckConstraint(
+                condition=Q(fee__isnull=True) | Q(fee__gte=0), name="payment_fee_is_not_negative"
+            ),
             models.CheckConstraint(
                 condition=Q(state__in=PaymentState.values), name="payment_state_is_known"
             ),
@@ -303,9 +306,9 @@ class Payment(FormattedAmountMixin, models.Model):
             self.authorized_at = now
         elif state == PaymentState.CAPTURED:
             self.captured_at = self.captured_at or now
-            self.settled_at = None
+            self.closed_at = None
         else:
-            self.settled_at = now
+            self.closed_at = now
             if state == PaymentState.REFUNDED:
                 # The gateway can report the refund of a payment before its capture.
                 self.captured_at = self.captured_at or now

@@ -128,6 +128,12 @@ class Dispute(FormattedAmountMixin, models.Model):
     closed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(amount__gt=0) & (Q(fee__isnull=True) | Q(fee__gte=0)),
+                name="dispute_amounts_are_not_negative",
+            )
+        ]
         indexes = [
             # Open disputes first: PostgreSQL sorts NULL before all values in descending order.
             models.Index(fields=["-closed_at", "respond_by", "id"], name="dispute_open_first"),

@@ -1,8 +1,9 @@
 """The fields of a booking in forms of staff, for a new reservation and for a change."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, cast
 
 from django import forms
@@ -16,12 +17,13 @@ from unfold.widgets import (
 
 from centers.models import Center, Service
 from reservations.admin.forms import MAX_EMAIL_LENGTH, MAX_NAME_LENGTH
-from reservations.models import Attendee, ChosenService, Reservation
+from reservations.models import Attendee, ChosenService, PriceAdjustment, Reservation
 from reservations.models.booking_fields import (
     BOOKING_FIELDS,
     AttendeeInput,
     BookingField,
     BookingValues,
+    ExtraInput,
     FieldKind,
     ServiceInput,
 )
@@ -30,16 +32,32 @@ from roombook.backoffice.widgets import StaffTextField
 from roombook.texts import clean_text
 
 EMAIL_PATTERN = re.compile(r"\S+@\S+")
+EXTRA_PATTERN = re.compile(r"(?P<text>.+?)[,:]?\s+(?P<amount>\d{1,6}(\.\d{1,2})?)")
+MAX_REASON_LENGTH: Any = PriceAdjustment._meta.get_field("reason").max_length
+CHANGE_ONLY = {FieldKind.EXTRAS, FieldKind.PROMO_CODE}
 # Those of one form field each; services have several.
 ENTERED_FIELDS = [each for each in BOOKING_FIELDS if each.kind not in {None, FieldKind.SERVICES}]
 
 
-class GuestsField(forms.CharField):
-    """Guests, one on each line. Its value is a list of them."""
+class LinesField(forms.CharField):
+    """A list, one item on each line, which `parse` reads."""
 
-    def clean(self, value: object) -> list[AttendeeInput]:
+    def __init__(self, parse: Callable[[str], Any], **options: Any) -> None:
+        widget = UnfoldAdminTextareaWidget({"rows": 3})
+        super().__init__(max_length=20_000, widget=widget, **options)
+        self.parse = parse
+
+    def clean(self, value: object) -> list[Any]:
         lines = clean_text(super().clean(value)).splitlines()
-        return [_parse_attendee(line) for line in lines if line.strip()]
+        return [self.parse(line.strip()) for line in lines if line.strip()]
+
+
+def _parse_extra(line: str) -> ExtraInput:
+    """Parse ``Lunch for ten 150.00``."""
+    match = EXTRA_PATTERN.fullmatch(line)
+    if match is None or len(match["text"]) > MAX_REASON_LENGTH:
+        raise ValidationError("End each line with an amount, for example: Lunch for ten 150.00")
+    return {"text": match["text"], "amount": Decimal(match["amount"])}
 
 
 def _parse_attendee(line: str) -> AttendeeInput:
@@ -64,8 +82,11 @@ def build_form_field(field: BookingField) -> forms.Field:
             widget = UnfoldAdminIntegerFieldWidget()
             return forms.IntegerField(min_value=1, widget=widget, **options)
         case FieldKind.ATTENDEES:
-            lines = UnfoldAdminTextareaWidget({"rows": 3})
-            return GuestsField(max_length=20_000, widget=lines, **options)
+            return LinesField(_parse_attendee, **options)
+        case FieldKind.EXTRAS:
+            return LinesField(_parse_extra, **options)
+        case FieldKind.PROMO_CODE:
+            return StaffTextField(max_length=50, **options)
     return StaffTextField(max_length=field.max_length, **options)
 
 
@@ -111,6 +132,8 @@ class BookingFieldsMixin(forms.Form):
         services = center.services.filter(offered).select_related("rate")
         self.services = [self._add_service(each, chosen.get(each.pk)) for each in services]
         for field in ENTERED_FIELDS:
+            if field.kind in CHANGE_ONLY and not booking:
+                continue
             assert field.name not in self.fields, f"{field.name} is another field of this form"
             self.fields[field.name] = build_form_field(field)
             if booking and field.is_column:
@@ -118,6 +141,7 @@ class BookingFieldsMixin(forms.Form):
         if booking:
             self.guests = list(booking.attendees.filter(is_creator=False).order_by("pk"))
             self.fields["attendees"].initial = _format_guests(self.guests)
+            self.fields["promo_code"].initial = booking.promo_code
 
     def _add_service(self, service: Service, own: ChosenService | None) -> ServiceFields:
         """Add the fields of a service. One that was deactivated stays as it is, or is removed."""
@@ -139,7 +163,7 @@ class BookingFieldsMixin(forms.Form):
                 widget=UnfoldAdminIntegerFieldWidget(),
                 initial=own and own.quantity,
             )
-        units = {"chosen": "", "duration_hours": ": hours", "quantity": ": pieces"}
+        units = {"chosen": "", "duration_hours": ": hours", "quantity": ": how many"}
         bound: dict[str, Any] = dict.fromkeys(units)
         for part, field in fields.items():
             field.required, field.label = False, f"{service.name}{units[part]}"

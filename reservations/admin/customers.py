@@ -1,25 +1,30 @@
 """The page of a customer: what they have booked, spent, missed and owe, and the notes of staff.
 
-From it, staff erase the account, or export what is stored about it (B22.12).
+From it, staff correct name and address (B22.13), erase the account, or export what is stored about
+it (B22.12).
 """
 
 import datetime as dt
 from functools import partial
+from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import Count, QuerySet, Sum
+from django.forms import ModelForm, modelform_factory
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
-from accounts import account_export, roles
+from accounts import account_export, customer_access, roles
 from accounts.admin.users import UserAdmin
 from accounts.erasure import is_erased
 from accounts.models import User, UserType
@@ -33,8 +38,17 @@ from reservations.models.status import BOOKED_STATUSES, Status
 from roombook import money
 from roombook.errors import AccountInUse
 
+CONTACT_FIELDS = ("first_name", "last_name", "company_name", "phone_number", "email")
 # The next and the latest bookings, which the page lists.
 MAX_BOOKINGS = 10
+
+
+class ContactForm(ModelForm):
+    """Name, telephone number and e-mail address of a customer, who may have none."""
+
+    def clean_email(self) -> str:
+        email: str = self.cleaned_data["email"]
+        return email or str(self.instance.email)
 
 
 @admin.register(User)
@@ -66,16 +80,53 @@ class CustomerAdmin(UserAdmin):
         context = super().get_account_context(request, user)
         staff, now = roles.get_staff(request), timezone.now()
         context["can_erase"] = self.can_erase(request, user)
+        context["can_correct"] = self.can_correct(request, user)
         context["notes"] = build_note_list(user, staff, now=now)
         if roles.has_permission(staff, roles.VIEW_RESERVATION):
             context["bookings"] = _build_bookings(user, staff, now)
         return context
+
+    # --- Corrections, by staff of a center of the customer
+
+    @method_decorator(transaction.atomic)
+    def contact_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Correct the name, the phone number and the e-mail address of a customer."""
+        user = self.get_object(request, unquote(object_id))
+        if user is None or not self.can_correct(request, user):
+            raise PermissionDenied
+        page = reverse("admin:accounts_user_change", args=[user.pk])
+        callback = partial(self.formfield_for_dbfield, request=request)
+        form_class = modelform_factory(
+            User, ContactForm, fields=CONTACT_FIELDS, formfield_callback=callback
+        )
+        data = request.POST if request.method == "POST" else None
+        form: Any = form_class(data, instance=user, initial={"email": user.known_email})
+        form.fields["email"].required = bool(user.known_email)
+        if form.is_valid():
+            self.save_model(request, user, form, change=True)
+            self.log_change(request, user, self.construct_change_message(request, form, []))
+            self.message_user(request, "The contact details are saved.", messages.SUCCESS)
+            return HttpResponseRedirect(page)
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Correct contact details",
+            "form": form,
+            "back_url": page,
+        }
+        return TemplateResponse(request, "admin/reservations/customer_contact.html", context)
+
+    def can_correct(self, request: HttpRequest, user: User) -> bool:
+        return customer_access.can_correct_customer(request.user, user) and not is_erased(user)
 
     # --- Erasure and export, which need a permission of their own, at all centers
 
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
         return [
+            path(
+                "<path:object_id>/contact/", wrap(self.contact_view), name="accounts_user_contact"
+            ),
             path("<path:object_id>/erase/", wrap(self.erase_view), name="accounts_user_erase"),
             path(
                 "<path:object_id>/export/",

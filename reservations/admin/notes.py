@@ -1,7 +1,8 @@
 """The notes on the pages of reservations and customers (B18.2)."""
 
 import datetime as dt
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -25,6 +26,8 @@ from roombook.ids import parse_id
 
 # The latest notes, which a page lists.
 MAX_NOTES = 20
+# Those of a meeting among others, and those that are loaded for all of them.
+MAX_SHOWN_NOTES, MAX_LOADED_NOTES = 3, 1_000
 # The names of the fields, which no other form of a page has.
 TEXT, DELETE = "note-text", "note-delete"
 
@@ -151,6 +154,30 @@ def _find_notes(subject: Reservation | User, user: User) -> list[Note]:
         of_customer = rows.filter(customer=subject)
     found = chain(of_reservations[:MAX_NOTES], of_customer[:MAX_NOTES])
     return sorted(found, key=lambda note: (note.created_at, note.pk), reverse=True)[:MAX_NOTES]
+
+
+def load_notes(rows: Sequence[Reservation], user: User) -> dict[int, list[Note]]:
+    """The latest notes about each of the reservations and its customer that the user may see."""
+    notes = Note.objects.order_by("-created_at", "-pk")
+    of_center = {
+        row.pk for row in rows if roles.has_permission(user, roles.VIEW_NOTE, row.room.center_id)
+    }
+    visible = customer_access.get_account_filter(user, "customer")
+    customers = {
+        row.user_id
+        for row in rows
+        if row.pk in of_center and roles.has_permission(user, roles.VIEW_USER, row.room.center_id)
+    }
+    about_reservations, about_customers = defaultdict(list), defaultdict(list)
+    for note in notes.filter(reservation__in=of_center)[:MAX_LOADED_NOTES]:
+        about_reservations[note.reservation_id].append(note)
+    for note in notes.filter(visible, customer__in=customers)[:MAX_LOADED_NOTES]:
+        about_customers[note.customer_id].append(note)
+    return {
+        row.pk: [*about_reservations[row.pk], *about_customers[row.user_id]][:MAX_SHOWN_NOTES]
+        for row in rows
+        if row.pk in of_center
+    }
 
 
 def _describe_note(

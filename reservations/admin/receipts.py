@@ -31,7 +31,7 @@ from roombook.backoffice.list_export import ListExportMixin
 from roombook.backoffice.model_admin import LocalTimeMixin, ModelAdmin, ReadOnlyMixin
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
 from roombook.backoffice.widgets import AutocompleteFilter
-from roombook.errors import ReceiptNotAvailable
+from roombook.errors import InvalidRequest, ReceiptNotAvailable
 from roombook.ids import parse_id
 
 
@@ -100,7 +100,11 @@ class ReceiptPagesMixin(ReservationPageMixin):
         if receipt is None:
             raise Http404
         receipt.reservation = reservation
-        sending.send_receipt(receipt, now=timezone.now())
+        try:
+            sending.send_receipt(receipt, now=timezone.now())
+        except InvalidRequest as error:
+            messages.error(request, " ".join(error.fields.values()))
+            return
         text = f"{receipt} will be sent to {reservation.user.email} within a minute."
         messages.success(request, text)
 

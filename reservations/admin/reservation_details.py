@@ -100,6 +100,7 @@ def build_summary_context(
         "total": money.format_amount(reservation.total_cost),
         "services": [format_service(each) for each in services],
         "can_see_customer": can_see_customer,
+        "notes": build_note_list(reservation, user, now=now),
         "pending_change": list(_describe_pending_change(reservation, user, now=now)),
     }
 
@@ -131,7 +132,6 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "payments": payments,
         "ledger": [_describe_line(reservation, *each) for each in ledger],
         "is_test_payment": bool(payments) and not any(each.is_live for each in payments),
-        "notes": build_note_list(reservation, user, now=now),
         "emails": list(messages.order_by("pk").defer("attachment")[:MAX_ROWS]),
         "payment_link": payment_links.find_path(reservation, now=now)
         if roles.has_permission(user, roles.CHANGE_RESERVATION, center.pk)
@@ -176,7 +176,7 @@ def _describe_booking(
     url = _get_url("accounts_user", user.pk) if can_open_account else ""
     yield ReservationDetail("Customer", name + company, url)
     if can_see_customer:
-        yield ReservationDetail("E-mail", user.email)
+        yield ReservationDetail("E-mail", user.known_email or "None")
     if can_open_account and user.phone_number:
         yield ReservationDetail("Phone", user.phone_number)
     yield from (ReservationDetail(*each) for each in describe_columns(reservation))
@@ -197,7 +197,7 @@ def _describe_pending_change(
     reservation: Reservation, user: "User", *, now: dt.datetime
 ) -> Iterator[ReservationDetail]:
     """The change whose payment is not resolved yet (B27.5): what was requested, and by when."""
-    if reservation.status != Status.CONFIRMED:
+    if not reservation.is_confirmed:
         return
     rows = reservation.changes.filter(state=ChangeState.STARTED)
     # While somebody pays for it by the link, the payment says more than the link.
@@ -247,6 +247,9 @@ def _describe_value(field: BookingField, value: Any) -> str:
             )
         case FieldKind.ATTENDEES:
             return f"{len(value)} are listed"
+        case FieldKind.EXTRAS:
+            extras = ((each["text"], Decimal(each["amount"])) for each in value)
+            return ", ".join(f"{text} {money.format_amount(amount)}" for text, amount in extras)
     return str(value)
 
 
@@ -311,13 +314,15 @@ def _describe_discounts(reservation: Reservation) -> Iterator[ReservationDetail]
         yield ReservationDetail(use.allowance.description, text)
     for adjustment in reservation.price_adjustments.select_related("by").order_by("pk"):
         text = f"{money.format_amount(adjustment.amount)}, by {format_staff(adjustment.by)}"
-        yield ReservationDetail(f"Adjustment: {adjustment.reason}", text)
+        kind = "Extra" if adjustment.amount > 0 else "Adjustment"
+        yield ReservationDetail(f"{kind}: {adjustment.reason}", text)
 
 
 # --- History -------------------------------------------------------------------------------------
 
 LABELS = {
     **{each.name: each.label for each in BOOKING_FIELDS if each.is_in_history},
+    "extras": "Extras",
     "hold_until": "Held until",
     "total_cost": "Total",
     "refund_override": "Refund instead of the policy's",

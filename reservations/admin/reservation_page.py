@@ -1,5 +1,6 @@
 """The page of a reservation, and a page for each action on it."""
 
+import datetime as dt
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.forms import BoundField
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
@@ -19,6 +20,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from accounts import roles
 from accounts.act import Act
+from payments.gateways.manual import TERMINAL
+from payments.manual_payments import find_missing_reference
 from reservations.admin import reservation_details
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, list_problems
@@ -30,11 +33,14 @@ from reservations.admin.formatting import (
     render_status_badge,
 )
 from reservations.admin.notes import handle_note, posts_note
+from reservations.booking.notes import add_note
 from reservations.models import Reservation
+from reservations.models.status import Status
 from roombook import money
 from roombook.backoffice.model_admin import is_fragment_request, redirect_not_found
 from roombook.backoffice.typing_bases import ModelAdminBase
-from roombook.errors import DomainError
+from roombook.backoffice.widgets import StaffTextField
+from roombook.errors import DomainError, InvalidRequest
 from roombook.ids import parse_id
 
 
@@ -109,7 +115,7 @@ class ReservationPageMixin(ModelAdminBase):
             text = (
                 f"{action.label} is not possible: {reservation} is {status}. Nothing was changed."
             )
-            messages.error(request, text)
+            messages.error(request, text + _keep_slip(request, reservation, now))
             return redirect(_get_next_url(request, reservation))
         form = action.form_class(
             request.POST if request.method == "POST" else None,
@@ -132,7 +138,12 @@ class ReservationPageMixin(ModelAdminBase):
                     expected_amount=parse_expected_amount(request, "expected_amount"),
                     expected_version=parse_expected_version(request.POST.get("expected_version")),
                 )
-                execute(request, action, confirmed)
+                is_done = execute(request, action, confirmed)
+                if is_done and action.leads_to_next_request and "next" not in request.POST:
+                    pending = Reservation.objects.filter(
+                        roles.get_center_filter(staff, action.permission), status=Status.PENDING
+                    )
+                    reservation = pending.order_by("start", "pk").first() or reservation
                 return redirect(_get_next_url(request, reservation))
             preview = action.preview(action_request)
         return self._render_action(request, action, form, preview)
@@ -175,15 +186,41 @@ def _get_next_url(request: HttpRequest, reservation: Reservation) -> str:
     return url if is_ours else get_reservation_url(reservation.pk)
 
 
-def execute(request: HttpRequest, action: Action, action_request: ActionRequest) -> None:
+def execute(request: HttpRequest, action: Action, action_request: ActionRequest) -> bool:
     """Take the action, and show the user what was done, or why it was not."""
     reservation = action_request.reservation
     try:
         message = action.execute(action_request)
     except DomainError as error:
-        messages.error(request, f"{reservation}: {' '.join(list_problems(error))}")
-    else:
-        messages.success(request, f"{reservation}: {message}")
+        text = f"{reservation}: {' '.join(list_problems(error))}"
+        messages.error(request, text + _keep_slip(request, reservation, action_request.act.now))
+        return False
+    messages.success(request, f"{reservation}: {message}")
+    return True
+
+
+def _keep_slip(request: HttpRequest, reservation: Reservation, now: dt.datetime) -> str:
+    """Keep the number of a slip in a note if its payment was refused (B26.11).
+
+    The terminal has charged the customer already. Returns a sentence that says so, or "".
+    """
+    reference = request.POST.get("reference", "").strip()
+    is_paid = request.POST.get("confirmed") and request.POST.get("way") == TERMINAL.name
+    if not is_paid or find_missing_reference(TERMINAL.name, reference):
+        return ""
+    if reservation.payments.filter(gateway=TERMINAL.name, reference=reference).exists():
+        return ""  # The first click has recorded it.
+    try:
+        text = StaffTextField(max_length=200).clean(reference)
+        add_note(
+            reservation,
+            f"Card terminal, slip {text}: it was not recorded as a payment.",
+            by=roles.get_staff(request),
+            now=now,
+        )
+    except (ValidationError, InvalidRequest):
+        return ""
+    return " A note keeps the number of the slip: return the money, or take the payment again."
 
 
 def parse_expected_amount(request: HttpRequest, name: str) -> Decimal | None:

@@ -1,9 +1,9 @@
-"""A reservation becomes another one, and the difference of its price is settled (B15.4, B27).
+"""A reservation becomes another one, and the difference of its price is covered (B15.4, B27).
 
 Everybody amends in the same way (`perform`): lock both rooms and the reservation, evaluate the new
 slot without the reservation itself, return the benefits, store the new room, time, services and
 attendees, price them by today's rates, consume the benefits again, require the total that the user
-has seen, settle the difference, and record it all. Only the settlement differs:
+has seen, cover the difference, and record it all. Only how it is covered differs:
 
 * A draft is only repriced. Its hold continues, or starts again if it has expired.
 * What was charged above the price of a booking that becomes cheaper is refunded. The gateway is
@@ -13,6 +13,8 @@ has seen, settle the difference, and record it all. Only the settlement differs:
   booking without it. The new center bears its cost, so it needs the permission at both centers.
 * A card or a payment link pays the difference in more than one transaction: differences.py.
 * A request (Pending) keeps its price, because gateways capture the authorized amount.
+
+Extras that staff add do not reprice a booking: its bill gets more lines.
 
 A booking keeps the promo code that it has used, even if the code has expired or is used up since.
 If the customer amends it, the code must be for the new room and day; if staff do, it need not be.
@@ -32,8 +34,10 @@ from django.db import transaction
 from accounts import roles
 from accounts.act import Act
 from accounts.models import User
+from centers.hours import MINUTE, round_up_to_slot
 from centers.models import Center, MeetingRoom
 from centers.requested_span import resolve_span
+from centers.rooms import get_booking_rules
 from centers.span import Span
 from payments import refunds
 from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
@@ -74,8 +78,10 @@ from reservations.pricing.terms import get_better_terms, get_present_terms, get_
 from roombook import dates, money
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
 
-ADJUST_PRICE = "reservations.adjust_price"
+ADJUST_PRICE, BILL_EXTRA = "reservations.adjust_price", "reservations.bill_extra"
 AMENDABLE_STATUSES = frozenset({Status.NEW, Status.PENDING, Status.CONFIRMED})
+# For so long after its end, staff can bill that a meeting has lasted longer.
+OVERRUN = dt.timedelta(minutes=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +102,7 @@ class ChangeRequest:
     """What a reservation should be. Times without an offset are local to the center of the room.
 
     `expected_version` is that of the reservation that the user saw; None if it need not be the
-    same.
+    same. `asked_at` is when staff asked for it, if a payment was to come first.
     """
 
     room_id: int
@@ -104,6 +110,7 @@ class ChangeRequest:
     end: dt.datetime
     values: BookingValues = field(default_factory=BookingValues)
     expected_version: int | None = field(default=None, compare=False)
+    asked_at: dt.datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +129,7 @@ class Amendment:
     act: Act
     old_lines: tuple[LineItem, ...]
     new_total: Decimal
-    new_lines: tuple[QuoteLine, ...] = ()
+    new_lines: tuple[QuoteLine | LineItem, ...] = ()
     changed: ChangedValues = NO_CHANGES
     waived: Decimal = money.ZERO
     refund: Decimal = money.ZERO
@@ -147,6 +154,12 @@ class Amendment:
         """Whether the reservation is already as it should be."""
         return self.old == self.new and self.changed == NO_CHANGES
 
+    @property
+    def is_used(self) -> bool:
+        """Whether the meeting is over, and its new time ends now or before."""
+        new, now = self.new, self.act.now
+        return self.old.end <= now and new.end <= get_end_of_slot(new.room, now)
+
 
 @dataclass(frozen=True, slots=True)
 class TakenPayment:
@@ -165,8 +178,19 @@ def can_reschedule(reservation: Reservation, *, now: dt.datetime) -> bool:
 
 
 def can_extend(reservation: Reservation, *, now: dt.datetime) -> bool:
-    """Return whether staff can extend the meeting: it is booked, and runs now."""
-    return reservation.status == Status.CONFIRMED and reservation.start <= now < reservation.end
+    """Return whether staff can extend the meeting: until half an hour after its end (B27.8)."""
+    return reservation.is_confirmed and now < reservation.end + OVERRUN
+
+
+def can_add_to_bill(reservation: Reservation, *, now: dt.datetime) -> bool:
+    """Return whether staff can add services and extras: until noon of the next day (B27.9)."""
+    zone = reservation.room.center.zone
+    day = (reservation.end - MINUTE).astimezone(zone).date() + dt.timedelta(days=1)
+    return reservation.is_confirmed and now < dt.datetime.combine(day, dt.time(12), zone)
+
+
+def may_bill_extras(act: Act, room: MeetingRoom) -> bool:
+    return act.is_staff and roles.has_permission(act.staff, BILL_EXTRA, room.center_id)
 
 
 def get_waiver_refusal(user: User, *rooms: MeetingRoom) -> str:
@@ -225,7 +249,7 @@ def amend(
         ServiceUnavailable: the payment is not resolved yet; nothing was changed.
     """
     lock_drafts_of_customer(reservation_id, now=act.now)
-    settle = refund
+    cover = refund
     if taken is not None:
         if taken.gateway == ACCOUNT.name:
             # First of all, because it locks the customer's account.
@@ -233,10 +257,10 @@ def amend(
                 raise InvalidRequest({"gateway": "The new price is needed."})
             row = Reservation.objects.select_related("room", "user").get(pk=reservation_id)
             require_account_payment(act, row, expected_total - row.total_cost)
-        settle = functools.partial(_take, taken=taken)
+        cover = functools.partial(_take, taken=taken)
     amendment = perform(
         _open_for_staff(act, reservation_id, request),
-        settle,
+        cover,
         waiver=waiver,
         expected_total=expected_total,
     )
@@ -261,21 +285,24 @@ def begin(
     """Validate the request; nothing has changed yet.
 
     The caller holds the locks of both rooms and of the reservation. Staff can extend a meeting that
-    is running: only its end moves.
+    has begun, and add to its bill: it stays in its room, and its start does not move.
 
     Raises ReservationNotOpen or InvalidRequest.
     """
     if reservation.status == Status.PROCESSING:
         raise ReservationNotOpen(PAYMENT_UNDER_WAY)
-    if reservation.status not in AMENDABLE_STATUSES:
+    is_over = reservation.status == Status.COMPLETED
+    if not is_over and reservation.status not in AMENDABLE_STATUSES:
         raise ReservationNotOpen(f"It is {reservation.status} and can no longer be moved.")
     span = resolve_span(room.center, request.start, request.end)
     old = RoomSlot(reservation.room, reservation.start, reservation.end)
     new = RoomSlot(room, span.start, span.end)
-    is_longer = old.room.pk == room.pk and new.start == old.start and new.end > old.end
-    is_extension = act.is_staff and is_longer and can_extend(reservation, now=act.now)
-    if old.start <= act.now and not is_extension:
-        raise ReservationNotOpen("Its time has come; it can no longer be moved.")
+    if is_over or old.start <= act.now:
+        is_possible = can_add_to_bill if new.end == old.end else can_extend
+        keeps_start = (old.room.pk, old.start) == (room.pk, new.start) and new.end >= old.end
+        asked_at = request.asked_at or act.now
+        if not (act.is_staff and keeps_start and is_possible(reservation, now=asked_at)):
+            raise ReservationNotOpen("Its time has come; it can no longer be moved.")
     if "services" not in request.values:
         missing = reservation.chosen_services.exclude(service__center=room.center_id)
         if names := ", ".join(missing.values_list("service__name", flat=True)):
@@ -293,6 +320,8 @@ def begin(
         new_total=reservation.total_cost,
         changed=booking_values.find_changes(reservation, room, span, request.values),
     )
+    if amendment.changed.extras and not may_bill_extras(act, room):
+        raise InvalidRequest({"extras": "Your role does not allow extras at this center."})
     attendees = reservation.number_of_attendees
     is_same_number = "number_of_attendees" not in amendment.changed.columns
     if not amendment.is_same and is_same_number and attendees > room.capacity:
@@ -304,12 +333,12 @@ def begin(
 @transaction.atomic
 def perform(
     amendment: Amendment,
-    settle: Callable[[Amendment], Amendment],
+    cover: Callable[[Amendment], Amendment],
     *,
     waiver: str = "",
     expected_total: Decimal | None = None,
 ) -> Amendment:
-    """Amend the locked reservation, settle the difference, and record it all, or raise.
+    """Amend the locked reservation, cover the difference, and record it all, or raise.
 
     If the difference is left unpaid, it is refused, and nothing has changed. What waits for a
     payment is called off: the booking is not as it was.
@@ -317,7 +346,7 @@ def perform(
     evaluate(amendment).raise_if_unavailable()
     amendment = _apply(amendment, waiver)
     require_expected("price", amendment.new_total, expected=expected_total)
-    amendment = settle(amendment)
+    amendment = cover(amendment)
     if amendment.is_unpaid:
         transaction.set_rollback(True)
         return amendment
@@ -327,22 +356,41 @@ def perform(
 
 
 def evaluate(amendment: Amendment) -> Availability:
-    """Evaluate the new slot. Releases the customer's own drafts and expired holds that conflict."""
-    reservation, new, now = amendment.reservation, amendment.new, amendment.act.now
-    user = reservation.user
+    """Evaluate the new slot. Releases the customer's own drafts and expired holds that conflict.
+
+    Of time that was used already, only whether somebody else had the room matters.
+    """
+    reservation, old, new = amendment.reservation, amendment.old, amendment.new
+    user, now = reservation.user, amendment.act.now
+    has_begun = reservation.start <= now
+    if has_begun and old == new:
+        return Availability()
     # A draft or request of a customer could not be paid or approved after its start.
     may_have_begun = reservation.status == Status.CONFIRMED or reservation.created_by_id is not None
     release_conflicting_holds(new.room, new.span, user=user, now=now, excluding=reservation)
-    return availability.evaluate(
+    answer = availability.evaluate(
         new.room,
         new.span,
         now=now,
         for_user=user,
         excluding=reservation,
         ignore_opening_hours=reservation.is_outside_hours and _keeps_its_time(amendment),
-        has_begun=reservation.start <= now,
+        has_begun=has_begun,
         by_staff=amendment.act.is_staff and may_have_begun,
     )
+    if has_begun and old.end <= now:
+        over = Reservation.objects.filter(room=new.room, status=Status.COMPLETED)
+        if over.filter(start__lt=new.end, end__gt=old.end).exclude(pk=reservation.pk).exists():
+            raise SlotUnavailable
+        if amendment.is_used:
+            kept = {availability.HELD, availability.OFF_GRID}
+            return Availability(tuple(each for each in answer.reasons if each.code in kept))
+    return answer
+
+
+def get_end_of_slot(room: MeetingRoom, at: dt.datetime) -> dt.datetime:
+    """Return the end of the room's time slot that is running at that time."""
+    return round_up_to_slot(at, room.center.zone, get_booking_rules(room).slot_minutes)
 
 
 def _keeps_its_time(amendment: Amendment) -> bool:
@@ -358,12 +406,27 @@ def _apply(amendment: Amendment, waiver: str) -> Amendment:
     waived_by = act.user if is_booked and waiver else None
     if waived_by and (refusal := get_waiver_refusal(waived_by, amendment.old.room, new.room)):
         raise InvalidRequest({"waiver": refusal})
-    is_repriced = amendment.old != new or amendment.changed.services is not None
+    changed, has_new_code = amendment.changed, "promo_code" in amendment.changed.columns
+    if waived_by and changed.extras:
+        raise InvalidRequest({"waiver": "An extra is not waived. Leave it out."})
+    is_repriced = amendment.old != new or changed.services is not None or has_new_code
+    is_repriced |= bool(changed.extras) and reservation.is_new
     keeps_promo = is_booked and is_repriced and _return_benefits(reservation, now=act.now)
     _save_slot(amendment)
-    booking_values.save_changes(reservation, amendment.changed)
+    booking_values.save_changes(reservation, changed)
+    for each in changed.extras:
+        PriceAdjustment.objects.create(
+            reservation=reservation,
+            amount=each["amount"],
+            reason=each["text"],
+            by=act.staff,
+            at=act.now,
+        )
+        if not is_repriced:
+            bill.append_adjustment(reservation, amount=each["amount"], reason=each["text"])
     if not is_repriced:
-        return amendment
+        lines = tuple(reservation.line_items.order_by("position")) if changed.extras else ()
+        return replace(amendment, new_lines=lines, new_total=reservation.total_cost)
     reservation.price_adjustments.filter(is_waiver=True).delete()
     quote = bill.reprice(reservation)
     waived = money.ZERO
@@ -380,7 +443,10 @@ def _apply(amendment: Amendment, waiver: str) -> Amendment:
         quote = bill.reprice(reservation)
     if is_booked:
         bill.consume_benefits(
-            reservation, keeps_promo=keeps_promo, is_by_staff=act.is_staff, now=act.now
+            reservation,
+            keeps_promo=keeps_promo and not has_new_code,
+            is_by_staff=act.is_staff,
+            now=act.now,
         )
     elif reservation.promo_code is not None:
         promo_codes.require_usable(reservation.promo_code, reservation, now=act.now)
@@ -440,6 +506,8 @@ def _save_slot(amendment: Amendment) -> None:
             *("calendar_sequence", "calendar_changed_at"),
         ]
     )
+    if reservation.status == Status.COMPLETED and new.end > now:
+        reservation.transition_to(Status.CONFIRMED, amendment.act)
 
 
 def calculate_waiver(quote: Quote, center: Center, max_total: Decimal) -> Decimal:
@@ -475,6 +543,9 @@ def _record(amendment: Amendment, waiver: str) -> None:
     selected = None
     if (services := amendment.changed.services) is not None:
         selected = ", ".join(each.service.name for each in services) or "none"
+    extras = ", ".join(
+        f"{each['text']} {money.format_amount(each['amount'])}" for each in amendment.changed.extras
+    )
     waived = f"{money.format_amount(amendment.waived)}: {waiver}" if amendment.waived else None
     charge = None
     if amendment.charge:
@@ -489,6 +560,9 @@ def _record(amendment: Amendment, waiver: str) -> None:
         "room": (old_room, new_room),
         **{name: (getattr(former, name), getattr(reservation, name)) for name in columns},
         "services": (None, selected),
+        "extras": (None, extras or None),
+        "attendees": (None, amendment.changed.attendees is not None or None),
+        "promo_code": (former.promo_code, reservation.promo_code),
         "total_cost": (amendment.old_total, amendment.new_total),
         "refund": (None, amendment.refund or None),
         "charge": (None, charge),
@@ -504,6 +578,7 @@ def _record(amendment: Amendment, waiver: str) -> None:
             old_end=old.end,
             refund=amendment.refund,
             charge=amendment.charge,
+            changed=amendment.changed.labels,
             now=act.now,
         )
         post(reservation.pk, EventKind.CHANGED, by=act.user, now=act.now)
@@ -513,7 +588,7 @@ def _record(amendment: Amendment, waiver: str) -> None:
 
 
 def refund(amendment: Amendment) -> Amendment:
-    """Refund what a booking costs less, or refuse a higher price. A draft has nothing to settle."""
+    """Refund what a booking costs less, or refuse a higher price. A draft costs nothing yet."""
     reservation, old_total = amendment.reservation, amendment.old_total
     if reservation.is_new:
         return amendment
@@ -529,7 +604,7 @@ def refund(amendment: Amendment) -> Amendment:
 def _take(amendment: Amendment, taken: TakenPayment) -> Amendment:
     """Record the payment of a higher price. No gateway is called, so nothing can be in doubt."""
     reservation, act = amendment.reservation, amendment.act
-    if amendment.difference <= 0 or reservation.status != Status.CONFIRMED:
+    if amendment.difference <= 0 or not reservation.is_confirmed:
         return refund(amendment)
     payment = record_manual_payment(
         reservation_id=reservation.pk,
@@ -612,7 +687,7 @@ def store(
         old_total=amendment.old_total,
         new_total=amendment.new_total,
         version=amendment.former.version,
-        created_at=act.now,
+        created_at=amendment.request.asked_at or act.now,
     )
 
 
@@ -627,7 +702,13 @@ def read(change: BookingChange) -> ChangeRequest:
             else each
             for each in values["services"]
         ]
-    return ChangeRequest(change.room_id, change.start, change.end, values)
+    if "extras" in values:
+        values["extras"] = [
+            {"text": each["text"], "amount": Decimal(each["amount"])} for each in values["extras"]
+        ]
+    return ChangeRequest(
+        change.room_id, change.start, change.end, values, asked_at=change.created_at
+    )
 
 
 def call_off_changes(reservation: Reservation, *, now: dt.datetime) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, cast
 
 from django.core.exceptions import ValidationError
@@ -21,10 +22,12 @@ from reservations.models.booking_fields import (
     AttendeeInput,
     BookingField,
     BookingValues,
+    ExtraInput,
     FieldKind,
 )
-from reservations.pricing import bill, services
+from reservations.pricing import bill, promo_codes, services
 from reservations.pricing.quote import ServiceSelection
+from roombook import money
 from roombook.card_numbers import has_digits_of_a_card, refuse_card_number
 from roombook.errors import InvalidRequest
 from roombook.texts import clean_line
@@ -32,14 +35,30 @@ from roombook.texts import clean_line
 
 @dataclass(frozen=True, slots=True)
 class ChangedValues:
-    """What a change stores. Services and attendees are None if they stay as they are."""
+    """What a change stores. Services and attendees are None if they stay as they are.
+
+    `columns` has the promo code too, which is None if it is removed.
+    """
 
     services: tuple[ServiceSelection, ...] | None = None
     attendees: tuple[Attendee, ...] | None = None
+    extras: tuple[ExtraInput, ...] = ()
     columns: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of the fields that change."""
+        is_changed = {
+            "services": self.services is not None,
+            "attendees": self.attendees is not None,
+            "extras": bool(self.extras),
+            **dict.fromkeys(self.columns, True),
+        }
+        return [each.label for each in BOOKING_FIELDS if is_changed.get(each.name)]
 
 
 NO_CHANGES = ChangedValues()
+MAX_EXTRA = Decimal(100_000)
 
 
 def resolve_new(
@@ -74,10 +93,13 @@ def find_changes(
         listed = attendees or tuple(reservation.attendees.all())
         count = max(old_count, len(listed)) if count is None else count
         columns["number_of_attendees"] = _validate_count(room, count, listed)
+    if (code := values.get("promo_code")) is not None and code != str(reservation.promo_code or ""):
+        columns["promo_code"] = promo_codes.get_promo_code(code) if code else None
     differing = {
         name: value for name, value in columns.items() if value != getattr(reservation, name)
     }
-    return ChangedValues(selected, attendees, differing)
+    extras = tuple(_validate_extra(each) for each in values.get("extras", ()))
+    return ChangedValues(selected, attendees, extras, differing)
 
 
 def save_changes(reservation: Reservation, changed: ChangedValues) -> None:
@@ -162,7 +184,7 @@ def add_creator(user: User | None, entered: Sequence[AttendeeInput]) -> list[Att
             return attendees
     creator = Attendee(
         name=user.get_full_name(),
-        email_address=user.email,
+        email_address=user.known_email,
         company_name=user.company_name,
         is_creator=True,
     )
@@ -194,6 +216,17 @@ def _validate_count(room: MeetingRoom, count: int, listed: Sequence[Attendee]) -
     if count > room.capacity:
         raise InvalidRequest({"number_of_attendees": f"The room holds {room.capacity} people."})
     return count
+
+
+def _validate_extra(extra: ExtraInput) -> ExtraInput:
+    text, amount = clean_line(extra["text"]), Decimal(extra["amount"])
+    if not text or not 0 < amount <= MAX_EXTRA or money.round_amount(amount) != amount:
+        raise InvalidRequest({"extras": "Each extra needs a text, and an amount greater than 0."})
+    try:
+        refuse_card_number(text)
+    except ValidationError as error:
+        raise InvalidRequest({"extras": str(error.message)}) from error
+    return {"text": text, "amount": amount}
 
 
 def _describe(attendees: Iterable[Attendee]) -> list[tuple[str, str, str]]:

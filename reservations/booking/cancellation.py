@@ -239,7 +239,7 @@ def give_back(
     reservation: Reservation, payments: Sequence[Payment], percent: int
 ) -> CancellationTerms:
     """Return the refund, the fee and the benefits if this percentage of the price comes back."""
-    share = Decimal(percent) / ALL
+    share = _get_share(reservation, Decimal(percent) / ALL)
     parts = [(each, _get_paid_amount(reservation, each)) for each in payments]
     paid = sum((part for _, part in parts), money.ZERO)
     if not paid:
@@ -254,6 +254,14 @@ def give_back(
         )
     sentence += _describe_hours(reservation, share)
     return CancellationTerms(refund, fee, sentence, left=paid, share=share)
+
+
+def _get_share(reservation: Reservation, part: Decimal) -> Decimal:
+    """Return the part of the included hours that comes back with this part of the price.
+
+    The rule of a deployment whose centers have no terms knows no proportion: all of them do.
+    """
+    return part if get_booked_terms(reservation).name else Decimal(1)
 
 
 def _decide_terms(
@@ -277,7 +285,7 @@ def _decide_terms(
         parts = refunds.split_refund(payments, refund)
         sentence = describe_refund([each for each, _ in parts], refund)
     fee = min(terms.left - refund, reservation.total_cost)
-    share = refund / terms.left if terms.left else terms.share
+    share = _get_share(reservation, refund / terms.left) if terms.left else terms.share
     return replace(
         terms,
         refund=refund,

@@ -278,17 +278,17 @@ def _store_answer(
 def _wait_for_customer(reservation: Reservation, payment: Payment) -> None:
     """Let the payment wait until the customer has confirmed it at the bank (B21.3).
 
-    The time is counted from its beginning, and ends with the start of the meeting; if the payment
-    is for its extension, with its end.
+    The time is counted from its beginning, and ends with the start of the meeting, unless the
+    payment is for a change of a meeting that has begun.
     """
     if payment.action_until is None:
-        has_begun = reservation.start <= payment.created_at
-        latest = reservation.end if has_begun else reservation.start
+        latest = lifecycle.get_action_deadline(payment)
         if payment.purpose == PaymentPurpose.BOOKING:
             # After that it could not be booked any more.
-            latest = reservation.payable_until
-        payment.action_until = min(lifecycle.get_action_deadline(payment), latest)
-        payment.lease_until = payment.action_until
+            latest = min(latest, reservation.payable_until)
+        elif reservation.start > payment.created_at:
+            latest = min(latest, reservation.start)
+        payment.action_until = payment.lease_until = latest
         payment.save(update_fields=["action_until", "lease_until"])
 
 
@@ -412,7 +412,7 @@ def get_payment_action(
     """
     reservation = get_own_reservation(reservation_id, user)
     # Also of a change of the booking (B27). Nobody pays for what has ended.
-    is_open = reservation.status in {Status.PROCESSING, Status.CONFIRMED}
+    is_open = reservation.status == Status.PROCESSING or reservation.is_confirmed
     waiting = Payment.objects.waiting().filter(reservation=reservation.pk)
     payment = waiting.first() if is_open else None
     if payment is None or payment.action_until is None:

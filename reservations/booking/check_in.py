@@ -7,14 +7,13 @@ from reservations.booking.commands import Obstacle, command
 from reservations.booking.locks import lock_reservation
 from reservations.models import Reservation, history
 from reservations.models.reservation import CHECK_IN_OPENS_BEFORE
-from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen
 
 
 def can_check_in(reservation: Reservation, *, now: dt.datetime) -> bool:
     """Return whether the customer can be checked in; after the end, too, if it was forgotten."""
     return (
-        reservation.status in {Status.CONFIRMED, Status.COMPLETED}
+        reservation.is_confirmed
         and not reservation.is_checked_in
         and now >= reservation.start - CHECK_IN_OPENS_BEFORE
     )

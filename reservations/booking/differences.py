@@ -109,7 +109,7 @@ def hold_for_link(
     amendment, now = _open(act, reservation_id, request), act.now
     booking, new = amendment.former, amendment.new
     amendments.require_version(booking, request.expected_version)
-    until = get_link_end(booking, new.start, now=now)
+    until = get_link_end(amendment, now=now)
     if until <= now:
         raise InvalidRequest({"way": "It is too late for a payment link."})
     if booking.is_paying_for_change:
@@ -121,6 +121,8 @@ def hold_for_link(
     if not amendment.is_unpaid:
         raise InvalidRequest({"way": "There is nothing to pay."})
     change = amendments.store(None, amendment, link_until=until)
+    if amendment.old == new and new.end <= now:
+        return change  # It is over, and nothing is to be held.
     Reservation.slots.create(
         holds_for=booking,
         user=booking.user,
@@ -138,11 +140,17 @@ def hold_for_link(
     return change
 
 
-def get_link_end(booking: Reservation, start: dt.datetime, *, now: dt.datetime) -> dt.datetime:
-    """Return until when a link can pay for a change of the booking to this start."""
-    has_begun = booking.start <= now
-    latest = booking.end if has_begun else min(booking.start, start)
-    latest = min(latest, now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF))
+def get_link_end(amendment: Amendment, *, now: dt.datetime) -> dt.datetime:
+    """Return until when a link can pay for the change of a booking.
+
+    Nobody else needs the room for what was used, or is added to the bill of a running meeting.
+    """
+    old, new = amendment.old, amendment.new
+    latest = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
+    if old.start > now:
+        latest = min(latest, old.start, new.start)
+    elif old != new and not amendment.is_used:
+        latest = min(latest, old.end if old.end > now else new.end)
     return latest.replace(second=0, microsecond=0)
 
 
@@ -212,7 +220,8 @@ def _claim(
 def _open(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
     """Lock the booking and both rooms, and return what has not changed yet."""
     reservation, room = lock_for_rescheduling(reservation_id, request.room_id, owner=act.customer)
-    if reservation.status != Status.CONFIRMED:
+    is_over = reservation.status == Status.COMPLETED
+    if not reservation.is_confirmed or (is_over and not act.is_staff):
         raise ReservationNotOpen("Only a confirmed booking can be changed.")
     return amendments.begin(act, reservation, room, request)
 
@@ -326,7 +335,7 @@ class Difference(Purchase):
                 raise ReservationNotOpen(CHANGED_MEANWHILE)
             request = amendments.read(change)
             amendment = amendments.begin(act, self.reservation, self.room, request)
-            amendments.perform(amendment, functools.partial(self._settle, payment=payment))
+            amendments.perform(amendment, functools.partial(self._cover, payment=payment))
         except DomainError as error:
             payment.counts = False
             message = " ".join(error.fields.values()) if isinstance(error, InvalidRequest) else ""
@@ -334,7 +343,7 @@ class Difference(Purchase):
             self.reservation.refresh_from_db()
             self._give_up(message or error.message, waiting)
 
-    def _settle(self, amendment: Amendment, *, payment: Payment) -> Amendment:
+    def _cover(self, amendment: Amendment, *, payment: Payment) -> Amendment:
         change, now = self.change, amendment.act.now
         if (amendment.old_total, amendment.new_total) != (change.old_total, change.new_total):
             raise ReservationNotOpen(CHANGED_MEANWHILE)
@@ -360,5 +369,4 @@ class Difference(Purchase):
 
     def _is_unchanged(self) -> bool:
         reservation = self.reservation
-        is_confirmed = reservation.status == Status.CONFIRMED
-        return is_confirmed and reservation.version == self.change.version
+        return reservation.is_confirmed and reservation.version == self.change.version

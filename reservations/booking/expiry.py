@@ -11,7 +11,7 @@ from django.db.models import Q
 from accounts.act import Act
 from reservations.booking import approval
 from reservations.booking.locks import lock_reservation
-from reservations.models import Reservation
+from reservations.models import ChangeState, Reservation
 from reservations.models.changes import NOT_PAID_IN_TIME
 from reservations.models.querysets import ReservationQuerySet
 from reservations.models.status import Status
@@ -46,6 +46,7 @@ def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
         (expire_draft, _find(Reservation.objects.too_late_to_book(now).filter(status=Status.NEW))),
         (_expire_request, _find(pending.too_late_to_book(now) | pending.filter(is_unanswered))),
         (complete, _find(confirmed.filter(end__lte=now))),
+        (_end_link, _find(_with_ended_link(now))),
     ]
     failed = []
     for step, ids in steps:
@@ -76,8 +77,22 @@ def _close(
     if reservation.status != old or ends > now:
         return None
     reservation.transition_to(new, Act(None, now))
-    reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=now)
     return reservation
+
+
+def _with_ended_link(now: dt.datetime) -> ReservationQuerySet:
+    """Return the bookings that are over, and whose change was not paid by its link in time."""
+    rows = Reservation.objects.filter(
+        changes__payment=None, changes__state=ChangeState.STARTED, changes__link_until__lte=now
+    )
+    return rows.filter(end__lte=now)
+
+
+@in_transaction
+def _end_link(reservation_id: int, now: dt.datetime) -> None:
+    reservation = lock_reservation(reservation_id)
+    if _with_ended_link(now).filter(pk=reservation_id).exists():
+        reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=now)
 
 
 def _expire_request(reservation_id: int, now: dt.datetime) -> Reservation | None:

@@ -26,8 +26,7 @@ from roombook.errors import ReservationNotOpen, SlotUnavailable
 def mark_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     """Record that nobody came, and refund what the terms give back. The meeting has begun."""
     reservation = lock_reservation(reservation_id)
-    is_open = reservation.status in {Status.CONFIRMED, Status.COMPLETED}
-    if not is_open or reservation.start > act.now:
+    if not reservation.is_confirmed or reservation.start > act.now:
         raise ReservationNotOpen("Only a confirmed meeting that has begun can be a no-show.")
     if reservation.is_checked_in:
         raise ReservationNotOpen("The customer is checked in. Undo the check-in first.")

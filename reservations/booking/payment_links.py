@@ -151,8 +151,7 @@ class ChangeLink(PaymentLink):
         ).exists()
 
     def is_open(self, now: dt.datetime) -> bool:
-        is_confirmed = self.reservation.status == Status.CONFIRMED
-        return is_confirmed and self.change.state == ChangeState.STARTED
+        return self.reservation.is_confirmed and self.change.state == ChangeState.STARTED
 
     def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
         # The difference was fixed when the link was sent.
@@ -258,9 +257,7 @@ def send_change_link_again(
 
 def find_waiting_change(booking: Reservation) -> BookingChange | None:
     """Return the change that waits for its payment by a link; its link may have ended."""
-    if booking.status != Status.CONFIRMED:
-        return None
-    return booking.waiting_change
+    return booking.waiting_change if booking.is_confirmed else None
 
 
 @command

@@ -2,7 +2,7 @@
 
 A draft is repriced with the adjustment. The price of a paid booking can only be reduced, before and
 after its meeting: its bill is not repriced, but gets one more line, and the tax
-changes in proportion.
+changes in proportion. Extras, which raise it, are a change of the booking (amendments.py).
 
 The stored adjustment is the amount that was applied, not the amount that was entered. So the
 adjustments add up to what the bill shows, and the next repricing, perhaps in a more expensive room,
@@ -105,7 +105,7 @@ def _apply(reservation: Reservation, *, amount: Decimal, reason: str, act: Act) 
         )
     if not reservation.is_new and amount >= 0:
         raise ReservationNotOpen(
-            "It is paid, and the card is not charged again: its price can only be lowered."
+            "It is paid, so its price can only be lowered here. Add an extra to raise it."
         )
     if money.round_amount(amount) != amount:
         raise InvalidRequest({"amount": "That is less than the smallest coin."})
@@ -118,7 +118,8 @@ def _apply(reservation: Reservation, *, amount: Decimal, reason: str, act: Act) 
     if reservation.is_new:
         lines = bill.reprice(reservation).lines
         # Adjustments are priced in the order of their creation, so this one has the last line.
-        applied = [line.total for line in lines if line.type == LineItemType.ADJUSTMENT][-1]
+        kinds = {LineItemType.ADJUSTMENT, LineItemType.EXTRA}
+        applied = [line.total for line in lines if line.type in kinds][-1]
     else:
         applied = bill.append_adjustment(reservation, amount=amount, reason=reason)
         if refusal := amendments.get_price_refusal(reservation, old_total=old_total):

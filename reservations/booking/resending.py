@@ -20,6 +20,7 @@ def resend_last_email(act: Act, reservation_id: int) -> tuple[OutboxMessage, Obs
     ReservationNotOpen if there is no message, or if it has not been sent yet.
     """
     reservation = lock_reservation(reservation_id)
+    reservation.user.require_email()
     is_announced = reservation.has_former_address
     if is_announced:
         changes = {"mail": (None, "new address")}

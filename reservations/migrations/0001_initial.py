@@ -177,7 +177,7 @@ class Migration(migrations.Migration):
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='reservations', to=settings.AUTH_USER_MODEL, verbose_name='customer')),
             ],
             options={
-                'permissions': [('adjust_price', 'Can change the price of a reservation'), ('override_opening_hours', 'Can book outside the opening hours'), ('override_refund', "Can refund another amount than the policy's"), ('see_reports', 'Can see reports')],
+                'permissions': [('adjust_price', 'Can change the price of a reservation'), ('bill_extra', 'Can add an extra to a bill'), ('override_opening_hours', 'Can book outside the opening hours'), ('override_refund', "Can refund another amount than the policy's"), ('see_reports', 'Can see reports')],
             },
         ),
         migrations.CreateModel(
@@ -245,7 +245,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.AutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('position', models.PositiveIntegerField()),
-                ('type', models.CharField(choices=[('Room', 'Room'), ('SetupFee', 'Set-up fee'), ('Service', 'Service'), ('Allowance', 'Allowance'), ('Promotion', 'Promotion'), ('Adjustment', 'Adjustment'), ('Tax', 'Tax')], max_length=10)),
+                ('type', models.CharField(choices=[('Room', 'Room'), ('SetupFee', 'Set-up fee'), ('Service', 'Service'), ('Allowance', 'Allowance'), ('Promotion', 'Promotion'), ('Extra', 'Extra'), ('Adjustment', 'Adjustment'), ('Tax', 'Tax')], max_length=10)),
                 ('description', models.CharField(max_length=500)),
                 ('amount', models.CharField(max_length=100)),
                 ('rate', models.CharField(blank=True, max_length=100)),

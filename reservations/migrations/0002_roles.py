@@ -31,6 +31,7 @@ VIEWER = (
 DESK = (
     VIEWER
     | permissions_of(["add", "change"], "reservations", ["reservation"])
+    | {"reservations.bill_extra", "accounts.correct_user"}
     | permissions_of(["view"], "reservations", ["attendee"])
     | permissions_of(["view", "add"], "reservations", ["note", "receipt"])
     | permissions_of(["view"], "payments", ["payment", "refund", "dispute", "ledgerline"])

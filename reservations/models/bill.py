@@ -16,6 +16,7 @@ class LineItemType(models.TextChoices):
     SERVICE = "Service"
     ALLOWANCE = "Allowance"
     PROMOTION = "Promotion"
+    EXTRA = "Extra"
     ADJUSTMENT = "Adjustment"
     TAX = "Tax"
 
@@ -102,7 +103,10 @@ class AllowanceUse(models.Model):
 
 
 class PriceAdjustment(models.Model):
-    """A change of the price by staff, with its reason. It is applied at every repricing."""
+    """A change of the price by staff, with its reason. It is applied at every repricing.
+
+    A positive amount is an extra, whose line has the reason as its text.
+    """
 
     reservation = models.ForeignKey(
         "reservations.Reservation", models.CASCADE, related_name="price_adjustments"

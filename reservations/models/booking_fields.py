@@ -33,12 +33,21 @@ class AttendeeInput(TypedDict, total=False):
     company_name: str
 
 
+class ExtraInput(TypedDict):
+    """What staff add to a bill: a text, and an amount as the prices of the center."""
+
+    text: str
+    amount: Decimal
+
+
 class BookingValues(TypedDict, total=False):
     """What somebody enters. What a change does not contain stays as it is."""
 
     services: Sequence[ServiceInput]
     number_of_attendees: int | None
     attendees: Sequence[AttendeeInput]
+    extras: Sequence[ExtraInput]
+    promo_code: str
 
 
 class FieldKind(Enum):
@@ -48,6 +57,9 @@ class FieldKind(Enum):
     TEXT = auto()
     SERVICES = auto()
     ATTENDEES = auto()
+    # Staff enter these when a booking is changed.
+    EXTRAS = auto()
+    PROMO_CODE = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +129,26 @@ BOOKING_FIELDS = (
         " absent: the same.",
         staff_help="One on each line: a name, an e-mail address, or both.",
         is_personal=True,
+        is_in_history=True,
     ),
-    BookingField("promo_code", "Promotion", "Promo code", is_in_history=True, is_in_events=True),
+    BookingField(
+        "extras",
+        "Extras",
+        "Extras",
+        FieldKind.EXTRAS,
+        staff_help="Added to the bill. One on each line: a text, and an amount with or without tax,"
+        " as the prices of the center are. Example: Lunch for ten 150.00",
+        is_in_history=True,
+    ),
+    BookingField(
+        "promo_code",
+        "Promotion",
+        "Promo code",
+        FieldKind.PROMO_CODE,
+        staff_help="Empty: none.",
+        is_in_history=True,
+        is_in_events=True,
+    ),
     BookingField(
         "allowances", "Allowances", "Included hours", is_in_history=True, is_in_events=True
     ),

@@ -85,6 +85,7 @@ ACCOUNTS = {
     LineItemType.ROOM: Account.ROOM,
     LineItemType.SETUP_FEE: Account.SETUP,
     LineItemType.SERVICE: Account.SERVICES,
+    LineItemType.EXTRA: Account.SERVICES,
     LineItemType.ALLOWANCE: Account.INCLUDED_HOURS,
     LineItemType.PROMOTION: Account.PROMOTIONS,
     LineItemType.ADJUSTMENT: Account.ADJUSTMENTS,

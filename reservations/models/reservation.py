@@ -173,6 +173,7 @@ class Reservation(models.Model):
     class Meta:
         permissions = [
             ("adjust_price", "Can change the price of a reservation"),
+            ("bill_extra", "Can add an extra to a bill"),
             ("override_opening_hours", "Can book outside the opening hours"),
             ("override_refund", "Can refund another amount than the policy's"),
             ("see_reports", "Can see reports"),
@@ -293,6 +294,11 @@ class Reservation(models.Model):
     @property
     def is_new(self) -> bool:
         return self.status == Status.NEW
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Return whether the meeting is to come, takes place, or has taken place."""
+        return self.status in {Status.CONFIRMED, Status.COMPLETED}
 
     @property
     def has_unseen_price(self) -> bool:

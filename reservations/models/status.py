@@ -39,7 +39,8 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
         {Status.CONFIRMED, Status.DECLINED, Status.CANCELLED, Status.EXPIRED}
     ),
     Status.CONFIRMED: frozenset({Status.CANCELLED, Status.COMPLETED, Status.NO_SHOW}),
-    Status.COMPLETED: frozenset({Status.NO_SHOW}),
+    # Confirmed again if it is extended: its customer has the room until its new end.
+    Status.COMPLETED: frozenset({Status.CONFIRMED, Status.NO_SHOW}),
     # Confirmed again before its end: the customer came, and needs the room until then.
     Status.NO_SHOW: frozenset({Status.CONFIRMED, Status.COMPLETED}),
 }

@@ -10,7 +10,7 @@ in the same change, because calendars ignore a file whose number is not higher t
 
 import datetime as dt
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Concatenate, ParamSpec, cast
 
@@ -180,9 +180,13 @@ def send_rescheduled(
     old_end: dt.datetime,
     refund: Decimal,
     charge: Decimal,
+    changed: Sequence[str] = (),
     now: dt.datetime,
 ) -> Text:
-    """Send the new details, with a calendar file that updates the customer's calendar."""
+    """Send the new details, with a calendar file that updates the customer's calendar.
+
+    `changed` are labels of what has changed, apart from the room and the time.
+    """
     withdraw_reminder(reservation)
     center = old_room.center
     old_time = format_time_range(center, old_start, old_end)
@@ -192,11 +196,14 @@ def send_rescheduled(
     elif charge:
         [latest, *_] = reservation.paid_payments
         price = f"{money.format_amount(charge)} more is {describe_charge(latest)}."
-    former = (
-        f"It was {collapse_whitespace(old_room.name)} at {collapse_whitespace(center.name)},"
-        f" {old_time}. The new details are below, and in the file for your calendar."
-    )
-    return [former, price], describe_cancellation(reservation, wording=IN_EMAIL, now=now)
+    details = "The new details are below, and in the file for your calendar."
+    if (old_room, old_start, old_end) != (reservation.room, reservation.start, reservation.end):
+        details = (
+            f"It was {collapse_whitespace(old_room.name)} at {collapse_whitespace(center.name)},"
+            f" {old_time}. {details}"
+        )
+    news = [f"What has changed: {', '.join(changed)}."] if changed else []
+    return [*news, details, price], describe_cancellation(reservation, wording=IN_EMAIL, now=now)
 
 
 @_message("not changed", "Not changed", "Your reservation was not changed")

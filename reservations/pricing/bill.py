@@ -1,6 +1,7 @@
 """Prices reservations and stores their bills: the only module that writes prices."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,16 @@ from reservations.models import AllowanceUse, LineItem, LineItemType, Reservatio
 from reservations.pricing import allowances, promo_codes
 from reservations.pricing.allowances import AvailableAllowance
 from reservations.pricing.quote import (
+    TOO_EXPENSIVE,
     Quote,
+    QuoteLine,
     ServiceSelection,
+    add_tax,
+    build_adjustment_line,
     calculate_quote,
-    describe_adjustment,
 )
 from roombook import money
+from roombook.errors import RateNotConfigured
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -136,37 +141,58 @@ def save_lines(reservation: Reservation, quote: Quote) -> None:
 
 
 def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str) -> Decimal:
-    """Add an adjustment to a bill that otherwise stays the same. The tax changes in proportion.
+    """Add an extra or an adjustment to a bill that otherwise stays the same.
 
+    An extra is taxed by the rate of the center; an adjustment changes the tax in proportion.
     Returns the amount that was applied: the bill never goes below zero. The caller holds the
     reservation's lock.
     """
     lines = list(reservation.line_items.order_by("position"))
     taxes = [line for line in lines if line.type == LineItemType.TAX]
     untaxed = sum((line.total for line in lines if line.type != LineItemType.TAX), money.ZERO)
-    applied = max(amount, -untaxed)
     contained = sum((line.contained_tax for line in lines), money.ZERO)
-    part = (untaxed + applied) / untaxed if untaxed else money.ZERO
-    new_contained = money.round_amount(contained * part)
-    for tax in taxes:
-        tax.total = money.round_amount(tax.total * part)
-        tax.amount = money.format_amount(tax.total or new_contained)
+    added = build_adjustment_line(amount, reason, untaxed=untaxed)
+    if added.total > 0:
+        added = _add_tax(reservation, taxes, added)
+    else:
+        part = (untaxed + added.total) / untaxed if untaxed else money.ZERO
+        added = replace(added, contained_tax=money.round_amount(contained * part) - contained)
+        for tax in taxes:
+            tax.total = money.round_amount(tax.total * part)
+    contained += added.contained_tax
     last = lines[-1].position if lines else 0
     for position, tax in enumerate(taxes, start=last + 2):
-        tax.position = position
-    LineItem.objects.bulk_update(taxes, ["position", "total", "amount"])
+        tax.position, tax.amount = position, money.format_amount(tax.total or contained)
+        tax.save()
     LineItem.objects.create(
         reservation=reservation,
         position=last + 1,
-        type=LineItemType.ADJUSTMENT,
-        description=describe_adjustment(reason)[:500],
-        amount=money.format_amount(applied),
-        total=applied,
-        contained_tax=new_contained - contained,
+        type=added.type,
+        description=added.description[:500],
+        amount=added.amount,
+        total=added.total,
+        contained_tax=added.contained_tax,
     )
-    reservation.total_cost = untaxed + applied + sum((tax.total for tax in taxes), money.ZERO)
+    total = untaxed + added.total + sum((tax.total for tax in taxes), money.ZERO)
+    if total > money.MAX_AMOUNT:
+        raise RateNotConfigured(TOO_EXPENSIVE)
+    reservation.total_cost = total
     reservation.save(update_fields=["total_cost"])
-    return applied
+    return added.total
+
+
+def _add_tax(reservation: Reservation, taxes: list[LineItem], extra: QuoteLine) -> QuoteLine:
+    """Add the tax of an extra to the line with the same rate, or as another one."""
+    center = reservation.room.center
+    extra, *added = add_tax([extra], center.tax_rate, is_contained=center.prices_include_tax)
+    for line in added:
+        tax = next((each for each in taxes if each.description == line.description), None)
+        if tax is None:
+            tax = LineItem(reservation=reservation, type=line.type, description=line.description)
+            tax.total = money.ZERO
+            taxes.append(tax)
+        tax.total += line.total
+    return extra
 
 
 # --- Promo uses and included hours ---------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Calculates the price of a booking, line by line (B12). Pure functions: the rows can be unsaved.
 
 The price is calculated in the order of the lines: room and set-up fee, services, allowances on the
-room's line, the promotion on the remaining sum, adjustments by staff, and tax on the sum of all
-(or contained in it).
+room's line, the promotion on the remaining sum, extras and adjustments by staff, and tax on the sum
+of all (or contained in it).
 """
 
 import datetime as dt
@@ -20,6 +20,9 @@ from roombook.errors import RateNotConfigured
 if TYPE_CHECKING:
     from centers.models import MeetingRoom, Service
     from reservations.pricing.allowances import AvailableAllowance
+
+
+TOO_EXPENSIVE = "This price is beyond what can be charged. Please ask the center."
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +105,12 @@ def calculate_quote(
     if promo_code and discount:
         text = _describe_promotion(promo_code)
         lines.append(QuoteLine(LineItemType.PROMOTION, text, -discount))
-    for adjustment in adjustments:
-        text = describe_adjustment(adjustment.reason)
-        amount = max(adjustment.amount, -_sum(lines))
-        lines.append(QuoteLine(LineItemType.ADJUSTMENT, text, amount))
+    for each in adjustments:
+        lines.append(build_adjustment_line(each.amount, each.reason, untaxed=_sum(lines)))
     lines = add_tax(lines, center.tax_rate, is_contained=center.prices_include_tax)
     quote = Quote(tuple(lines), room_price, applied, base, discount)
     if quote.total > money.MAX_AMOUNT:
-        raise RateNotConfigured("This price is beyond what can be charged. Please ask the center.")
+        raise RateNotConfigured(TOO_EXPENSIVE)
     return quote
 
 
@@ -272,8 +273,12 @@ def _describe_promotion(promo_code: PromoCode) -> str:
     return f"Promo code {promo_code.code}"
 
 
-def describe_adjustment(reason: str) -> str:
-    return f"Adjustment: {reason}"
+def build_adjustment_line(amount: Decimal, reason: str, *, untaxed: Decimal) -> QuoteLine:
+    """Return an extra, or a reduction of at most what the bill comes to without it."""
+    if amount > 0:
+        return QuoteLine(LineItemType.EXTRA, reason, amount)
+    amount = max(amount, -untaxed)
+    return QuoteLine(LineItemType.ADJUSTMENT, f"Adjustment: {reason}", amount)
 
 
 def _sum(lines: Iterable[QuoteLine]) -> Decimal:

@@ -35,6 +35,7 @@ def find_signed_receipt(secret: str) -> Receipt | None:
 def send_receipt(receipt: Receipt, *, now: dt.datetime) -> None:
     """E-mail the document to the customer of the reservation, whose room and center are loaded."""
     user = receipt.reservation.user
+    user.require_email()
     heading = f"Your {receipt.get_type_display().lower()} {receipt.number}"
     booking = describe_booking(receipt.reservation)
     emails.enqueue_email(

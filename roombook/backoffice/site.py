@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from copy import copy
 from functools import partial, update_wrapper
+from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -64,7 +65,9 @@ class BackofficeSite(UnfoldAdminSite):
         def show(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             is_form = request.method == "POST" and "X-Requested-With" not in request.headers
             is_sign_out = request.path == reverse("admin:logout")
-            if not is_form or is_sign_out or self.has_permission(request):
+            # A customer, who may never open the page, gets Django's answer.
+            is_customer = request.user.is_authenticated and not request.user.is_staff
+            if not is_form or is_sign_out or is_customer or self.has_permission(request):
                 return guarded(request, *args, **kwargs)
             entered = request.POST.copy()
             for name in [*entered]:
@@ -82,7 +85,9 @@ class BackofficeSite(UnfoldAdminSite):
         page_request.method = "GET"
         query = urlencode({"next": url})
         context = {KEPT_FORM: entered, "app_path": f"{reverse('admin:login')}?{query}"}
-        return self.login(page_request, context)
+        response = self.login(page_request, context)
+        response.status_code = HTTPStatus.FORBIDDEN
+        return response
 
     def _show_kept_form(self, request: HttpRequest, entered: str, url: str) -> HttpResponse:
         """A page that sends the form again; before that, it may lead to the second factor."""

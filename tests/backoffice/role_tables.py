@@ -92,6 +92,7 @@ OPEN = {
 PAGES = {
     "auth_user_password_change": ("accounts.change_user", EVERYWHERE),
     "accounts_user_sign_out": ("accounts.change_user", EVERYWHERE),
+    "accounts_user_contact": ("accounts.correct_user", CENTER),
     "accounts_user_erase": ("accounts.erase_user", EVERYWHERE),
     "accounts_user_export": ("accounts.erase_user", EVERYWHERE),
     "centers_time_zone": ("centers.view_center", CENTER),
@@ -414,5 +415,5 @@ FORGED = {
 
 STAFF_PAGES = (
     *("accounts_user_change", "auth_user_password_change", "accounts_user_sign_out"),
-    *("accounts_user_erase", "accounts_user_export"),
+    *("accounts_user_contact", "accounts_user_erase", "accounts_user_export"),
 )

@@ -42,7 +42,7 @@ def test_books_agree_after_random_days_and_find_defects(tmp_path):
         business.run_day(ACTIONS_A_DAY)
         assert business.find_disagreements() == []
     if PROGRAM:
-        compare_with_hledger(tmp_path / "ledger.journal")
+        compare_with_hledger(PROGRAM, tmp_path / "ledger.journal")
 
     captured = Payment.objects.captured()
     cent = Decimal("0.01")
@@ -64,13 +64,13 @@ def test_books_agree_after_random_days_and_find_defects(tmp_path):
         assert "differ from the ledger" in find_all(business)
 
 
-def compare_with_hledger(path: Path) -> None:
+def compare_with_hledger(program: str, path: Path) -> None:
     """Compare its balances by account, center and month with those of the month-end report."""
     call_command("export_ledger", str(path), format="hledger")
-    subprocess.run([PROGRAM, "-f", path, "check", "--strict"], check=True)
+    subprocess.run([program, "-f", path, "check", "--strict"], check=True)
     arguments = ("balance", "--monthly", "--flat", "--no-total", "-O", "csv")
     table = subprocess.run(
-        [PROGRAM, "-f", path, *arguments], check=True, capture_output=True, text=True
+        [program, "-f", path, *arguments], check=True, capture_output=True, text=True
     ).stdout
     [_, *months], *rows = csv.reader(io.StringIO(table))
     journal = defaultdict(

@@ -1,15 +1,19 @@
-"""Staff erase customers, and export what is stored about them."""
+"""Staff correct and erase customers, and export what is stored about them."""
 
 import json
 
 import pytest
 from django.contrib.auth.models import Group, Permission
 from django.urls import reverse
+from django.utils import timezone
 
-from accounts.models import User
+from accounts.email_codes import CodePurpose, issue_code
+from accounts.models import OutboxMessage, User
+from accounts.models.account_erasure import PSEUDONYM_DOMAIN
 from reservations.models import Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
 from roombook.backoffice.models import AuditEntry
+from tests.factories_centers import CenterFactory
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
 from tests.world import World
 
@@ -108,3 +112,59 @@ def test_both_need_the_permission_at_all_centers_and_a_customer(client, staff, w
     assert post(everywhere, "export", customer) == 200
     assert post(everywhere, "erase", customer) == 302
     assert not User.objects.get(pk=customer.pk).is_active
+
+
+# --- Corrections (B22.13) -------------------------------------------------------------------------
+
+
+def correct(client, user, **fields):
+    data = {"first_name": "Ada", "last_name": "King", "email": user.email, **fields}
+    return client.post(get_url("contact", user), data)
+
+
+def test_desk_corrects_the_contact_details_of_a_customer_of_its_center(client, staff, world):
+    ada, former = world.ada, world.ada.email
+    clerk = staff("Desk", world.center)
+    client.force_login(clerk)
+    page = reverse("admin:accounts_user_change", args=[ada.pk])
+    assert get_url("contact", ada) in client.get(page).content.decode()
+    issue_code(CodePurpose.PASSWORD_RESET, former, ada, network="", now=timezone.now())
+
+    response = correct(client, ada, email="Ada.King@Example.com", phone_number="+1 303 555 0100")
+
+    assert response.url == page
+    ada.refresh_from_db()
+    assert (ada.last_name, ada.email, ada.phone_number) == (
+        *("King", "ada.king@example.com", "+1 303 555 0100"),
+    )
+    note = OutboxMessage.objects.get(kind="e-mail change")
+    assert note.to == former
+    assert "ada.king" not in note.text
+    assert not ada.email_codes.exists()
+    entry = AuditEntry.objects.filter(changes__has_key="phone_number").latest("pk")
+    assert entry.actor == clerk
+
+
+def test_correction_of_an_address_that_another_account_has_changes_nothing(client, staff, world):
+    client.force_login(staff("Desk", world.center))
+
+    page = correct(client, world.ada, email=UserFactory(email="taken@example.com").email)
+
+    assert "already exists" in page.content.decode()
+    world.ada.refresh_from_db()
+    assert world.ada.email != "taken@example.com"
+    assert not OutboxMessage.objects.filter(kind="e-mail change").exists()
+
+
+@pytest.mark.parametrize("who", ["viewer", "other center", "staff", "erased"])
+def test_correction_needs_the_permission_at_a_center_of_the_customer(client, staff, world, who):
+    role = "Viewer" if who == "viewer" else "Desk"
+    center = CenterFactory() if who == "other center" else world.center
+    client.force_login(staff(role, center))
+    customer = world.ada
+    if who == "staff":
+        User.objects.filter(pk=customer.pk).update(is_staff=True)
+    if who == "erased":
+        User.objects.filter(pk=customer.pk).update(email=f"1@{PSEUDONYM_DOMAIN}")
+
+    assert correct(client, customer).status_code == 403

@@ -215,3 +215,20 @@ def test_customers_page_shows_what_is_booked_missed_and_owed(desk, booking, cloc
     assert (bookings["upcoming"], bookings["next"], bookings["missed"]) == (1, booking, 2)
     assert (bookings["count"], bookings["owed"]) == (3, "$20.00")
     assert "2 no-shows" in words(desk.get(customer_url(booking.user)))
+
+
+def test_notes_stand_on_today_its_sheet_and_in_the_panel_for_those_who_may_see_them(
+    client, staff, booking, clock
+):
+    make_note(booking, "Window seat")
+    make_note(booking.user, "Vegetarian")
+    make_note(make_booking(), "Elsewhere")
+    clock.move_to(booking.start)
+    panel = {"headers": {"X-Requested-With": "fetch"}}
+    for role, is_shown in (("Desk", True), ("Viewer", False)):
+        client.force_login(staff(role, booking.room.center))
+        today = client.get(reverse("admin:reservations_today")).text
+        assert "Elsewhere" not in today
+        for page in (today, client.get(reservation_url(booking), **panel).text):
+            for text in ("Window seat", "Vegetarian"):
+                assert (text in page) == is_shown, (role, text)

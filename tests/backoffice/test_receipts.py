@@ -6,6 +6,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts import outbox
+from accounts.models import User
+from accounts.models.account_erasure import NO_ADDRESS_DOMAIN
 from reservations.models import Receipt, Seller
 from tests.reservations.receipts.helpers import issue, make_seller, make_taxed_booking, refund
 
@@ -48,6 +50,10 @@ def test_desk_issues_a_receipt_opens_it_and_sends_it(client, staff, booking, pag
     [message] = [each for each in mail.outbox if "receipt" in each.subject]
     assert message.to == [booking.user.email]
     assert message.attachments == [("receipt-2027-000001.pdf", opened.content, "application/pdf")]
+
+    User.objects.filter(pk=booking.user_id).update(email=f"1@{NO_ADDRESS_DOMAIN}")
+    refused = client.post(page, {"send": receipt.pk}, follow=True).text
+    assert "The customer has no e-mail address" in refused
 
 
 def test_file_of_receipts_has_net_tax_and_gross_that_add_up(client, staff, booking):

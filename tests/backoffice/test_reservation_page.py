@@ -139,9 +139,11 @@ def test_reservation_page_offers_available_actions(office, clock):
         assert offered(office, ReservationFactory(status=status)) == []
     clock.move_to(START + HOUR)
     office.force_login(AdministratorFactory())  # a session ends with the working day
-    assert offered(office, confirmed) == ["check-in", "extend", "adjust", "resend", "no-show"]
+    expected = ["check-in", "services", "extend", "adjust", "resend", "no-show"]
+    assert offered(office, confirmed) == expected
     confirm(office, confirmed, "check-in")
-    assert offered(office, confirmed) == ["undo-check-in", "extend", "adjust", "resend"]
+    expected = ["undo-check-in", "services", "extend", "adjust", "resend"]
+    assert offered(office, confirmed) == expected
 
 
 @pytest.mark.parametrize("status", [Status.CANCELLED, Status.PROCESSING])

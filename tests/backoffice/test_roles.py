@@ -154,7 +154,7 @@ def test_custom_pages_require_their_permission(actor, rows, world):
     for name, (permission, where) in PAGES.items():
         for which, (center, room, customer) in actor.pick(both):
             args, query, method = [], {}, actor.client.get
-            if name in ("auth_user_password_change", "accounts_user_sign_out"):
+            if name.endswith(("password_change", "user_sign_out", "user_contact")):
                 args = [customer.pk]
             elif name in ("accounts_user_erase", "accounts_user_export"):
                 args = [customer.pk]

@@ -54,6 +54,28 @@ def test_terminal_needs_its_slip_and_an_outdated_price_is_refused(office):
     assert get_current_status(draft) == Status.NEW
 
 
+@pytest.mark.parametrize("is_too_late", [True, False])
+def test_slip_of_a_refused_payment_is_kept_in_a_note(office, clock, is_too_late):
+    draft = make_draft()
+    if is_too_late:
+        clock.move_to(START)
+        office.force_login(AdministratorFactory())
+    slip = {"reference": "17", "expected_amount": "75.00" if is_too_late else "70.00"}
+    [(level, text)] = take(office, draft, "terminal", **slip)[-1:]
+
+    assert (level, "A note keeps the number of the slip" in text) == ("error", True)
+    assert "slip 17: it was not recorded" in draft.notes.get().text
+
+
+def test_slip_that_was_confirmed_twice_is_recorded_once_and_in_no_note(office):
+    draft = make_draft()
+    for _ in range(2):
+        take(office, draft, "terminal", reference="17")
+
+    assert Payment.objects.get().reference == "17"
+    assert not draft.notes.exists()
+
+
 def test_account_is_offered_within_the_customers_limit(office):
     draft = make_draft()
     assert 'value="account"' not in office.get(action_url(draft, ACTION)).content.decode()

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 import time_machine
 from django.urls import reverse
+from django.utils import timezone
 
 from payments.models import PaymentState, Refund, RefundState
 from reservations.models import ChosenService
@@ -14,9 +15,10 @@ from tests import factories_centers as make
 from tests.backoffice.dashboard.helpers import DAY, NOW, meeting, paid
 from tests.backoffice.many import many
 from tests.backoffice.reading import messages_of, words
-from tests.backoffice.reservation_pages import action_url
+from tests.backoffice.reservation_pages import action_url, reservation_url
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import HOUR, make_room
+from tests.factories_reservations import HOUR, MINUTE, make_room
+from tests.reservations.rescheduling_helpers import make_room_in_same_center
 
 pytestmark = pytest.mark.django_db
 
@@ -184,7 +186,7 @@ def test_meeting_shows_phone_services_and_what_is_not_paid(desk, room):
     page = desk.get(PAGE)
 
     first, second, third = arrivals(page)
-    assert (first.services, first.unpaid) == (["Coffee, 8 pieces", "Beamer, 2 h"], "")
+    assert (first.services, first.unpaid) == (["Coffee: 8", "Beamer: 2 h"], "")
     assert (second.reservation, second.unpaid, third.unpaid) == (draft, "$75.00", "")
     [center] = page.context["meetings"].centers
     assert [each.reservation for each in center.preparations] == [booking]
@@ -223,13 +225,22 @@ def test_customer_with_only_a_draft_has_no_phone_or_link(desk, room):
     assert (arrival.reservation, arrival.phone, arrival.customer_id) == (draft, "", None)
 
 
-def test_running_meeting_leads_to_its_extension(desk, room):
-    running = meeting(room, NOW - HOUR, hours=2)
+def test_running_meeting_and_one_that_has_just_ended_lead_to_their_extension(desk, room):
+    long_over = meeting(room, NOW - 4 * HOUR)
+    over = meeting(room, NOW - 1.25 * HOUR, status=Status.COMPLETED)
+    running = meeting(make_room_in_same_center(room), NOW - HOUR, hours=2)
     meeting(room, NOW + 3 * HOUR)
-    url = action_url(running, "extend")
 
-    assert [each.extend_url for each in arrivals(desk.get(PAGE))] == [url, ""]
-    assert desk.get(url).status_code == 200
+    urls = {each.reservation.pk: each.extend_url for each in arrivals(desk.get(PAGE))}
+    assert urls.pop(long_over.pk) == ""
+    for each in (over, running):
+        assert urls.pop(each.pk) == action_url(each, "extend")
+        summary = desk.get(reservation_url(each), headers={"X-Requested-With": "fetch"})
+        assert "Extend" in words(summary)
+    assert [*urls.values()] == [""]
+    # What was used is proposed: until the end of the time slot that is running.
+    proposed = desk.get(action_url(over, "extend")).context["form"].initial["end"]
+    assert timezone.make_aware(proposed, over.room.center.zone) - NOW < 15 * MINUTE
 
 
 # --- One click each ------------------------------------------------------------------------------

@@ -38,7 +38,8 @@ def test_date_field_shows_iso_date_and_calendar_fills_it(desk, live_server):
 def test_form_of_a_lapsed_session_is_sent_after_signing_in(desk, live_server):
     aspen = room("Aspen")
     day = open_day(aspen)
-    page = desk("desk")
+    # Another page than that of which every refusal is a complaint.
+    page = desk("desk").context.new_page()
     new = f"{live_server.url}/admin/reservations/reservation/add/"
     page.goto(f"{new}?room={aspen.pk}&start={day}T13:00&end={day}T15:00")
     page.locator("summary", has_text="New customer").click()

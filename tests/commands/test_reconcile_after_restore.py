@@ -158,7 +158,7 @@ def test_unknown_payment_is_never_released_after_its_row_is_back(reconcile):
 def test_payment_voided_here_and_captured_at_the_gateway_is_unknown(reconcile):
     make_booking()
     SandboxPayment.objects.update(created_at=NOW)
-    Payment.objects.update(state=PaymentState.VOIDED, settled_at=NOW)
+    Payment.objects.update(state=PaymentState.VOIDED, closed_at=NOW)
     Reservation.objects.update(status=Status.NEW, holds_slot=False)
 
     assert "for no booking" in get_problems(reconcile)[1]

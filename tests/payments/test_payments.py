@@ -99,7 +99,7 @@ def test_capture_of_expired_authorization_becomes_voided(start, ada):
 
     payment = lifecycle.capture_payment(payment, now=NOW)
 
-    assert (payment.state, payment.settled_at) == ("voided", NOW)
+    assert (payment.state, payment.closed_at) == ("voided", NOW)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_payment_becomes_refunded_when_fully_refunded(captured):
         refunds.execute_refund(refund, now=NOW)
 
     captured.refresh_from_db()
-    assert (captured.state, captured.settled_at) == ("refunded", NOW)
+    assert (captured.state, captured.closed_at) == ("refunded", NOW)
     assert not Payment.objects.open().exists()
 
 

@@ -27,11 +27,11 @@ def make_room_at_rate(room, hourly):
     return make_room_in_same_center(room, rate=rate)
 
 
-def reschedule(reservation, by, *, room=None, start=START, hours=3, now=NOW, **how):
+def reschedule(reservation, by, *, room=None, start=START, hours=3, values=(), now=NOW, **how):
     return amendments.amend(
         Act(by, now, is_staff=True),
         reservation.pk,
-        build_request(reservation, room=room, start=start, hours=hours),
+        build_request(reservation, room=room, start=start, hours=hours, **dict(values)),
         **how,
     )
 

@@ -421,7 +421,7 @@ def test_running_meeting_cannot_move_or_be_extended_into_the_next_booking(bookin
     with pytest.raises(SlotUnavailable):
         reschedule(booking, clerk, hours=5, now=running)
     with pytest.raises(ReservationNotOpen, match="no longer be moved"):
-        reschedule(booking, clerk, hours=4, now=START + 3 * HOUR)
+        reschedule(booking, clerk, hours=4, now=START + 3.5 * HOUR)
 
 
 def test_bank_is_not_queried_while_the_customer_is_away(booking, clerk):
@@ -551,7 +551,8 @@ def test_adjustment_of_rescheduled_booking_stays_on_its_bill(clerk):
 def get_adjustments(reservation):
     """Return the stored amounts of the adjustments, which add up to those on the bill."""
     amounts = [each.amount for each in reservation.price_adjustments.order_by("pk")]
-    lines = reservation.line_items.filter(type=LineItemType.ADJUSTMENT)
+    types = [LineItemType.ADJUSTMENT, LineItemType.EXTRA]
+    lines = reservation.line_items.filter(type__in=types)
     assert sum(amounts) == sum(line.total for line in lines)
     return amounts
 

@@ -58,6 +58,11 @@ CASES = {
         f"{RESERVATION} hold_until = '2027-03-20 12:00:00+00:00' WHERE id = {{draft.pk}}",
         "reservation {draft.pk} is New and held until 2027-03-20 12:00 UTC",
     ),
+    "statuses off their times": (
+        f"{RESERVATION} status = 'NoShow', holds_slot = false WHERE id = {{plain.pk}}",
+        "reservation {plain.pk} is NoShow, from {plain.start:%Y-%m-%d %H:%M} to"
+        " {plain.end:%Y-%m-%d %H:%M} UTC, booked at {plain.booked_at}",
+    ),
     "totals that are not their lines": (
         "UPDATE reservations_lineitem SET total = total + 1 WHERE reservation_id = {plain.pk}",
         "reservation {plain.pk}: its total is 75.00, its lines add up to 76.00",
@@ -81,6 +86,23 @@ CASES = {
     "payments in another currency": (
         f"{PAYMENT} currency = 'EUR' WHERE id = {{payment}}",
         "payment {payment} is in EUR, its reservation {plain.pk} in USD",
+    ),
+    "bills in another currency": (
+        f"{RESERVATION} currency = 'EUR' WHERE id = {{plain.pk}}",
+        "reservation {plain.pk} is billed in EUR",
+    ),
+    "payments at impossible times": (
+        f"{PAYMENT} captured_at = '2099-01-01 12:00:00+00:00' WHERE id = {{payment}}",
+        "payment {payment} of 2027-03-01 16:00 UTC was captured at 2099-01-01 12:00 UTC",
+    ),
+    "disputes above their payment": (
+        "INSERT INTO payments_dispute (id, reference, amount, currency, reason, status, opened_at,"
+        f" payment_id) VALUES (9, 'd', 75.01, 'USD', '', 'lost', '{NOW}', {{payment}})",
+        "dispute 9 of 75.01 is about payment {payment} of 75.00",
+    ),
+    "manual payments of nobody": (
+        f"{PAYMENT} taken_by_id = NULL WHERE id = {{paid_in_cash}}",
+        "payment {paid_in_cash} by cash of reservation {in_cash.pk} was taken by nobody",
     ),
     "payments forgotten": (
         f"{PAYMENT} state = 'started', counts = false, lease_until = '{NOW}'"
@@ -144,6 +166,11 @@ CASES = {
     "promo uses above the limit": (
         "UPDATE reservations_promocode SET max_uses_per_account = 0",
         "promo code TEN: user {discounted.user_id}: 1 of 0",
+    ),
+    "lines without their source": (
+        f"{RESERVATION} promo_code_id = NULL WHERE id = {{discounted.pk}}",
+        "reservation {discounted.pk}: nothing of it is behind line 3 of its bill:"
+        " Promo code TEN, 10% off",
     ),
     "allowances overdrawn": (
         "UPDATE reservations_allowance SET hours = 1",
@@ -294,6 +321,46 @@ def test_rows_of_money_changed_by_sql_differ_from_the_ledger(rows, cursor, state
     assert [line for line in get_problems() if line.startswith("ledger off the facts")]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"{RESERVATION} status = 'Completed', holds_slot = false WHERE id = {{plain.pk}}",
+        f"{RESERVATION} booked_at = NULL WHERE id = {{plain.pk}}",
+        f"{RESERVATION} cancelled_at = NULL WHERE id = {{cancelled.pk}}",
+        f"{RESERVATION} occupied_from = start WHERE id = {{plain.pk}}",
+        f"{RESERVATION} status = 'Pending', booked_at = '2027-01-01 12:00:00+00:00'"
+        " WHERE id = {plain.pk}",
+        f"{PAYMENT} captured_at = '2026-03-01 12:00:00+00:00' WHERE id = {{payment}}",
+        "DELETE FROM reservations_allowanceuse WHERE reservation_id = {discounted.pk}",
+        f"{RESERVATION} status = 'Cancelled', holds_slot = false, cancelled_at = '{LATER}'"
+        " WHERE id = {plain.pk}",
+        f"{RESERVATION} room_id = {{other.room_id}}, holds_slot = false WHERE id = {{plain.pk}}",
+        "INSERT INTO payments_refund (payment_id, amount, reason, state, created_at, done_at, key,"
+        f" reference) VALUES ({{payment}}, 75, '', 'done', '{NOW}', '{NOW}',"
+        " 'e2b1a4a6c0d14f0e8a3c5b7d9e1f2a3b', '')",
+        "INSERT INTO reservations_lineitem (reservation_id, position, type, description, amount,"
+        " rate, total, contained_tax) VALUES ({plain.pk}, 98, 'Adjustment', 'Gift', '', '', -5, 0),"
+        " ({plain.pk}, 99, 'Room', 'Room', '', '', 5, 0)",
+    ],
+)
+def test_other_corruption_by_sql_is_found(rows, cursor, statement):
+    cursor.execute(statement.format(**vars(rows)))
+
+    assert get_problems()
+
+
+def test_dropped_index_and_trigger_are_found(rows):
+    with connection.cursor() as cursor:
+        cursor.execute("DROP INDEX payment_by_time")
+        table = " ON payments_ledgerline" if connection.vendor == "postgresql" else ""
+        cursor.execute(f"DROP TRIGGER ledger_line_never_changes{table}")
+
+    assert get_problems() == [
+        "missing guards: the database lacks ledger_line_never_changes",
+        "missing guards: the database lacks payment_by_time",
+    ]
+
+
 CHECKS_OF_RECEIPTS = (
     *("receipts above their payment", "credit notes forgotten", "receipts off their entries"),
     "gaps between receipts",
@@ -305,7 +372,7 @@ def test_docs_list_every_check_and_every_check_has_a_test():
 
     assert re.findall(r"^\| ([a-z ]+) \|", DOCS.read_text(), re.M) == names
     # tests/reservations/receipts has the cases of receipts, whose rows no SQL can change.
-    assert [*CASES, *CHECKS_OF_RECEIPTS] == names
+    assert [*CASES, *CHECKS_OF_RECEIPTS, "missing guards"] == names
 
 
 # --- What integrity checks report and what they accept; test_integrity_checks.py has each check ---

@@ -68,6 +68,7 @@ def amount_off(number):
 
 
 ADJUSTMENT, TAX = LineItemType.ADJUSTMENT, LineItemType.TAX
+EXTRA = LineItemType.EXTRA
 
 
 def hours(number, start=NINE):
@@ -383,7 +384,7 @@ def test_prices_that_include_tax_add_none_and_say_what_they_contain():
         adjustments=[PriceAdjustment(amount=Decimal("80.00"), reason="Cleaning")],
     )
 
-    assert lines(quote)[2:] == [(ALLOWANCE, "-100.00"), (ADJUSTMENT, "80.00"), (TAX, "0")]
+    assert lines(quote)[2:] == [(ALLOWANCE, "-100.00"), (EXTRA, "80.00"), (TAX, "0")]
     # 99.99 * 19 / 119 = 15.9648
     line = quote.lines[-1]
     assert (quote.total, line.description, line.amount) == (

@@ -35,7 +35,6 @@ from reservations.booking.charging import SAVED_CARD_OF_ABSENT
 from reservations.booking.commands import Preview
 from reservations.models import Reservation
 from reservations.models.booking_fields import describe_columns
-from reservations.models.status import Status
 from reservations.notifications.cancellation_terms import describe_cancellation
 from reservations.pricing.terms import get_present_terms, get_terms
 from roombook import dates, money
@@ -57,7 +56,7 @@ class RescheduleAction(Action):
     def describe(self, request: ActionRequest, would: Preview[Amendment]) -> ActionPreview:
         reservation = request.reservation
         result, way = would.result, request.data.get("way", "")
-        is_paid = way and result.is_unpaid and reservation.status == Status.CONFIRMED
+        is_paid = way and result.is_unpaid and reservation.is_confirmed
         old, new = result.old, result.new
         preview = ActionPreview(
             facts=list(_describe_change(result)), expected_amount=result.new_total
@@ -89,7 +88,7 @@ class RescheduleAction(Action):
             ]
             if is_paid and way == LINK:
                 preview.confirm_label = SEND_LINK
-                until = differences.get_link_end(reservation, new.start, now=request.act.now)
+                until = differences.get_link_end(result, now=request.act.now)
                 held_until = formatting.format_datetime(reservation, until)
                 preview.facts.append(("Paid and changed, or held, until", held_until))
             elif is_paid:
@@ -110,7 +109,7 @@ class RescheduleAction(Action):
         if new_total > reservation.total_cost:
             if missing := find_missing(request.data):
                 raise InvalidRequest(missing)
-            is_charged = reservation.status == Status.CONFIRMED and not options["waiver"]
+            is_charged = reservation.is_confirmed and not options["waiver"]
             if is_charged and way == SAVED_CARD:
                 return self._charge_saved_card(request, change, new_total)
             if is_charged and way == LINK:
@@ -175,7 +174,7 @@ class ExtendAction(RescheduleAction):
     form_class = ExtendForm
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
-        return reservation.status == Status.CONFIRMED and now < reservation.end
+        return amendments.can_extend(reservation, now=now)
 
     def get_change(self, request: ActionRequest) -> ChangeRequest:
         reservation, data = request.reservation, request.data
@@ -191,6 +190,12 @@ class ChangeServicesAction(RescheduleAction):
     name, label, icon = "services", "Services and guests", "room_service"
     title, confirm_label = "Change services and guests", "Change"
     form_class = ServicesForm
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        has_begun = reservation.start <= now
+        return super().is_available(reservation, now=now) or (
+            has_begun and amendments.can_add_to_bill(reservation, now=now)
+        )
 
     def get_change(self, request: ActionRequest) -> ChangeRequest:
         reservation, data = request.reservation, request.data

@@ -6,9 +6,8 @@ from typing import Any
 from django import forms
 
 from accounts import roles
-from centers.hours import MINUTE, round_up_to_slot
+from centers.hours import MINUTE
 from centers.models import MeetingRoom
-from centers.rooms import get_booking_rules
 from centers.span import Span
 from payments.gateways.manual import TERMINAL
 from reservations import alternatives, availability
@@ -17,9 +16,8 @@ from reservations.admin.booking_form import BookingFieldsMixin
 from reservations.admin.forms import LocalTimeField, build_search_box, localize_input
 from reservations.alternatives import AlternativeSearch
 from reservations.booking import amendments
-from reservations.booking.amendments import ADJUST_PRICE
+from reservations.booking.amendments import ADJUST_PRICE, BILL_EXTRA
 from reservations.models import Reservation
-from reservations.models.status import Status
 from roombook.backoffice.widgets import StaffTextField
 
 EXTENSION = dt.timedelta(minutes=30)
@@ -38,7 +36,7 @@ class DifferenceForm(PaymentForm):
     def prepare(self) -> None:
         """Offer the ways of payment for a booking; a draft and a request have no difference."""
         self.initial = {"expected_version": self.reservation.version, **self.initial}
-        if self.reservation.status != Status.CONFIRMED:
+        if not self.reservation.is_confirmed:
             for name in ("way", "reference", "consent"):
                 del self.fields[name]
             return
@@ -123,6 +121,8 @@ class ServicesForm(BookingFieldsMixin, WaivableForm):
         needed = (roles.VIEW_ATTENDEE, roles.VIEW_USER)
         if not all(roles.has_permission(self.user, each, center.pk) for each in needed):
             del self.fields["attendees"]
+        if not roles.has_permission(self.user, BILL_EXTRA, center.pk):
+            del self.fields["extras"]
         super().prepare()
         self.order_fields([each.name for each in self.booking_fields])
 
@@ -136,7 +136,9 @@ class ServicesForm(BookingFieldsMixin, WaivableForm):
 
 
 class ExtendForm(DifferenceForm):
-    """A later end: half an hour or, if that is not possible, one slot later if none is entered."""
+    """A later end. If none is entered, it is half an hour later or, if that is not possible, one
+    slot; of a meeting that is over, it is the end of the running slot.
+    """
 
     is_complete = True
 
@@ -152,9 +154,11 @@ class ExtendForm(DifferenceForm):
         super().prepare()
 
     def _propose_span(self) -> Span:
-        row, slot_minutes = self.reservation, get_booking_rules(self.reservation.room).slot_minutes
+        row = self.reservation
+        if row.end <= self.now:  # What was used until now.
+            return Span(row.start, amendments.get_end_of_slot(row.room, self.now))
         longer, shortest = (
-            Span(row.start, round_up_to_slot(row.end + each, row.room.center.zone, slot_minutes))
+            Span(row.start, amendments.get_end_of_slot(row.room, row.end + each))
             for each in (EXTENSION, MINUTE)
         )
         has_begun = row.start <= self.now

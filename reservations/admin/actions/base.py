@@ -113,6 +113,8 @@ class Action:
     is_dangerous: ClassVar[bool] = False
     # No money moves and another action always undoes it, so it is done without a preview.
     is_immediate: ClassVar[bool] = False
+    # Afterwards the user stands on the next request, if there is one.
+    leads_to_next_request: ClassVar[bool] = False
     permission: ClassVar[str] = roles.CHANGE_RESERVATION
     form_class: ClassVar[type[ActionForm]] = ActionForm
 
@@ -176,6 +178,8 @@ def describe_due_refund(refund: Decimal) -> str:
 
 def describe_email(reservation: Reservation, content: str = "") -> tuple[str, str]:
     """The line of a preview that says who gets an e-mail."""
+    if not reservation.user.known_email:
+        return "E-mail to", "Nobody: the customer has no e-mail address"
     recipient = reservation.user.get_full_name() or "the customer"
     return "E-mail to", f"{recipient}{f', {content}' if content else ''}"
 
@@ -216,7 +220,7 @@ def compare_bills(bill: ChangedBill) -> BillComparison:
 
 def _get_key(line: ComparableLine) -> tuple[object, ...]:
     """What the old and the new version of a line have in common."""
-    if line.type == LineItemType.ADJUSTMENT:
+    if line.type in {LineItemType.ADJUSTMENT, LineItemType.EXTRA}:
         return (line.type, line.description)
     service, allowance = (getattr(line, name, None) for name in ("service_id", "allowance_id"))
     return (str(line.type), service, allowance)

@@ -28,6 +28,7 @@ from reservations.admin.actions.payment_form import (
     SAVED_CARD,
     SEND_LINK,
     PaymentForm,
+    describe_link_email,
     describe_sent_link,
     describe_way,
     explains_absent_customer,
@@ -61,7 +62,7 @@ from roombook.deliveries import DeliveryState
 class ApproveAction(Action):
     name, label, icon = "approve", "Approve", "check_circle"
     title, confirm_label = "Approve this request?", "Approve"
-    is_primary = True
+    is_primary = leads_to_next_request = True
     command = approval.confirm_or_expire
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
@@ -97,7 +98,7 @@ class ApproveAction(Action):
 class DeclineAction(Action):
     name, label, icon = "decline", "Decline", "block"
     title, confirm_label = "Decline this request?", "Decline"
-    is_dangerous = True
+    is_dangerous = leads_to_next_request = True
     command, done = approval.decline, "Declined."
     form_class = MessageForm
 
@@ -449,7 +450,7 @@ class TakePaymentAction(Action):
             held = payment_links.send_link(request.act, draft.pk, base_url=request.base_url)
             until = _format_end(draft, held.payment_link_until)
             return (
-                f"The link is sent within a minute. The room is held for"
+                f"{describe_link_email(draft)} The room is held for"
                 f" {draft.user.get_full_name()} until {until}."
             )
         if way == SAVED_CARD:

@@ -62,7 +62,8 @@ class PaymentForm(ActionForm):
             del self.fields["consent"]
         else:
             ways.append((SAVED_CARD, f"Saved card, {card.description}"))
-        ways.append((LINK, "Payment link by e-mail"))
+        by_email = self.reservation.user.known_email
+        ways.append((LINK, "Payment link by e-mail" if by_email else "Payment link, to copy"))
         field: Any = self.fields["way"]
         field.choices = ways
 
@@ -119,11 +120,17 @@ def explains_absent_customer() -> Iterator[None]:
         raise
 
 
+def describe_link_email(reservation: Reservation) -> str:
+    if not reservation.user.known_email:
+        return "Copy the link from the page of the reservation."
+    return "The link is sent within a minute."
+
+
 def describe_sent_link(change: BookingChange) -> str:
     """Say what becomes of a change whose payment link was sent."""
     assert change.link_until is not None
     until = format_datetime(change.reservation, change.link_until)
     return (
-        "The link is sent within a minute. The booking changes once it is paid; what it changes to"
-        f" is held until {until}."
+        f"{describe_link_email(change.reservation)} The booking changes once it is paid; what it"
+        f" changes to is held until {until}."
     )

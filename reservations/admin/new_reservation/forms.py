@@ -34,7 +34,7 @@ from reservations.models import Reservation
 from roombook.backoffice.widgets import INPUT_CLASSES, StaffTextField
 from roombook.ids import parse_id
 
-NEW_CUSTOMER_FIELDS = ("email", "first_name", "last_name", "company_name")
+NEW_CUSTOMER_FIELDS = ("email", "phone_number", "first_name", "last_name", "company_name")
 # Names in errors of the domain -> names of the form's fields.
 FORM_FIELD_NAMES = {
     "start_date": "start",
@@ -49,7 +49,8 @@ def get_bookable_centers(staff: User) -> QuerySet[Center]:
 
 
 def format_customer(customer: User) -> str:
-    parts = (customer.get_full_name(), customer.email, customer.company_name)
+    address = customer.known_email or customer.phone_number
+    parts = (customer.get_full_name(), address, customer.company_name)
     return ", ".join(part for part in parts if part)
 
 
@@ -62,6 +63,7 @@ class CenterChoiceForm(forms.Form):
         super().__init__()
         field: Any = self.fields["center"]
         field.queryset = get_bookable_centers(staff)
+        field.widget.attrs["autofocus"] = True
 
 
 class CustomerSelect(AutocompleteSelect):
@@ -132,6 +134,7 @@ class NewReservationForm(BookingFieldsMixin):
 
     user = CustomerField()
     email = _build_text_field("E-mail address", MAX_EMAIL_LENGTH, inputmode="email")
+    phone_number = _build_text_field("Telephone number", 50, inputmode="tel")
     first_name = _build_text_field("First name", MAX_NAME_LENGTH)
     last_name = _build_text_field("Last name", MAX_NAME_LENGTH)
     company_name = _build_text_field("Company", MAX_NAME_LENGTH)
@@ -168,6 +171,8 @@ class NewReservationForm(BookingFieldsMixin):
         self.initial["user"] = selected.email if selected else None
         if selected:
             user.select(selected)
+        else:
+            user.widget.attrs["autofocus"] = True
         room: Any = self.fields["room"]
         rows = center.rooms.select_related("rate", "center").prefetch_related("rate__price_lists")
         room.queryset = rows.order_by("name", "pk")
@@ -230,8 +235,8 @@ class NewReservationForm(BookingFieldsMixin):
 
     def _resolve_customer(self, *, email: str, **names: str) -> str:
         """Set the customer by e-mail address, or the data of a new one. Returns an error or ""."""
-        if not email.strip():
-            return "Enter an e-mail address."
+        if not (email or names["phone_number"]):
+            return "Enter an e-mail address or a telephone number."
         existing = User.objects.filter(email=canonicalize_email(email)).first()
         if existing is not None:
             if not existing.is_active:
@@ -245,7 +250,8 @@ class NewReservationForm(BookingFieldsMixin):
         if not self.can_add_customers:
             return "There is no account with this e-mail address."
         if not (names["first_name"] and names["last_name"]):
-            return "There is no account with this e-mail address. Enter both names to create one."
+            problem = "There is no account with this e-mail address. " if email else ""
+            return f"{problem}Enter both names to create one."
         self.new_customer = {"email": email, **names}
         return ""
 

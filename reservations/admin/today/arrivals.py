@@ -22,9 +22,10 @@ from reservations.admin.actions.amendment_actions import ExtendAction
 from reservations.admin.actions.base import Action
 from reservations.admin.actions.command_actions import MarkNoShowAction
 from reservations.admin.formatting import format_customer, format_service, format_time_zone
+from reservations.admin.notes import load_notes
 from reservations.admin.reports.periods import DAY, filter_by_local_span
 from reservations.booking.balances import get_unpaid_amounts
-from reservations.models import Reservation
+from reservations.models import Note, Reservation
 from reservations.models.status import Status
 from reservations.pricing.terms import ALL, get_terms
 from roombook import dates, money, places
@@ -61,6 +62,7 @@ class Arrival:
     phone: str
     unpaid: str
     services: list[str]
+    notes: list[Note]
     checked_in: str
     no_show: str
     actions: list[Action]
@@ -167,6 +169,7 @@ def _describe_arrivals(rows: list[Reservation], user: User, now: dt.datetime) ->
     visible = set(
         customers.filter(pk__in={row.user_id for row in rows}).values_list("pk", flat=True)
     )
+    notes = load_notes(rows, user)
     for row in rows:
         center = row.room.center
         can_see_customer = row.user_id in visible and roles.has_permission(
@@ -182,6 +185,7 @@ def _describe_arrivals(rows: list[Reservation], user: User, now: dt.datetime) ->
             phone=row.user.phone_number if can_see_customer else "",
             unpaid=money.format_amount(unpaid[row.pk]) if row.pk in unpaid else "",
             services=[format_service(each) for each in row.chosen_services.all()],
+            notes=notes.get(row.pk, []),
             checked_in=f"{arrived.astimezone(center.zone):%H:%M}" if arrived else "",
             no_show=_describe_no_show(row, now),
             actions=list(_find_actions(row, user, now)),

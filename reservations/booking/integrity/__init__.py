@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reservations.booking.integrity import benefits, ledger, money, receipts, rooms
+from reservations.booking.integrity import benefits, database, ledger, money, receipts, rooms
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,10 @@ class Finding:
         return f"{self.check}: {self.detail}"
 
 
-CHECKS = (*rooms.CHECKS, *money.CHECKS, *ledger.CHECKS, *benefits.CHECKS, *receipts.CHECKS)
+CHECKS = (
+    *(*rooms.CHECKS, *money.CHECKS, *ledger.CHECKS, *benefits.CHECKS, *receipts.CHECKS),
+    *database.CHECKS,
+)
 
 
 def find_problems(*, now: dt.datetime) -> Iterator[Finding]:

@@ -6,38 +6,34 @@ from decimal import Decimal
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum, Value
 from django.db.models.functions import Coalesce
 
-from payments.models import Payment
+from payments.models import LedgerLine
 from reservations.booking.integrity.common import (
     CheckList,
     Rows,
     approximately,
 )
-from reservations.booking.integrity.money import refunded_amount
 from reservations.models import (
     Allowance,
     AllowanceEntry,
     AllowanceUse,
+    ChosenService,
     LineItem,
     LineItemType,
+    PriceAdjustment,
     PromoCode,
     PromoRedemption,
     Reservation,
 )
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook.db.sums import MONEY_FIELD, sum_of_related
-from roombook.money import ROUNDING_TOLERANCE
 
 CHECKS = CheckList()
 
 USING_BENEFITS = sorted(BOOKED_STATUSES | {Status.PROCESSING})
-# Not all of the price came back, or nothing was to be paid.
-KEPT_PAYMENTS = (
-    Payment.objects.filter(counts=True, captured_at__isnull=False, reservation=OuterRef("pk"))
-    .annotate(given=refunded_amount())
-    .filter(given__lt=F("amount") - ROUNDING_TOLERANCE)
-)
+# A part of the price was kept, or nothing was to be paid.
+FEES = LedgerLine.objects.order_by().values("reservation").annotate(fee=Sum("cancellation"))
 CANCELLED_LATE = Q(status=Status.CANCELLED, booked_at__isnull=False, cancelled_at__isnull=False) & (
-    Q(Exists(KEPT_PAYMENTS)) | Q(total_cost=0)
+    Q(pk__in=FEES.filter(fee__lt=0).values("reservation")) | Q(total_cost=0)
 )
 
 
@@ -87,6 +83,22 @@ def promo_uses_above_the_limit(now: dt.datetime) -> Rows:
     columns = ("promo_code__code", "user", "promo_code__max_uses_per_account")
     rows = _open_redemptions().values_list(*columns).annotate(times=Count("pk"))
     return rows.filter(times__gt=F("promo_code__max_uses_per_account")).order_by()
+
+
+@CHECKS.add("reservation {}: nothing of it is behind line {} of its bill: {}")
+def lines_without_their_source(now: dt.datetime) -> Rows:
+    """Find lines of bills without their service, allowance, adjustment or promo code."""
+    own = Q(reservation=OuterRef("reservation"))
+    service = ChosenService.objects.filter(own, service=OuterRef("service"))
+    allowance = AllowanceUse.objects.filter(own, allowance=OuterRef("allowance"))
+    adjustment = PriceAdjustment.objects.filter(own)
+    rows = LineItem.objects.filter(
+        Q(~Exists(service), service__isnull=False)
+        | Q(~Exists(allowance), allowance__isnull=False)
+        | Q(~Exists(adjustment), type=LineItemType.ADJUSTMENT)
+        | Q(type=LineItemType.PROMOTION, reservation__promo_code=None)
+    )
+    return rows.values_list("reservation", "position", "description")
 
 
 @CHECKS.add("allowance {}, {}: {} of {} h")

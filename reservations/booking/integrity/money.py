@@ -2,12 +2,14 @@
 
 import datetime as dt
 
+from django.conf import settings
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models import (
     COMPLETED_REFUND_STATES,
+    Dispute,
     LedgerLine,
     Payment,
     PaymentPurpose,
@@ -131,6 +133,37 @@ def payments_in_another_currency(now: dt.datetime) -> Rows:
     """Find bills in one currency with a payment in another."""
     rows = Payment.objects.exclude(currency=F("reservation__currency"))
     return rows.values_list("pk", "currency", "reservation", "reservation__currency")
+
+
+@CHECKS.add("reservation {} is billed in {}")
+def bills_in_another_currency(now: dt.datetime) -> Rows:
+    """Find reservations in another currency than the deployment's. No report has them."""
+    rows = Reservation.objects.exclude(currency=settings.CURRENCY)
+    return rows.values_list("pk", "currency")
+
+
+@CHECKS.add("payment {} of {:%Y-%m-%d %H:%M} UTC was captured at {:%Y-%m-%d %H:%M} UTC")
+def payments_at_impossible_times(now: dt.datetime) -> Rows:
+    """Find payments that were captured before they were made, or in the future."""
+    day = dt.timedelta(days=1)  # More than clocks differ by.
+    rows = Payment.objects.filter(
+        Q(captured_at__lt=F("created_at") - day) | Q(captured_at__gt=now + day)
+    )
+    return rows.values_list("pk", "created_at", "captured_at")
+
+
+@CHECKS.add("dispute {} of {} is about payment {} of {}")
+def disputes_above_their_payment(now: dt.datetime) -> Rows:
+    """Find disputes about more than was paid."""
+    rows = Dispute.objects.filter(amount__gt=F("payment__amount"))
+    return rows.values_list("pk", "amount", "payment", "payment__amount")
+
+
+@CHECKS.add("payment {} by {} of reservation {} was taken by nobody")
+def manual_payments_of_nobody(now: dt.datetime) -> Rows:
+    """Find payments in cash, at a terminal or on account that no member of staff has taken."""
+    rows = Payment.objects.filter(gateway__in=MANUAL_GATEWAYS, taken_by=None)
+    return rows.values_list("pk", "gateway", "reservation")
 
 
 @CHECKS.add("payment {} of reservation {} is unresolved for over an hour")

@@ -10,7 +10,7 @@ from payments.models import Payment, PaymentState
 from reservations.booking.integrity.common import OVERDUE_AFTER, CheckList, Rows
 from reservations.models import BookingChange, ChangeState, Reservation
 from reservations.models.querysets import LATE_PAYMENT
-from reservations.models.status import Status
+from reservations.models.status import BOOKED_STATUSES, Status
 
 CHECKS = CheckList()
 
@@ -57,3 +57,20 @@ def drafts_held_too_long(now: dt.datetime) -> Rows:
     is_too_long |= Q(hold_until__gt=F("start"), created_by=None)
     rows = Reservation.objects.filter(is_too_long, status=Status.NEW)
     return rows.values_list("pk", "hold_until")
+
+
+@CHECKS.add("reservation {} is {}, from {:%Y-%m-%d %H:%M} to {:%Y-%m-%d %H:%M} UTC, booked at {}")
+def statuses_off_their_times(now: dt.datetime) -> Rows:
+    """Find bookings whose status contradicts their times: expire_reservations may not run."""
+    long_ago = now - dt.timedelta(days=5)
+    unanswered = long_ago - dt.timedelta(hours=settings.PENDING_HOURS)
+    wrong = Q(status__in=[Status.COMPLETED, Status.NO_SHOW], start__gt=now)
+    wrong |= Q(status=Status.CONFIRMED, end__lt=long_ago)
+    wrong |= Q(status=Status.PENDING) & (Q(booked_at__lt=unanswered) | Q(start__lt=long_ago))
+    wrong |= Q(status__in=sorted(BOOKED_STATUSES), booked_at=None)
+    wrong |= Q(status=Status.CANCELLED, cancelled_at=None)
+    # The turnaround time was lost.
+    is_short = Q(occupied_from=F("start")) | Q(occupied_until=F("end"))
+    wrong |= Q(turnaround_minutes__gt=0) & is_short
+    rows = Reservation.objects.filter(wrong)
+    return rows.values_list("pk", "status", "start", "end", "booked_at")

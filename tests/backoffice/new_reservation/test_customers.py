@@ -4,10 +4,12 @@ import re
 from functools import partial
 
 import pytest
+from django.core import mail
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts import outbox
 from accounts.act import Act
 from accounts.models import OutboxMessage, User
 from centers.models import MeetingRoom
@@ -17,7 +19,8 @@ from reservations.booking.staff_drafts import create_draft_for_new_customer
 from reservations.models import Reservation
 from roombook.errors import InvalidRequest
 from tests.backoffice.new_reservation.helpers import ADD, typed
-from tests.backoffice.reading import words
+from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reservation_pages import action_url, confirm, reservation_url
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
 from tests.factories_reservations import HOUR, NOW, START, ReservationFactory, make_draft, make_room
@@ -98,6 +101,48 @@ def test_new_customer_is_created_with_draft(client, staff, room):
     assert not OutboxMessage.objects.exists()
 
 
+def test_new_customer_with_only_a_phone_number_gets_no_emails(client, staff, room):
+    client.force_login(staff("Desk", room.center))
+    client.post(ADD, typed(room, **NEW | {"email": ""}, phone_number="+1 303 555 0100"))
+    draft = Reservation.objects.get()
+    taken = {"way": "cash", "expected_amount": str(draft.total_cost)}
+    page = client.post(action_url(draft, "take-payment"), {"way": "cash"})
+    assert "E-mail to Nobody: the customer has no e-mail address" in words(page)
+    assert "Payment link, to copy" in page.content.decode()
+    confirm(client, draft, "take-payment", **taken)
+
+    customer = draft.user
+    assert (customer.known_email, customer.phone_number) == ("", "+1 303 555 0100")
+    assert draft.attendees.get().email_address == ""
+    for url in (reservation_url(draft), reverse("admin:accounts_user_change", args=[customer.pk])):
+        assert "Grace Hopper" in words(client.get(url))
+    assert "no e-mail address" in messages_of(confirm(client, draft, "resend"))[0][1]
+    [*outbox.send_due_messages(clock=timezone.now)]
+    assert mail.outbox == []
+    assert offered(client, "303 555 0100")[0]["text"] == "Grace Hopper, +1 303 555 0100"
+    # Others like that, and an address that is entered later.
+    client.post(
+        ADD,
+        typed(
+            room,
+            start="2027-03-04 09:00",
+            end="2027-03-04 12:00",
+            **NEW | {"email": ""},
+            phone_number="+1 303 555 0100",
+        ),
+    )
+    assert Reservation.objects.count() == 2
+    contact = reverse("admin:accounts_user_contact", args=[customer.pk])
+    assert "no-address" not in client.get(contact).content.decode()
+    client.post(contact, {"first_name": "Grace", "last_name": "Hopper", "email": ""})
+    customer.refresh_from_db()
+    assert customer.known_email == ""
+    client.post(contact, NEW)
+    customer.refresh_from_db()
+    assert customer.known_email == "new@example.com"
+    assert not OutboxMessage.objects.filter(kind="e-mail change").exists()
+
+
 def test_new_customer_is_not_created_if_draft_is_refused(office, room):
     ReservationFactory(room=room)
     answer = office.post(ADD, typed(room, **NEW))
@@ -120,7 +165,8 @@ def test_customer_stays_selected_after_error(office, room, user):
         ({"email": "ada@example.com", "first_name": "Ada"}, "To book for it, leave the names"),
         ({"email": "new@example.com"}, "Enter both names to create one."),
         ({"email": "new@example.com", "first_name": "Grace"}, "Enter both names to create one."),
-        ({"first_name": "Grace"}, "Enter an e-mail address."),
+        ({"first_name": "Grace"}, "Enter an e-mail address or a telephone number."),
+        ({"phone_number": "+1 303 555 0100"}, "Enter both names to create one."),
         ({**NEW, "email": "nobody"}, "Enter a valid email address."),
         ({**NEW, "last_name": "4242 4242 4242 4242"}, "This looks like a card number"),
         ({**NEW, "email": "4242424242424242@example.com"}, "This looks like a card number"),

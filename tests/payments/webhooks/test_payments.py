@@ -285,7 +285,7 @@ def test_refund_returned_by_the_bank_is_refused_and_logged(
     send(stripe_server.event("refund.failed", stripe_server.refunds[0]))
 
     payment.refresh_from_db()
-    assert (payment.state, payment.settled_at) == ("captured", None)
+    assert (payment.state, payment.closed_at) == ("captured", None)
     assert Refund.objects.get().state == "refused"
     assert refunds.get_refundable_amount(payment) == 75
     assert "75.00 must be refunded another way" in caplog.text

@@ -1,0 +1,293 @@
+"""Staff add services and extras to the bill of a meeting until noon of the next day (B27.9)."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+from django.contrib.auth.models import Group
+from django.core.management import call_command
+
+from accounts.models import CenterRole, OutboxMessage
+from payments.models import Payment
+from reservations.booking import expiry, integrity
+from reservations.booking.amendments import TakenPayment
+from reservations.models import PriceAdjustment, Reservation, history
+from reservations.models.status import Status
+from roombook.errors import DomainError, InvalidRequest, PromoCodeInvalid, ReservationNotOpen
+from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reservation_pages import action_url, confirm, reservation_url
+from tests.concurrency import run_concurrently
+from tests.factories_centers import ServiceFactory
+from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    START,
+    PromoCodeFactory,
+    make_booking,
+    make_draft,
+    make_room,
+    pay,
+)
+from tests.reservations.payment_link_pages import enter_card, follow
+from tests.reservations.rescheduling_helpers import (
+    charge,
+    get_money,
+    make_room_at_rate,
+    reschedule,
+)
+from tests.reservations.test_change_links import send
+from tests.reservations.test_changes import adjust
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("data_is_consistent")]
+
+END = START + 3 * HOUR
+# The meeting ends at noon, so that is 24 hours later.
+LAST = END + 24 * HOUR - dt.timedelta(seconds=1)
+COFFEE = {"text": "Coffee for ten", "amount": Decimal(30)}
+CASH = TakenPayment("cash")
+
+
+@pytest.fixture
+def clerk():
+    return AdministratorFactory()
+
+
+@pytest.fixture
+def booking():
+    """Three hours at 25, with 8 % of tax: 81."""
+    room = make_room_at_rate(make_room(), 25)
+    room.center.tax_rate = 8
+    room.center.save()
+    return make_booking(room=room)
+
+
+def lines_of(booking):
+    return [(each.type, each.total) for each in booking.line_items.order_by("position")]
+
+
+def add(booking, clerk, *extras, now=LAST, **options):
+    values = {"extras": extras or [COFFEE]}
+    return reschedule(booking, clerk, values=values, now=now, taken=CASH, **options)
+
+
+@pytest.mark.parametrize("now", [START + HOUR, END + HOUR, LAST])
+def test_extra_is_a_taxed_line_that_does_not_reprice_the_booking(booking, clerk, now):
+    booking.room.rate.hourly = 40
+    booking.room.rate.save()
+    [*expiry.close_overdue(now=now)]
+
+    done = add(booking, clerk, COFFEE, {"text": "Pens", "amount": Decimal("0.05")}, now=now)
+
+    booking.refresh_from_db()
+    assert lines_of(booking) == [
+        ("Room", 75),
+        ("Extra", 30),
+        ("Extra", Decimal("0.05")),
+        ("Tax", Decimal("8.40")),
+    ]
+    assert (done.charge, booking.total_cost) == (Decimal("32.45"), Decimal("113.45"))
+    assert Payment.objects.get(purpose="change").amount == Decimal("32.45")
+    assert booking.status == (Status.CONFIRMED if now < END else Status.COMPLETED)
+    [entry, *_] = history.get_changes(booking)
+    assert entry.changes["extras"] == [None, "Coffee for ten $30.00, Pens $0.05"]
+    message = OutboxMessage.objects.latest("pk")
+    assert "What has changed: Extras." in message.text
+    assert "Coffee for ten" in message.text
+
+
+def test_extra_stays_when_the_booking_is_changed_and_is_reduced_like_other_lines(booking, clerk):
+    add(booking, clerk, now=START - HOUR)
+    reschedule(booking, clerk, hours=2, now=START - HOUR)
+    booking.refresh_from_db()
+    assert lines_of(booking) == [("Room", 50), ("Extra", 30), ("Tax", Decimal("6.40"))]
+
+    adjust(booking, clerk, -30, now=END)
+
+    booking.refresh_from_db()
+    assert lines_of(booking)[2:] == [("Adjustment", -30), ("Tax", 4)]
+    assert booking.total_cost == 54
+    reschedule(booking, clerk, hours=3, now=START + HOUR, taken=CASH)
+    booking.refresh_from_db()
+    assert lines_of(booking)[:3] == [("Room", 75), ("Extra", 30), ("Adjustment", -30)]
+
+
+def test_extra_of_a_free_booking_has_its_own_tax(clerk):
+    room = make_room_at_rate(make_room(), 0)
+    free = make_booking(room=room)
+    room.center.tax_rate = 8
+    room.center.save()
+
+    add(free, clerk)
+
+    assert lines_of(free) == [("Room", 0), ("Extra", 30), ("Tax", Decimal("2.40"))]
+
+
+def test_extra_with_another_rate_of_tax_has_a_line_of_tax_of_its_own(booking, clerk):
+    booking.room.center.tax_rate = 10
+    booking.room.center.save()
+
+    add(booking, clerk)
+
+    assert lines_of(booking)[2:] == [("Tax", 6), ("Tax", 3)]
+
+
+def test_extra_at_a_center_whose_prices_contain_the_tax_says_what_it_contains(booking, clerk):
+    booking.room.center.prices_include_tax = True
+    booking.room.center.save()
+    reschedule(booking, clerk, hours=2)
+
+    add(booking, clerk, hours=2)
+
+    booking.refresh_from_db()
+    lines = booking.line_items.order_by("position")
+    assert [(each.type, each.amount, each.contained_tax) for each in lines] == [
+        ("Room", "$50.00", Decimal("3.70")),
+        ("Extra", "$30.00", Decimal("2.22")),
+        ("Tax", "$5.92", 0),
+    ]
+    assert booking.total_cost == 80
+
+
+def test_draft_with_an_extra_is_paid_once_its_price_was_shown(booking, clerk):
+    draft = make_draft(room=booking.room, start=START + 4 * HOUR, hours=1)
+    reschedule(draft, clerk, start=draft.start, hours=1, values={"extras": [COFFEE]})
+    draft.refresh_from_db()
+
+    assert draft.total_cost == Decimal("59.40")
+    with pytest.raises(ReservationNotOpen, match="price has changed"):
+        pay(draft)
+
+
+def test_saved_card_and_payment_link_pay_for_extras_and_services_of_a_day_before(
+    client, booking, clerk, clock
+):
+    SavedCardFactory(user=booking.user)
+    juice = ServiceFactory(center=booking.room.center)  # 15
+    [*expiry.close_overdue(now=END)]
+    clock.move_to(LAST)
+    charge(booking, clerk, total="113.40", extras=[COFFEE], now=LAST)
+
+    chosen = [{"service_id": juice.pk}]
+    link = send(booking, clerk, now=LAST, hours=3, total="129.60", services=chosen)
+    clock.move_to(LAST + 20 * HOUR)
+    assert "You have booked" in follow(client, enter_card(client, link))
+
+    call_command("reconcile_payments")
+    booking.refresh_from_db()
+    assert (booking.status, booking.total_cost) == (Status.COMPLETED, Decimal("129.60"))
+    assert get_money() == [(81, 0), (Decimal("32.40"), 0), (Decimal("16.20"), 0)]
+
+
+@pytest.mark.parametrize(
+    ("extra", "fields", "problem"),
+    [
+        (COFFEE, {"now": LAST + dt.timedelta(seconds=1)}, "no longer be moved"),
+        (COFFEE, {"now": END, "hours": 2}, "no longer be moved"),
+        (COFFEE, {"waiver": "Free"}, "not waived"),
+        ({"text": "Gift", "amount": -5}, {}, "greater than 0"),
+        ({"text": "4242 4242 4242 4242", "amount": 5}, {}, "card number"),
+    ],
+)
+def test_extra_too_late_waived_negative_or_with_a_card_number_is_refused(
+    booking, clerk, extra, fields, problem
+):
+    with pytest.raises(DomainError) as refused:
+        add(booking, clerk, extra, **fields)
+    text = refused.value.message + str(getattr(refused.value, "fields", ""))
+    assert problem in text
+    assert not PriceAdjustment.objects.exists()
+
+
+@pytest.mark.parametrize("role", ["Desk", "Viewer"])
+def test_extra_needs_its_permission_at_the_center(booking, client, role):
+    user = UserFactory(is_staff=True)
+    group = Group.objects.get(name=role)
+    CenterRole.objects.create(user=user, center=booking.room.center, group=group)
+    if role == "Viewer":
+        with pytest.raises(InvalidRequest):
+            add(booking, user)
+    else:
+        add(booking, user)
+    assert PriceAdjustment.objects.exists() == (role == "Desk")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_extra_confirmed_twice_at_once_is_billed_once(booking, clerk):
+    calls = [lambda: add(booking, clerk, expected_total=Decimal("113.40"))] * 2
+
+    results = run_concurrently(calls, losers=(ReservationNotOpen,))
+
+    assert results.count("ReservationNotOpen") == 1
+    booking.refresh_from_db()
+    assert booking.total_cost == Decimal("113.40")
+    assert not list(integrity.find_problems(now=LAST))
+
+
+# --- Promo codes at the desk (B27.10) -------------------------------------------------------------
+
+
+def test_promo_code_is_set_replaced_and_removed_on_a_booking(booking, clerk):
+    first, second = (PromoCodeFactory(percent=10 * each, max_uses=1) for each in (1, 2))
+
+    for code, total in ((first, "72.90"), (second, "64.80")):
+        reschedule(booking, clerk, values={"promo_code": code.code.lower()})
+        booking.refresh_from_db()
+        assert (booking.promo_code, booking.total_cost) == (code, Decimal(total))
+    with pytest.raises(ReservationNotOpen, match="Choose how the customer pays"):
+        reschedule(booking, clerk, values={"promo_code": ""})
+    reschedule(booking, clerk, values={"promo_code": ""}, taken=CASH)
+
+    booking.refresh_from_db()
+    assert (booking.promo_code, booking.total_cost) == (None, 81)
+    assert [(each.uses, each.spent) for each in type(first).objects.all()] == [(0, 0), (0, 0)]
+    assert history.get_changes(booking).first().changes["promo_code"] == [second.code, None]
+
+
+@pytest.mark.parametrize("code", ["UNKNOWN", "OVER"])
+def test_promo_code_that_cannot_be_used_leaves_the_booking(booking, clerk, code):
+    PromoCodeFactory(code="OVER", valid_until=NOW)
+
+    with pytest.raises(PromoCodeInvalid):
+        reschedule(booking, clerk, values={"promo_code": code})
+
+    assert Reservation.objects.get(promo_code=None).total_cost == 81
+
+
+# --- On the page ----------------------------------------------------------------------------------
+
+
+def test_desk_adds_extras_and_a_code_on_the_page_and_sees_them_in_the_history(
+    clock, office, booking
+):
+    clock.move_to(END + HOUR)
+    office.force_login(AdministratorFactory(first_name="Root", last_name="Boss"))
+    [*expiry.close_overdue(now=END + HOUR)]
+    code = PromoCodeFactory(percent=10, code="TEN")
+    url = action_url(booking, "services")
+    version = office.get(url).context["form"].initial["expected_version"]
+    typed = {"expected_version": version, "extras": "Coffee for ten: 30\r\nTea 5,50", "way": "cash"}
+    assert "End each line with an amount" in words(office.post(url, typed))
+    typed |= {"extras": "Coffee for ten: 30\r\nTea 5.50", "promo_code": "ten"}
+
+    assert "Charge $30.24, Cash" in words(office.post(url, typed))
+    done = confirm(office, booking, "services", **typed, expected_amount="111.24")
+
+    assert messages_of(done)[0][1] == f"{booking}: Changed. $30.24 paid in cash."
+    page = words(office.get(reservation_url(booking)))
+    assert "Extras: Coffee for ten $30.00, Tea $5.50" in page
+    assert "Extra: Tea $5.50, by Root Boss" in page
+    assert code.code in page
+
+
+def test_renamed_guest_is_in_the_history_and_in_the_email(clock, office, booking):
+    typed = {"expected_version": "0", "attendees": "Grace Hopper"}
+    confirm(office, booking, "services", **typed, expected_amount="81.00")
+    booking.refresh_from_db()
+    typed = {"expected_version": booking.version, "attendees": "Grace Murray Hopper"}
+    confirm(office, booking, "services", **typed, expected_amount="81.00")
+
+    assert "Guests: changed" in words(office.get(reservation_url(booking)))
+    message = OutboxMessage.objects.latest("pk")
+    assert "What has changed: Guests." in message.text
+    assert "It was" not in message.text

@@ -1,0 +1,181 @@
+"""Staff bill a meeting that has lasted longer, until half an hour after its end (B27.8)."""
+
+import functools
+from decimal import Decimal
+
+import pytest
+from django.core.management import call_command
+
+from payments.gateways.sandbox import SandboxGateway
+from reservations.booking import expiry, integrity
+from reservations.booking.amendments import TakenPayment
+from reservations.models import Reservation, history
+from reservations.models.status import Status
+from roombook.errors import DomainError, ReservationNotOpen, SlotUnavailable
+from tests.concurrency import run_concurrently
+from tests.factories_people import AdministratorFactory, SavedCardFactory
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    START,
+    make_booking,
+    make_draft,
+    make_room,
+)
+from tests.reservations.payment_link_pages import enter_card, follow
+from tests.reservations.rescheduling_helpers import (
+    change,
+    charge,
+    get_money,
+    make_room_at_rate,
+    reschedule,
+)
+from tests.reservations.test_change_links import send
+from tests.reservations.test_changes import interfere
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("data_is_consistent")]
+
+END = START + 3 * HOUR
+LATE = END + 20 * MINUTE
+CASH = TakenPayment("cash")
+
+
+@pytest.fixture
+def clerk():
+    return AdministratorFactory()
+
+
+@pytest.fixture
+def booking():
+    """Three hours at 25."""
+    return make_booking(room=make_room_at_rate(make_room(), 25))
+
+
+def complete(now):
+    return [*expiry.close_overdue(now=now)]
+
+
+@pytest.mark.parametrize("is_completed", [True, False])
+@pytest.mark.parametrize(("hours", "total", "is_over"), [(3.25, "81.25", True), (5, "125", False)])
+def test_meeting_that_is_over_is_extended_until_what_was_used_or_until_later(
+    booking, clerk, is_completed, hours, total, is_over
+):
+    if is_completed:
+        assert complete(END + MINUTE) == [booking]
+
+    done = reschedule(booking, clerk, hours=hours, now=LATE, taken=CASH)
+
+    booking.refresh_from_db()
+    paid = Decimal(total) - 75
+    assert (done.charge, booking.total_cost, booking.end) == (
+        *(paid, Decimal(total), START + hours * HOUR),
+    )
+    # It has the room, and is completed again, if it takes place now.
+    is_open = not (is_completed and is_over)
+    assert booking.status == (Status.CONFIRMED if is_open else Status.COMPLETED)
+    assert booking.holds_slot == is_open
+    assert complete(START + 6 * HOUR) == ([booking] if is_open else [])
+
+
+def test_saved_card_pays_although_the_job_completes_the_booking_meanwhile(
+    booking, clerk, monkeypatch
+):
+    SavedCardFactory(user=booking.user)
+    interfere(monkeypatch, SandboxGateway, "authorize", lambda: complete(LATE), before=True)
+
+    outcome = charge(booking, clerk, total="87.50", hours=3.5, now=LATE)
+
+    assert (outcome.is_applied, outcome.charge) == (True, Decimal("12.50"))
+    assert get_money() == [(75, 0), (Decimal("12.50"), 0)]
+    entry = history.get_changes(booking).first()
+    assert entry.changes["end"][1] == (START + 3.5 * HOUR).isoformat()
+
+
+@pytest.mark.parametrize("is_completed", [True, False])
+def test_link_for_what_was_used_can_be_paid_for_a_day(client, booking, clerk, clock, is_completed):
+    clock.move_to(LATE)
+    if is_completed:
+        complete(LATE)
+    link = send(booking, clerk, now=LATE, hours=3.5, total="87.50")
+    clock.move_to(LATE + 23 * HOUR)
+    complete(LATE + 22 * HOUR)
+
+    assert "You have booked" in follow(client, enter_card(client, link))
+
+    booking.refresh_from_db()
+    assert (booking.status, booking.total_cost) == (Status.COMPLETED, Decimal("87.50"))
+    call_command("reconcile_payments")
+    assert get_money() == [(75, 0), (Decimal("12.50"), 0)]
+
+
+def test_link_that_nobody_paid_ends_with_its_day(client, booking, clerk, clock):
+    clock.move_to(LATE)
+    link = send(booking, clerk, now=LATE, hours=3.5, total="87.50")
+    assert complete(LATE + HOUR) == [booking]
+    assert booking.changes.get().state == "started"
+
+    clock.move_to(LATE + 25 * HOUR)
+    complete(LATE + 25 * HOUR)
+
+    assert booking.changes.get().state == "abandoned"
+    assert not Reservation.slots.filter(holds_for__isnull=False).exists()
+    assert client.get(link).status_code == 410
+
+
+def test_room_that_somebody_else_has_or_had_is_not_billed(booking, clerk):
+    other = make_booking(room=booking.room, start=END, hours=0.5)
+    for has_left in (False, True):
+        if has_left:
+            Reservation.objects.filter(pk=other.pk).update(end=END + 15 * MINUTE)
+        complete(LATE)
+        other.refresh_from_db()
+        assert other.status == (Status.COMPLETED if has_left else Status.CONFIRMED)
+        with pytest.raises(SlotUnavailable):
+            reschedule(booking, clerk, hours=3.5, now=LATE, taken=CASH)
+
+
+def test_overrun_after_closing_time_is_billed_and_a_longer_stay_is_not(clerk):
+    booking = make_booking(room=make_room_at_rate(make_room(), 25), start=START + 6 * HOUR)
+    end = START + 9 * HOUR  # 18:00, when the center closes
+    request = {"start": booking.start, "now": end + 10 * MINUTE, "taken": CASH}
+
+    with pytest.raises(SlotUnavailable, match="closed"):
+        reschedule(booking, clerk, hours=4, **request)
+    assert reschedule(booking, clerk, hours=3.25, **request).charge == Decimal("6.25")
+
+
+@pytest.mark.parametrize("problem", ["later", "customer", "no-show", "shorter"])
+def test_overrun_is_not_billed_after_half_an_hour_by_customers_or_for_a_no_show(
+    booking, clerk, problem
+):
+    complete(END)
+    if problem == "no-show":
+        Reservation.objects.filter(pk=booking.pk).update(status=Status.NO_SHOW)
+    now = END + 30 * MINUTE if problem == "later" else LATE
+    hours = 2 if problem == "shorter" else 3.5
+    extend = functools.partial(reschedule, booking, clerk, hours=hours, now=now, taken=CASH)
+    if problem == "customer":
+        extend = functools.partial(change, booking, hours=3.5, total="87.50", now=LATE)
+    with pytest.raises(ReservationNotOpen):
+        extend()
+    assert get_money() == [(75, 0)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_overrun_and_a_walk_in_at_the_same_time_have_the_room_one_after_the_other(booking, clerk):
+    complete(END)
+
+    results = run_concurrently(
+        [
+            lambda: reschedule(booking, clerk, hours=4, now=LATE, taken=CASH),
+            lambda: make_draft(
+                room=booking.room, start=END + 15 * MINUTE, now=LATE, created_by=clerk
+            ),
+        ],
+        losers=(DomainError,),
+    )
+
+    assert results.count("SlotUnavailable") == 1
+    booking.refresh_from_db()
+    assert booking.total_cost in {75, 100}
+    assert not list(integrity.find_problems(now=LATE))
