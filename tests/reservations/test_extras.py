@@ -176,15 +176,16 @@ def test_saved_card_and_payment_link_pay_for_extras_and_services_of_a_day_before
     clock.move_to(LAST)
     charge(booking, clerk, total="113.40", extras=[COFFEE], now=LAST)
 
-    chosen = [{"service_id": juice.pk}]
-    link = send(booking, clerk, now=LAST, hours=3, total="129.60", services=chosen)
+    chosen = {"services": [{"service_id": juice.pk}], "extras": [COFFEE]}
+    link = send(booking, clerk, now=LAST, hours=3, total="162.00", **chosen)
+    assert ", with other services, Coffee for ten. That is held" in words(client.get(link))
     clock.move_to(LAST + 20 * HOUR)
     assert "You have booked" in follow(client, enter_card(client, link))
 
     call_command("reconcile_payments")
     booking.refresh_from_db()
-    assert (booking.status, booking.total_cost) == (Status.COMPLETED, Decimal("129.60"))
-    assert get_money() == [(81, 0), (Decimal("32.40"), 0), (Decimal("16.20"), 0)]
+    assert (booking.status, booking.total_cost) == (Status.COMPLETED, 162)
+    assert get_money() == [(81, 0), (Decimal("32.40"), 0), (Decimal("48.60"), 0)]
 
 
 @pytest.mark.parametrize(
