@@ -22,6 +22,7 @@ LISTS = {
     "centers/meetingroom": True,
     "centers/rate": True,
     "centers/pricelist": True,
+    "centers/terms": True,
     "centers/service": True,
     "centers/closure": True,
     "reservations/promocode": False,

@@ -7,7 +7,7 @@ privileges. Inlines of a center's page have ``CenterScopedInlineMixin``.
 tests/backoffice/test_roles.py checks every page.
 """
 
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 from django.contrib import messages
@@ -176,6 +176,17 @@ class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase
         writable = (self.get_permission_name("add"), self.get_permission_name("change"))
         rows = db_field.related_model._default_manager.all()
         return rows.filter(roles.get_center_filter(request.user, writable, rest))
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Select the only center at which the user may add rows."""
+        initial: dict[str, Any] = super().get_changeform_initial_data(request)
+        if self.center_path == "center":
+            field = self.opts.get_field("center")
+            rows = self.get_choices_for_field(cast("RelatedField", field), request)
+            only = list(rows.values_list("pk", flat=True)[:2]) if rows is not None else []
+            if len(only) == 1:
+                initial.setdefault("center", only[0])
+        return initial
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         """Refuse a row at a center where the user may not add or change rows.

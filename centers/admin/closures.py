@@ -65,9 +65,17 @@ class SeenEffectsForm(ChangedFieldsForm):
 
 
 class ClosureForm(SeenEffectsForm):
-    """A closure."""
+    """A closure. A day without a time is a whole day."""
 
     verb = "close"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, time in (("starts_at", "00:00"), ("ends_at", "24:00")):
+            if name in self.fields:
+                widget: Any = self.fields[name].widget
+                widget.empty_time = time
+                widget.widgets[1].attrs["placeholder"] = "all day"
 
     def find_effects(self, cleaned: dict[str, Any]) -> ClosureEffects | None:
         if not AFFECTING_FIELDS & set(self.changed_data):

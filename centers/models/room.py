@@ -283,5 +283,8 @@ class Service(UniqueNameMixin):
     @property
     def price_description(self) -> str:
         """The price for staff: a flat one is for each piece if the service has a quantity."""
+        entry = rates.get_entry_price(self.rate)
+        if entry is not None and not entry.amount and self.rate and not self.rate.setup_fee:
+            return "free"
         price = self.rate_description
         return price.replace(" flat", " each") if self.needs_quantity else price

@@ -10,7 +10,7 @@ from centers.resources.common import NamedResource
 from roombook.imports.widgets import TextWidget
 
 
-class StepsWidget(TextWidget):
+class StepsCellWidget(TextWidget):
     help_text = "168: 100; 48: 50 (hours before the start: percent that comes back)"
 
     def parse(self, text: str, **kwargs: object) -> Any:
@@ -26,7 +26,7 @@ class TermsResource(NamedResource[Terms]):
     name: ClassVar = "terms"
     singular: ClassVar = "set of terms"
 
-    steps = Field("steps", widget=StepsWidget())
+    steps = Field("steps", widget=StepsCellWidget())
 
     class Meta:
         model = Terms

@@ -19,7 +19,7 @@ from unfold.contrib.filters.admin import DropdownFilter
 from accounts import customer_access, roles
 from accounts.admin.center_scope import get_shared_time_zone
 from payments import gateways
-from payments.models import Dispute, Payment, Refund
+from payments.models import Dispute, Payment, Refund, SavedCard, UnknownPayment
 from roombook import dates
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT
 from roombook.backoffice.model_admin import LocalTimeMixin
@@ -41,6 +41,14 @@ SEARCH_HELP = (
     "Number, reservation, amount, last four digits, gateway reference, or name, e-mail or phone"
 )
 AMOUNT = re.compile(r"\W?\s*(\d{1,3}(?:,\d{3}){1,2}|\d{1,9})(\.\d{1,2})?", re.ASCII)
+
+
+class WayMixin:
+    """A column with the way of payment, in the words of people."""
+
+    @admin.display(description="paid by")
+    def way(self, row: Payment | SavedCard | UnknownPayment) -> str:
+        return gateways.GATEWAY_LABELS.get(row.gateway, row.gateway)
 
 
 class FeeMixin:
@@ -239,7 +247,7 @@ class CreatedFilter(DropdownFilter):
 class GatewayFilter(DropdownFilter):
     """Filters by gateway. The choices are the known gateways, not those in a million rows."""
 
-    title = "gateway"
+    title = "paid by"
     parameter_name = "gateway"
 
     def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:

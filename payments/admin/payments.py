@@ -1,8 +1,11 @@
 """The lists and pages of payments, disputes, saved cards and unknown payments."""
 
+from typing import Any
+
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import F, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter
 
@@ -22,6 +25,7 @@ from payments.admin.lists import (
     FeeMixin,
     GatewayFilter,
     PaymentListMixin,
+    WayMixin,
     format_local,
     get_booking_cells,
     get_local,
@@ -93,30 +97,33 @@ class OwedFilter(DropdownFilter):
 
 
 @admin.register(Payment)
-class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
+class PaymentAdmin(
+    WayMixin, PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin
+):
     center_path = "reservation__room__center"
     # Rows are read-only for everybody; this permission allows the action.
     action_permissions = {"receive": roles.MARK_RECEIVED}
     actions = ("mark_received",)
     list_display = (
         *("number", "reservation_link", "customer", "center", "formatted_amount", "state", "card"),
-        *("gateway", "is_live", "created"),
+        *("way", "is_live", "created"),
     )
     fields = (
         *("reservation_link", "customer", "center", "formatted_amount", "formatted_fee"),
-        *("state", "card", "message", "cash_center", "gateway", "is_live", "key", "reference"),
+        *("state", "card", "message", "cash_center", "way", "is_live", "key", "reference"),
         *("created_at", "action_until"),
         *("authorized_at", "authorized_until", "captured_at", "received_at", "closed_at"),
         "taken_by",
     )
     readonly_fields = (
         *("reservation_link", "customer", "center", "formatted_amount", "formatted_fee", "card"),
+        "way",
     )
     export_columns = (
         *(SheetColumn("Number", 10), *BOOKING_COLUMNS, SheetColumn("Amount", 12)),
         SheetColumn("Fee", 10),
         *(SheetColumn("Currency", 10), SheetColumn("State", 12), SheetColumn("Card", 20)),
-        *(SheetColumn("Gateway", 10), SheetColumn("Live", 8), SheetColumn("Reference", 30)),
+        *(SheetColumn("Paid by", 14), SheetColumn("Live", 8), SheetColumn("Reference", 30)),
         CREATED_COLUMN,
         SheetColumn("Captured (local)", 18, DATETIME_NUMBER_FORMAT),
         SheetColumn("Received (local)", 18, DATETIME_NUMBER_FORMAT),
@@ -145,8 +152,15 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
     def get_export_row(self, row: Payment) -> tuple[CellValue, ...]:
         times = (row.created_at, row.captured_at, row.received_at, row.closed_at)
         return (
-            *(row.pk, *get_booking_cells(row), row.amount, row.fee, row.currency, row.state),
-            *(self.card(row), row.gateway, "yes" if row.is_live else "no", row.reference),
+            *(
+                row.pk,
+                *get_booking_cells(row),
+                row.amount,
+                row.fee,
+                row.currency,
+                row.get_state_display(),
+            ),
+            *(self.card(row), self.way(row), "yes" if row.is_live else "no", row.reference),
             *(get_local(row, at) for at in times),
         )
 
@@ -212,8 +226,8 @@ class DisputeAdmin(
 
 
 @admin.register(SavedCard)
-class SavedCardAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, ModelAdmin):
-    list_display = ("user", "brand", "last4", "expiry", "gateway", "created_at")
+class SavedCardAdmin(WayMixin, ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, ModelAdmin):
+    list_display = ("user", "brand", "last4", "expiry", "way", "created_at")
     list_filter = (("brand", ChoicesDropdownFilter), GatewayFilter)
     list_filter_submit = True
     list_select_related = ("user",)
@@ -222,8 +236,9 @@ class SavedCardAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, Mo
     ordering = ("-pk",)
     fields = (
         *("user", "brand", "last4", "expiry", "first_name", "last_name", "company_name"),
-        *("has_cvv", "saved_by_setup", "gateway", "created_at"),
+        *("has_cvv", "saved_by_setup", "way", "created_at"),
     )
+    readonly_fields = ("way",)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[SavedCard], search_term: str
@@ -239,20 +254,35 @@ class SavedCardAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, Mo
 
 
 @admin.register(UnknownPayment)
-class UnknownPaymentAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, ModelAdmin):
+class UnknownPaymentAdmin(
+    WayMixin, ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, ModelAdmin
+):
     """Rows are read-only for everybody; the change permission allows the two actions."""
 
     list_display = (
-        *("reference", "formatted_amount", "description", "gateway", "created_at", "found_at"),
+        *("reference", "formatted_amount", "description", "way", "created_at", "found_at"),
         *("resolution", "resolved_at"),
     )
     fields = (*list_display, "key")
-    readonly_fields = ("formatted_amount",)
+    readonly_fields = ("formatted_amount", "way")
     list_filter = (("found_at", DateRangeFilter), ("resolved_at", admin.EmptyFieldListFilter))
     list_filter_submit = True
     sortable_by = ()
     ordering = ("-found_at", "-pk")
     actions = ("release", "keep")
+    # Offers the actions on the payment's own page.
+    change_form_outer_before_template = "admin/payments/unknownpayment/to_resolve.html"
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        context = {
+            "can_resolve": self.has_resolve_permission(request),
+            "checkbox_name": ACTION_CHECKBOX_NAME,
+        }
+        return super().change_view(
+            request, object_id, form_url, {**(extra_context or {}), **context}
+        )
 
     def has_resolve_permission(self, request: HttpRequest) -> bool:
         return roles.has_permission_everywhere(request.user, roles.CHANGE_UNKNOWN_PAYMENT)

@@ -163,7 +163,7 @@ class BookingFieldsMixin(forms.Form):
                 widget=UnfoldAdminIntegerFieldWidget(),
                 initial=own and own.quantity,
             )
-        units = {"chosen": "", "duration_hours": ": hours", "quantity": ": pieces"}
+        units = {"chosen": "", "duration_hours": ": hours", "quantity": ": how many"}
         bound: dict[str, Any] = dict.fromkeys(units)
         for part, field in fields.items():
             field.required, field.label = False, f"{service.name}{units[part]}"

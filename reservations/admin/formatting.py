@@ -4,7 +4,6 @@ import datetime as dt
 
 from babel.dates import get_timezone_name
 from django.conf import settings
-from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils.html import format_html
 
@@ -33,13 +32,11 @@ def format_staff(user: User) -> str:
 
 
 def format_service(service: ChosenService) -> str:
-    """A service of a booking with its amounts: ``Lunch buffet, 4 pieces, 1.5 h``"""
-    parts = [service.service.name]
-    if service.quantity is not None:
-        parts.append(f"{service.quantity} piece{pluralize(service.quantity)}")
+    """A service of a booking with its amounts: ``Lunch buffet: 4, 1.5 h``"""
+    amounts = [] if service.quantity is None else [str(service.quantity)]
     if service.duration_hours is not None:
-        parts.append(f"{service.duration_hours.normalize():f} h")
-    return ", ".join(parts)
+        amounts.append(f"{service.duration_hours.normalize():f} h")
+    return f"{service.service.name}: {', '.join(amounts)}" if amounts else service.service.name
 
 
 def format_time_span(reservation: Reservation) -> str:

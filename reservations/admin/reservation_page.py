@@ -35,6 +35,7 @@ from reservations.admin.formatting import (
 from reservations.admin.notes import handle_note, posts_note
 from reservations.booking.notes import add_note
 from reservations.models import Reservation
+from reservations.models.status import Status
 from roombook import money
 from roombook.backoffice.model_admin import is_fragment_request, redirect_not_found
 from roombook.backoffice.typing_bases import ModelAdminBase
@@ -137,7 +138,12 @@ class ReservationPageMixin(ModelAdminBase):
                     expected_amount=parse_expected_amount(request, "expected_amount"),
                     expected_version=parse_expected_version(request.POST.get("expected_version")),
                 )
-                execute(request, action, confirmed)
+                is_done = execute(request, action, confirmed)
+                if is_done and action.leads_to_next_request and "next" not in request.POST:
+                    pending = Reservation.objects.filter(
+                        roles.get_center_filter(staff, action.permission), status=Status.PENDING
+                    )
+                    reservation = pending.order_by("start", "pk").first() or reservation
                 return redirect(_get_next_url(request, reservation))
             preview = action.preview(action_request)
         return self._render_action(request, action, form, preview)
@@ -180,7 +186,7 @@ def _get_next_url(request: HttpRequest, reservation: Reservation) -> str:
     return url if is_ours else get_reservation_url(reservation.pk)
 
 
-def execute(request: HttpRequest, action: Action, action_request: ActionRequest) -> None:
+def execute(request: HttpRequest, action: Action, action_request: ActionRequest) -> bool:
     """Take the action, and show the user what was done, or why it was not."""
     reservation = action_request.reservation
     try:
@@ -188,8 +194,9 @@ def execute(request: HttpRequest, action: Action, action_request: ActionRequest)
     except DomainError as error:
         text = f"{reservation}: {' '.join(list_problems(error))}"
         messages.error(request, text + _keep_slip(request, reservation, action_request.act.now))
-    else:
-        messages.success(request, f"{reservation}: {message}")
+        return False
+    messages.success(request, f"{reservation}: {message}")
+    return True
 
 
 def _keep_slip(request: HttpRequest, reservation: Reservation, now: dt.datetime) -> str:

@@ -29,6 +29,7 @@ from reservations.booking.charging import get_payment_action
 from reservations.booking.payment_links import ChangeLink, PaymentLink
 from reservations.models import Seller
 from reservations.notifications import confirmation
+from reservations.notifications.cancellation_terms import describe_cancellation
 from reservations.notifications.formatting import format_local_time
 from roombook import money
 from roombook.api.serializers import RenderContext
@@ -188,6 +189,7 @@ def _render(
             "amount": money.format_amount(link.amount),
             "total": link.amount,
             "until": format_local_time(reservation.room.center, link.until),
+            "terms": describe_cancellation(reservation, now=timezone.now()),
         }
         if isinstance(link, ChangeLink):
             fields |= {

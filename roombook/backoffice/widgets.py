@@ -206,6 +206,8 @@ class TimeTextInput(forms.TimeInput):
 class DateTimeTextInput(forms.SplitDateTimeWidget):
     """A day and a time, side by side."""
 
+    # What a day without a time means.
+    empty_time = ""
     template_name = "backoffice/date_time_input.html"
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
@@ -215,6 +217,8 @@ class DateTimeTextInput(forms.SplitDateTimeWidget):
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         """Read 24:00 as midnight of the next day: the hour of a time is at most 23."""
         day, time = super().value_from_datadict(data, files, name)
+        if day and not time:
+            time = self.empty_time
         if time == "24:00" and (read := parse_day(day)):
             return [str(read + dt.timedelta(days=1)), "00:00"]
         return [day, time]

@@ -64,7 +64,13 @@ MADE_EVERYWHERE_ONLY = {*CHANGED_EVERYWHERE_ONLY, "centers.Center"}
 OF_A_MODEL = ("changelist", "add", "history", "delete", "change")
 IMPORTED = (
     *("centers_center", "centers_closure", "centers_rate", "centers_meetingroom"),
-    *("centers_pricelist", "centers_service", "reservations_allowance", "reservations_promocode"),
+    *(
+        "centers_pricelist",
+        "centers_terms",
+        "centers_service",
+        "reservations_allowance",
+        "reservations_promocode",
+    ),
 )
 # For all staff, or for everybody: these pages show no rows of anybody.
 OPEN = {

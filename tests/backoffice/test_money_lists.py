@@ -118,6 +118,10 @@ def test_payment_lists_can_be_filtered(office):
     assert listed(office, "payment", made="week") == [ours.pk, last_month.pk]
     assert listed(office, "payment", made="month") == [ours.pk]
     assert listed(office, "payment", made="last-month") == [last_month.pk]
+    assert listed(office, "payment", made="quarter") == [ours.pk, last_month.pk]
+    assert listed(office, "payment", made="last-quarter") == []
+    days = {"created_at_from": "2027-02-01", "created_at_to": "2027-02-28"}
+    assert listed(office, "payment", **days) == [last_month.pk]
     assert listed(office, "payment", made="ever") == []
     assert listed(office, "payment", state__exact="voided") == [last_month.pk]
     assert listed(office, "payment", gateway="stripe") == []
@@ -171,7 +175,10 @@ def export(client, name, **query):
 
 def test_exported_payments_have_customer_center_and_local_times(office, grace):
     room = make_room()
-    payment = paid(ReservationFactory(user=grace, room=room), reference="=1+1", fee=Decimal("1.75"))
+    fields = {"reference": "=1+1", "fee": Decimal("1.75"), "gateway": "cash"}
+    payment = paid(ReservationFactory(user=grace, room=room), **fields)
+    own = reverse("admin:payments_payment_change", args=[payment.pk])
+    assert ">Cash<" in "".join(office.get(own).text.split())
     paid(ReservationFactory(), state="voided", at=NOW - 5 * DAY)
 
     assert len(export(office, "payment")) == 2
@@ -186,9 +193,9 @@ def test_exported_payments_have_customer_center_and_local_times(office, grace):
         "Amount": "50.00",
         "Fee": "1.75",
         "Currency": "USD",
-        "State": "captured",
+        "State": "Captured",
         "Card": "",
-        "Gateway": "sandbox",
+        "Paid by": "Cash",
         "Live": "no",
         "Reference": "'=1+1",
         "Created (local)": "2027-03-01 09:00",

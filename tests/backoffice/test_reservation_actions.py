@@ -11,17 +11,26 @@ from reservations.models import PriceAdjustment, history
 from reservations.models.status import Status
 from reservations.notifications import emails
 from tests.backoffice.reading import messages_of, words
-from tests.backoffice.reservation_pages import action_url, confirm, offered, reservation_url
+from tests.backoffice.reservation_pages import (
+    action_url,
+    confirm,
+    fill_slot,
+    offered,
+    reservation_url,
+)
+from tests.factories_centers import TermsFactory
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
     NOW,
     START,
+    AllowanceFactory,
     get_current_status,
     make_booking,
     make_draft,
     make_pending_booking,
+    make_room,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
@@ -80,6 +89,42 @@ def test_cancel_previews_fee_and_refund(office, clock):
     confirm(office, reservation, "cancel", expected_amount="0.00")
     assert get_current_status(reservation) == Status.CANCELLED
     assert not Refund.objects.exists()
+
+
+def test_cancel_previews_the_step_of_the_terms_and_what_comes_back(office):
+    room = make_room()
+    terms = room.terms = TermsFactory(center=room.center, steps="168: 100; 24: 50")
+    room.save()
+    customer = UserFactory()
+    AllowanceFactory(user=customer, hours=1)
+    reservation = make_booking(customer, room)
+    terms.steps = "24: 80"
+    terms.save()
+
+    page = words(office.get(action_url(reservation, "cancel")))
+
+    assert "Refund $25.00 Fee $25.00" in page
+    assert "Terms Flexible: 100% until 168 h before, 50% until 24 h before" in page
+    assert "Now Until Tue, Mar 2, 2027, 9:00 AM you get half of the price back." in page
+    assert "$25.00 until Tue, Mar 2, 2027, 9:00 AM, then nothing." in page
+    assert "Included hours 0.5 of 1 h are returned" in page
+    page = words(office.post(action_url(reservation, "move"), fill_slot(room, START + HOUR)))
+    assert "Terms when booked Flexible: 100% until" in page
+    assert "Present terms Flexible: 80% until 24 h before" in page
+
+
+def test_no_show_that_gives_something_back_has_a_preview(office, clock):
+    room = make_room()
+    room.terms = TermsFactory(center=room.center, no_show_percent=80)
+    room.save()
+    reservation = make_booking(room=room)
+    clock.move_to(reservation.end + HOUR)
+    office.force_login(AdministratorFactory())
+
+    page = words(office.get(action_url(reservation, "no-show")))
+    assert "Refund $15.00 Fee $60.00" in page
+    confirm(office, reservation, "no-show")
+    assert Refund.objects.get().amount == 15
 
 
 def test_no_show_is_marked_and_undone(office, clock):

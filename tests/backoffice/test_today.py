@@ -186,7 +186,7 @@ def test_meeting_shows_phone_services_and_what_is_not_paid(desk, room):
     page = desk.get(PAGE)
 
     first, second, third = arrivals(page)
-    assert (first.services, first.unpaid) == (["Coffee, 8 pieces", "Beamer, 2 h"], "")
+    assert (first.services, first.unpaid) == (["Coffee: 8", "Beamer: 2 h"], "")
     assert (second.reservation, second.unpaid, third.unpaid) == (draft, "$75.00", "")
     [center] = page.context["meetings"].centers
     assert [each.reservation for each in center.preparations] == [booking]

@@ -31,7 +31,8 @@ def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
 
     # Answer the requests.
     for request, answer, status in (
-        (first, "Approve", "Confirmed"),
+        # One stands on the next request then.
+        (first, "Approve", "Awaiting approval"),
         (second, "Decline", "Declined"),
     ):
         press(page, page.get_by_role("link", name=f"{answer} reservation {request.pk}"))

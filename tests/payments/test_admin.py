@@ -249,10 +249,13 @@ def test_unknown_payment_is_an_alert_that_leads_to_its_list(client, unknown):
 
 
 def test_unknown_payment_can_be_released_in_the_back_office(client, unknown):
+    own = reverse("admin:payments_unknownpayment_change", args=[unknown.pk])
+    assert 'value="release">Void or refund</button>' in client.get(own).text
     assert "$50.00: refunded" in run_unknown_action(client, "release", unknown)
 
     assert SandboxPayment.objects.get().refunded == 50
     unknown.refresh_from_db()
+    assert 'value="release">' not in client.get(own).text
     assert (unknown.resolution, unknown.resolved_at is not None) == ("refunded", True)
     assert AuditEntry.objects.get(note="Released: refunded").object_id == unknown.pk
     assert (

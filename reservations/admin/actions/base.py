@@ -113,6 +113,8 @@ class Action:
     is_dangerous: ClassVar[bool] = False
     # No money moves and another action always undoes it, so it is done without a preview.
     is_immediate: ClassVar[bool] = False
+    # Afterwards the user stands on the next request, if there is one.
+    leads_to_next_request: ClassVar[bool] = False
     permission: ClassVar[str] = roles.CHANGE_RESERVATION
     form_class: ClassVar[type[ActionForm]] = ActionForm
 

@@ -62,7 +62,7 @@ from roombook.deliveries import DeliveryState
 class ApproveAction(Action):
     name, label, icon = "approve", "Approve", "check_circle"
     title, confirm_label = "Approve this request?", "Approve"
-    is_primary = True
+    is_primary = leads_to_next_request = True
     command = approval.confirm_or_expire
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
@@ -98,7 +98,7 @@ class ApproveAction(Action):
 class DeclineAction(Action):
     name, label, icon = "decline", "Decline", "block"
     title, confirm_label = "Decline this request?", "Decline"
-    is_dangerous = True
+    is_dangerous = leads_to_next_request = True
     command, done = approval.decline, "Declined."
     form_class = MessageForm
 

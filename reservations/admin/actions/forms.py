@@ -29,6 +29,8 @@ class ActionForm(forms.Form):
         self.reservation, self.user, self.now = reservation, user, now
         super().__init__(*args, **kwargs)
         self.prepare()
+        for field in self.plain_fields[:1]:
+            field.field.widget.attrs["autofocus"] = True
 
     @property
     def plain_fields(self) -> list[forms.BoundField]:

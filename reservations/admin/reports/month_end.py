@@ -12,7 +12,7 @@ from decimal import Decimal
 from operator import attrgetter, itemgetter
 
 from django.conf import settings
-from django.db.models import F, Max, Q, Sum
+from django.db.models import Aggregate, Count, F, Max, Q, Sum
 
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account, EventKind
 from reservations.admin.reports.aggregates import (
@@ -242,33 +242,25 @@ RECEIPTS = Q(kind__in=[EventKind.PAID, EventKind.RECEIVED])
 
 def fetch_cash(selection: ReportSelection) -> dict[CashCell, CashSums]:
     """What came in and went out by day, center and account. Raises ReportTooLarge."""
-    period = selection.period
-    cells: dict[CashCell, CashSums] = {}
+    period, cells = selection.period, dict[CashCell, CashSums]()
     keys = ["day", *(["center"] if selection.lists_centers else [])]
+    sums: dict[str, Aggregate] = {"charged": Sum("gateway_fees"), "lost": Sum("disputes_lost")}
     for account in WAYS:
-        rows = select_lines(selection).filter(
-            day__range=(period.first, period.last), **{f"{account}__isnull": False}
-        )
-        fees, disputed = (
-            (Sum("gateway_fees"), Sum("disputes_lost"))
-            if account == Account.GATEWAY
-            else (None,) * 2
-        )
-        groups = (
-            rows.order_by()
-            .values(*keys)
-            .annotate(
-                came_in=Sum(account, filter=RECEIPTS),
-                moved=Sum(account),
-                paid=Sum(1, filter=RECEIPTS),
-                **({"sum_fees": fees, "sum_disputed": disputed} if fees else {}),
+        sums[f"{account}_moved"] = Sum(account)
+        sums[f"{account}_in"] = Sum(account, filter=RECEIPTS)
+        sums[f"{account}_count"] = Count(account, filter=RECEIPTS)
+    rows = select_lines(selection).filter(day__range=(period.first, period.last)).order_by()
+    for group in fetch_at_most(MAX_GROUPS, rows.values(*keys).annotate(**sums), TOO_LARGE):
+        for account in WAYS:
+            moved, received = group[f"{account}_moved"], group[f"{account}_in"] or 0
+            if moved is None:
+                continue
+            charged, lost = (
+                (group[name] or 0) if account == Account.GATEWAY else 0
+                for name in ("charged", "lost")
             )
-        )
-        for group in fetch_at_most(MAX_GROUPS, groups, TOO_LARGE):
-            received, moved = group["came_in"] or 0, group["moved"]
-            charged, lost = group.get("sum_fees") or 0, group.get("sum_disputed") or 0
             cells[group["day"], group.get("center", 0), account] = CashSums(
-                payments=group["paid"] or 0,
+                payments=group[f"{account}_count"],
                 received=from_hundredths(received),
                 refunded=from_hundredths(received - moved - charged - lost),
                 disputed=from_hundredths(lost),

@@ -69,7 +69,8 @@ class ReportPages:
                     raise
                 filters.add_error(None, TIMEOUT_MESSAGE)
         if report is not None and request.GET.get("format"):
-            response = _export(request.GET, report, title, filters, f"{now:%Y-%m-%d}-{name}")
+            period = filters.cleaned_data["period"]
+            response = _export(request.GET, report, title, filters, f"{period.label}-{name}")
             if response is not None:
                 return response
             filters.add_error(None, "The format is csv, with the name of a table, or xlsx.")

@@ -51,6 +51,13 @@ class ReportPeriod:
         return cls(day.replace(day=1), day.replace(day=count_days_in_month(day)))
 
     @property
+    def label(self) -> str:
+        """The period in the name of a file: ``2027-03``, or both days."""
+        if self == self.from_month(self.first):
+            return f"{self.first:%Y-%m}"
+        return f"{self.first}-to-{self.last}"
+
+    @property
     def length(self) -> int:
         """The number of days."""
         return (self.last - self.first).days + 1

@@ -39,9 +39,6 @@ class ReportSelection:
         """Limits rows to the selected centers; ``path`` leads to the center."""
         return Q() if self.centers is None else Q(**{f"{path}__in": sorted(self.centers)})
 
-    def has_center(self, center: int) -> bool:
-        return self.centers is None or center in self.centers
-
     def filter_rooms(self, path: str) -> Q:
         """Limits rows to the selected centers and room types; ``path`` is "" or ends in "__"."""
         return self.filter_centers(f"{path}center") & self.filter_room_types(path)

@@ -26,7 +26,12 @@ from reservations.admin.actions.amendment_actions import RescheduleAction
 from reservations.admin.formatting import get_reservation_url
 from reservations.admin.timeline import geometry
 from reservations.admin.timeline.geometry import TimelineAxis, TimelineTick
-from reservations.availability import RoomCalendar, check_state, load_calendars
+from reservations.availability import (
+    RoomCalendar,
+    check_state,
+    get_earliest_start,
+    load_calendars,
+)
 from reservations.booking import amendments
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -109,7 +114,8 @@ class TimelineBooking:
 class TimelineTrack:
     """A room on a day. ``ticks`` only if its hours differ from those of the header.
 
-    The rest is for the script: the length of the axis in ``minutes``, its ``clock`` (JSON, see
+    The rest is for the script: the length of the axis in ``minutes``, that from which staff can
+    book, the ``clock`` of the axis (JSON, see
     ``TimelineAxis.clock``), the time slots of the room, and the address of a new reservation,
     or "" if the user can make none.
     """
@@ -117,6 +123,7 @@ class TimelineTrack:
     label: str
     room_id: int
     minutes: int
+    earliest: int
     clock: str
     slot_minutes: int
     new_url: str
@@ -293,6 +300,7 @@ class Timeline:
             *(_build_free_slot(axis, slot, next(styles), room, new_url) for slot in slots),
         ]
         items.sort(key=lambda item: item.start)
+        earliest = get_earliest_start(get_booking_rules(room), now, axis.zone)
         is_now_on_axis = axis.span.start <= now < axis.span.end
         has_own_hours = self.rows_are_days and (
             _get_tick_positions(axis) != _get_tick_positions(self.header)
@@ -301,6 +309,7 @@ class Timeline:
             label=f"{room.name}, {dates.format_day(axis.day)}",
             room_id=room.pk,
             minutes=axis.span.duration // geometry.MINUTE,
+            earliest=max(0, (earliest - axis.span.start) // geometry.MINUTE),
             clock=json.dumps(axis.clock, separators=(",", ":")),
             slot_minutes=get_booking_rules(room).slot_minutes,
             new_url=new_url,

@@ -20,12 +20,14 @@ from centers.span import Span, get_local_midnight
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.amendment_actions import ExtendAction
 from reservations.admin.actions.base import Action
+from reservations.admin.actions.command_actions import MarkNoShowAction
 from reservations.admin.formatting import format_customer, format_service, format_time_zone
 from reservations.admin.notes import load_notes
 from reservations.admin.reports.periods import DAY, filter_by_local_span
 from reservations.booking.balances import get_unpaid_amounts
 from reservations.models import Note, Reservation
 from reservations.models.status import Status
+from reservations.pricing.terms import ALL, get_terms
 from roombook import dates, money, places
 
 # More meetings are not loaded: staff of many centers choose one.
@@ -62,6 +64,7 @@ class Arrival:
     services: list[str]
     notes: list[Note]
     checked_in: str
+    no_show: str
     actions: list[Action]
     extend_url: str
 
@@ -184,9 +187,17 @@ def _describe_arrivals(rows: list[Reservation], user: User, now: dt.datetime) ->
             services=[format_service(each) for each in row.chosen_services.all()],
             notes=notes.get(row.pk, []),
             checked_in=f"{arrived.astimezone(center.zone):%H:%M}" if arrived else "",
+            no_show=_describe_no_show(row, now),
             actions=list(_find_actions(row, user, now)),
             extend_url=_get_extend_url(row, user, now),
         )
+
+
+def _describe_no_show(row: Reservation, now: dt.datetime) -> str:
+    """What a no-show costs, if that is not all: then it has a preview, and no button here."""
+    percent = get_terms(row).no_show_percent
+    is_possible = ACTIONS[MarkNoShowAction.name].is_available(row, now=now)
+    return f"A no-show costs {percent}%" if is_possible and percent < ALL else ""
 
 
 def _get_urgency(row: Reservation, now: dt.datetime) -> Urgency:

@@ -40,6 +40,14 @@ document.addEventListener("DOMContentLoaded", () => {
     return ((x - left) / width) * Number(track.dataset.minutes);
   };
 
+  // The first time slot that can be booked: nothing moves into the past.
+  const getEarliest = (track) => {
+    const slot = Number(track.dataset.slotMinutes);
+    const earliest = Number(track.dataset.earliest);
+    const first = snap(track, earliest);
+    return first < earliest ? first + slot : first;
+  };
+
   const limit = (value, low, high) => Math.min(Math.max(value, low), high);
 
   const findTrack = (x, y) =>
@@ -109,18 +117,18 @@ document.addEventListener("DOMContentLoaded", () => {
     if (anchor !== undefined) {
       const slot = Number(active.track.dataset.slotMinutes);
       const other = snap(active.track, getMinutes(active.track, x));
-      active.first = Math.max(0, Math.min(anchor, other));
+      active.first = Math.max(getEarliest(active.track), Math.min(anchor, other));
       active.last = Math.max(anchor, other, active.first + slot);
     } else if (edge) {
       const at = snap(active.track, getMinutes(active.track, x));
       const slot = Number(active.track.dataset.slotMinutes);
-      if (edge === "start") active.first = limit(at, 0, original.last - slot);
+      if (edge === "start") active.first = limit(at, getEarliest(active.track), original.last - slot);
       else active.last = Math.max(at, original.first + slot);
     } else {
       const track = (active.track = findTrack(x, y) ?? active.track);
       const duration = original.last - original.first;
       const first = snap(track, getMinutes(track, x) - grip);
-      active.first = limit(first, 0, Number(track.dataset.minutes) - duration);
+      active.first = limit(first, getEarliest(track), Number(track.dataset.minutes) - duration);
       active.last = active.first + duration;
     }
     active.last = Math.min(active.last, Number(active.track.dataset.minutes));
@@ -198,7 +206,7 @@ document.addEventListener("DOMContentLoaded", () => {
     } else {
       if (!by) active.track = findNeighbor(active.track, key === "ArrowUp" ? -1 : 1);
       const last = Number(active.track.dataset.minutes) - duration;
-      active.first = limit(active.first + by, 0, last);
+      active.first = limit(active.first + by, getEarliest(active.track), last);
       active.last = active.first + duration;
     }
     draw();

@@ -26,6 +26,13 @@ document.addEventListener(
   true,
 );
 
+window.addEventListener("load", () => {
+  // The first error may be far below.
+  document.querySelector(".errorlist, .backoffice-error")?.scrollIntoView({ block: "center" });
+  // A select that select2 replaces cannot have the focus itself.
+  document.querySelector("select[autofocus] + .select2 .select2-selection")?.focus();
+});
+
 document.addEventListener("click", async ({ target }) => {
   const field = document.getElementById(target.dataset?.copy);
   if (!field) return;

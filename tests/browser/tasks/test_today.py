@@ -58,7 +58,7 @@ def test_morning_takes_one_click_each_to_print_check_in_and_mark_no_show(desk, m
     day = late.start.astimezone(late.room.center.zone).date()
     page.goto(f"{page.url}reservations/reservation/today/?date={day}")
 
-    expect(page.locator(".today-preparations")).to_contain_text(f"{service.name}, 8 pieces")
+    expect(page.locator(".today-preparations")).to_contain_text(f"{service.name}: 8")
     row = page.locator(f"#reservation-{late.pk}")
     expect(row.locator(".today-phone")).to_have_attribute("href", "tel:+13035550142")
 
