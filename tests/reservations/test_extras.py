@@ -102,6 +102,7 @@ def test_extra_is_a_taxed_line_that_does_not_reprice_the_booking(booking, clerk,
     message = OutboxMessage.objects.latest("pk")
     assert "What has changed: Extras." in message.text
     assert "Coffee for ten" in message.text
+    assert "cancel" not in message.text.lower()
 
 
 def test_extra_stays_when_the_booking_is_changed_and_is_reduced_like_other_lines(booking, clerk):
