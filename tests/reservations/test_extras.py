@@ -40,13 +40,21 @@ from tests.reservations.rescheduling_helpers import (
 from tests.reservations.test_change_links import send
 from tests.reservations.test_changes import adjust
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("data_is_consistent")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("ends_consistent")]
 
 END = START + 3 * HOUR
 # The meeting ends at noon, so that is 24 hours later.
 LAST = END + 24 * HOUR - dt.timedelta(seconds=1)
 COFFEE = {"text": "Coffee for ten", "amount": Decimal(30)}
 CASH = TakenPayment("cash")
+
+
+@pytest.fixture
+def ends_consistent():
+    yield
+    later = START + 72 * HOUR
+    [*expiry.close_overdue(now=later)]
+    assert [str(each) for each in integrity.find_problems(now=later)] == []
 
 
 @pytest.fixture
@@ -95,6 +103,7 @@ def test_extra_is_a_taxed_line_that_does_not_reprice_the_booking(booking, clerk,
     message = OutboxMessage.objects.latest("pk")
     assert "What has changed: Extras." in message.text
     assert "Coffee for ten" in message.text
+    assert "cancel" not in message.text.lower()
 
 
 def test_extra_stays_when_the_booking_is_changed_and_is_reduced_like_other_lines(booking, clerk):
@@ -195,15 +204,16 @@ def test_saved_card_and_payment_link_pay_for_extras_and_services_of_a_day_before
     clock.move_to(LAST)
     charge(booking, clerk, total="113.40", extras=[COFFEE], now=LAST)
 
-    chosen = [{"service_id": juice.pk}]
-    link = send(booking, clerk, now=LAST, hours=3, total="129.60", services=chosen)
+    chosen = {"services": [{"service_id": juice.pk}], "extras": [COFFEE]}
+    link = send(booking, clerk, now=LAST, hours=3, total="162.00", **chosen)
+    assert ", with other services, Coffee for ten. That is held" in words(client.get(link))
     clock.move_to(LAST + 20 * HOUR)
     assert "You have booked" in follow(client, enter_card(client, link))
 
     call_command("reconcile_payments")
     booking.refresh_from_db()
-    assert (booking.status, booking.total_cost) == (Status.COMPLETED, Decimal("129.60"))
-    assert get_money() == [(81, 0), (Decimal("32.40"), 0), (Decimal("16.20"), 0)]
+    assert (booking.status, booking.total_cost) == (Status.COMPLETED, 162)
+    assert get_money() == [(81, 0), (Decimal("32.40"), 0), (Decimal("48.60"), 0)]
 
 
 @pytest.mark.parametrize(
