@@ -229,7 +229,10 @@ def _get_terms(
     is_booked = reservation.status == Status.CONFIRMED
     percent = terms.get_percent(reservation, now) if is_booked else ALL
     found = give_back(reservation, payments, percent)
-    if is_booked and terms.name and found.left:
+    if not terms.name:
+        # The rule of a deployment whose centers have no terms knows no proportion.
+        return replace(found, share=Decimal(1))
+    if is_booked and found.left:
         return replace(found, next_step=_describe_next_step(reservation, found, now=now))
     return found
 
@@ -275,6 +278,7 @@ def _decide_terms(
         parts = refunds.split_refund(payments, refund)
         sentence = describe_refund([each for each, _ in parts], refund)
     fee = min(terms.left - refund, reservation.total_cost)
+    has_terms = bool(get_booked_terms(reservation).name)
     return replace(
         terms,
         refund=refund,
@@ -282,7 +286,7 @@ def _decide_terms(
         sentence=sentence,
         decision=decision,
         policy_refund=terms.refund,
-        share=refund / terms.left if terms.left else terms.share,
+        share=refund / terms.left if terms.left and has_terms else terms.share,
         next_step="",
     )
 

@@ -10,6 +10,7 @@ from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectM
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.http import HttpRequest
+from django.utils.formats import get_format
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
 from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
@@ -17,7 +18,6 @@ from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
 from roombook.backoffice.typing_bases import AnyAdminBase
 from roombook.card_numbers import refuse_card_number
 from roombook.dates import YEARS, read_time_of_day
-from roombook.formats.en.formats import LOCAL_DAY
 from roombook.ids import is_id
 from roombook.texts import clean_line, clean_text
 
@@ -150,11 +150,15 @@ class DateTextInput(forms.DateInput):
                 "class": f"{INPUT_CLASSES} date-input",
                 "placeholder": "YYYY-MM-DD",
                 "autocomplete": "off",
-                "data-calendar": LOCAL_DAY,
                 **(attrs or {}),
             },
             format="%Y-%m-%d",
         )
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        # Not before, because the settings are checked when all modules are imported.
+        _, local, *_ = get_format("DATE_INPUT_FORMATS")
+        return super().get_context(name, value, {"data-calendar": local, **(attrs or {})})
 
 
 class DayField(forms.DateField):
