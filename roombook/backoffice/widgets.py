@@ -10,6 +10,7 @@ from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectM
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.http import HttpRequest
+from django.utils.formats import get_format
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
 from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
@@ -17,7 +18,6 @@ from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
 from roombook.backoffice.typing_bases import AnyAdminBase
 from roombook.card_numbers import refuse_card_number
 from roombook.dates import YEARS, read_time_of_day
-from roombook.formats.en.formats import LOCAL_DAY
 from roombook.ids import is_id
 from roombook.texts import clean_line, clean_text
 
@@ -150,11 +150,15 @@ class DateTextInput(forms.DateInput):
                 "class": f"{INPUT_CLASSES} date-input",
                 "placeholder": "YYYY-MM-DD",
                 "autocomplete": "off",
-                "data-calendar": LOCAL_DAY,
                 **(attrs or {}),
             },
             format="%Y-%m-%d",
         )
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        # Not before, because the settings are checked when all modules are imported.
+        _, local, *_ = get_format("DATE_INPUT_FORMATS")
+        return super().get_context(name, value, {"data-calendar": local, **(attrs or {})})
 
 
 class DayField(forms.DateField):
@@ -193,9 +197,13 @@ class TimeTextInput(forms.TimeInput):
             }
         )
 
+    # What 24:00 means: without a day, a time that ends something is 00:00.
+    end_of_day = "00:00"
+
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         value = super().value_from_datadict(data, files, name)
-        return read_time_of_day(value) if isinstance(value, str) else value
+        read = read_time_of_day(value) if isinstance(value, str) else value
+        return self.end_of_day if read == "24:00" else read
 
     def format_value(self, value: object) -> str | None:
         if isinstance(value, dt.time):
@@ -212,6 +220,7 @@ class DateTimeTextInput(forms.SplitDateTimeWidget):
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
         time_input = TimeTextInput({"aria-label": "Time"})
+        time_input.end_of_day = "24:00"
         forms.MultiWidget.__init__(self, [DateTextInput(), time_input], attrs)
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:

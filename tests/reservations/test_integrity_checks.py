@@ -343,8 +343,9 @@ def test_rows_of_money_changed_by_sql_differ_from_the_ledger(rows, cursor, state
         f" reference) VALUES ({{payment}}, 75, '', 'done', '{NOW}', '{NOW}',"
         " 'e2b1a4a6c0d14f0e8a3c5b7d9e1f2a3b', '')",
         "INSERT INTO reservations_lineitem (reservation_id, position, type, description, amount,"
-        " rate, total, contained_tax) VALUES ({plain.pk}, 98, 'Adjustment', 'Gift', '', '', -5, 0),"
-        " ({plain.pk}, 99, 'Room', 'Room', '', '', 5, 0)",
+        " rate, total, contained_tax, tax_label) VALUES"
+        " ({plain.pk}, 98, 'Adjustment', 'Gift', '', '', -5, 0, ''),"
+        " ({plain.pk}, 99, 'Room', 'Room', '', '', 5, 0, '')",
     ],
 )
 def test_other_corruption_by_sql_is_found(rows, cursor, statement):
