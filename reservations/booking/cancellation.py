@@ -99,12 +99,9 @@ class Cancellation:
     @property
     def forecast(self) -> str:
         """The message of a preview."""
-        terms = self.terms
-        return (
-            self.message
-            if self.is_repeated
-            else f"If you cancel now: {terms.sentence}{terms.next_step}"
-        )
+        if self.is_repeated:
+            return self.message
+        return f"If you cancel now: {self.terms.sentence}{self.terms.next_step}"
 
 
 def _call_payment_off(act: Act, reservation_id: int) -> None:
