@@ -197,9 +197,13 @@ class TimeTextInput(forms.TimeInput):
             }
         )
 
+    # What 24:00 means: without a day, a time that ends something is 00:00.
+    end_of_day = "00:00"
+
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         value = super().value_from_datadict(data, files, name)
-        return read_time_of_day(value) if isinstance(value, str) else value
+        read = read_time_of_day(value) if isinstance(value, str) else value
+        return self.end_of_day if read == "24:00" else read
 
     def format_value(self, value: object) -> str | None:
         if isinstance(value, dt.time):
@@ -216,6 +220,7 @@ class DateTimeTextInput(forms.SplitDateTimeWidget):
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
         time_input = TimeTextInput({"aria-label": "Time"})
+        time_input.end_of_day = "24:00"
         forms.MultiWidget.__init__(self, [DateTextInput(), time_input], attrs)
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:

@@ -147,12 +147,37 @@ def test_extra_of_a_free_booking_has_its_own_tax(clerk):
 
 
 def test_extra_with_another_rate_of_tax_has_a_line_of_tax_of_its_own(booking, clerk):
+    make_seller()
     booking.room.center.tax_rate = 10
     booking.room.center.save()
 
     add(booking, clerk)
+    [receipt] = issue(booking)
+    adjust(booking, clerk, -21)
 
-    assert lines_of(booking)[2:] == [("Tax", 6), ("Tax", 3)]
+    assert receipt.content["taxes"] == [["Tax, 8%", "75.00", "6.00"], ["Tax, 10%", "30.00", "3.00"]]
+    assert lines_of(booking)[2:] == [
+        *(("Adjustment", -15), ("Adjustment", -6)),
+        *(("Tax", Decimal("4.80")), ("Tax", Decimal("2.40"))),
+    ]
+
+
+def test_taxes_that_prices_contain_are_rounded_once_for_each_rate(booking, clerk):
+    center = booking.room.center
+    center.prices_include_tax, center.tax_rate = True, 19
+    center.save()
+    moved = reschedule(booking, clerk, hours=1).reservation  # 25.00 by the prices of today.
+    end = START + HOUR
+    add(moved, clerk, {"text": "Flowers", "amount": Decimal("0.02")}, hours=1, now=end)
+    center.tax_rate = 7
+    center.save()
+    for amount in ("10.05", "10.05"):
+        add(moved, clerk, {"text": "Tea", "amount": Decimal(amount)}, hours=1, now=end)
+
+    # 25.02 * 19 / 119 = 3.9948, and 20.10 * 7 / 107 = 1.3150.
+    assert [each.amount for each in moved.line_items.filter(type="Tax")] == ["$3.99", "$1.31"]
+    moved.refresh_from_db()
+    assert moved.total_cost == Decimal("45.12")
 
 
 def test_extra_at_a_center_whose_prices_contain_the_tax_says_what_it_contains(booking, clerk):
@@ -166,8 +191,9 @@ def test_extra_at_a_center_whose_prices_contain_the_tax_says_what_it_contains(bo
     lines = booking.line_items.order_by("position")
     assert [(each.type, each.amount, each.contained_tax) for each in lines] == [
         ("Room", "$50.00", Decimal("3.70")),
-        ("Extra", "$30.00", Decimal("2.22")),
-        ("Tax", "$5.92", 0),
+        # 80 * 8 / 108 = 5.9259
+        ("Extra", "$30.00", Decimal("2.23")),
+        ("Tax", "$5.93", 0),
     ]
     assert booking.total_cost == 80
 
