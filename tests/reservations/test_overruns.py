@@ -33,11 +33,19 @@ from tests.reservations.rescheduling_helpers import (
 from tests.reservations.test_change_links import send
 from tests.reservations.test_changes import interfere
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("data_is_consistent")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("ends_consistent")]
 
 END = START + 3 * HOUR
 LATE = END + 20 * MINUTE
 CASH = TakenPayment("cash")
+
+
+@pytest.fixture
+def ends_consistent():
+    yield
+    later = START + 72 * HOUR
+    [*expiry.close_overdue(now=later)]
+    assert [str(each) for each in integrity.find_problems(now=later)] == []
 
 
 @pytest.fixture
