@@ -58,8 +58,8 @@ def calculate_balances(
 def _get_given(bill: Bill, counting: Sequence[Movements], *, reduced: int, fee: int) -> int:
     """What the customer has got back, is about to, or must get back because it was promised.
 
-    A promise holds although the gateway refuses the refund. What is only due counts up to the
-    price; what was returned counts in full.
+    A promise holds although the gateway refuses the refund. What is only due or refused counts up
+    to the price; what was returned counts in full.
     """
     captured = sum(each.captured for each in counting)
     given = sum(each.given for each in counting)
@@ -67,7 +67,8 @@ def _get_given(bill: Bill, counting: Sequence[Movements], *, reduced: int, fee: 
     if bill.is_kept:
         return max(min(captured, given), captured - fee, completed)
     if bill.is_booked:
-        return max(reduced, min(bill.total + reduced, given), completed)
+        promised = given + sum(each.refused for each in counting)
+        return max(reduced, min(bill.total + reduced, promised), completed)
     return given
 
 
