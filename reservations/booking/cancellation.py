@@ -277,7 +277,9 @@ def _decide_terms(
     if refund:
         parts = refunds.split_refund(payments, refund)
         sentence = describe_refund([each for each, _ in parts], refund)
-    fee = min(terms.left - refund, reservation.total_cost)
+    # A refused refund of a reduction is left too, but it stays due, and is no part of the fee.
+    price = min(terms.left, reservation.total_cost)
+    fee = max(price - refund, money.ZERO)
     has_terms = bool(get_booked_terms(reservation).name)
     return replace(
         terms,
@@ -286,7 +288,7 @@ def _decide_terms(
         sentence=sentence,
         decision=decision,
         policy_refund=terms.refund,
-        share=refund / terms.left if terms.left and has_terms else terms.share,
+        share=min(refund / price, Decimal(1)) if price and has_terms else terms.share,
         next_step="",
     )
 
