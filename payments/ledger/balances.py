@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from payments.ledger.accounts import Account
 from payments.ledger.facts import Bill, Movements
+from roombook.money import take_share
 
 # The center, whether the payment is a test, and the day of the meeting for what is on a bill.
 Key = tuple[int, bool, dt.date | None]
@@ -78,20 +79,20 @@ def _get_bill(
     """What income, its reductions and tax hold; credits are negative."""
     if bill.is_booked:
         goodwill = given - reduced
-        tax = _share(bill.tax, min(bill.total, goodwill), bill.total)
+        tax = bill.tax - _get_tax(bill, max(0, bill.total - goodwill))
         accounts = Counter[str](bill.lines)
         accounts.update({BOOKINGS: 1, Account.GOODWILL: goodwill - tax, Account.TAX_PAYABLE: tax})
         return accounts
     fee = sum(each.captured for each in counting) - given if bill.is_kept else 0
     if fee < 0:  # More was returned than had come in.
         return Counter[str]({Account.GOODWILL: -fee})
-    tax = _share(bill.tax, fee, bill.total)
+    tax = _get_tax(bill, fee)
     return Counter[str]({Account.CANCELLATION: tax - fee, Account.TAX_PAYABLE: -tax})
 
 
-def _share(amount: int, part: int, whole: int) -> int:
-    """`amount * part / whole`, none of them negative, rounded half up."""
-    return (2 * amount * part + whole) // (2 * whole) if whole else 0
+def _get_tax(bill: Bill, kept: int) -> int:
+    """The tax of what is kept of the total, as receipts round it. The rest of it is returned."""
+    return take_share(bill.tax, kept, bill.total, bill.currency)
 
 
 def build_lines(balances: Balances, posted: Balances) -> Balances:
