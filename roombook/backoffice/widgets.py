@@ -8,17 +8,23 @@ from django import forms
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
 from django.core.exceptions import ValidationError
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.http import HttpRequest
 from django.utils.formats import get_format
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
-from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    BASE_INPUT_CLASSES,
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from roombook.backoffice.typing_bases import AnyAdminBase
 from roombook.card_numbers import refuse_card_number
 from roombook.dates import YEARS, read_time_of_day
 from roombook.ids import is_id
+from roombook.money import MoneyField
 from roombook.texts import clean_line, clean_text
 
 INPUT_CLASSES = " ".join(BASE_INPUT_CLASSES)
@@ -239,8 +245,13 @@ class DateTimeTextInput(forms.SplitDateTimeWidget):
 
 # Django's own widgets have shortcuts for the browser's "today" and "now" and show the browser's
 # offset from UTC, which is wrong on pages that show a center's local time.
-DATE_AND_TIME_OVERRIDES: dict[type[models.Field], dict[str, Any]] = {
+FIELD_OVERRIDES: dict[type[models.Field], dict[str, Any]] = {
     models.DateTimeField: {"widget": DateTimeTextInput},
     models.DateField: {"widget": DateTextInput},
     models.TimeField: {"widget": TimeTextInput},
+    # The constraints of the tables say the same, but not beside the field.
+    MoneyField: {
+        "widget": UnfoldAdminDecimalFieldWidget,
+        "validators": [MinValueValidator(0, "A price must not be negative.")],
+    },
 }

@@ -8,6 +8,7 @@ from django.contrib.auth.models import Group
 from django.core.management import call_command
 
 from accounts.models import CenterRole, OutboxMessage
+from payments.ledger.accounts import Account
 from payments.models import Payment
 from reservations.booking import expiry, integrity
 from reservations.booking.amendments import TakenPayment
@@ -120,6 +121,18 @@ def test_extra_stays_when_the_booking_is_changed_and_is_reduced_like_other_lines
     reschedule(booking, clerk, hours=3, now=START + HOUR, taken=CASH)
     booking.refresh_from_db()
     assert lines_of(booking)[:3] == [("Room", 75), ("Extra", 30), ("Adjustment", -30)]
+
+
+def test_extra_is_on_the_receipt_and_counts_as_service_income(booking, clerk):
+    make_seller()
+    add(booking, clerk)
+
+    [receipt] = issue(booking, now=LAST)
+    receipt.refresh_from_db()
+
+    assert ["Coffee for ten", "", "$30.00"] in receipt.content["lines"]
+    assert receipt.content["taxes"] == [["Tax, 8%", "105.00", "8.40"]]
+    assert Reservation.objects.read_bill(booking.pk).lines[Account.SERVICES] == -30_00
 
 
 def test_extra_of_a_free_booking_has_its_own_tax(clerk):

@@ -29,7 +29,7 @@ document.addEventListener(
 // Forms begin in their first field or at their first error, which may be far below.
 const FORMS = "form[data-live], .draft-center, form[id$='_form']";
 window.addEventListener("load", () => {
-  const error = document.querySelector(".errorlist, .backoffice-error");
+  const error = document.querySelector(".errorlist, .errors, .backoffice-error");
   if (error) return error.scrollIntoView({ block: "center" });
   const isNew = location.pathname.endsWith("/add/") || location.pathname.includes("/step/");
   if (!isNew || document.activeElement !== document.body) return;
