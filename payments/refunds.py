@@ -245,8 +245,8 @@ def _record_refund(payment: Payment, reported: GatewayRefund, now: datetime) -> 
                 done_at=now,
             )
     elif reported.failed and refund.state in {RefundState.STARTED, RefundState.DONE}:
-        refund.state = RefundState.REFUSED
-        refund.save(update_fields=["state"])
+        refund.close(RefundState.REFUSED, now=now)
+        refund.save(update_fields=["state", "done_at"])
         logger.error(
             "The bank returned the refund %s of payment %s: %s must be refunded another way.",
             reported.reference,

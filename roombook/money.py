@@ -51,6 +51,12 @@ def from_hundredths(hundredths: int | None) -> Decimal:
     return Decimal(hundredths or 0).scaleb(-DECIMAL_PLACES)
 
 
+def take_share(hundredths: int, part: int, whole: int, currency: str) -> int:
+    """`hundredths * part / whole`, rounded as an amount; 0 if the whole is."""
+    share = from_hundredths(hundredths) * part / whole if whole else ZERO
+    return to_hundredths(round_amount(share, currency))
+
+
 def format_amount(amount: Decimal | int, currency: str | None = None) -> str:
     """The amount in the service's locale: `$175.00`, `-$20.00`. `currency` is the deployment's."""
     currency = currency or settings.CURRENCY

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from payments.ledger.accounts import Account
 from payments.ledger.facts import Bill, Movements
+from roombook.money import take_share
 
 # The center, whether the payment is a test, and the day of the meeting for what is on a bill.
 Key = tuple[int, bool, dt.date | None]
@@ -51,19 +52,19 @@ def calculate_balances(
 def _get_bill(bill: Bill, counting: Sequence[Movements], fee: int) -> tuple[int, Counter[str]]:
     """What the customer has got back or must get back, and what income and tax hold.
 
-    A promise holds although the gateway refuses the refund. What is only due counts up to the
-    price; what was returned counts in full.
+    A promise holds although the gateway refuses the refund. What is only due or refused counts up
+    to the price; what was returned counts in full.
     """
-    paid, captured, given, completed = (
+    paid, captured, given, completed, refused = (
         sum(getattr(each, name) for each in counting)
-        for name in ("amount", "captured", "given", "completed")
+        for name in ("amount", "captured", "given", "completed", "refused")
     )
     if bill.is_booked:
         # The price was lowered after the payment.
         reduced = max(0, paid - bill.total)
-        given = max(reduced, min(bill.total + reduced, given), completed)
+        given = max(reduced, min(bill.total + reduced, given + refused), completed)
         goodwill = given - reduced
-        tax = _share(bill.tax, min(bill.total, goodwill), bill.total)
+        tax = bill.tax - _get_tax(bill, max(0, bill.total - goodwill))
         accounts = Counter[str](bill.lines)
         accounts.update({BOOKINGS: 1, Account.GOODWILL: goodwill - tax, Account.TAX_PAYABLE: tax})
         return given, accounts
@@ -73,13 +74,13 @@ def _get_bill(bill: Bill, counting: Sequence[Movements], fee: int) -> tuple[int,
     kept = captured - given
     if kept < 0:  # More was returned than had come in.
         return given, Counter({Account.GOODWILL: -kept})
-    tax = _share(bill.tax, kept, bill.total)
+    tax = _get_tax(bill, kept)
     return given, Counter({Account.CANCELLATION: tax - kept, Account.TAX_PAYABLE: -tax})
 
 
-def _share(amount: int, part: int, whole: int) -> int:
-    """`amount * part / whole`, none of them negative, rounded half up."""
-    return (2 * amount * part + whole) // (2 * whole) if whole else 0
+def _get_tax(bill: Bill, kept: int) -> int:
+    """The tax of what is kept of the total, as receipts round it. The rest of it is returned."""
+    return take_share(bill.tax, kept, bill.total, bill.currency)
 
 
 def build_lines(balances: Balances, posted: Balances) -> Balances:

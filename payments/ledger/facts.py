@@ -61,9 +61,17 @@ class Movements:
         # What is due for return, what was credited before it came in, and what was returned from
         # the payment's own account and from the bank's.
         self.due = self.credited = self.returned = self.returned_otherwise = self.lost = 0
-        for refund in payment.refunds.all():
+        # What was promised, and neither made nor tried again after the gateway refused it.
+        self.refused = 0
+        refunds = sorted(payment.refunds.all(), key=lambda each: each.done_at or each.created_at)
+        retried = {each.again_id for each in refunds}
+        for refund in refunds:
             amount = to_hundredths(refund.amount)
             self.fees += to_hundredths(refund.fee)
+            if refund.state == RefundState.REFUSED:
+                self.refused += amount if refund.is_promised and refund.pk not in retried else 0
+            elif not refund.is_promised:  # Staff have made it, perhaps instead of a refused one.
+                self.refused = max(0, self.refused - amount)
             if refund.state == RefundState.STARTED:
                 self.due += amount
             elif refund.state == RefundState.OUTSIDE:

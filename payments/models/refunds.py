@@ -26,6 +26,10 @@ class RefundState(models.TextChoices):
 COMPLETED_REFUND_STATES = (RefundState.DONE, RefundState.OUTSIDE)
 
 
+# Of the keys of refunds that were made in the gateway's dashboard (`refunds.get_refund_key`).
+REPORTED_KEY_VERSION = 5
+
+
 class RefundQuerySet(models.QuerySet["Refund"]):
     def due(self) -> Self:
         """Refunds that must still be made at a gateway."""
@@ -93,6 +97,11 @@ class Refund(models.Model):
     @admin.display(description="amount")
     def formatted_amount(self) -> str:
         return format_amount(self.amount, self.payment.currency)
+
+    @property
+    def is_promised(self) -> bool:
+        """Whether we have made it, or it replaces one that we made: not a gift in the dashboard."""
+        return self.key.version != REPORTED_KEY_VERSION or self.again_id is not None
 
     def close(self, state: RefundState, *, now: datetime) -> None:
         """Set the final state; does not save. Clocks may differ: never done before created."""

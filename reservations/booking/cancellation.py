@@ -281,8 +281,10 @@ def _decide_terms(
     if refund:
         parts = refunds.split_refund(payments, refund)
         sentence = describe_refund([each for each, _ in parts], refund)
-    fee = min(terms.left - refund, reservation.total_cost)
-    share = _get_share(reservation, refund / terms.left) if terms.left else terms.share
+    # A refused refund of a reduction is left too, but it stays due, and is no part of the fee.
+    price = min(terms.left, reservation.total_cost)
+    fee = max(price - refund, money.ZERO)
+    share = _get_share(reservation, min(refund / price, Decimal(1))) if price else terms.share
     return replace(
         terms,
         refund=refund,

@@ -3,7 +3,6 @@
 import datetime as dt
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
@@ -22,7 +21,7 @@ from reservations.models.bill import LineItemType, PriceAdjustment
 from reservations.models.status import FINISHED_STATUSES, HOLDING_STATUSES, REVENUE_STATUSES, Status
 from roombook import places
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
-from roombook.money import to_hundredths
+from roombook.money import take_share, to_hundredths
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -265,7 +264,7 @@ def _build_bill(rows: Sequence[Sequence[Any]]) -> Bill:
         lines[ACCOUNTS[line_type]] -= gross - contained
         lines[Account.TAX_PAYABLE] -= contained
         if line_type == LineItemType.ADJUSTMENT and contained:
-            net_waived = waived - round(Fraction(waived * contained, gross))
+            net_waived = waived - take_share(waived, contained, gross, currency)
     # A waiver is an adjustment of its own kind.
     lines[Account.WAIVED] -= net_waived
     lines[Account.ADJUSTMENTS] += net_waived

@@ -26,12 +26,14 @@ from reservations.booking import (
     cancellation,
     charging,
     differences,
+    no_show,
     price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
 from reservations.booking.checkout import take_manual_payment
 from reservations.models import Reservation
 from roombook.money import from_hundredths
+from tests.factories_centers import TermsFactory
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -107,6 +109,11 @@ class Scene:
             None if refund is None else cancellation.RefundDecision(Decimal(refund), "Kindness")
         )
         cancellation.cancel(self.act, self.booking.pk, decision=decision)
+
+    def miss(self):
+        """The customer does not come."""
+        self.now = START + HOUR
+        no_show.mark_no_show(self.act, self.booking.pk)
 
     def refuse_refunds(self):
         self._change_gateway("captured", "voided")
@@ -289,6 +296,19 @@ def _():
     story.adjust(-20)
     story.refund_in_dashboard(10)
     story.refund_in_dashboard(30, "re_3")
+    return story
+
+
+@scene("A refused reduction, a refused refund of a no-show, and 20.00 in the dashboard")
+def _():
+    story = Scene()
+    story.room.center.terms = TermsFactory(center=story.room.center, no_show_percent=50)
+    story.room.center.save()
+    story.book()
+    story.refuse_refunds()
+    story.adjust(-10)
+    story.miss()
+    story.refund_in_dashboard(20)
     return story
 
 

@@ -55,7 +55,7 @@ def be_a_test(key, line):
     return (key[0], not key[1], key[2]), line
 
 
-def take_no_tax(original, amount, part, whole):
+def take_no_tax(original, bill, kept):
     return 0
 
 
@@ -80,7 +80,7 @@ DEFECTS = {
     "the wrong center": (posting, "_write", write(go_to_another_center)),
     "the wrong day": (posting, "_write", write(be_on_the_next_day)),
     "live money is a test": (posting, "_write", write(be_a_test)),
-    "no tax of the fee": (balances, "_share", take_no_tax),
+    "no tax of the fee": (balances, "_get_tax", take_no_tax),
     "the wrong account": (facts.Movements, "__init__", take_cash_for_all),
     "the fee of another payment": (facts.Movements, "__init__", forget_fees),
 }

@@ -6,19 +6,21 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from django.db.models import Sum
 
 from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
-from payments.models import Payment, Refund
+from payments.models import LedgerLine, Payment, Refund
 from reservations.booking import (
     approval,
     cancellation,
     charging,
     differences,
     integrity,
+    price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
 from reservations.booking.cancellation import RefundDecision, cancel
@@ -261,6 +263,23 @@ def test_cancel_with_decision_refunds_its_amount_once(now, amount, fee, sentence
     # The reason is for staff.
     assert "We cannot host." not in email.text
     assert not list(integrity.find_problems(now=now + 2 * HOUR))
+
+
+@pytest.mark.parametrize(("amount", "fee"), [("60", 5), ("65", 0), ("75", 0)])
+def test_refund_that_was_refused_is_no_part_of_the_fee(amount, fee):
+    booking, manager = make_booking(), AdministratorFactory()
+    SandboxPayment.objects.update(state="voided")
+    act = Act(manager, LATE, is_staff=True)
+    price_adjustments.adjust_price(act, booking.pk, amount=Decimal(-10), reason="Noise")
+    SandboxPayment.objects.update(state="captured")
+
+    cancellation.cancel(act, booking.pk, decision=decide(amount))
+
+    sums = LedgerLine.objects.aggregate(
+        cancellation=Sum("cancellation", default=0), payable=-Sum("refunds_payable", default=0)
+    )
+    left = 75 - fee - int(amount)
+    assert sums == {"cancellation": -100 * fee, "payable": 100 * left}
 
 
 def test_customer_reads_from_which_payment_a_part_is_refunded():

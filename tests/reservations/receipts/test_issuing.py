@@ -7,12 +7,13 @@ import pytest
 import time_machine
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, transaction
+from django.db.models import Sum
 from pypdf import PdfReader
 from pypdf.generic import IndirectObject
 
 from accounts.act import Act
 from centers.models import Center
-from payments.models import PaymentPurpose, Refund, RefundState
+from payments.models import LedgerLine, PaymentPurpose, Refund, RefundState
 from reservations.booking import differences, integrity, price_adjustments
 from reservations.booking.amendments import ChangeRequest
 from reservations.booking.cancellation import cancel
@@ -114,6 +115,16 @@ def test_each_refund_gets_a_credit_note_and_the_tax_of_all_is_returned(booking):
     assert get_taxes(first) == [("Tax, 10%", Decimal("25.01"), Decimal("2.50"))]
     assert get_taxes(second) == [("Tax, 10%", Decimal("49.99"), Decimal("5.00"))]
     assert sum(each.signed_total for each in (receipt, first, second)) == 0
+
+
+@pytest.mark.parametrize(("currency", "tax", "amount"), [("USD", 20, "26.67"), ("JPY", 8, "10")])
+def test_rounded_tax_of_documents_is_that_of_the_ledger(seller, settings, currency, tax, amount):
+    settings.CURRENCY = currency
+    booking = make_taxed_booking(tax)
+    refund(booking.payments.get(), amount)
+    [receipt] = issue(booking)
+    [(_, _, tax)] = get_taxes(receipt)
+    assert LedgerLine.objects.aggregate(tax=-Sum("tax_payable")) == {"tax": 100 * tax}
 
 
 def test_documents_of_a_bill_that_contains_tax_state_and_return_its_tax(seller):
