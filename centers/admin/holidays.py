@@ -136,7 +136,8 @@ def render_page(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
         form = HolidaysForm(request.POST, centers=centers, admin_site=model_admin.admin_site)
     else:
         pk = parse_id(request.GET.get("center"))
-        chosen = centers.filter(pk=pk) if pk else centers.none()
+        only = list(centers.values_list("pk", flat=True)[:2])
+        chosen = centers.filter(pk__in=[pk] if pk else only if len(only) == 1 else [])
         place = chosen.first() or centers.order_by("pk").first()
         initial = {
             # From July on, staff prepare the next year.

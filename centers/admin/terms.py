@@ -73,7 +73,7 @@ class StepsFormField(forms.MultiValueField):
 
 class TermsForm(ChangedFieldsForm):
     steps = StepsFormField(
-        help_text="Until so many hours before the start, this part of the price comes back."
+        help_text="Without steps, nothing ever comes back. Customers read the steps as sentences."
     )
 
     class Meta:

@@ -487,9 +487,9 @@ class Migration(migrations.Migration):
                 ('id', models.AutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(help_text='Customers read it: Flexible.', max_length=100)),
                 ('steps', centers.models.terms.StepsField(blank=True, help_text='After the last one, nothing comes back.', max_length=100)),
-                ('grace_minutes', models.PositiveIntegerField(default=0, help_text='Minutes after booking in which all comes back, but not after the start.', validators=[django.core.validators.MaxValueValidator(10000)], verbose_name='grace')),
-                ('no_show_percent', models.PositiveIntegerField(default=100, validators=[django.core.validators.MaxValueValidator(100)], verbose_name='no-show costs (percent)')),
-                ('change_hours', models.PositiveIntegerField(blank=True, help_text='Hours before the start. Leave empty for as long as cancelling is free.', null=True, validators=[django.core.validators.MaxValueValidator(10000)], verbose_name='customers change until')),
+                ('grace_minutes', models.PositiveIntegerField(default=0, help_text='After booking, in which all comes back, but not after the start.', validators=[django.core.validators.MaxValueValidator(10000)], verbose_name='grace (minutes)')),
+                ('no_show_percent', models.PositiveIntegerField(default=100, validators=[django.core.validators.MaxValueValidator(100)], verbose_name='no-show costs (%)')),
+                ('change_hours', models.PositiveIntegerField(blank=True, help_text='Before the start, by customers. Leave empty for as long as cancelling is free.', null=True, validators=[django.core.validators.MaxValueValidator(10000)], verbose_name='changes until (hours)')),
                 ('center', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='all_terms', to='centers.center')),
             ],
             options={

@@ -60,20 +60,20 @@ class Terms(UniqueNameMixin):
     name = LineField(max_length=100, help_text="Customers read it: Flexible.")
     steps = StepsField(help_text="After the last one, nothing comes back.")
     grace_minutes = models.PositiveIntegerField(
-        "grace",
+        "grace (minutes)",
         default=0,
         validators=[MaxValueValidator(MAX_HOURS)],
-        help_text="Minutes after booking in which all comes back, but not after the start.",
+        help_text="After booking, in which all comes back, but not after the start.",
     )
     no_show_percent = models.PositiveIntegerField(
-        "no-show costs (percent)", default=100, validators=[MaxValueValidator(100)]
+        "no-show costs (%)", default=100, validators=[MaxValueValidator(100)]
     )
     change_hours = models.PositiveIntegerField(
-        "customers change until",
+        "changes until (hours)",
         null=True,
         blank=True,
         validators=[MaxValueValidator(MAX_HOURS)],
-        help_text="Hours before the start. Leave empty for as long as cancelling is free.",
+        help_text="Before the start, by customers. Leave empty for as long as cancelling is free.",
     )
 
     name_scope = ("center_id",)

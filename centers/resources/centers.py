@@ -131,11 +131,7 @@ class CenterResource(CenterScopedResource[Center]):
 
     def load_references(self, rows: Sequence[Cells], stored: QuerySet[Center]) -> None:
         names = {places.fold_text(row.get("name", "")) for row in rows}
-        self.terms_at_center = load_terms(
-            Q(center__in=stored) | Q(center__name_folded__in=names)
-            if any(row.get("terms") for row in rows)
-            else Q(pk__in=[])
-        )
+        self.terms_at_center = load_terms(Q(center__in=stored) | Q(center__name_folded__in=names))
         self.neighborhoods: dict[str, list[Neighborhood]] = defaultdict(list)
         by_name: dict[str, list[Neighborhood]] = defaultdict(list)
         for each in Neighborhood.objects.only("name", "original_name", "city", "state"):

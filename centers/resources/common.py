@@ -48,6 +48,16 @@ def name_at_center_widget(singular: str, if_empty: str = "") -> ReferenceWidget:
     return ReferenceWidget(f"the name of a {singular} of this center{if_empty}", find)
 
 
+class ModelFieldWidget(TextWidget):
+    """A text that a field of the model reads and normalizes."""
+
+    def parse(self, text: str, **kwargs: object) -> Any:
+        try:
+            return self.model_field.to_python(text)
+        except ValidationError as error:
+            raise ValueError(error.message) from error
+
+
 TermsByName = dict[tuple[int | None, str], Terms]
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
-from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.utils import timezone
 from import_export.fields import Field
@@ -13,26 +12,18 @@ from centers.models import Center, PriceList, Rate
 from centers.models.price_list import lock_rates, update_rates
 from centers.price_lists import find_overlap
 from centers.resources.centers import OpeningHoursWidget
-from centers.resources.common import NamedResource, name_at_center_widget
+from centers.resources.common import ModelFieldWidget, NamedResource, name_at_center_widget
 from roombook.imports.files import ImportTable
 from roombook.imports.resources import Cells
 from roombook.imports.results import ImportResult, ImportRowResult
 from roombook.imports.widgets import IntegerWidget, TextWidget
 from roombook.texts import fold_name
 
-WEEKDAYS = PriceList._meta.get_field("weekdays")
 
-
-class WeekdaysWidget(TextWidget):
+class WeekdaysWidget(ModelFieldWidget):
     """Weekdays by their short names."""
 
     help_text = "mon, tue, sat; empty: every day"
-
-    def parse(self, text: str, **kwargs: object) -> Any:
-        try:
-            return WEEKDAYS.to_python(text)
-        except ValidationError as error:
-            raise ValueError(error.message) from error
 
     def render(self, value: Any, **kwargs: object) -> str:
         return (value or "").replace(",", ", ")
@@ -76,7 +67,7 @@ class PriceListResource(NamedResource[PriceList]):
         readonly=True,
     )
     rate = Field("rate", widget=name_at_center_widget("rate"))
-    weekdays = Field("weekdays", widget=WeekdaysWidget())
+    weekdays = Field("weekdays", widget=WeekdaysWidget(PriceList._meta.get_field("weekdays")))
     hours = Field("hours", widget=HoursWidget())
 
     class Meta:

@@ -1,23 +1,16 @@
 """Terms of cancellation as a table."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from django.core.exceptions import ValidationError
 from import_export.fields import Field
 
 from centers.models import Terms
-from centers.resources.common import NamedResource
-from roombook.imports.widgets import TextWidget
+from centers.resources.common import ModelFieldWidget, NamedResource
 
-
-class StepsCellWidget(TextWidget):
-    help_text = "168: 100; 48: 50 (hours before the start: percent that comes back)"
-
-    def parse(self, text: str, **kwargs: object) -> Any:
-        try:
-            return Terms._meta.get_field("steps").to_python(text)
-        except ValidationError as error:
-            raise ValueError(error.message) from error
+STEPS = ModelFieldWidget(
+    Terms._meta.get_field("steps"),
+    "168: 100; 48: 50 (hours before the start: percent that comes back)",
+)
 
 
 class TermsResource(NamedResource[Terms]):
@@ -26,7 +19,7 @@ class TermsResource(NamedResource[Terms]):
     name: ClassVar = "terms"
     singular: ClassVar = "set of terms"
 
-    steps = Field("steps", widget=StepsCellWidget())
+    steps = Field("steps", widget=STEPS)
 
     class Meta:
         model = Terms

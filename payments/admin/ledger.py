@@ -114,6 +114,5 @@ class LedgerLineAdmin(
         return build_row(row)
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
-        # Reports select several centers and types of rooms.
-        several = {"center__in", "reservation__room__resource_type__in"}
-        return lookup in several or super().lookup_allowed(lookup, value, request)
+        # Reports select several centers.
+        return lookup == "center__in" or super().lookup_allowed(lookup, value, request)

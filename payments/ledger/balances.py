@@ -19,15 +19,10 @@ BOOKINGS = "bookings"
 def calculate_balances(
     bill: Bill, payments: Sequence[Movements], *, is_test: bool, fee: int = 0
 ) -> Balances:
-    """What each account must hold.
-
-    `is_test` says whether a bill without payments is a test. `fee` is what its cancellation costs.
-    """
+    """What each account must hold, if a cancellation costs `fee`, and no payment says `is_test`."""
     balances: Balances = defaultdict(Counter)
     counting = [each for each in payments if each.counts]
-    # A price that was lowered after the payment is refunded.
-    reduced = max(0, sum(each.amount for each in counting) - bill.total) if bill.is_booked else 0
-    given = _get_given(bill, counting, reduced=reduced, fee=fee)
+    given, accounts = _get_bill(bill, counting, fee)
     unassigned = given - sum(each.given for each in counting)
     for each in payments:
         line = balances[each.center, each.is_test, None]
@@ -43,9 +38,7 @@ def calculate_balances(
             kept = each.received - each.returned - each.returned_otherwise
             line[Account.REFUNDS_PAYABLE] -= kept
     is_test = counting[0].is_test if counting else is_test
-    balances[bill.center, is_test, bill.meeting_day].update(
-        _get_bill(bill, counting, given, reduced=reduced)
-    )
+    balances[bill.center, is_test, bill.meeting_day].update(accounts)
     # What is left is what the customer owes, and what the centers owe to each other for that.
     for (center, is_test, _), line in [*balances.items()]:
         at_home, amount = balances[bill.center, is_test, None], _add_up(line)
@@ -56,38 +49,33 @@ def calculate_balances(
     return balances
 
 
-def _get_given(bill: Bill, counting: Sequence[Movements], *, reduced: int, fee: int) -> int:
-    """What the customer has got back, is about to, or must get back because it was promised.
+def _get_bill(bill: Bill, counting: Sequence[Movements], fee: int) -> tuple[int, Counter[str]]:
+    """What the customer has got back or must get back, and what income and tax hold.
 
     A promise holds although the gateway refuses the refund. What is only due or refused counts up
     to the price; what was returned counts in full.
     """
-    captured = sum(each.captured for each in counting)
-    given = sum(each.given for each in counting)
-    completed = sum(each.completed for each in counting)
-    if bill.is_kept:
-        return max(min(captured, given), captured - fee, completed)
+    paid, captured, given, completed, refused = (
+        sum(getattr(each, name) for each in counting)
+        for name in ("amount", "captured", "given", "completed", "refused")
+    )
     if bill.is_booked:
-        promised = given + sum(each.refused for each in counting)
-        return max(reduced, min(bill.total + reduced, promised), completed)
-    return given
-
-
-def _get_bill(
-    bill: Bill, counting: Sequence[Movements], given: int, *, reduced: int
-) -> Counter[str]:
-    """What income, its reductions and tax hold; credits are negative."""
-    if bill.is_booked:
+        # The price was lowered after the payment.
+        reduced = max(0, paid - bill.total)
+        given = max(reduced, min(bill.total + reduced, given + refused), completed)
         goodwill = given - reduced
         tax = bill.tax - _get_tax(bill, max(0, bill.total - goodwill))
         accounts = Counter[str](bill.lines)
         accounts.update({BOOKINGS: 1, Account.GOODWILL: goodwill - tax, Account.TAX_PAYABLE: tax})
-        return accounts
-    fee = sum(each.captured for each in counting) - given if bill.is_kept else 0
-    if fee < 0:  # More was returned than had come in.
-        return Counter[str]({Account.GOODWILL: -fee})
-    tax = _get_tax(bill, fee)
-    return Counter[str]({Account.CANCELLATION: tax - fee, Account.TAX_PAYABLE: -tax})
+        return given, accounts
+    if not bill.is_kept:
+        return given, Counter()
+    given = max(min(captured, given), captured - fee, completed)
+    kept = captured - given
+    if kept < 0:  # More was returned than had come in.
+        return given, Counter({Account.GOODWILL: -kept})
+    tax = _get_tax(bill, kept)
+    return given, Counter({Account.CANCELLATION: tax - kept, Account.TAX_PAYABLE: -tax})
 
 
 def _get_tax(bill: Bill, kept: int) -> int:
@@ -107,10 +95,11 @@ def build_lines(balances: Balances, posted: Balances) -> Balances:
     }
     for center, is_test in sorted({key[:2] for key in differences}):
         rest = differences.get((center, is_test, None), Counter[str]())
-        changed = [
-            key[2] for key in differences if key[:2] == (center, is_test) and differences[key]
-        ]
-        days = sorted(day for day in changed if day)
+        days = sorted(
+            key[2]
+            for key, line in differences.items()
+            if key[:2] == (center, is_test) and key[2] and line
+        )
         last = days.pop() if days else None
         for day in days:
             line = lines[center, is_test, day] = differences[center, is_test, day]

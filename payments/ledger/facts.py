@@ -12,7 +12,7 @@ from django.db.models import prefetch_related_objects
 
 from payments.gateways.manual import ACCOUNT
 from payments.ledger.accounts import MONEY_BY_WAY, Account
-from payments.models import LOST, Payment, RefundState
+from payments.models import LOST, Payment, Refund, RefundState
 from roombook.money import to_hundredths
 
 
@@ -77,7 +77,7 @@ class Movements:
                 self.due += amount
             elif refund.state == RefundState.OUTSIDE:
                 self.returned_otherwise += amount
-            elif refund.state == RefundState.DONE and _was_owed(payment, refund.done_at):
+            elif refund.state == RefundState.DONE and _was_owed(payment, refund):
                 self.credited += amount
             elif refund.state == RefundState.DONE:
                 self.returned += amount
@@ -97,12 +97,10 @@ class Movements:
         return self.completed + self.due
 
 
-def _was_owed(payment: Payment, at: dt.datetime | None) -> bool:
-    """Whether the customer had not paid this payment on account then."""
-    received_at = payment.received_at
-    return payment.gateway == ACCOUNT.name and (
-        at is None or received_at is None or at <= received_at
-    )
+def _was_owed(payment: Payment, refund: Refund) -> bool:
+    """Whether the customer had not paid this payment on account when it was refunded."""
+    at, done_at = payment.received_at, refund.done_at
+    return payment.gateway == ACCOUNT.name and not (at and done_at and at < done_at)
 
 
 def read_movements(reservations: Collection[int], *, locks: bool) -> dict[int, list[Movements]]:

@@ -13,7 +13,6 @@ from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import Exact
 
 from payments.ledger.accounts import BILL, Account, EventKind
-from roombook.money import from_hundredths
 
 
 def add_accounts(accounts: Iterable[Account]) -> Combinable:
@@ -114,10 +113,7 @@ class LedgerLine(models.Model):
         ]
 
     def __str__(self) -> str:
-        amounts = ", ".join(
-            f"{account.label} {from_hundredths(amount):+.2f}" for account, amount in self.amounts
-        )
-        return f"{self.get_kind_display()}: {amounts}"
+        return f"{self.get_kind_display()} of reservation {self.reservation_id}"
 
     @property
     def amounts(self) -> list[tuple[Account, int]]:

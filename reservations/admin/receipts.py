@@ -1,5 +1,6 @@
 """Receipts in the back office: the page of a reservation's receipts, the list, and the sellers."""
 
+from collections.abc import Iterator
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -204,20 +205,25 @@ class ReceiptAdmin(ListExportMixin, LocalTimeMixin, ReadOnlyMixin, CenterScopedM
         row = self.get_queryset(request).filter(pk=parse_id(object_id) or 0).first()
         return row.reservation.room.center.zone if row else None
 
-    def get_export_row(self, row: Receipt) -> tuple[CellValue, ...]:
-        """The amounts of a credit note are below zero, so that the columns can be added up."""
+    def get_export_rows(self, row: Receipt) -> Iterator[tuple[CellValue, ...]]:
+        """A row for each tax of a document; almost all have one.
+
+        The amounts of a credit note are below zero, so that the columns can be added up. What a
+        deleted document said is not kept, and so neither is its tax.
+        """
         content, sign = row.content, 1 if row.type == ReceiptType.RECEIPT else -1
-        taxes = content.get("taxes", [])
-        tax = sign * sum((Decimal(each[2]) for each in taxes), money.ZERO)
-        # The document of a deleted receipt, and so its tax, is not kept.
-        net_and_tax = (row.signed_total - tax, tax) if content else (None, None)
+        taxes: list[tuple[CellValue, ...]] = [
+            (label, sign * Decimal(net), sign * Decimal(tax), sign * (Decimal(net) + Decimal(tax)))
+            for label, net, tax in content.get("taxes", ())
+        ]
         day = row.issued_at.astimezone(row.reservation.room.center.zone).date()
-        return (
-            *(row.number, row.get_type_display(), day, row.reservation_id),
-            *("".join(content.get("buyer", [])[:1]), self.center(row)),
-            *(", ".join(label for label, *_ in taxes), *net_and_tax, row.signed_total),
-            *(row.currency, "; ".join(text for text, _ in content.get("payments", []))),
-        )
+        unknown = ("", None, None, row.signed_total)
+        for cells in taxes or [unknown]:
+            yield (
+                *(row.number, row.get_type_display(), day, row.reservation_id),
+                *("".join(content.get("buyer", [])[:1]), self.center(row), *cells),
+                *(row.currency, "; ".join(text for text, _ in content.get("payments", []))),
+            )
 
     @admin.display(description="issued")
     def issued(self, receipt: Receipt) -> str:

@@ -31,7 +31,8 @@ from reservations.notifications import emails
 from reservations.notifications.confirmation import describe_refund
 from reservations.notifications.formatting import format_short_time
 from reservations.pricing import bill
-from reservations.pricing.terms import ALL, split_payment
+from reservations.pricing.allowances import planned_hours
+from reservations.pricing.terms import ALL, round_hours, split_payment
 from reservations.pricing.terms import get_terms as get_booked_terms
 from roombook import money
 from roombook.errors import InvalidRequest, ReservationNotOpen
@@ -98,12 +99,9 @@ class Cancellation:
     @property
     def forecast(self) -> str:
         """The message of a preview."""
-        terms = self.terms
-        return (
-            self.message
-            if self.is_repeated
-            else f"If you cancel now: {terms.sentence}{terms.next_step}"
-        )
+        if self.is_repeated:
+            return self.message
+        return f"If you cancel now: {self.terms.sentence}{self.terms.next_step}"
 
 
 def _call_payment_off(act: Act, reservation_id: int) -> None:
@@ -229,10 +227,7 @@ def _get_terms(
     is_booked = reservation.status == Status.CONFIRMED
     percent = terms.get_percent(reservation, now) if is_booked else ALL
     found = give_back(reservation, payments, percent)
-    if not terms.name:
-        # The rule of a deployment whose centers have no terms knows no proportion.
-        return replace(found, share=Decimal(1))
-    if is_booked and found.left:
+    if is_booked and terms.name and found.left:
         return replace(found, next_step=_describe_next_step(reservation, found, now=now))
     return found
 
@@ -241,12 +236,12 @@ def give_back(
     reservation: Reservation, payments: Sequence[Payment], percent: int
 ) -> CancellationTerms:
     """Return the refund, the fee and the benefits if this percentage of the price comes back."""
-    share = Decimal(percent) / ALL
+    share = _get_share(reservation, Decimal(percent) / ALL)
     parts = [(each, _get_paid_amount(reservation, each)) for each in payments]
     paid = sum((part for _, part in parts), money.ZERO)
     if not paid:
         captured = _get_captured_payments(reservation)
-        sentence = _describe_no_refund(captured)
+        sentence = _describe_no_refund(captured) + _describe_hours(reservation, share)
         return CancellationTerms(money.ZERO, money.ZERO, sentence, share=share)
     refund, fee = split_payment(reservation.total_cost, paid, percent)
     sentence = NOTHING_REFUNDED if percent else _describe_too_late(reservation)
@@ -254,7 +249,16 @@ def give_back(
         sentence = describe_refund(
             [each for each, _ in refunds.split_refund(payments, refund)], refund
         )
+    sentence += _describe_hours(reservation, share)
     return CancellationTerms(refund, fee, sentence, left=paid, share=share)
+
+
+def _get_share(reservation: Reservation, part: Decimal) -> Decimal:
+    """Return the part of the included hours that comes back with this part of the price.
+
+    The rule of a deployment whose centers have no terms knows no proportion: all of them do.
+    """
+    return part if get_booked_terms(reservation).name else Decimal(1)
 
 
 def _decide_terms(
@@ -280,15 +284,15 @@ def _decide_terms(
     # A refused refund of a reduction is left too, but it stays due, and is no part of the fee.
     price = min(terms.left, reservation.total_cost)
     fee = max(price - refund, money.ZERO)
-    has_terms = bool(get_booked_terms(reservation).name)
+    share = _get_share(reservation, min(refund / price, Decimal(1))) if price else terms.share
     return replace(
         terms,
         refund=refund,
         fee=fee,
-        sentence=sentence,
+        sentence=sentence + _describe_hours(reservation, share),
         decision=decision,
         policy_refund=terms.refund,
-        share=min(refund / price, Decimal(1)) if price and has_terms else terms.share,
+        share=share,
         next_step="",
     )
 
@@ -356,7 +360,7 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
             sentence = _describe_too_late(reservation)
     else:
         sentence = _describe_no_refund(payments)
-    terms = CancellationTerms(refund, money.ZERO, sentence)
+    terms = CancellationTerms(refund, money.ZERO, sentence + _describe_hours(reservation))
     return Cancellation(reservation, terms, is_repeated=True)
 
 
@@ -382,6 +386,18 @@ def _describe_too_late(reservation: Reservation) -> str:
     if not steps:
         return NOTHING_REFUNDED
     return f"it is less than {steps[-1].hours} hours before its start, so nothing is refunded."
+
+
+def _describe_hours(reservation: Reservation, share: Decimal | None = None) -> str:
+    """Say how many included hours come back, or without a share have come back, if not all do."""
+    planned = [] if share == 1 else [*planned_hours(reservation=reservation.pk)]
+    used = sum(hours for _, hours in planned)
+    if share is None:
+        entered = reservation.allowance_entries.aggregate(sum=Sum("hours"))["sum"]
+        returned = used + Decimal(entered or 0)
+    else:
+        returned = sum((round_hours(hours * share) for _, hours in planned), money.ZERO)
+    return f" {returned:g} of {used} included hours come back." if returned < used else ""
 
 
 def _describe_next_step(

@@ -91,7 +91,8 @@ def _with_ended_link(now: dt.datetime) -> ReservationQuerySet:
 @in_transaction
 def _end_link(reservation_id: int, now: dt.datetime) -> None:
     reservation = lock_reservation(reservation_id)
-    if _with_ended_link(now).filter(pk=reservation_id).exists():
+    has_ended = _with_ended_link(now).filter(pk=reservation_id).exists()
+    if has_ended and not reservation.is_paying_for_change:
         reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=now)
 
 

@@ -286,10 +286,12 @@ def cancel_link(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
 
 
 def describe_change(change: BookingChange) -> str:
-    """Describe the room and the time of the booking after the change."""
+    """Describe the room and the time of the booking after the change, and what is added."""
     changed = copy.copy(change.reservation)
     changed.room, changed.start, changed.end = change.room, change.start, change.end
-    return describe_booking(changed)
+    added = ["other services"] if "services" in change.values else []
+    added += [each["text"] for each in change.values.get("extras", ())]
+    return describe_booking(changed) + (f", with {', '.join(added)}" if added else "")
 
 
 def _enqueue(

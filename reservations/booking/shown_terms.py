@@ -60,12 +60,13 @@ def show_reservation_terms(reservation_id: int, user: User, *, now: dt.datetime)
     """Return the terms of the user's reservation, with what cancelling it would give back."""
     reservation = get_own_reservation(reservation_id, user)
     terms, zone = get_terms(reservation), reservation.room.center.zone
-    text = describe_cancellation(reservation, now=now)
-    steps = list(_list_steps(reservation, now=now))
     grace_until = terms.get_grace_end(reservation)
-    if grace_until is None or grace_until <= now:
-        return ShownTerms(terms.name, text, steps)
-    return ShownTerms(terms.name, text, steps, grace_until.astimezone(zone))
+    return ShownTerms(
+        terms.name,
+        describe_cancellation(reservation, now=now),
+        list(_list_steps(reservation, now=now)),
+        grace_until.astimezone(zone) if grace_until and now < grace_until else None,
+    )
 
 
 def _list_steps(reservation: Reservation, *, now: dt.datetime) -> Iterator[ShownStep]:

@@ -251,6 +251,7 @@ class Migration(migrations.Migration):
                 ('rate', models.CharField(blank=True, max_length=100)),
                 ('total', roombook.money.MoneyField(decimal_places=2, max_digits=12)),
                 ('contained_tax', roombook.money.MoneyField(decimal_places=2, default=0, help_text='Of the total, at a center whose prices contain the tax.', max_digits=12)),
+                ('tax_label', models.CharField(blank=True, help_text='The tax of the line; empty if it is not taxed.', max_length=50)),
                 ('allowance', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='reservations.allowance')),
                 ('service', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='centers.service')),
                 ('reservation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='line_items', to='reservations.reservation')),

@@ -43,6 +43,9 @@ class LineItem(models.Model):
     contained_tax = MoneyField(
         default=0, help_text="Of the total, at a center whose prices contain the tax."
     )
+    tax_label = models.CharField(
+        max_length=50, blank=True, help_text="The tax of the line; empty if it is not taxed."
+    )
     service = models.ForeignKey(
         "centers.Service", models.PROTECT, null=True, blank=True, related_name="+"
     )

@@ -203,7 +203,9 @@ def send_rescheduled(
             f" {old_time}. {details}"
         )
     news = [f"What has changed: {', '.join(changed)}."] if changed else []
-    return [*news, details, price], describe_cancellation(reservation, wording=IN_EMAIL, now=now)
+    terms = describe_cancellation(reservation, wording=IN_EMAIL, now=now)
+    # What has begun cannot be cancelled.
+    return [*news, details, price], terms if reservation.start > now else ""
 
 
 @_message("not changed", "Not changed", "Your reservation was not changed")

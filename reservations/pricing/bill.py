@@ -1,11 +1,11 @@
 """Prices reservations and stores their bills: the only module that writes prices."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from centers.models import MeetingRoom
+from centers.models import Center, MeetingRoom
 from centers.span import Span
 from reservations.models import AllowanceUse, LineItem, LineItemType, Reservation
 from reservations.pricing import allowances, promo_codes
@@ -15,10 +15,11 @@ from reservations.pricing.quote import (
     Quote,
     QuoteLine,
     ServiceSelection,
-    add_tax,
     build_adjustment_line,
+    build_tax_line,
     calculate_quote,
 )
+from reservations.pricing.taxes import TaxedSum, calculate_tax, split_amount, sum_by_tax
 from roombook import money
 from roombook.errors import RateNotConfigured
 
@@ -110,21 +111,7 @@ def reprice(
 
 def save_lines(reservation: Reservation, quote: Quote) -> None:
     """Store the lines and the allowance hours of a reservation that has none yet."""
-    LineItem.objects.bulk_create(
-        LineItem(
-            reservation=reservation,
-            position=position,
-            type=line.type,
-            description=line.description[:500],
-            amount=line.amount,
-            rate=line.rate[:100],
-            total=line.total,
-            contained_tax=line.contained_tax,
-            service_id=line.service_id,
-            allowance_id=line.allowance_id,
-        )
-        for position, line in enumerate(quote.lines, start=1)
-    )
+    _create_lines(reservation, quote.lines, first=1)
     # A list, because Django returns an empty one before it prepares anything.
     AllowanceUse.objects.bulk_create(
         [
@@ -140,59 +127,66 @@ def save_lines(reservation: Reservation, quote: Quote) -> None:
     )
 
 
+def _create_lines(reservation: Reservation, lines: Iterable[QuoteLine], *, first: int) -> None:
+    LineItem.objects.bulk_create(
+        LineItem(
+            reservation=reservation,
+            position=position,
+            type=line.type,
+            description=line.description[:500],
+            amount=line.amount,
+            rate=line.rate[:100],
+            total=line.total,
+            contained_tax=line.contained_tax,
+            tax_label=line.tax_label,
+            service_id=line.service_id,
+            allowance_id=line.allowance_id,
+        )
+        for position, line in enumerate(lines, start=first)
+    )
+
+
 def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str) -> Decimal:
     """Add an extra or an adjustment to a bill that otherwise stays the same.
 
-    An extra is taxed by the rate of the center; an adjustment changes the tax in proportion.
-    Returns the amount that was applied: the bill never goes below zero. The caller holds the
-    reservation's lock.
+    An extra is taxed as the center taxes now. An adjustment changes each tax of the bill in
+    proportion, and has a line for each. Returns the amount that was applied: the bill never goes
+    below zero. The caller holds the reservation's lock.
     """
     lines = list(reservation.line_items.order_by("position"))
-    taxes = [line for line in lines if line.type == LineItemType.TAX]
-    untaxed = sum((line.total for line in lines if line.type != LineItemType.TAX), money.ZERO)
-    contained = sum((line.contained_tax for line in lines), money.ZERO)
-    added = build_adjustment_line(amount, reason, untaxed=untaxed)
-    if added.total > 0:
-        added = _add_tax(reservation, taxes, added)
+    sums = sum_by_tax(lines)
+    bases = [each.base for each in sums.values()]
+    line = build_adjustment_line(amount, reason, untaxed=sum(bases, money.ZERO))
+    if line.total > 0:
+        changed = [_add_extra(reservation.room.center, sums, line.total)]
     else:
-        part = (untaxed + added.total) / untaxed if untaxed else money.ZERO
-        added = replace(added, contained_tax=money.round_amount(contained * part) - contained)
-        for tax in taxes:
-            tax.total = money.round_amount(tax.total * part)
-    contained += added.contained_tax
-    last = lines[-1].position if lines else 0
-    for position, tax in enumerate(taxes, start=last + 2):
-        tax.position, tax.amount = position, money.format_amount(tax.total or contained)
-        tax.save()
-    LineItem.objects.create(
-        reservation=reservation,
-        position=last + 1,
-        type=added.type,
-        description=added.description[:500],
-        amount=added.amount,
-        total=added.total,
-        contained_tax=added.contained_tax,
-    )
-    total = untaxed + added.total + sum((tax.total for tax in taxes), money.ZERO)
-    if total > money.MAX_AMOUNT:
+        parts = split_amount(line.total, bases)
+        changed = [old.change(part) for old, part in zip(sums.values(), parts, strict=True) if part]
+    added = []
+    for new in changed:
+        old = sums.get(new.label, TaxedSum(new.label))
+        total, contained = new.base - old.base, new.contained - old.contained
+        added.append(replace(line, total=total, contained_tax=contained, tax_label=new.label))
+    sums |= {each.label: each for each in changed}
+    if sum((each.gross for each in sums.values()), money.ZERO) > money.MAX_AMOUNT:
         raise RateNotConfigured(TOO_EXPENSIVE)
-    reservation.total_cost = total
+    # The taxes come last.
+    taxed = {each.tax_label for each in lines if each.type == LineItemType.TAX}
+    taxes = [build_tax_line(each) for each in sums.values() if each.label in taxed or each.tax]
+    reservation.line_items.filter(type=LineItemType.TAX).delete()
+    last = lines[-1].position if lines else 0
+    _create_lines(reservation, [*added, *taxes], first=last + 1)
+    reservation.total_cost = sum((each.gross for each in sums.values()), money.ZERO)
     reservation.save(update_fields=["total_cost"])
-    return added.total
+    return line.total
 
 
-def _add_tax(reservation: Reservation, taxes: list[LineItem], extra: QuoteLine) -> QuoteLine:
-    """Add the tax of an extra to the line with the same rate, or as another one."""
-    center = reservation.room.center
-    extra, *added = add_tax([extra], center.tax_rate, is_contained=center.prices_include_tax)
-    for line in added:
-        tax = next((each for each in taxes if each.description == line.description), None)
-        if tax is None:
-            tax = LineItem(reservation=reservation, type=line.type, description=line.description)
-            tax.total = money.ZERO
-            taxes.append(tax)
-        tax.total += line.total
-    return extra
+def _add_extra(center: Center, sums: Mapping[str, TaxedSum], amount: Decimal) -> TaxedSum:
+    """Return the sum of the lines with the present tax of the center, with the extra."""
+    rate, is_contained = center.tax_rate, center.prices_include_tax
+    label = calculate_tax(amount, rate, is_contained=is_contained).label
+    base = sums[label].base if label in sums else money.ZERO
+    return calculate_tax(base + amount, rate, is_contained=is_contained)
 
 
 # --- Promo uses and included hours ---------------------------------------------------------------

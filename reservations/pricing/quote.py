@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from centers import rates
 from centers.span import Span
 from reservations.models import LineItemType, PriceAdjustment, PromoCode
+from reservations.pricing.taxes import TaxedSum, calculate_tax, format_percent
 from roombook import money
 from roombook.errors import RateNotConfigured
 
@@ -38,7 +39,7 @@ class ServiceSelection:
 class QuoteLine:
     """A line of the bill. `amount` and `rate` are texts; `total` is the amount in the sum.
 
-    `stated_amount` is shown instead of the total, which is 0 then.
+    `stated_amount` is shown instead of the total.
     """
 
     type: LineItemType
@@ -49,6 +50,7 @@ class QuoteLine:
     allowance_id: int | None = None
     stated_amount: str = ""
     contained_tax: Decimal = money.ZERO
+    tax_label: str = ""
 
     @property
     def amount(self) -> str:
@@ -115,27 +117,30 @@ def calculate_quote(
 
 
 def add_tax(
-    lines: Sequence[QuoteLine], tax_rate: Decimal, *, is_contained: bool
+    lines: Iterable[QuoteLine], tax_rate: Decimal, *, is_contained: bool
 ) -> list[QuoteLine]:
     """Return the lines with one that adds the tax on their sum, or says what tax they contain.
 
-    A contained tax is rounded once, on the sum. Each line gets its share as a running sum, so that
-    the shares add up to it.
+    Each line gets its share of a contained tax as a running sum, so that the shares add up to it.
     """
-    percent = f"{format_percent(tax_rate)}%"
-    if not is_contained:
-        tax = money.round_amount(_sum(lines) * tax_rate / 100)
-        return [*lines, QuoteLine(LineItemType.TAX, f"Tax, {percent}", tax)] if tax else [*lines]
-    shared, gross, contained = [], money.ZERO, money.ZERO
+    shared, so_far = [], calculate_tax(money.ZERO, tax_rate, is_contained=is_contained)
     for line in lines:
-        gross += line.total
-        tax = money.round_amount(gross * tax_rate / (100 + tax_rate)) - contained
-        contained += tax
-        shared.append(replace(line, contained_tax=tax))
-    if contained:
-        text, amount = f"Includes {percent} tax", money.format_amount(contained)
-        shared.append(QuoteLine(LineItemType.TAX, text, money.ZERO, stated_amount=amount))
-    return shared
+        taxed = calculate_tax(so_far.base + line.total, tax_rate, is_contained=is_contained)
+        share = taxed.contained - so_far.contained
+        shared.append(replace(line, contained_tax=share, tax_label=taxed.label))
+        so_far = taxed
+    return [*shared, build_tax_line(so_far)] if so_far.tax else shared
+
+
+def build_tax_line(taxed: TaxedSum) -> QuoteLine:
+    """Return the line that adds a tax, or states what the other lines contain of it."""
+    return QuoteLine(
+        LineItemType.TAX,
+        taxed.label,
+        taxed.added,
+        stated_amount=money.format_amount(taxed.tax),
+        tax_label=taxed.label,
+    )
 
 
 def apply_allowances(
@@ -168,11 +173,6 @@ def get_promo_discount(promo_code: PromoCode, base: Decimal) -> Decimal:
     if promo_code.percent is not None:
         return money.round_amount(base * promo_code.percent / 100)
     return min(money.round_amount(promo_code.amount or 0), base)
-
-
-def format_percent(rate: Decimal) -> str:
-    """Format a percentage without trailing zeros: `8.625`, `10`."""
-    return f"{rate.normalize():f}"
 
 
 def _build_room_lines(room: "MeetingRoom", room_price: rates.RoomPrice) -> Iterator[QuoteLine]:

@@ -13,7 +13,6 @@ from payments.models import Payment, Refund, RefundState
 from payments.refunds import UNCONFIRMED_STATES
 from reservations.models import (
     LineItem,
-    LineItemType,
     Receipt,
     ReceiptType,
     Reservation,
@@ -21,6 +20,7 @@ from reservations.models import (
 )
 from reservations.notifications.confirmation import describe_booking, describe_card
 from reservations.notifications.formatting import format_short_day
+from reservations.pricing.taxes import TaxedSum, split_amount, sum_by_tax
 from roombook import money
 
 NO_TAX = "No tax"
@@ -106,16 +106,22 @@ def split_tax(
 ) -> list[TaxRow]:
     """Split what is paid of a bill into net amount and tax, less those of the earlier documents.
 
-    All are of one seller: another one cannot take back this seller's tax. The tax of a part is in
-    the proportion of the bill. So a bill that is paid and refunded in parts has the tax of the bill
-    in the end, and none if all is refunded.
+    There is a row for each tax. All documents are of one seller: another one cannot take back this
+    seller's tax. The tax of a part is in the proportion of the bill. So a bill that is paid and
+    refunded in parts has the tax of the bill in the end, and none if all is refunded.
     """
-    taxes = [line for line in lines if line.type == LineItemType.TAX]
-    total = sum((line.total for line in lines), money.ZERO)
-    contained = sum((line.contained_tax for line in lines), money.ZERO)
-    tax = contained + sum((line.total for line in taxes), money.ZERO)
-    share = money.round_amount(tax * paid / total) if total else money.ZERO
-    rows = [(taxes[0].description if taxes else NO_TAX, paid - share, share)]
+    bill = list(sum_by_tax(lines).values()) or [TaxedSum("")]
+    gross, taxes = [each.gross for each in bill], [each.tax for each in bill]
+    total = sum(gross)
+    share = money.round_amount(sum(taxes) * paid / total) if total else money.ZERO
+    rows = [
+        (each.label or NO_TAX, part - tax, tax)
+        for each, part, tax in zip(
+            bill, split_amount(paid, gross), split_amount(share, taxes), strict=True
+        )
+    ]
+    if not total:  # What is paid beyond this price has no tax.
+        rows = [(bill[0].label or NO_TAX, paid, money.ZERO)]
     for each in earlier:
         sign = -1 if each.type == ReceiptType.RECEIPT else 1
         rows += [
@@ -126,7 +132,7 @@ def split_tax(
     for label, net, tax in rows:
         before = sums.get(label, (money.ZERO, money.ZERO))
         sums[label] = (before[0] + net, before[1] + tax)
-    return [(label, net, tax) for label, (net, tax) in sums.items() if net or tax]
+    return [(label, *parts) for label, parts in sums.items() if any(parts)]
 
 
 def describe_seller(seller: Seller) -> SellerLines:

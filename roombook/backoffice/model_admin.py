@@ -29,7 +29,7 @@ from roombook.backoffice.pagination import (
     PaginatedInlineFormSet,
 )
 from roombook.backoffice.typing_bases import AnyAdminBase, InlineAdminBase, ModelAdminBase
-from roombook.backoffice.widgets import DATE_AND_TIME_OVERRIDES, AutocompleteMixin
+from roombook.backoffice.widgets import FIELD_OVERRIDES, AutocompleteMixin
 from roombook.ids import is_id, parse_id
 
 HISTORY_PAGE_SIZE = 50
@@ -39,7 +39,7 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
     """A list and a page of the back office, for tables of any size."""
 
     form: type[forms.ModelForm] = ChangedFieldsForm
-    formfield_overrides = DATE_AND_TIME_OVERRIDES
+    formfield_overrides = FIELD_OVERRIDES
     show_full_result_count = False
     paginator = CappedPaginator
     list_per_page = 50
@@ -218,7 +218,7 @@ def _refuse_action(request: HttpRequest, reason: str) -> HttpResponse:
 class InlineMixin(AutocompleteMixin, InlineAdminBase):
     form = ChangedFieldsForm
     formset = PaginatedInlineFormSet
-    formfield_overrides = FORMFIELD_OVERRIDES_INLINE | DATE_AND_TIME_OVERRIDES
+    formfield_overrides = FORMFIELD_OVERRIDES_INLINE | FIELD_OVERRIDES
 
 
 class TabularInline(InlineMixin, unfold.TabularInline):

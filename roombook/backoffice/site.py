@@ -92,8 +92,9 @@ class BackofficeSite(UnfoldAdminSite):
     def _show_kept_form(self, request: HttpRequest, entered: str, url: str) -> HttpResponse:
         """A page that sends the form again; before that, it may lead to the second factor."""
         fields = [(name, value) for name, values in QueryDict(entered).lists() for value in values]
-        target = url
+        target, layout = url, "backoffice/page.html"
         if not self.has_permission(request):
+            layout = "unfold/layouts/unauthenticated.html"
             fields = [(KEPT_FORM, entered)]
             target = f"{reverse('admin:accounts_second_factor')}?{urlencode({'next': url})}"
         context = {
@@ -102,6 +103,7 @@ class BackofficeSite(UnfoldAdminSite):
             "fields": fields,
             "target": target,
             "is_complete": target == url,
+            "layout": layout,
         }
         return TemplateResponse(request, "backoffice/kept_form.html", context)
 

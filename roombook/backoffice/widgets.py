@@ -8,17 +8,23 @@ from django import forms
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
 from django.core.exceptions import ValidationError
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.http import HttpRequest
 from django.utils.formats import get_format
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
-from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    BASE_INPUT_CLASSES,
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from roombook.backoffice.typing_bases import AnyAdminBase
 from roombook.card_numbers import refuse_card_number
 from roombook.dates import YEARS, read_time_of_day
 from roombook.ids import is_id
+from roombook.money import MoneyField
 from roombook.texts import clean_line, clean_text
 
 INPUT_CLASSES = " ".join(BASE_INPUT_CLASSES)
@@ -197,9 +203,13 @@ class TimeTextInput(forms.TimeInput):
             }
         )
 
+    # What 24:00 means: without a day, a time that ends something is 00:00.
+    end_of_day = "00:00"
+
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         value = super().value_from_datadict(data, files, name)
-        return read_time_of_day(value) if isinstance(value, str) else value
+        read = read_time_of_day(value) if isinstance(value, str) else value
+        return self.end_of_day if read == "24:00" else read
 
     def format_value(self, value: object) -> str | None:
         if isinstance(value, dt.time):
@@ -216,6 +226,7 @@ class DateTimeTextInput(forms.SplitDateTimeWidget):
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
         time_input = TimeTextInput({"aria-label": "Time"})
+        time_input.end_of_day = "24:00"
         forms.MultiWidget.__init__(self, [DateTextInput(), time_input], attrs)
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
@@ -234,8 +245,13 @@ class DateTimeTextInput(forms.SplitDateTimeWidget):
 
 # Django's own widgets have shortcuts for the browser's "today" and "now" and show the browser's
 # offset from UTC, which is wrong on pages that show a center's local time.
-DATE_AND_TIME_OVERRIDES: dict[type[models.Field], dict[str, Any]] = {
+FIELD_OVERRIDES: dict[type[models.Field], dict[str, Any]] = {
     models.DateTimeField: {"widget": DateTimeTextInput},
     models.DateField: {"widget": DateTextInput},
     models.TimeField: {"widget": TimeTextInput},
+    # The constraints of the tables say the same, but not beside the field.
+    MoneyField: {
+        "widget": UnfoldAdminDecimalFieldWidget,
+        "validators": [MinValueValidator(0, "A price must not be negative.")],
+    },
 }

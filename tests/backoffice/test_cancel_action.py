@@ -22,7 +22,7 @@ from tests.factories_reservations import (
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
-TYPED = {"refund": "75.00", "reason": "The heating is broken.", "message": "We are <sorry>."}
+TYPED = {"everything": "on", "reason": "The heating is broken.", "message": "We are <sorry>."}
 
 
 @pytest.fixture

@@ -30,6 +30,8 @@ def test_rate_list_saves_only_valid_prices_that_were_edited(office):
     ):
         refused = office.post(address, {**mine, "form-0-hourly": typed, "form-1-hourly": "41"})
         assert message in refused.text
+        # Beside the field.
+        assert "hourly" in refused.context["cl"].formset.forms[0].errors
     # Somebody else changed a price since the list was opened.
     models.Rate.objects.filter(pk=rate.pk).update(hourly=30)
     assert office.post(address, {**mine, "form-0-half_day": "95.50"}).status_code == 302

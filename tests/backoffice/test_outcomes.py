@@ -6,12 +6,14 @@ from decimal import Decimal
 import pytest
 
 from accounts.act import Act
+from centers.models import Center
 from reservations.admin.reports import discounts, outcomes, selection
 from reservations.admin.reports.discounts import DiscountSums
 from reservations.admin.reports.outcomes import OutcomeCounts
 from reservations.admin.reports.periods import ReportPeriod
 from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.booking import cancellation, charging, price_adjustments
+from reservations.booking.amendments import TakenPayment
 from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
@@ -25,9 +27,11 @@ from tests.factories_reservations import (
     make_draft,
     make_payment_method,
     make_room,
+    pay,
     show_price,
     update_promo_code,
 )
+from tests.reservations.rescheduling_helpers import reschedule
 
 pytestmark = pytest.mark.django_db
 
@@ -174,3 +178,23 @@ def test_discounts_by_center_month_code_and_allowance_add_up():
         > 0
     )
     assert sum(each.discount for each in found.allowances) == found.breakdown.total.allowances > 0
+
+
+def test_discounts_of_a_code_that_was_removed_after_its_month_still_add_up():
+    """At prices that contain the tax, the bill shows discounts with it, and the ledger without."""
+    room, start = make_room(), dt.datetime(2027, 3, 31, 16, tzinfo=dt.UTC)
+    Center.objects.update(tax_rate=19, prices_include_tax=True)
+    draft = make_draft(room=room, start=start)
+    PromoCodeFactory(code="TEN", percent=10)
+    update_promo_code(draft.pk, "TEN", user=draft.user, now=NOW)
+    booking = pay(show_price(draft))
+    assert given().by_promo_code["TEN"].promotions == Decimal("6.31")
+
+    change = {"values": {"promo_code": ""}, "taken": TakenPayment("cash")}
+    next_day = start + 23 * HOUR
+    reschedule(booking, AdministratorFactory(), start=start, now=next_day, **change)
+
+    found = given()
+    assert found.breakdown.total.promotions == Decimal("6.31")
+    removed = discounts.PromoCodeSums(promotions=Decimal("6.31"))
+    assert found.by_promo_code == {discounts.REMOVED: removed}

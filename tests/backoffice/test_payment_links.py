@@ -346,5 +346,6 @@ def test_link_can_be_copied_and_names_who_asks_for_the_money(client, office, dra
     seller = make_seller()
     bill = client.get(link).text
     assert f"<strong>{seller.legal_name}</strong><br>{draft.room.center.name}, " in bill
+    assert "Cancel free of charge until" in bill
     payment_links.cancel_link(Act(draft.user, NOW, is_staff=True), draft.pk)
     assert link not in office.get(reservation_url(draft)).text

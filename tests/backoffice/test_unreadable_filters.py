@@ -8,6 +8,7 @@ from unfold.contrib.filters.admin import RangeDateFilter
 
 from reservations.admin.forms import LocalTimeField
 from roombook.backoffice import audit_log
+from roombook.backoffice.widgets import TimeTextInput
 from roombook.dates import read_time_of_day
 from tests.backoffice.reading import list_rows, messages_of
 from tests.factories_people import AdministratorFactory
@@ -92,6 +93,7 @@ def test_times_are_read_as_people_type_them():
     read |= {"1pm": "13:00", "1:30 PM": "13:30", "12 a.m.": "00:00", "12p": "12:00"}
     assert {text: read_time_of_day(text) for text in read} == read
 
+    assert TimeTextInput().value_from_datadict({"closes": "24:00"}, {}, "closes") == "00:00"
     field = LocalTimeField()
     for text, expected in {"24:00": "2027-03-05 00:00", "1pm": "2027-03-04 13:00"}.items():
         data = {"at_0": "3/4/2027", "at_1": text}

@@ -64,6 +64,9 @@ def test_menu_of_the_desk_is_short_and_the_keyboard_starts_where_the_work_is(des
 
     page.goto(f"{live_server.url}/{ADMIN}/add/?center={room('Aspen').center_id}")
     expect(page.locator(".draft-field--user .select2-selection")).to_be_focused()
+    # The only center is selected: whoever walks in is booked there.
+    page.goto(f"{live_server.url}/{ADMIN}/today/")
+    expect(page.get_by_role("link", name="Walk-in")).to_be_visible()
     expect(
         desk("manager").locator("#nav-sidebar-apps").get_by_role("link", name="Rooms")
     ).to_be_visible()
@@ -74,6 +77,7 @@ def test_closure_without_times_is_of_whole_days_at_the_only_center(desk, live_se
     day = open_day(aspen)
     page = desk("manager")
     page.goto(f"{live_server.url}/admin/centers/closure/add/")
+    expect(page.locator(".field-center .select2-selection")).to_be_focused()
     expect(page.locator(".field-center .select2-selection")).to_contain_text(aspen.center.name)
     for name, text in (("starts_at", day), ("ends_at", day)):
         page.fill(f"#id_{name}_0", f"{text:%m/%d/%Y}")

@@ -309,6 +309,7 @@ LEGAL = {
     ("Confirmed", "Completed"),
     ("Confirmed", "NoShow"),
     ("Completed", "NoShow"),
+    ("Completed", "Confirmed"),
     ("NoShow", "Confirmed"),
     ("NoShow", "Completed"),
 }

@@ -8,6 +8,7 @@ from django.contrib.auth.models import Group
 from django.core.management import call_command
 
 from accounts.models import CenterRole, OutboxMessage
+from payments.ledger.accounts import Account
 from payments.models import Payment
 from reservations.booking import expiry, integrity
 from reservations.booking.amendments import TakenPayment
@@ -30,6 +31,7 @@ from tests.factories_reservations import (
     pay,
 )
 from tests.reservations.payment_link_pages import enter_card, follow
+from tests.reservations.receipts.helpers import issue, make_seller
 from tests.reservations.rescheduling_helpers import (
     charge,
     get_money,
@@ -39,13 +41,21 @@ from tests.reservations.rescheduling_helpers import (
 from tests.reservations.test_change_links import send
 from tests.reservations.test_changes import adjust
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("data_is_consistent")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("ends_consistent")]
 
 END = START + 3 * HOUR
 # The meeting ends at noon, so that is 24 hours later.
 LAST = END + 24 * HOUR - dt.timedelta(seconds=1)
 COFFEE = {"text": "Coffee for ten", "amount": Decimal(30)}
 CASH = TakenPayment("cash")
+
+
+@pytest.fixture
+def ends_consistent():
+    yield
+    later = START + 72 * HOUR
+    [*expiry.close_overdue(now=later)]
+    assert [str(each) for each in integrity.find_problems(now=later)] == []
 
 
 @pytest.fixture
@@ -94,6 +104,7 @@ def test_extra_is_a_taxed_line_that_does_not_reprice_the_booking(booking, clerk,
     message = OutboxMessage.objects.latest("pk")
     assert "What has changed: Extras." in message.text
     assert "Coffee for ten" in message.text
+    assert "cancel" not in message.text.lower()
 
 
 def test_extra_stays_when_the_booking_is_changed_and_is_reduced_like_other_lines(booking, clerk):
@@ -112,6 +123,18 @@ def test_extra_stays_when_the_booking_is_changed_and_is_reduced_like_other_lines
     assert lines_of(booking)[:3] == [("Room", 75), ("Extra", 30), ("Adjustment", -30)]
 
 
+def test_extra_is_on_the_receipt_and_counts_as_service_income(booking, clerk):
+    make_seller()
+    add(booking, clerk)
+
+    [receipt] = issue(booking, now=LAST)
+    receipt.refresh_from_db()
+
+    assert ["Coffee for ten", "", "$30.00"] in receipt.content["lines"]
+    assert receipt.content["taxes"] == [["Tax, 8%", "105.00", "8.40"]]
+    assert Reservation.objects.read_bill(booking.pk).lines[Account.SERVICES] == -30_00
+
+
 def test_extra_of_a_free_booking_has_its_own_tax(clerk):
     room = make_room_at_rate(make_room(), 0)
     free = make_booking(room=room)
@@ -124,12 +147,37 @@ def test_extra_of_a_free_booking_has_its_own_tax(clerk):
 
 
 def test_extra_with_another_rate_of_tax_has_a_line_of_tax_of_its_own(booking, clerk):
+    make_seller()
     booking.room.center.tax_rate = 10
     booking.room.center.save()
 
     add(booking, clerk)
+    [receipt] = issue(booking)
+    adjust(booking, clerk, -21)
 
-    assert lines_of(booking)[2:] == [("Tax", 6), ("Tax", 3)]
+    assert receipt.content["taxes"] == [["Tax, 8%", "75.00", "6.00"], ["Tax, 10%", "30.00", "3.00"]]
+    assert lines_of(booking)[2:] == [
+        *(("Adjustment", -15), ("Adjustment", -6)),
+        *(("Tax", Decimal("4.80")), ("Tax", Decimal("2.40"))),
+    ]
+
+
+def test_taxes_that_prices_contain_are_rounded_once_for_each_rate(booking, clerk):
+    center = booking.room.center
+    center.prices_include_tax, center.tax_rate = True, 19
+    center.save()
+    moved = reschedule(booking, clerk, hours=1).reservation  # 25.00 by the prices of today.
+    end = START + HOUR
+    add(moved, clerk, {"text": "Flowers", "amount": Decimal("0.02")}, hours=1, now=end)
+    center.tax_rate = 7
+    center.save()
+    for amount in ("10.05", "10.05"):
+        add(moved, clerk, {"text": "Tea", "amount": Decimal(amount)}, hours=1, now=end)
+
+    # 25.02 * 19 / 119 = 3.9948, and 20.10 * 7 / 107 = 1.3150.
+    assert [each.amount for each in moved.line_items.filter(type="Tax")] == ["$3.99", "$1.31"]
+    moved.refresh_from_db()
+    assert moved.total_cost == Decimal("45.12")
 
 
 def test_extra_at_a_center_whose_prices_contain_the_tax_says_what_it_contains(booking, clerk):
@@ -143,8 +191,9 @@ def test_extra_at_a_center_whose_prices_contain_the_tax_says_what_it_contains(bo
     lines = booking.line_items.order_by("position")
     assert [(each.type, each.amount, each.contained_tax) for each in lines] == [
         ("Room", "$50.00", Decimal("3.70")),
-        ("Extra", "$30.00", Decimal("2.22")),
-        ("Tax", "$5.92", 0),
+        # 80 * 8 / 108 = 5.9259
+        ("Extra", "$30.00", Decimal("2.23")),
+        ("Tax", "$5.93", 0),
     ]
     assert booking.total_cost == 80
 
@@ -168,15 +217,16 @@ def test_saved_card_and_payment_link_pay_for_extras_and_services_of_a_day_before
     clock.move_to(LAST)
     charge(booking, clerk, total="113.40", extras=[COFFEE], now=LAST)
 
-    chosen = [{"service_id": juice.pk}]
-    link = send(booking, clerk, now=LAST, hours=3, total="129.60", services=chosen)
+    chosen = {"services": [{"service_id": juice.pk}], "extras": [COFFEE]}
+    link = send(booking, clerk, now=LAST, hours=3, total="162.00", **chosen)
+    assert ", with other services, Coffee for ten. That is held" in words(client.get(link))
     clock.move_to(LAST + 20 * HOUR)
     assert "You have booked" in follow(client, enter_card(client, link))
 
     call_command("reconcile_payments")
     booking.refresh_from_db()
-    assert (booking.status, booking.total_cost) == (Status.COMPLETED, Decimal("129.60"))
-    assert get_money() == [(81, 0), (Decimal("32.40"), 0), (Decimal("16.20"), 0)]
+    assert (booking.status, booking.total_cost) == (Status.COMPLETED, 162)
+    assert get_money() == [(81, 0), (Decimal("32.40"), 0), (Decimal("48.60"), 0)]
 
 
 @pytest.mark.parametrize(

@@ -285,11 +285,16 @@ def test_data_made_inconsistent_by_sql_is_found_and_named(rows, cursor, name):
     assert f"{name}: {detail.format(**vars(rows))}" in get_problems()
 
 
-def test_second_payment_that_counts_for_a_booking_is_refused(rows):
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"{PAYMENT} reservation_id = {{plain.pk}} WHERE reservation_id = {{other.pk}}",
+        f"{PAYMENT} fee = -1 WHERE id = {{payment}}",
+    ],
+)
+def test_second_payment_that_counts_or_a_negative_fee_is_refused(rows, statement):
     with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(
-            f"{PAYMENT} reservation_id = {rows.plain.pk} WHERE reservation_id = {rows.other.pk}"
-        )
+        cursor.execute(statement.format(**vars(rows)))
 
 
 @pytest.mark.parametrize(
@@ -300,7 +305,6 @@ def test_second_payment_that_counts_for_a_booking_is_refused(rows):
         " {other.room_id}) WHERE id = {payment}",
         f"{PAYMENT} amount = amount - 1 WHERE id = {{payment}}",
         f"{PAYMENT} is_live = true WHERE id = {{payment}}",
-        f"{PAYMENT} fee = -1 WHERE id = {{payment}}",
         f"{PAYMENT} gateway = 'cash' WHERE id = {{payment}}",
         "UPDATE payments_refund SET amount = 74 WHERE id = {refund}",
         "UPDATE payments_refund SET state = 'outside' WHERE id = {refund}",
@@ -339,8 +343,9 @@ def test_rows_of_money_changed_by_sql_differ_from_the_ledger(rows, cursor, state
         f" reference) VALUES ({{payment}}, 75, '', 'done', '{NOW}', '{NOW}',"
         " 'e2b1a4a6c0d14f0e8a3c5b7d9e1f2a3b', '')",
         "INSERT INTO reservations_lineitem (reservation_id, position, type, description, amount,"
-        " rate, total, contained_tax) VALUES ({plain.pk}, 98, 'Adjustment', 'Gift', '', '', -5, 0),"
-        " ({plain.pk}, 99, 'Room', 'Room', '', '', 5, 0)",
+        " rate, total, contained_tax, tax_label) VALUES"
+        " ({plain.pk}, 98, 'Adjustment', 'Gift', '', '', -5, 0, ''),"
+        " ({plain.pk}, 99, 'Room', 'Room', '', '', 5, 0, '')",
     ],
 )
 def test_other_corruption_by_sql_is_found(rows, cursor, statement):

@@ -12,6 +12,8 @@ from reservations.booking.amendments import TakenPayment
 from reservations.models import Reservation, history
 from reservations.models.status import Status
 from roombook.errors import DomainError, ReservationNotOpen, SlotUnavailable
+from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reservation_pages import action_url, confirm, reservation_url
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory, SavedCardFactory
 from tests.factories_reservations import (
@@ -33,11 +35,19 @@ from tests.reservations.rescheduling_helpers import (
 from tests.reservations.test_change_links import send
 from tests.reservations.test_changes import interfere
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("data_is_consistent")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("ends_consistent")]
 
 END = START + 3 * HOUR
 LATE = END + 20 * MINUTE
 CASH = TakenPayment("cash")
+
+
+@pytest.fixture
+def ends_consistent():
+    yield
+    later = START + 72 * HOUR
+    [*expiry.close_overdue(now=later)]
+    assert [str(each) for each in integrity.find_problems(now=later)] == []
 
 
 @pytest.fixture
@@ -159,6 +169,21 @@ def test_overrun_is_not_billed_after_half_an_hour_by_customers_or_for_a_no_show(
     with pytest.raises(ReservationNotOpen):
         extend()
     assert get_money() == [(75, 0)]
+
+
+def test_desk_bills_the_overrun_at_the_terminal_on_the_page(clock, client, booking, clerk):
+    clock.move_to(LATE)
+    complete(LATE)
+    client.force_login(clerk)
+    url = action_url(booking, "extend")
+    end = {"end_0": "2027-03-03", "end_1": "12:15", "way": "terminal", "reference": "slip 9"}
+
+    assert "Charge $6.25, Card terminal" in words(client.post(url, end))
+    done = confirm(client, booking, "extend", **end, expected_amount="81.25")
+
+    assert "$6.25 paid at the card terminal." in messages_of(done)[0][1]
+    assert booking.payments.get(purpose="change").reference == "slip 9"
+    assert "Completed" in words(client.get(reservation_url(booking)))
 
 
 @pytest.mark.django_db(transaction=True)

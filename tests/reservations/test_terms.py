@@ -260,7 +260,10 @@ def test_hours_come_back_in_proportion_and_the_promo_code_only_with_a_full_refun
     booking = pay(draft, now=BOOKED_AT)
     at = START - 100 * HOUR
 
-    assert cancel(Act(ada, at), booking.pk).refund == Decimal("22.50")  # of 45
+    outcome = cancel(Act(ada, at), booking.pk)
+    assert outcome.refund == Decimal("22.50")  # of 45
+    assert outcome.message.endswith(" 0.5 of 1 included hours come back.")
+    assert cancel(Act(ada, at), booking.pk).message == outcome.message
     code.refresh_from_db()
     assert code.uses == 1
     assert [*AllowanceEntry.objects.order_by("pk").values_list("hours", flat=True)] == [

@@ -78,9 +78,13 @@ class RescheduleAction(Action):
             held_until = formatting.format_datetime(moved, moved.hold_until)
             preview.facts.append(("Room held until", held_until))
         elif not preview.problems:
+            preview.facts.append(
+                _describe_difference(reservation, result, way, now=request.act.now)
+            )
+            if moved.start > request.act.now:
+                terms = describe_cancellation(moved, now=request.act.now)
+                preview.facts.append(("Cancellation", terms))
             preview.facts += [
-                _describe_difference(reservation, result, way, now=request.act.now),
-                ("Cancellation", describe_cancellation(moved, now=request.act.now)),
                 *_describe_terms(result),
                 describe_email(
                     reservation, "with the link" if is_paid and way == LINK else "with the change"

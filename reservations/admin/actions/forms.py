@@ -5,7 +5,11 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
-from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
 
 from accounts.models import User
 from reservations.admin.forms import MAX_ADJUSTMENT, LocalTimeField, localize_input
@@ -29,8 +33,6 @@ class ActionForm(forms.Form):
         self.reservation, self.user, self.now = reservation, user, now
         super().__init__(*args, **kwargs)
         self.prepare()
-        for field in self.plain_fields[:1]:
-            field.field.widget.attrs["autofocus"] = True
 
     @property
     def plain_fields(self) -> list[forms.BoundField]:
@@ -116,13 +118,18 @@ class CancellationForm(MessageForm):
         required=False,
         widget=UnfoldAdminTextInputWidget({"inputmode": "decimal", "autocomplete": "off"}),
     )
+    everything = forms.BooleanField(
+        label="Refund everything, because the center cannot host",
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+    )
     reason = StaffTextField(
         label="Reason for this refund",
         max_length=RefundOverride._meta.get_field("reason").max_length,
         required=False,
         help_text="For the history and the reports. The customer does not see it.",
     )
-    field_order = ("refund", "reason", "message")
+    field_order = ("refund", "everything", "reason", "message")
 
     def prepare(self) -> None:
         terms = cancellation.get_terms(self.reservation, now=self.now)
@@ -130,7 +137,8 @@ class CancellationForm(MessageForm):
             del self.fields["message"]
         center = self.reservation.room.center
         if not terms.left or get_override_refusal(self.user, center):
-            del self.fields["refund"], self.fields["reason"]
+            for name in ("refund", "everything", "reason"):
+                del self.fields[name]
             return
         self.fields["refund"].help_text = (
             f"By the policy {money.format_amount(terms.refund)}, which is refunded if this is"
@@ -140,6 +148,7 @@ class CancellationForm(MessageForm):
     def clean(self) -> dict[str, Any]:
         """Add the decision about the refund to the data, if there is one."""
         data = {**(super().clean() or {}), "decision": None}
-        if data.get("refund") is not None:
-            data["decision"] = RefundDecision(data["refund"], data.get("reason", ""))
+        if data.get("everything") or data.get("refund") is not None:
+            amount = None if data.get("everything") else data["refund"]
+            data["decision"] = RefundDecision(amount, data.get("reason", ""))
         return data

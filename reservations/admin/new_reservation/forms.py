@@ -63,7 +63,6 @@ class CenterChoiceForm(forms.Form):
         super().__init__()
         field: Any = self.fields["center"]
         field.queryset = get_bookable_centers(staff)
-        field.widget.attrs["autofocus"] = True
 
 
 class CustomerSelect(AutocompleteSelect):
@@ -171,8 +170,6 @@ class NewReservationForm(BookingFieldsMixin):
         self.initial["user"] = selected.email if selected else None
         if selected:
             user.select(selected)
-        else:
-            user.widget.attrs["autofocus"] = True
         room: Any = self.fields["room"]
         rows = center.rooms.select_related("rate", "center").prefetch_related("rate__price_lists")
         room.queryset = rows.order_by("name", "pk")

@@ -74,13 +74,17 @@ class AllowanceSums(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Discounts:
-    """The sums by promo code and by allowance add up to the breakdown's total."""
+    """The sums by promo code add up to the breakdown's total.
+
+    Those by allowance are what the bills of the period show now, with the tax if prices contain it.
+    """
 
     breakdown: Breakdown[DiscountSums]
     by_promo_code: dict[str, PromoCodeSums]
     allowances: list[AllowanceSums]
 
 
+REMOVED = "(removed)"
 COLUMNS = (
     ReportColumn("Promo codes", MONEY, "promotions"),
     ReportColumn("Allowances", MONEY, "allowances"),
@@ -97,7 +101,7 @@ ALLOWANCE_COLUMNS = (
     ReportColumn("Accounts", COUNT),
     ReportColumn("Bookings", COUNT),
     ReportColumn("Hours", COUNT),
-    ReportColumn("Discount", MONEY),
+    ReportColumn("Discount on the bill", MONEY),
 )
 
 
@@ -123,7 +127,7 @@ def build_report(selection: ReportSelection) -> Report:
             ),
             ReportTable(
                 *("allowance", "Allowances", ALLOWANCE_COLUMNS, discounts.allowances),
-                ["Total", None, None, hours, total.allowances],
+                ["Total", None, None, hours, sum(each.discount for each in discounts.allowances)],
             ),
             build_center_table(breakdown, COLUMNS, attrgetter("total")),
             build_month_table(breakdown, COLUMNS),
@@ -132,8 +136,8 @@ def build_report(selection: ReportSelection) -> Report:
         description=(
             "What was taken off the bills of bookings whose meeting is in the period, in"
             f" {settings.CURRENCY}, before tax. What changes after the meeting counts on its own"
-            " day. An adjustment that adds to a price is subtracted. Refunds by decision are those"
-            " of cancelled reservations for which staff did not follow the policy."
+            " day. Refunds by decision are those of cancelled reservations for which staff did not"
+            " follow the policy."
         ),
     )
 
@@ -144,8 +148,10 @@ def measure_discounts(selection: ReportSelection) -> Discounts:
     groups = fetch_recognized(selection, SUMS, by_code)
     by_promo_code = add_up(
         (group["promo_code"], PromoCodeSums.from_row(group))
-        for group in groups
         if group["promo_code"]
+        # It was removed after the meeting, on another day than that of the discount.
+        else (REMOVED, PromoCodeSums(promotions=from_hundredths(group["promotions"])))
+        for group in groups
     )
     allowances = (
         AllowanceUse.objects.filter(

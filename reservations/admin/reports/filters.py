@@ -66,8 +66,12 @@ class ReportFilters(forms.Form):
         error="There is no room type %(value)s.",
     )
 
-    def __init__(self, data: QueryDict, *, user: User, today: dt.date) -> None:
+    def __init__(
+        self, data: QueryDict, *, user: User, today: dt.date, has_room_types: bool
+    ) -> None:
         super().__init__(_fill_in_dates(data, today))
+        if not has_room_types:
+            del self.fields["type"]
         self.user, self.today = user, today
         centers = self.fields["center"]
         assert isinstance(centers, OptionalMultiChoice)
@@ -92,7 +96,7 @@ class ReportFilters(forms.Form):
     def selection(self) -> ReportSelection:
         """What the user selected, limited to the centers whose reports they may see."""
         centers = frozenset(center.pk for center in self.cleaned_data["center"])
-        room_types = frozenset(room_type.pk for room_type in self.cleaned_data["type"])
+        room_types = frozenset(each.pk for each in self.cleaned_data.get("type", ()))
         return ReportSelection(
             self.cleaned_data["period"],
             centers or roles.get_permitted_centers(self.user, roles.SEE_REPORTS),
@@ -103,7 +107,7 @@ class ReportFilters(forms.Form):
         """The selection in words, for exported files."""
         period = self.cleaned_data["period"]
         centers = ", ".join(map(str, self.cleaned_data["center"]))
-        room_types = ", ".join(map(str, self.cleaned_data["type"]))
+        room_types = ", ".join(map(str, self.cleaned_data.get("type", ())))
         return [
             ("From", f"{period.first}"),
             ("To", f"{period.last}"),

@@ -55,7 +55,11 @@ class ReportPages:
         if name not in REPORTS:
             raise Http404
         now = timezone.now()
-        filters = ReportFilters(request.GET, user=user, today=now.date())
+        # A booking can move to a room of another type when its month is over.
+        has_room_types = name != "month-end"
+        filters = ReportFilters(
+            request.GET, user=user, today=now.date(), has_room_types=has_room_types
+        )
         title, build_report = REPORTS[name]
         report = None
         if filters.is_valid():

@@ -49,7 +49,9 @@ class TodayPage:
         user = roles.require_permission(request, roles.VIEW_RESERVATION)
         centers = Center.objects.filter(roles.get_center_filter(user, roles.VIEW_RESERVATION, ""))
         now = timezone.now()
+        only, *others = centers.order_by("pk")[:2] or [None]
         last = centers.filter(pk=request.session.get(LAST_CENTER) or 0).first()
+        last = last or (None if others else only)
         form = DayFilterForm({"center": last and last.pk, **request.GET.dict()}, centers)
         form.full_clean()
         center: Center | None = form.cleaned_data.get("center")

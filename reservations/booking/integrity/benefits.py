@@ -30,10 +30,11 @@ from roombook.db.sums import MONEY_FIELD, sum_of_related
 CHECKS = CheckList()
 
 USING_BENEFITS = sorted(BOOKED_STATUSES | {Status.PROCESSING})
-# A part of the price was kept, or nothing was to be paid.
+# By terms of its center, a part of the price was kept, or nothing was to be paid.
 FEES = LedgerLine.objects.order_by().values("reservation").annotate(fee=Sum("cancellation"))
 CANCELLED_LATE = Q(status=Status.CANCELLED, booked_at__isnull=False, cancelled_at__isnull=False) & (
-    Q(pk__in=FEES.filter(fee__lt=0).values("reservation")) | Q(total_cost=0)
+    ~Q(cancellation_terms__name="")
+    & (Q(pk__in=FEES.filter(fee__lt=0).values("reservation")) | Q(total_cost=0))
 )
 
 

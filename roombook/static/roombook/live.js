@@ -26,11 +26,20 @@ document.addEventListener(
   true,
 );
 
+// Forms begin in their first field or at their first error, which may be far below.
+const FORMS = "form[data-live], .draft-center, form[id$='_form']";
 window.addEventListener("load", () => {
-  // The first error may be far below.
-  document.querySelector(".errorlist, .backoffice-error")?.scrollIntoView({ block: "center" });
-  // A select that select2 replaces cannot have the focus itself.
-  document.querySelector("select[autofocus] + .select2 .select2-selection")?.focus();
+  const error = document.querySelector(".errorlist, .errors, .backoffice-error");
+  if (error) return error.scrollIntoView({ block: "center" });
+  const isNew = location.pathname.endsWith("/add/") || location.pathname.includes("/step/");
+  if (!isNew || document.activeElement !== document.body) return;
+  for (const field of document.querySelector(FORMS)?.elements ?? []) {
+    // A select that select2 replaces cannot have the focus itself.
+    const isReplaced = field.matches(".select2-hidden-accessible");
+    const target = isReplaced ? field.nextElementSibling.querySelector(".select2-selection") : field;
+    const isEntered = target.matches("input, select, textarea, .select2-selection");
+    if (isEntered && !field.disabled && target.checkVisibility()) return target.focus();
+  }
 });
 
 document.addEventListener("click", async ({ target }) => {

@@ -36,6 +36,25 @@ CALENDAR = (
 )
 
 
+# The lines of the ledger, without promotions and included hours.
+INSERT_BILL = """
+    INSERT INTO payments_ledgerline (at, kind, cause, by_id, reservation_id, center_id, currency,
+      is_test, day, meeting_day, bookings, receivables, room, setup, services, tax_payable)
+    SELECT %s, 'booked', '', %s, %s, %s, 'USD', true, %s, %s, 1, 100 * sum(total),
+      -100 * sum(total) FILTER (WHERE type = 'Room'),
+      -100 * sum(total) FILTER (WHERE type = 'SetupFee'),
+      -100 * sum(total) FILTER (WHERE type = 'Service'),
+      -100 * sum(total) FILTER (WHERE type = 'Tax')
+    FROM reservations_lineitem WHERE reservation_id = %s
+"""
+INSERT_PAID = """
+    INSERT INTO payments_ledgerline (at, kind, cause, reservation_id, center_id, currency, is_test,
+      day, bookings, gateway, receivables)
+    SELECT %s, 'paid', %s, reservation_id, cash_center_id, 'USD', true,
+      (captured_at AT TIME ZONE time_zone_id)::date, 0, 100 * %s, -100 * %s
+    FROM payments_payment JOIN centers_center ON centers_center.id = cash_center_id
+    WHERE payments_payment.id = %s
+"""
 INSERT_AUDIT_ENTRY = """
     INSERT INTO backoffice_auditentry (timestamp, action, content_type_id, object_id, object_name,
       changes, note, actor_id, actor_email)
@@ -89,6 +108,7 @@ def checkout(data: JSONDict, root: str, now: datetime) -> JSONDict:
                 " WHERE id = %s AND state = 'authorized'",
                 (now, payment),
             )
+            cur.execute(INSERT_PAID, (now, f"payment {payment}", amount, amount, payment))
     return {"ConfirmationMessage": text, "IsLive": False, "Status": status}
 
 
@@ -138,9 +158,9 @@ def claim(cur: Any, user: User, pk: int, key: uuid.UUID, now: datetime) -> tuple
         cur,
         """INSERT INTO payments_payment (reservation_id, key, gateway, is_live, amount, currency,
              state, reference, card_brand, card_last4, message, lease_until, is_called_off,
-             created_at, purpose, is_by_link, has_unreported_decline, cash_center_id)
+             created_at, purpose, is_by_link, has_unreported_decline, counts, cash_center_id)
            VALUES (%s, %s, 'sandbox', false, %s, 'USD', 'started', '', '', '', '', %s, false, %s,
-             'booking', false, false,
+             'booking', false, false, false,
              (SELECT center_id FROM reservations_reservation
               JOIN centers_meetingroom ON centers_meetingroom.id = room_id
               WHERE reservations_reservation.id = %s))
@@ -163,8 +183,8 @@ def apply_authorization(
     cur.execute("SELECT state FROM payments_payment WHERE id = %s FOR UPDATE", (payment,))
     assert (*cur.fetchone(), status) == ("started", "Processing")
     cur.execute(
-        """UPDATE payments_payment SET state = 'authorized', reference = %s, card_brand = %s,
-             card_last4 = %s, authorized_at = %s WHERE id = %s""",
+        """UPDATE payments_payment SET state = 'authorized', counts = true, reference = %s,
+             card_brand = %s, card_last4 = %s, authorized_at = %s WHERE id = %s""",
         (f"pay_{key.hex}", brand, last4, now, payment),
     )
     status = "Confirmed" if room.is_live_inventory else "Pending"
@@ -174,6 +194,9 @@ def apply_authorization(
         (status, now, sequence + (status == "Confirmed"), pk),
     )
     log_status_change(cur, user, pk, ["Processing", status], now)
+    if status == "Confirmed":
+        day, meeting_day = (each.astimezone(room.zone).date() for each in (now, start))
+        cur.execute(INSERT_BILL, (now, user.pk, pk, room.center_id, day, meeting_day, pk))
     [(center,)] = fetch_all(cur, "SELECT name FROM centers_center WHERE id = %s", (room.center_id,))
     charged = SimpleNamespace(gateway="sandbox", amount=amount, card_brand=brand, card_last4=last4)
     row = SimpleNamespace(

@@ -277,11 +277,12 @@ def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
     insert_rows(
         cur,
         "reservations_lineitem (reservation_id, position, type, description, amount, rate,"
-        " total, contained_tax, service_id, allowance_id)",
+        " total, contained_tax, tax_label, service_id, allowance_id)",
         [
             (
                 *(pk, place, str(line.type), line.description, line.amount, line.rate),
-                *(line.total, line.contained_tax, line.service_id, line.allowance_id),
+                *(line.total, line.contained_tax, line.tax_label),
+                *(line.service_id, line.allowance_id),
             )
             for place, line in enumerate(quote.lines, start=1)
         ],

@@ -40,7 +40,7 @@ def test_booking_is_cancelled_with_full_refund_and_message_with_four_clicks(desk
     person = Person(page, way)
     page.goto(f"{live_server.url}/admin/reservations/reservation/{booking.pk}/change/")
 
-    person.click(page.get_by_role("link", name="Cancel"))
+    person.click(page.get_by_role("link", name="Cancel", exact=True))
     preview = page.locator("#preview")
     expect(preview).to_contain_text("$0.00")
     person.fill(page.get_by_label("Refund", exact=True), str(booking.total_cost))

@@ -6,12 +6,15 @@ from decimal import Decimal
 
 from django.conf import settings
 from django.db.models import Sum
+from django.utils import timezone
 
-from payments.models import Payment, PaymentState, Refund, RefundState
+from payments.models import LedgerLine, Payment, PaymentState, Refund, RefundState
 from reservations.booking import integrity
+from reservations.booking.integrity.ledger import ledger_off_the_facts
 from reservations.models import AllowanceEntry, PromoCode, Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook.backoffice.models import AuditEntry
+from roombook.money import from_hundredths
 from tests.payments.machine.banks import Bank
 
 MINUTE = dt.timedelta(minutes=1)
@@ -27,6 +30,7 @@ def find_problems(bank: Bank) -> Iterator[str]:
     for reservation in reservations:
         for problem in _find_problems_of(reservation, bank):
             yield f"{reservation.status} {reservation.pk}: {problem}"
+    yield from ledger_off_the_facts(timezone.now())
     using = [each for each in reservations if each.status in USING_BENEFITS]
     promo = PromoCode.objects.get()
     promoted = sum(each.promo_code_id is not None for each in using)
@@ -144,6 +148,11 @@ def find_unsettled(bank: Bank, now: dt.datetime) -> Iterator[str]:
             yield f"{name}: a refund is still due"
         if payment.refunds.filter(state=RefundState.REFUSED).exists():
             yield f"{name}: a refund was refused"
+    columns = ("gateway", "gateway_fees", "disputes_lost")
+    posted = sum(filter(None, LedgerLine.objects.aggregate(*map(Sum, columns)).values()))
+    kept = sum(each.kept for key in known if (each := bank.get_money(key)))
+    if from_hundredths(posted) != kept:
+        yield f"the gateway's account holds {from_hundredths(posted)}, the gateway {kept}"
     if unknown := bank.get_keys() - known:
         yield f"the gateway has money of {len(unknown)} unknown payments"
     if Reservation.objects.filter(status=Status.PROCESSING).exists():

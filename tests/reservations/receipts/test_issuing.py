@@ -186,6 +186,7 @@ def test_payment_of_a_change_gets_a_receipt_of_the_difference_at_its_own_tax(boo
     LineItem.objects.filter(reservation=booking, type=LineItemType.TAX).update(
         total=20, amount="$20.00", description="Tax, 20%"
     )
+    LineItem.objects.filter(reservation=booking).update(tax_label="Tax, 20%")
     booking.total_cost = 120
     booking.save(update_fields=["total_cost"])
     pay_change(booking, "37.50")
