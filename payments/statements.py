@@ -80,14 +80,18 @@ def build_row(line: LedgerLine) -> tuple[CellValue, ...]:
     )
 
 
-def render_journal(lines: Iterable[LedgerLine], *, is_beancount: bool) -> Iterator[str]:
-    """Yield the text of a journal; each center has accounts of its own."""
+def render_journal(
+    lines: Iterable[LedgerLine], since: dt.date, until: dt.date, *, is_beancount: bool
+) -> Iterator[str]:
+    """Yield the transactions of these days as a journal; each center has accounts of its own."""
     opened = set[str]()
     for line in lines:
         if line.currency not in opened and not is_beancount:
             opened.add(line.currency)
             yield f"commodity 1000.00 {line.currency}\n"
         for day, postings in _split(line):
+            if not since <= day <= until:
+                continue
             names = {f"{name}:Center-{line.center_id}" for name in postings}
             for name in sorted(names - opened):
                 yield f"{OPENED_ON} open {name}\n" if is_beancount else f"account {name}\n"

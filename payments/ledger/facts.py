@@ -27,6 +27,7 @@ class Bill:
     center: int
     zone: str
     currency: str
+    start: dt.datetime
     meeting_day: dt.date
     is_booked: bool
     is_kept: bool

@@ -6,7 +6,7 @@ from functools import reduce
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F, Q, Value
+from django.db.models import Case, F, Q, Value, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import Exact
@@ -47,7 +47,8 @@ class LedgerLine(models.Model):
     # When income and tax count: on the day of the meeting, or on that of the line if that is later.
     # Nothing of a month that is over changes.
     recognized_on = models.GeneratedField(
-        expression=Greatest("day", "meeting_day"),
+        # PostgreSQL ignores what is null in a list.
+        expression=Case(When(meeting_day__isnull=False, then=Greatest("day", "meeting_day"))),
         output_field=models.DateField(null=True),
         db_persist=True,
     )

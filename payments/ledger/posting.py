@@ -8,6 +8,7 @@ import datetime as dt
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -40,7 +41,7 @@ def post(
     `fee` is that of its cancellation, in the event that cancels it: from then on, only the ledger
     knows it. Does nothing if nothing has changed.
     """
-    [(_, bill, lines)] = find_unposted([reservation_id], fee=fee, locks=True)
+    [(_, bill, lines)] = find_unposted([reservation_id], fee=fee, locks=True, now=now)
     zones = {bill.center: bill.zone}
     if others := {center for center, _, _ in lines} - zones.keys():
         centers: Any = LedgerLine._meta.get_field("center").related_model
@@ -106,7 +107,11 @@ def post_payment(
 
 
 def find_unposted(
-    reservations: Collection[int], *, fee: Decimal | None = None, locks: bool = False
+    reservations: Collection[int],
+    *,
+    fee: Decimal | None = None,
+    locks: bool = False,
+    now: dt.datetime,
 ) -> Iterator[tuple[int, Bill, Balances]]:
     """Yield the bill of each reservation, and what is to be posted: nothing if all is posted.
 
@@ -126,9 +131,24 @@ def find_unposted(
             day = meeting_day if column in BILL or column == BOOKINGS else None
             posted[pk][center, is_test[pk], day][column] += int(amount or 0)
     for pk, bill in bills.items():
+        bill = _keep_meeting_day(bill, posted[pk], now=now)
         cost = to_hundredths(fee) if fee is not None else _get_fee(posted[pk])
         balances = calculate_balances(bill, payments[pk], is_test=is_test[pk], fee=cost)
         yield pk, bill, build_lines(balances, posted[pk])
+
+
+def _keep_meeting_day(bill: Bill, posted: Balances, *, now: dt.datetime) -> Bill:
+    """Return the bill with the day that is posted, if the meeting has begun or is cancelled.
+
+    Only another time zone of its center changes that day then, and that is no event.
+    """
+    days = [
+        day
+        for (center, _, day), line in posted.items()
+        if center == bill.center and day is not None and any(line.values())
+    ]
+    is_to_come = bill.is_booked and bill.start > now
+    return bill if is_to_come or len(days) != 1 else replace(bill, meeting_day=days[0])
 
 
 def _get_fee(posted: Balances) -> int:

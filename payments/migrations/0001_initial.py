@@ -254,7 +254,7 @@ class Migration(migrations.Migration):
                 ('is_test', models.BooleanField(default=False, verbose_name='test payment')),
                 ('day', models.DateField()),
                 ('meeting_day', models.DateField(null=True)),
-                ('recognized_on', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Greatest('day', 'meeting_day'), output_field=models.DateField(null=True))),
+                ('recognized_on', models.GeneratedField(db_persist=True, expression=models.Case(models.When(meeting_day__isnull=False, then=django.db.models.functions.comparison.Greatest('day', 'meeting_day'))), output_field=models.DateField(null=True))),
                 ('bookings', models.SmallIntegerField(default=0)),
                 ('receivables', models.BigIntegerField(null=True)),
                 ('between_centers', models.BigIntegerField(null=True)),

@@ -15,6 +15,8 @@ from accounts.models import User
 from centers.closure_effects import time_zone_changed
 from centers.models import Center
 from centers.span import Span
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
 from reservations.booking.locks import lock_room
 from reservations.models import Reservation, history
 from reservations.notifications import emails
@@ -104,6 +106,8 @@ def keep_times(
             "time_zone": (former_zone, center.time_zone_id),
         }
         announce(reservation, changes, Act(by, now), former=former)
+        # At the same instant, it can be another local day.
+        post(reservation.pk, EventKind.CHANGED, by=by, now=now)
 
 
 def _move(reservation: Reservation, times: Times, local: Times) -> None:

@@ -272,6 +272,7 @@ def _build_bill(rows: Sequence[Sequence[Any]]) -> Bill:
         center=center,
         zone=zone,
         currency=currency,
+        start=start,
         meeting_day=start.astimezone(places.get_time_zone(zone)).date(),
         is_booked=status in REVENUE_STATUSES,
         is_kept=status == Status.CANCELLED and booked_at is not None,

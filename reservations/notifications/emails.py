@@ -197,7 +197,10 @@ def send_rescheduled(
         [latest, *_] = reservation.paid_payments
         price = f"{money.format_amount(charge)} more is {describe_charge(latest)}."
     details = "The new details are below, and in the file for your calendar."
-    if (old_room, old_start, old_end) != (reservation.room, reservation.start, reservation.end):
+    room = reservation.room
+    # A new time zone can change the local time of the same instant.
+    new_time = format_time_range(room.center, reservation.start, reservation.end)
+    if (old_room, old_time) != (room, new_time):
         details = (
             f"It was {collapse_whitespace(old_room.name)} at {collapse_whitespace(center.name)},"
             f" {old_time}. {details}"

@@ -1,19 +1,27 @@
 """A center gets another time zone: what its bookings keep, and who is told."""
 
 import datetime as dt
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.db.models import Sum
 from django.urls import reverse
 
+from accounts.act import Act
 from accounts.models import CalendarAddress, OutboxMessage
 from centers.models import Center, Closure
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import find_unposted, post
+from payments.models import LedgerLine
+from reservations.booking import cancellation, time_zones
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.backoffice.models import AuditEntry
 from tests.admin_forms import errors_of, form_of
 from tests.backoffice.reading import messages_of, words
 from tests.factories_centers import MeetingRoomFactory
+from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
@@ -91,6 +99,38 @@ def test_bookings_keep_local_time_or_instant_and_customers_are_told(
     entries = AuditEntry.objects.filter(changes__has_key="time_zone").order_by("object_id")
     assert [each.unpublished_event["Type"] for each in entries] == ["reservation.rescheduled"] * 3
     assert entries[0].unpublished_event["Changed"][0] == "Start"
+
+
+@pytest.mark.parametrize("at", [NOW + HOUR, START + 24 * HOUR])
+@pytest.mark.parametrize("keeps_instants", [False, True])
+def test_ledger_follows_what_is_to_come_to_its_new_day_and_keeps_the_past(at, keeps_instants):
+    booking = make_booking()
+    cancelled = make_booking(room=MeetingRoomFactory(center=booking.room.center))
+    staff, center = AdministratorFactory(), booking.room.center
+    decision = cancellation.RefundDecision(Decimal(5), "Late")
+    cancellation.cancel(Act(staff, NOW, is_staff=True), cancelled.pk, decision=decision)
+    center.time_zone_id = "Asia/Tokyo"  # where it is the next day
+    center.save()
+
+    time_zones.keep_times(
+        Center,
+        center=center,
+        former_zone="America/Denver",
+        keeps_instants=keeps_instants,
+        by=staff,
+        now=at,
+    )
+
+    lines = LedgerLine.objects.filter(reservation=booking.pk, meeting_day__isnull=False)
+    income = dict(lines.order_by().values_list("meeting_day").annotate(Sum("room")))
+    is_moved = keeps_instants and at < START
+    day, next_day = dt.date(2027, 3, 3), dt.date(2027, 3, 4)
+    assert income == ({day: 0, next_day: -7500} if is_moved else {day: -7500})
+    for row in (booking, cancelled):
+        post(row.pk, EventKind.RETURNED, now=at)
+        [(_, _, unposted)] = find_unposted([row.pk], now=at)
+        assert unposted == {}
+    assert not LedgerLine.objects.filter(kind=EventKind.CORRECTED).exists()
 
 
 @pytest.mark.parametrize("zone", ["America/Chicago", "America/Los_Angeles"])

@@ -9,7 +9,7 @@ from django.urls import reverse
 from accounts import account_export
 from accounts.models import User
 from reservations.booking import account_erasure, notes
-from reservations.models import Note
+from reservations.models import Note, Reservation
 from reservations.models.status import Status
 from roombook.backoffice.models import AuditEntry
 from roombook.errors import InvalidRequest
@@ -17,7 +17,7 @@ from tests.backoffice.many import many
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import reservation_url
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import HOUR, NOW, make_booking, make_room
+from tests.factories_reservations import HOUR, NOW, make_booking, make_room, post_sale
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -209,6 +209,8 @@ def test_notes_are_in_the_export_of_staff_and_not_in_that_of_the_customer(bookin
 
 def test_customers_page_shows_what_is_booked_missed_and_owed(desk, booking, clock):
     many(booking.room, booking.user, 2, start=NOW - 9 * HOUR, status=Status.NO_SHOW)
+    for missed in Reservation.objects.filter(status=Status.NO_SHOW):
+        post_sale(missed, now=NOW)
 
     bookings = desk.get(customer_url(booking.user)).context["bookings"]
 

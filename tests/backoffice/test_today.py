@@ -8,7 +8,9 @@ import time_machine
 from django.urls import reverse
 from django.utils import timezone
 
-from payments.models import PaymentState, Refund, RefundState
+from payments.ledger.accounts import EventKind
+from payments.ledger.posting import post
+from payments.models import PaymentState
 from reservations.models import ChosenService
 from reservations.models.status import Status
 from tests import factories_centers as make
@@ -172,10 +174,7 @@ def test_day_without_meetings_says_what_to_do(desk, room):
 def test_meeting_shows_phone_services_and_what_is_not_paid(desk, room):
     ada = UserFactory(first_name="Ada", phone_number="+1 (720) 555-0111", company_name="Engines")
     booking = meeting(room, NOW + HOUR, user=ada, number_of_attendees=6)
-    payment = paid(booking)
-    Refund.objects.create(
-        payment=payment, amount=Decimal(30), state=RefundState.REFUSED, created_at=NOW
-    )
+    paid(booking)
     coffee = make.ServiceFactory(center=room.center, name="Coffee")
     beamer = make.ServiceFactory(center=room.center, name="Beamer")
     ChosenService.objects.create(reservation=booking, service=coffee, quantity=8)
@@ -187,14 +186,14 @@ def test_meeting_shows_phone_services_and_what_is_not_paid(desk, room):
     page = desk.get(PAGE)
 
     first, second, third = arrivals(page)
-    assert (first.services, first.unpaid) == (["Coffee: 8", "Beamer: 2 h"], "")
+    assert (first.services, first.unpaid) == (["Coffee: 8", "Beamer: 2 h"], "$75.00")
     assert (second.reservation, second.unpaid, third.unpaid) == (draft, "$75.00", "")
     [center] = page.context["meetings"].centers
     assert [each.reservation for each in center.preparations] == [booking]
     assert 'href="tel:+1(720)555-0111"' in page.text
     assert "To prepare" in words(page)
-    Refund.objects.update(state=RefundState.DONE, done_at=NOW)
-    assert arrivals(desk.get(PAGE))[0].unpaid == "$30.00"
+    post(booking.pk, EventKind.PAID, now=NOW)
+    assert arrivals(desk.get(PAGE))[0].unpaid == ""
 
 
 def test_viewer_sees_no_phone_payment_or_button(client, staff, room):

@@ -496,7 +496,7 @@ def test_example_of_the_page_is_what_its_events_post(title):
     story = SCENES[title]()
     [block] = re.findall(rf"(?m)^{re.escape(title)}:\n((?: +.*\n)+)", PAGE.read_text())
     assert "\n".join(describe(story.booking.pk)) == block.rstrip()
-    [(_, _, unposted)] = find_unposted([story.booking.pk])
+    [(_, _, unposted)] = find_unposted([story.booking.pk], now=story.now)
     assert unposted == {}
     assert not LedgerLine.objects.filter(kind=EventKind.CORRECTED).exists()
 

@@ -1,7 +1,9 @@
 """The ledger as files, and as of an earlier time; and how many statements posting takes."""
 
 import csv
+import datetime as dt
 import io
+import re
 import shutil
 import subprocess
 from collections import defaultdict
@@ -10,6 +12,7 @@ from decimal import Decimal
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.db.models import Sum
 from django.test.utils import CaptureQueriesContext
 from openpyxl import load_workbook
 
@@ -95,6 +98,19 @@ def test_export_is_limited_to_days_and_a_center(story, tmp_path):
     assert {row["Center"] for row in csv.DictReader(only.splitlines())} == {"Boulder"}
     assert len(none.splitlines()) == 1
     assert {row["Day"] for row in csv.DictReader(first.splitlines())} == {"2027-03-01"}
+
+
+def test_journal_of_a_month_has_the_income_that_counts_in_it(story, tmp_path):
+    before = export(tmp_path / "1", "hledger", "--to=2027-03-07").read_text()
+    month = export(tmp_path / "2", "hledger", "--from=2027-03-08", "--to=2027-03-08").read_text()
+
+    assert "Deferred" in before
+    assert "Income" not in before
+    assert {*re.findall(r"(?m)^2027-\S+", month)} == {"2027-03-08"}
+    counts = LedgerLine.objects.filter(recognized_on=dt.date(2027, 3, 8))
+    amounts = re.findall(r"Income:Room-income:\S+ +(\S+) USD", month)
+    assert sum(map(Decimal, amounts)) == from_hundredths(counts.aggregate(Sum("room"))["room__sum"])
+    assert not LedgerLine.objects.filter(meeting_day=None).exclude(recognized_on=None).exists()
 
 
 def test_ledger_of_a_reservation_is_shown_as_of_an_earlier_time(capsys):

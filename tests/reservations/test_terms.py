@@ -13,8 +13,9 @@ from accounts.act import Act
 from centers.models.terms import parse_steps
 from payments.models import Refund
 from reservations.booking import integrity, no_show
+from reservations.booking.balances import get_unpaid_amounts
 from reservations.booking.cancellation import RefundDecision, cancel
-from reservations.models import AllowanceEntry
+from reservations.models import AllowanceEntry, Reservation
 from reservations.notifications.cancellation_terms import describe_cancellation
 from reservations.pricing.terms import (
     RefundTerms,
@@ -294,6 +295,7 @@ def test_no_show_costs_its_percentage_once(ada, room):
             Decimal("0.25"),
         ]
         assert [*integrity.find_problems(now=act.now)] == []
+        assert get_unpaid_amounts(Reservation.objects.all()) == {}
         no_show.undo_no_show(act, booking.pk)
 
 

@@ -6,13 +6,14 @@ counts on the day on which it happened, by the local time of its center.
 """
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import groupby
 from operator import attrgetter, itemgetter
 
 from django.conf import settings
-from django.db.models import Aggregate, Count, F, Max, Q, Sum
+from django.db.models import Aggregate, Count, Q, Sum
 
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account, EventKind
 from reservations.admin.reports.aggregates import (
@@ -316,39 +317,45 @@ def _build_cash_tables(
 # --- What is owed --------------------------------------------------------------------------------
 
 
+# What is owed is a debit of the first account, and a credit of the second.
+OWED = {Account.RECEIVABLES: 1, Account.REFUNDS_PAYABLE: -1}
+
+
 def _build_age_table(selection: ReportSelection) -> ReportTable:
     """Receivables and refunds payable at the end of the period, by the days since they arose."""
-    columns = (ACCOUNT, *(ReportColumn(name, MONEY) for _, name in AGES), AMOUNT)
+    names = (*(name for _, name in AGES), "In advance", "Amount")
+    columns = (ACCOUNT, *(ReportColumn(name, MONEY) for name in names))
     rows: list[tuple[str | Decimal, ...]] = []
-    for account in (Account.RECEIVABLES, Account.REFUNDS_PAYABLE):
-        by_age = [ZERO] * len(AGES)
-        for since, owed in _fetch_owed(selection, account):
+    for account, sign in OWED.items():
+        *by_age, in_advance = [ZERO] * (len(AGES) + 1)
+        for since, balance in _fetch_owed(selection, account):
             days = (selection.period.last - since).days
             index = next(i for i, (limit, _) in enumerate(AGES) if limit is None or days <= limit)
-            by_age[index] += abs(owed)
-        rows.append((str(account.label), *by_age, sum(by_age, ZERO)))
+            owed = sign * balance
+            by_age[index] += max(owed, ZERO)
+            in_advance += min(owed, ZERO)
+        rows.append((str(account.label), *by_age, in_advance, sum(by_age, in_advance)))
     return ReportTable(
         *("age", "Receivables and refunds payable by age", columns, rows),
-        links=[
-            (_get_links(selection, account)[1], "")
-            for account in (Account.RECEIVABLES, Account.REFUNDS_PAYABLE)
-        ],
+        note="The age of what is owed for a booking counts from the day on which it began to owe."
+        " In advance: what was paid for requests that are not approved yet.",
+        links=[(_get_links(selection, account)[1], "") for account in OWED],
     )
 
 
-def _fetch_owed(selection: ReportSelection, account: Account) -> list[tuple[dt.date, Decimal]]:
-    """The day of the last change, and what is owed at the end, of each reservation."""
-    rows = select_lines(selection).filter(
-        day__lte=selection.period.last, **{f"{account}__isnull": False}
-    )
-    owed = (
-        rows.order_by()
-        .values("reservation", "center")
-        .annotate(since=Max("day"), owed=Sum(F(account)))
-        .exclude(owed=0)
-        .values_list("since", "owed")
-    )
-    return [
-        (since, from_hundredths(amount))
-        for since, amount in fetch_at_most(MAX_GROUPS, owed, TOO_LARGE)
-    ]
+def _fetch_owed(selection: ReportSelection, account: Account) -> Iterator[tuple[dt.date, Decimal]]:
+    """Yield what each reservation owes at the end, and since when: it was settled before."""
+    rows = select_lines(selection).order_by()
+    rows = rows.filter(day__lte=selection.period.last, **{f"{account}__isnull": False})
+    keys = ("reservation", "center")
+    owing = rows.values(*keys).annotate(owed=Sum(account)).exclude(owed=0)
+    days = rows.filter(reservation__in=owing.values("reservation")).order_by(*keys, "day")
+    sums = days.values_list(*keys, "day").annotate(Sum(account))
+    for _, group in groupby(fetch_at_most(MAX_GROUPS, sums, TOO_LARGE), itemgetter(0, 1)):
+        balance = 0
+        for *_, day, change in group:
+            if balance * (balance + change) <= 0:
+                since = day
+            balance += change
+        if balance:
+            yield since, from_hundredths(balance)

@@ -19,7 +19,7 @@ def ledger_off_the_facts(now: dt.datetime) -> Rows:
     """Find reservations whose accounts do not hold what follows from their bill and payments."""
     ids = Reservation.objects.order_by("pk").values_list("pk", flat=True).iterator(BATCH_SIZE)
     while batch := list(islice(ids, BATCH_SIZE)):
-        for pk, bill, lines in find_unposted(batch):
+        for pk, bill, lines in find_unposted(batch, now=now):
             differences = (
                 f"{account.label} {format_amount(from_hundredths(line[account]), bill.currency)}"
                 for line in lines.values()
