@@ -16,7 +16,8 @@ from accounts.models import User
 from centers.models import Closure, MeetingRoom, Service
 from centers.span import Span, get_local_midnight
 from payments.manual_payments import mark_received
-from payments.models import Payment
+from payments.models import Payment, Refund
+from payments.refunds import confirm_refund_by_hand
 from reservations.booking import (
     approval,
     cancellation,
@@ -126,6 +127,9 @@ def mark_no_show(meeting: Meeting, *, now: dt.datetime) -> None:
     assert meeting.pk is not None
     if meeting.load().status != Status.NO_SHOW:
         no_show.mark_no_show(Act(meeting.staff, now, is_staff=True), meeting.pk)
+    # What the terms of its center give back.
+    for refund in Refund.objects.due_by_hand().filter(payment__reservation=meeting.pk):
+        confirm_refund_by_hand(refund, "Bank transfer", now=now)
 
 
 def receive_money(meeting: Meeting, *, now: dt.datetime) -> None:

@@ -287,7 +287,7 @@ def test_empty_price_needs_no_confirmation(office):
 @pytest.mark.parametrize(
     ("fields", "wrong"),
     [
-        ({"hourly": "-1"}, "__all__"),
+        ({"hourly": "-1"}, "hourly"),
         ({"is_flat_rate": "on"}, "flat_rate"),
         ({"hourly": "1.005"}, "hourly"),
     ],
