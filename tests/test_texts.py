@@ -31,7 +31,7 @@ from tests.imports import build_csv, load
 # Of every kind: C0, DEL, C1, noncharacters. Python and JSON can hold half of a surrogate pair too.
 CONTROLS = "\x01\x07\x08\x1b\x1f\x7f\x80\x9f\ufdd0\ufffe\uffff\U0001ffff\U0010fffe"
 # Columns whose validators allow no such characters.
-ALREADY_STRICT = {"time_zone_id", "password", "currency", "weekdays"}
+ALREADY_STRICT = {"time_zone_id", "password", "currency", "weekdays", "steps"}
 ANN = f"\x07Ann{CONTROLS} Lee"
 
 

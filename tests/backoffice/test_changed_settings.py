@@ -126,7 +126,9 @@ def test_bookings_that_are_over_or_cancelled_are_not_touched(office, booking, cl
     clock.move_to(START + HOUR)
     make_booking(room=booking.room, start=START + 24 * HOUR, now=START)
     clock.move_to(START + 24 * HOUR)
+    office.force_login(AdministratorFactory())  # The session has ended.
     assert save(office, booking.room, is_active=None).status_code == 302
+    assert not MeetingRoom.objects.get(pk=booking.room_id).is_active
 
 
 def test_hours_touch_bookings_until_they_are_open_again(office, booking, clock):
