@@ -8,6 +8,9 @@ import datetime as dt
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
+
+from django.db.models import Max, QuerySet, Sum
 
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account
 from payments.models import LedgerLine
@@ -53,6 +56,12 @@ def summarize(lines: Iterable[LedgerLine]) -> Iterator[tuple[LedgerLine, Summary
                 owed=from_hundredths(totals[Account.RECEIVABLES] + totals[Account.REFUNDS_PAYABLE]),
             ),
         )
+
+
+def get_refunds_payable(lines: QuerySet[LedgerLine]) -> QuerySet[Any]:
+    """Return what each reservation's customer must get back: `owed`, last changed at `since`."""
+    rows = lines.filter(refunds_payable__isnull=False).order_by().values("reservation")
+    return rows.annotate(owed=-Sum("refunds_payable"), since=Max("at")).exclude(owed=0)
 
 
 # --- Files ----------------------------------------------------------------------------------------

@@ -53,15 +53,13 @@ class StepsFormField(forms.MultiValueField):
 
     def __init__(self, **kwargs: Any) -> None:
         fields = [
-            forms.IntegerField(min_value=least, max_value=most)
+            forms.IntegerField(min_value=least, max_value=most, required=False)
             for _ in range(MAX_STEPS)
             for least, most in ((0, MAX_HOURS), (1, 100))
         ]
         super().__init__(
             fields, require_all_fields=False, required=False, widget=StepsWidget, **kwargs
         )
-        for field in self.fields:
-            field.required = False
 
     def compress(self, values: list[int | None]) -> str:
         steps = [*zip(values[::2], values[1::2], strict=True)]

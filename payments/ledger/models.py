@@ -3,11 +3,10 @@
 import operator
 from collections.abc import Iterable
 from functools import reduce
-from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Case, F, Max, Q, Sum, Value, When
+from django.db.models import Case, F, Q, Value, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import Exact
@@ -18,13 +17,6 @@ from payments.ledger.accounts import BILL, Account, EventKind
 def add_accounts(accounts: Iterable[Account]) -> Combinable:
     """An expression for what a line adds to these accounts together."""
     return reduce(operator.add, [Coalesce(F(account), Value(0)) for account in accounts])
-
-
-class LedgerQuerySet(models.QuerySet["LedgerLine"]):
-    def refunds_payable(self) -> models.QuerySet[Any]:
-        """What each reservation's customer must get back: `owed`, last changed at `since`."""
-        rows = self.filter(refunds_payable__isnull=False).order_by().values("reservation")
-        return rows.annotate(owed=-Sum("refunds_payable"), since=Max("at")).exclude(owed=0)
 
 
 class LedgerLine(models.Model):
@@ -82,8 +74,6 @@ class LedgerLine(models.Model):
     goodwill = models.BigIntegerField(null=True)
     gateway_fees = models.BigIntegerField(null=True)
     disputes_lost = models.BigIntegerField(null=True)
-
-    objects = LedgerQuerySet.as_manager()
 
     class Meta:
         constraints = [

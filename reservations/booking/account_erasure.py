@@ -10,6 +10,7 @@ from accounts.sign_in import lock_verified
 from payments import refunds
 from payments.manual_payments import get_receivables
 from payments.models import LedgerLine, Payment, PaymentState
+from payments.statements import get_refunds_payable
 from reservations.booking import alerts
 from reservations.booking.locks import lock_drafts, lock_reservation
 from reservations.models import Reservation
@@ -92,7 +93,7 @@ def _is_money_open(user: User) -> bool:
     return (
         in_doubt.exists()
         or get_receivables(user).exists()
-        or LedgerLine.objects.filter(reservation__user=user).refunds_payable().exists()
+        or get_refunds_payable(LedgerLine.objects.filter(reservation__user=user)).exists()
         or alerts.get_open_disputes(payments).exists()
         or payments.filter(refunds__in=refunds.get_unhandled()).exists()
     )

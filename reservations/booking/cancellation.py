@@ -15,6 +15,7 @@ from django.db.models import F, Q, Sum
 from accounts import roles
 from accounts.act import Act
 from accounts.models import User
+from centers import rates
 from centers.models import Center
 from payments import refunds
 from payments.ledger.accounts import EventKind
@@ -397,7 +398,9 @@ def _describe_hours(reservation: Reservation, share: Decimal | None = None) -> s
         returned = used + Decimal(entered or 0)
     else:
         returned = sum((round_hours(hours * share) for _, hours in planned), money.ZERO)
-    return f" {returned:g} of {used} included hours come back." if returned < used else ""
+    if returned >= used:
+        return ""
+    return f" {rates.format_quantity(returned)} of {used} included hours come back."
 
 
 def _describe_next_step(

@@ -77,9 +77,7 @@ def _list_steps(reservation: Reservation, *, now: dt.datetime) -> Iterator[Shown
         is_charged = any(each.captured_at for each in reservation.paid_payments)
     left = get_refund(reservation, now=now).left if is_charged else None
     for until, percent in get_terms(reservation).list_periods_from(reservation, now):
-        refund = None
+        part, refund = percent if is_confirmed else ALL, None
         if left is not None:
-            refund = split_payment(
-                reservation.total_cost, left, percent if is_confirmed else ALL
-            ).refund
+            refund = split_payment(reservation.total_cost, left, part).refund
         yield ShownStep(until and until.astimezone(zone), percent, refund)

@@ -20,7 +20,9 @@ class HoursField(models.DecimalField):
         super().__init__(*args, **{"max_digits": 8, "decimal_places": 2, **kwargs})
 
     def from_db_value(self, value: Decimal | None, *args: object) -> Decimal | int | None:
-        return int(value) if value is not None and value == int(value) else value
+        if value is None:
+            return None
+        return int(value) if value == int(value) else value.normalize()
 
 
 class Allowance(models.Model):

@@ -19,7 +19,7 @@ from tests.backoffice.many import many
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import action_url, reservation_url
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import HOUR, MINUTE, make_room
+from tests.factories_reservations import DEFAULT_TERMS, HOUR, MINUTE, make_room
 from tests.reservations.rescheduling_helpers import make_room_in_same_center
 
 pytestmark = pytest.mark.django_db
@@ -277,6 +277,14 @@ def test_check_in_and_no_show_return_to_the_page_and_can_be_undone(desk, room):
     act(desk, late, "undo-check-in")
     act(desk, over, "undo-no-show")
     assert offered() == before
+
+
+def test_no_show_that_gives_something_back_is_named_and_has_no_button(desk, room):
+    terms = {**DEFAULT_TERMS, "no_show_percent": 80}
+    meeting(room, NOW - 3 * HOUR, status=Status.COMPLETED, cancellation_terms=terms)
+    page = desk.get(PAGE)
+    assert "A no-show costs 80%" in words(page)
+    assert [action.name for action in arrivals(page)[0].actions] == ["check-in"]
 
 
 def test_next_page_on_another_host_is_ignored(desk, room):

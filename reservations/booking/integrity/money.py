@@ -17,6 +17,7 @@ from payments.models import (
     Refund,
     RefundState,
 )
+from payments.statements import get_refunds_payable
 from reservations.booking.charging import CAPTURE_DUE_STATUSES
 from reservations.booking.integrity.common import (
     OVERDUE_AFTER,
@@ -219,7 +220,7 @@ def refunds_payable_without_refunds(now: dt.datetime) -> Rows:
     """Find money to be returned without a refund of it: the gateway refused it, or it is lost."""
     started = Refund.objects.filter(state=RefundState.STARTED).order_by()
     by_reservation = dict(started.values_list("payment__reservation").annotate(Sum("amount")))
-    owed = LedgerLine.objects.refunds_payable().filter(since__lt=now - OVERDUE_AFTER)
+    owed = get_refunds_payable(LedgerLine.objects.all()).filter(since__lt=now - OVERDUE_AFTER)
     for pk, hundredths in owed.values_list("reservation", "owed"):
         amount, refunded = from_hundredths(hundredths), by_reservation.get(pk, ZERO)
         if amount > refunded:
