@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from accounts.act import Act
 from centers.models.terms import parse_steps
+from payments import refunds
+from payments.gateways.base import GatewayRefund
 from payments.models import Refund
 from reservations.booking import integrity, no_show
 from reservations.booking.balances import get_unpaid_amounts
 from reservations.booking.cancellation import RefundDecision, cancel
-from reservations.models import AllowanceEntry, Reservation
+from reservations.models import AllowanceEntry, PromoCode, Reservation
 from reservations.notifications.cancellation_terms import describe_cancellation
 from reservations.pricing.terms import (
     RefundTerms,
@@ -252,25 +254,54 @@ def test_changed_booking_keeps_the_better_terms(booking, room, steps, kept):
     assert get_terms(booking).steps == parse_steps(kept)
 
 
-def test_hours_come_back_in_proportion_and_the_promo_code_only_with_a_full_refund(ada, room):
+@pytest.fixture
+def discounted(ada, room):
+    """A booking of 45 with an included hour and a promo code."""
+    room.center.terms.no_show_percent = 0
+    room.center.terms.save()
     AllowanceFactory(user=ada, hours=1)
-    code = PromoCodeFactory(code="TEN", percent=10)
+    PromoCodeFactory(code="TEN", percent=10)
     draft = make_draft(ada, room, now=BOOKED_AT)
     update_promo_code(draft.pk, "TEN", user=ada, now=BOOKED_AT)
-    booking = pay(draft, now=BOOKED_AT)
-    at = START - 100 * HOUR
+    return pay(draft, now=BOOKED_AT)
+
+
+def test_hours_come_back_in_proportion_and_the_promo_code_only_with_a_full_refund(ada, discounted):
+    booking, at = discounted, START - 100 * HOUR
 
     outcome = cancel(Act(ada, at), booking.pk)
     assert outcome.refund == Decimal("22.50")  # of 45
     assert outcome.message.endswith(" 0.5 of 1 included hours come back.")
     assert cancel(Act(ada, at), booking.pk).message == outcome.message
-    code.refresh_from_db()
-    assert code.uses == 1
+    assert PromoCode.objects.get().uses == 1
     assert [*AllowanceEntry.objects.order_by("pk").values_list("hours", flat=True)] == [
         -1,
         Decimal("0.5"),
     ]
     assert [*integrity.find_problems(now=at)] == []
+
+
+@pytest.mark.parametrize("refunded_first", [True, False])
+def test_late_cancellation_keeps_the_promo_code_although_all_is_refunded(
+    ada, discounted, refunded_first
+):
+    at, payment = START - 100 * HOUR, discounted.payments.get()
+    if not refunded_first:
+        cancel(Act(ada, at), discounted.pk)
+    left = refunds.get_refundable_amount(payment)
+    refunds.record_refunds(payment, [GatewayRefund("re_1", left)], now=at)
+    if refunded_first:
+        cancel(Act(ada, at), discounted.pk)
+    assert PromoCode.objects.get().uses == 1
+    assert [*integrity.find_problems(now=at)] == []
+
+
+def test_no_show_that_is_free_returns_the_promo_code_also_if_it_is_undone(discounted):
+    act = Act(AdministratorFactory(), START + HOUR, is_staff=True)
+    for step in (no_show.mark_no_show, no_show.undo_no_show):
+        step(act, discounted.pk)
+        assert PromoCode.objects.get().uses == 0
+        assert [*integrity.find_problems(now=act.now)] == []
 
 
 def test_decision_of_staff_returns_hours_in_its_own_proportion(ada, room):

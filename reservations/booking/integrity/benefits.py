@@ -2,11 +2,11 @@
 
 import datetime as dt
 from decimal import Decimal
+from typing import Any
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum, Value
 from django.db.models.functions import Coalesce
 
-from payments.models import LedgerLine
 from reservations.booking.integrity.common import (
     CheckList,
     Rows,
@@ -22,20 +22,17 @@ from reservations.models import (
     PriceAdjustment,
     PromoCode,
     PromoRedemption,
+    RefundOverride,
     Reservation,
 )
 from reservations.models.status import BOOKED_STATUSES, Status
+from reservations.pricing.terms import ALL, get_terms
 from roombook.db.sums import MONEY_FIELD, sum_of_related
 
 CHECKS = CheckList()
 
 USING_BENEFITS = sorted(BOOKED_STATUSES | {Status.PROCESSING})
-# By terms of its center, a part of the price was kept, or nothing was to be paid.
-FEES = LedgerLine.objects.order_by().values("reservation").annotate(fee=Sum("cancellation"))
-CANCELLED_LATE = Q(status=Status.CANCELLED, booked_at__isnull=False, cancelled_at__isnull=False) & (
-    ~Q(cancellation_terms__name="")
-    & (Q(pk__in=FEES.filter(fee__lt=0).values("reservation")) | Q(total_cost=0))
-)
+HAS_OVERRIDE = Exists(RefundOverride.objects.filter(reservation=OuterRef("pk")))
 
 
 @CHECKS.add("promo code {}: {} uses of {}, its ledger has {} of {:.2f}")
@@ -54,19 +51,23 @@ def promo_counters_off_their_ledger(now: dt.datetime) -> Rows:
 @CHECKS.add("reservation {} is {} and keeps its promo use")
 def promo_uses_off_their_reservation(now: dt.datetime) -> Rows:
     """Find promo uses of reservations that are not booked, and were not cancelled late."""
-    kept = Reservation.objects.filter(CANCELLED_LATE)
-    unreturned = _open_redemptions().exclude(reservation__status__in=USING_BENEFITS)
-    unreturned = unreturned.exclude(reservation__in=kept)
-    return unreturned.values_list("reservation", "reservation__status")
+    used = _open_redemptions().filter(reservation=OuterRef("pk"))
+    rows = Reservation.objects.filter(Exists(used)).exclude(status__in=USING_BENEFITS)
+    for row in rows.annotate(is_decided=HAS_OVERRIDE):
+        if not _was_cancelled_late(row):
+            yield row.pk, row.status
 
 
 @CHECKS.add("reservation {} has a promotion and took no use of its code")
 def promotions_without_use(now: dt.datetime) -> Rows:
-    """Find bookings with a promotion on their bill, but without a promo use."""
+    """Find bookings with a promotion on their bill, but without a promo use.
+
+    A no-show that costs nothing has given it back, also if it was undone.
+    """
     used = _open_redemptions().filter(reservation=OuterRef("pk"))
     promoted = LineItem.objects.filter(reservation=OuterRef("pk"), type=LineItemType.PROMOTION)
     rows = Reservation.objects.filter(Exists(promoted), ~Exists(used), status__in=USING_BENEFITS)
-    return rows.values_list("pk")
+    return rows.exclude(cancellation_terms__no_show_percent=0).values_list("pk")
 
 
 @CHECKS.add("promo use {0} of reservation {2} is {1}, its bill takes {3:.2f} off")
@@ -119,17 +120,14 @@ def allowance_hours_off_their_reservation(now: dt.datetime) -> Rows:
     """
     entered = sum_of_related(AllowanceEntry.objects, "hours", by="reservation")
     planned = sum_of_related(AllowanceUse.objects, "hours", by="reservation", is_integer=True)
-    rows = Reservation.objects.annotate(entered=entered, planned=planned)
-    costs_less = Q(status__in=BOOKED_STATUSES) & ~Q(cancellation_terms__no_show_percent=100)
-    may_differ = CANCELLED_LATE | costs_less
+    rows = Reservation.objects.annotate(entered=entered, planned=planned, is_decided=HAS_OVERRIDE)
     is_in_use = Q(status__in=USING_BENEFITS)
-    wrong = rows.filter(
-        Q(may_differ, Q(entered__gt=0) | Q(entered__lt=-F("planned")))
-        | Q(~may_differ, is_in_use, ~Q(entered=-F("planned")))
-        | Q(~may_differ, ~is_in_use, ~Q(entered=0))
-    )
-    for pk, status, has, uses in wrong.values_list("pk", "status", "entered", "planned"):
-        yield pk, status, f"{-has:g}", uses
+    unusual = Q(is_in_use, ~Q(entered=-F("planned"))) | Q(~is_in_use, ~Q(entered=0))
+    for row in rows.filter(unusual):
+        costs_less = row.status in BOOKED_STATUSES and get_terms(row).no_show_percent < ALL
+        may_differ = costs_less or _was_cancelled_late(row)
+        if not (may_differ and -row.planned <= row.entered <= 0):
+            yield row.pk, row.status, f"{-row.entered:g}", row.planned
 
 
 @CHECKS.add("entry {}: allowance {} is of another account than reservation {}")
@@ -148,6 +146,14 @@ def hours_in_the_wrong_period(now: dt.datetime) -> Rows:
         Q(monthly, period__isnull=True) | Q(~monthly, period__isnull=False)
     )
     return rows.values_list("pk", "allowance", "allowance__kind", "period")
+
+
+def _was_cancelled_late(row: Any) -> bool:
+    """Whether the terms gave back a part only, or staff decided what came back (`is_decided`)."""
+    terms, at = get_terms(row), row.cancelled_at
+    was_booked = row.status == Status.CANCELLED and row.booked_at is not None and at is not None
+    # Without terms of the center, everything comes back.
+    return was_booked and terms.name != "" and (row.is_decided or terms.get_percent(row, at) < ALL)
 
 
 def _open_redemptions() -> QuerySet[PromoRedemption]:
