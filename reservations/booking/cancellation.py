@@ -227,17 +227,20 @@ def _get_terms(
     terms = get_booked_terms(reservation)
     is_booked = reservation.status == Status.CONFIRMED
     percent = terms.get_percent(reservation, now) if is_booked else ALL
-    found = give_back(reservation, payments, percent)
+    share = Decimal(1) if terms.returns_benefits else Decimal(percent) / ALL
+    found = give_back(reservation, payments, percent, share=share)
     if is_booked and terms.name and found.left:
         return replace(found, next_step=_describe_next_step(reservation, found, now=now))
     return found
 
 
 def give_back(
-    reservation: Reservation, payments: Sequence[Payment], percent: int
+    reservation: Reservation, payments: Sequence[Payment], percent: int, *, share: Decimal
 ) -> CancellationTerms:
-    """Return the refund, the fee and the benefits if this percentage of the price comes back."""
-    share = _get_share(reservation, Decimal(percent) / ALL)
+    """Return the refund and the fee if this percentage of the price comes back.
+
+    `share` is the part of the included hours that does.
+    """
     parts = [(each, _get_paid_amount(reservation, each)) for each in payments]
     paid = sum((part for _, part in parts), money.ZERO)
     if not paid:
@@ -252,14 +255,6 @@ def give_back(
         )
     sentence += _describe_hours(reservation, share)
     return CancellationTerms(refund, fee, sentence, left=paid, share=share)
-
-
-def _get_share(reservation: Reservation, part: Decimal) -> Decimal:
-    """Return the part of the included hours that comes back with this part of the price.
-
-    The rule of a deployment whose centers have no terms knows no proportion: all of them do.
-    """
-    return part if get_booked_terms(reservation).name else Decimal(1)
 
 
 def _decide_terms(
@@ -285,7 +280,9 @@ def _decide_terms(
     # A refused refund of a reduction is left too, but it stays due, and is no part of the fee.
     price = min(terms.left, reservation.total_cost)
     fee = max(price - refund, money.ZERO)
-    share = _get_share(reservation, min(refund / price, Decimal(1))) if price else terms.share
+    share = terms.share
+    if price and not get_booked_terms(reservation).returns_benefits:
+        share = min(refund / price, Decimal(1))
     return replace(
         terms,
         refund=refund,
