@@ -54,7 +54,8 @@ REFUND_RETURNED = (
 class RefundDecision:
     """The refund that a member of staff has chosen instead of the policy's, and the reason.
 
-    The amount None is everything that is left of what was charged.
+    The amount None is everything that is left of what was charged, with all included hours and the
+    promo code.
     """
 
     amount: Decimal | None
@@ -267,21 +268,24 @@ def _decide_terms(
     terms = _get_terms(reservation, payments, now=act.now)
     if decision is None:
         return terms
+    is_all = decision.amount is None
     refund = terms.left if decision.amount is None else decision.amount
-    if refund == terms.refund:
+    if refund == terms.refund and (terms.share == 1 or not is_all):
         return terms
     if refusal := get_override_refusal(act.user, reservation.room.center):
         raise InvalidRequest({"refund": refusal})
     _validate_refund(refund, left=terms.left, reason=decision.reason)
     sentence = NOTHING_REFUNDED
-    if refund:
+    if not terms.left:
+        sentence = _describe_no_refund(_get_captured_payments(reservation))
+    elif refund:
         parts = refunds.split_refund(payments, refund)
         sentence = describe_refund([each for each, _ in parts], refund)
     # A refused refund of a reduction is left too, but it stays due, and is no part of the fee.
     price = min(terms.left, reservation.total_cost)
     fee = max(price - refund, money.ZERO)
-    share = terms.share
-    if price and not get_booked_terms(reservation).returns_benefits:
+    share = Decimal(1) if is_all else terms.share
+    if price and not is_all and not get_booked_terms(reservation).returns_benefits:
         share = min(refund / price, Decimal(1))
     return replace(
         terms,
