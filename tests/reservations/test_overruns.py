@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 
 from payments.gateways.sandbox import SandboxGateway
-from reservations.booking import expiry, integrity
+from reservations.booking import account_erasure, expiry, integrity
 from reservations.booking.amendments import TakenPayment
 from reservations.models import Reservation, history
 from reservations.models.status import Status
@@ -128,6 +128,21 @@ def test_link_that_nobody_paid_ends_with_its_day(client, booking, clerk, clock):
     complete(LATE + 25 * HOUR)
 
     assert booking.changes.get().state == "abandoned"
+    assert not Reservation.slots.filter(holds_for__isnull=False).exists()
+    assert client.get(link).status_code == 410
+
+
+def test_erasure_of_the_account_ends_the_link_with_its_guests(client, booking, clerk, clock):
+    clock.move_to(LATE)
+    complete(LATE)
+    guests = [{"name": "Grace Hopper", "email_address": "grace@example.com"}]
+    link = send(booking, clerk, now=LATE, hours=3.5, total="87.50", attendees=guests)
+    assert booking.changes.get().personal_values
+
+    account_erasure.erase_account(booking.user_id, by=clerk, now=LATE)
+
+    change = booking.changes.get()
+    assert (change.state, change.personal_values) == ("abandoned", None)
     assert not Reservation.slots.filter(holds_for__isnull=False).exists()
     assert client.get(link).status_code == 410
 
