@@ -159,6 +159,29 @@ def test_room_that_somebody_else_has_or_had_is_not_billed(booking, clerk):
             reschedule(booking, clerk, hours=3.5, now=LATE, taken=CASH)
 
 
+@pytest.mark.parametrize("is_completed", [True, False])
+@pytest.mark.parametrize("by_link", [True, False])
+def test_overrun_within_a_turnaround_is_billed_and_holds_nothing(
+    client, booking, clerk, clock, is_completed, by_link
+):
+    booking.room.turnaround_minutes = 30
+    booking.room.save()
+    make_booking(room=booking.room, start=END + 30 * MINUTE, hours=1)
+    clock.move_to(LATE)
+    if is_completed:
+        complete(LATE)
+
+    if by_link:
+        link = send(booking, clerk, now=LATE, hours=3.5, total="87.50")
+        assert "You have booked" in follow(client, enter_card(client, link))
+    else:
+        reschedule(booking, clerk, hours=3.5, now=LATE, taken=CASH)
+
+    booking.refresh_from_db()
+    assert (booking.status, booking.total_cost) == (Status.COMPLETED, Decimal("87.50"))
+    call_command("reconcile_payments")
+
+
 def test_overrun_after_closing_time_is_billed_and_a_longer_stay_is_not(clerk):
     booking = make_booking(room=make_room_at_rate(make_room(), 25), start=START + 6 * HOUR)
     end = START + 9 * HOUR  # 18:00, when the center closes
