@@ -169,6 +169,11 @@ def get_better_terms(old: RefundTerms, new: RefundTerms) -> RefundTerms:
     return replace(better, name=" / ".join(dict.fromkeys(filter(None, (old.name, new.name)))))
 
 
+def get_changed_terms(reservation: Reservation, room: MeetingRoom) -> RefundTerms:
+    """Return the terms of a booking after a change, which leaves it in this room."""
+    return get_better_terms(get_terms(reservation), get_present_terms(room))
+
+
 def get_time_before(booking: Cancellable, hours: int) -> dt.datetime:
     """Return the time that is so many elapsed hours before the start."""
     return booking.start.astimezone(dt.UTC) - dt.timedelta(hours=hours)
