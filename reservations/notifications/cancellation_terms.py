@@ -8,6 +8,7 @@ from centers.models import Center
 from reservations.models import Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
 from reservations.notifications.formatting import format_local_time, format_short_time
+from reservations.pricing.allowances import planned_hours
 from reservations.pricing.terms import ALL, Cancellable, RefundTerms, get_terms
 
 
@@ -82,7 +83,11 @@ def decapitalize(sentence: str) -> str:
 
 
 def _describe_booked(reservation: Reservation, *, wording: Wording, now: dt.datetime) -> str:
-    if not reservation.total_cost and not reservation.allowance_uses.exists():
-        return "You can cancel until it begins; there is nothing to pay."
     terms, center = get_terms(reservation), reservation.room.center
+    if not reservation.total_cost:
+        uses_hours = any(planned_hours(reservation=reservation.pk))
+        if not uses_hours:
+            return "You can cancel until it begins; there is nothing to pay."
+        if terms.returns_benefits:
+            return "You can cancel until it begins, and all included hours come back."
     return describe_terms(terms, reservation, center, wording=wording, now=now)
