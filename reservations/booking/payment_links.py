@@ -299,9 +299,8 @@ def describe_change(change: BookingChange) -> str:
     """Describe the room and the time of the booking after the change, and what is added."""
     added = ["other services"] if "services" in change.values else []
     added += [each["text"] for each in change.values.get("extras", ())]
-    return describe_booking(build_changed_booking(change)) + (
-        f", with {', '.join(added)}" if added else ""
-    )
+    booking = describe_booking(build_changed_booking(change))
+    return booking + (f", with {', '.join(added)}" if added else "")
 
 
 def build_changed_booking(change: BookingChange) -> Reservation:

@@ -12,7 +12,11 @@ from reservations.booking.cancellation import get_terms as get_refund
 from reservations.models import Reservation
 from reservations.models.reservation import get_own_reservation
 from reservations.models.status import Status
-from reservations.notifications.cancellation_terms import describe_cancellation, describe_terms
+from reservations.notifications.cancellation_terms import (
+    can_be_cancelled,
+    describe_cancellation,
+    describe_terms,
+)
 from reservations.pricing.terms import (
     ALL,
     UnbookedTime,
@@ -60,24 +64,27 @@ def show_reservation_terms(reservation_id: int, user: User, *, now: dt.datetime)
     """Return the terms of the user's reservation, with what cancelling it would give back."""
     reservation = get_own_reservation(reservation_id, user)
     terms, zone = get_terms(reservation), reservation.room.center.zone
-    grace_until = terms.get_grace_end(reservation)
+    is_open = can_be_cancelled(reservation, now)
+    grace_until = terms.get_grace_end(reservation) if is_open else None
     return ShownTerms(
         terms.name,
         describe_cancellation(reservation, now=now),
-        list(_list_steps(reservation, now=now)),
+        list(_list_steps(reservation, now=now)) if is_open else [ShownStep(None, 0)],
         grace_until.astimezone(zone) if grace_until and now < grace_until else None,
     )
 
 
 def _list_steps(reservation: Reservation, *, now: dt.datetime) -> Iterator[ShownStep]:
-    zone, is_confirmed = reservation.room.center.zone, reservation.status == Status.CONFIRMED
     # A confirmed booking is charged even if its capture is due. A request is returned in full.
-    is_charged = is_confirmed and bool(reservation.paid_payments)
+    is_charged = reservation.is_confirmed and bool(reservation.paid_payments)
     if reservation.status == Status.PENDING:
         is_charged = any(each.captured_at for each in reservation.paid_payments)
-    left = get_refund(reservation, now=now).left if is_charged else None
+    left, refund = get_refund(reservation, now=now).left if is_charged else None, None
+    if reservation.status == Status.PENDING:
+        yield ShownStep(None, ALL, left)
+        return
+    zone = reservation.room.center.zone
     for until, percent in get_terms(reservation).list_periods_from(reservation, now):
-        part, refund = percent if is_confirmed else ALL, None
         if left is not None:
-            refund = split_payment(reservation.total_cost, left, part).refund
+            refund = split_payment(reservation.total_cost, left, percent).refund
         yield ShownStep(until and until.astimezone(zone), percent, refund)

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 from centers.models import Center
 from reservations.models import Reservation
+from reservations.models.status import HOLDING_STATUSES, Status
 from reservations.notifications.formatting import format_local_time, format_short_time
+from reservations.pricing.allowances import planned_hours
 from reservations.pricing.terms import ALL, Cancellable, RefundTerms, get_terms
 
 
@@ -59,7 +61,33 @@ def describe_cancellation(
     reservation: Reservation, *, wording: Wording = SHORT, now: dt.datetime
 ) -> str:
     """Describe what cancelling the reservation costs from now on."""
-    if not reservation.total_cost and not reservation.allowance_uses.exists():
-        return "You can cancel until it begins; there is nothing to pay."
+    if not can_be_cancelled(reservation, now):
+        return "It can no longer be cancelled."
+    sentence = _describe_booked(reservation, wording=wording, now=now)
+    if reservation.status == Status.PENDING:
+        return (
+            "Until the center has answered, cancelling costs nothing."
+            f" Once it has agreed, {decapitalize(sentence)}"
+        )
+    return sentence
+
+
+def can_be_cancelled(reservation: Reservation, now: dt.datetime) -> bool:
+    """Return whether it can still be cancelled, or if it is not booked yet, whether it then can."""
+    is_open = reservation.is_new or reservation.status in HOLDING_STATUSES
+    return is_open and now < reservation.start
+
+
+def decapitalize(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
+
+
+def _describe_booked(reservation: Reservation, *, wording: Wording, now: dt.datetime) -> str:
     terms, center = get_terms(reservation), reservation.room.center
+    if not reservation.total_cost:
+        uses_hours = any(planned_hours(reservation=reservation.pk))
+        if not uses_hours:
+            return "You can cancel until it begins; there is nothing to pay."
+        if terms.returns_benefits:
+            return "You can cancel until it begins, and all included hours come back."
     return describe_terms(terms, reservation, center, wording=wording, now=now)

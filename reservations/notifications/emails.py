@@ -25,7 +25,11 @@ from payments.refunds import find_refunded
 from reservations.models import LineItem, Reservation
 from reservations.notifications import calendar
 from reservations.notifications.calendar import MeetingStatus
-from reservations.notifications.cancellation_terms import IN_EMAIL, describe_cancellation
+from reservations.notifications.cancellation_terms import (
+    IN_EMAIL,
+    decapitalize,
+    describe_cancellation,
+)
 from reservations.notifications.confirmation import (
     describe_authorization,
     describe_booking,
@@ -102,10 +106,7 @@ def send_request_received(reservation: Reservation, *, now: dt.datetime) -> Text
         f" answered, within {settings.PENDING_HOURS} hours at most.",
         describe_authorization(reservation.paid_payments),
     ]
-    terms = "Until the center has answered, cancelling costs nothing. Once it has agreed, "
-    return paragraphs, terms + _decapitalize(
-        describe_cancellation(reservation, wording=IN_EMAIL, now=now)
-    )
+    return paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now)
 
 
 # --- Answers to requests -------------------------------------------------------------------------
@@ -236,7 +237,7 @@ def send_hold_expiring(
         f"It is yours until {until}: please check out before then.",
         "After that somebody else may book it; as long as nobody has, you still can.",
     ]
-    terms = _decapitalize(describe_cancellation(reservation, wording=IN_EMAIL, now=now))
+    terms = decapitalize(describe_cancellation(reservation, wording=IN_EMAIL, now=now))
     return paragraphs, f"Once you have booked it, {terms}"
 
 
@@ -321,10 +322,6 @@ def _get_facts(reservation: Reservation) -> list[tuple[str, str]]:
         ("When", format_time_range(center, reservation.start, reservation.end)),
         ("Reservation number", str(reservation.pk)),
     ]
-
-
-def _decapitalize(sentence: str) -> str:
-    return sentence[0].lower() + sentence[1:]
 
 
 def _describe_charge(reservation: Reservation) -> str:

@@ -27,6 +27,7 @@ TEXT = (
     "Cancel free of charge until Wed, Feb 24, 2027, 9:00 AM."
     " Until Mon, Mar 1, 2027, 9:00 AM you get half of the price back. After that, nothing."
 )
+OVER = {"Text": "It can no longer be cancelled.", "Steps": [{"RefundPercent": 0}]}
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def test_steps_of_a_booking_are_what_cancel_refunds(show, get, ada, room, time_m
             assert refund == expected["Refund"]
             assert show(ReservationId=booking.pk)["Steps"][0] == expected
     assert get(CANCEL, ReservationId=booking.pk)["Refund"] == 0
-    assert "Refund" not in show(ReservationId=booking.pk)["Steps"][0]
+    assert show(ReservationId=booking.pk) == {"Name": "Flexible", **OVER}
 
 
 def test_grace_is_a_step_of_its_own_if_the_others_give_less(show, ada, room, time_machine):
@@ -98,6 +99,19 @@ def test_grace_is_a_step_of_its_own_if_the_others_give_less(show, ada, room, tim
     assert "GraceUntil" not in shown
     assert shown["Steps"] == [{"RefundPercent": 0, "Refund": 0}]
     assert shown["Text"] == "You can cancel until it begins, but nothing is refunded."
+
+
+def test_request_costs_nothing_to_cancel_and_what_has_begun_cannot_be(show, ada, time_machine):
+    request = make_pending_booking(ada, now=BOOKED_AT)
+    booking = make_booking(ada, now=BOOKED_AT)
+    shown = show(ReservationId=request.pk)
+    assert shown["Steps"] == [{"RefundPercent": 100}]
+    assert shown["Text"] == (
+        "Until the center has answered, cancelling costs nothing. Once it has agreed, cancel free"
+        " of charge until Tue, Mar 2, 2027, 9:00 AM. After that, nothing."
+    )
+    time_machine.move_to(START, tick=False)
+    assert show(ReservationId=booking.pk) == OVER
 
 
 @pytest.mark.parametrize("make", [make_draft, make_pending_booking])

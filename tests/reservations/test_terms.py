@@ -344,6 +344,14 @@ def test_no_show_costs_its_percentage_once(ada, room):
         no_show.undo_no_show(act, booking.pk)
 
 
+def test_booking_whose_included_hours_always_come_back_says_so(ada):
+    AllowanceFactory(user=ada, hours=3)
+    booking = make_booking(ada, make_room(), now=BOOKED_AT)
+    assert describe_cancellation(booking, now=BOOKED_AT) == (
+        "You can cancel until it begins, and all included hours come back."
+    )
+
+
 def test_free_booking_with_included_hours_tells_what_its_terms_are(ada, room):
     AllowanceFactory(user=ada, hours=3)
     booking = make_booking(ada, room, now=BOOKED_AT)
