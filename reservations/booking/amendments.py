@@ -75,7 +75,7 @@ from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.pricing import bill, promo_codes
 from reservations.pricing.quote import Quote, QuoteLine
-from reservations.pricing.terms import get_better_terms, get_present_terms, get_terms
+from reservations.pricing.terms import get_changed_terms, get_present_terms
 from roombook import dates, money
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
 
@@ -493,9 +493,8 @@ def _save_slot(amendment: Amendment) -> None:
     reservation.room = new.room
     reservation.start, reservation.end = new.start, new.end
     reservation.turnaround_minutes = new.room.turnaround_minutes
-    terms = get_present_terms(new.room)
-    if not reservation.is_new:
-        terms = get_better_terms(get_terms(reservation), terms)
+    is_new = reservation.is_new
+    terms = get_present_terms(new.room) if is_new else get_changed_terms(reservation, new.room)
     reservation.cancellation_terms = terms.to_json()
     reservation.version += 1
     if reservation.is_new:

@@ -54,7 +54,8 @@ REFUND_RETURNED = (
 class RefundDecision:
     """The refund that a member of staff has chosen instead of the policy's, and the reason.
 
-    The amount None is everything that is left of what was charged.
+    The amount None is everything that is left of what was charged, with all included hours and the
+    promo code.
     """
 
     amount: Decimal | None
@@ -227,17 +228,20 @@ def _get_terms(
     terms = get_booked_terms(reservation)
     is_booked = reservation.status == Status.CONFIRMED
     percent = terms.get_percent(reservation, now) if is_booked else ALL
-    found = give_back(reservation, payments, percent)
+    share = Decimal(1) if terms.returns_benefits else Decimal(percent) / ALL
+    found = give_back(reservation, payments, percent, share=share)
     if is_booked and terms.name and found.left:
         return replace(found, next_step=_describe_next_step(reservation, found, now=now))
     return found
 
 
 def give_back(
-    reservation: Reservation, payments: Sequence[Payment], percent: int
+    reservation: Reservation, payments: Sequence[Payment], percent: int, *, share: Decimal
 ) -> CancellationTerms:
-    """Return the refund, the fee and the benefits if this percentage of the price comes back."""
-    share = _get_share(reservation, Decimal(percent) / ALL)
+    """Return the refund and the fee if this percentage of the price comes back.
+
+    `share` is the part of the included hours that does.
+    """
     parts = [(each, _get_paid_amount(reservation, each)) for each in payments]
     paid = sum((part for _, part in parts), money.ZERO)
     if not paid:
@@ -254,14 +258,6 @@ def give_back(
     return CancellationTerms(refund, fee, sentence, left=paid, share=share)
 
 
-def _get_share(reservation: Reservation, part: Decimal) -> Decimal:
-    """Return the part of the included hours that comes back with this part of the price.
-
-    The rule of a deployment whose centers have no terms knows no proportion: all of them do.
-    """
-    return part if get_booked_terms(reservation).name else Decimal(1)
-
-
 def _decide_terms(
     act: Act,
     reservation: Reservation,
@@ -272,20 +268,25 @@ def _decide_terms(
     terms = _get_terms(reservation, payments, now=act.now)
     if decision is None:
         return terms
+    is_all = decision.amount is None
     refund = terms.left if decision.amount is None else decision.amount
-    if refund == terms.refund:
+    if refund == terms.refund and (terms.share == 1 or not is_all):
         return terms
     if refusal := get_override_refusal(act.user, reservation.room.center):
         raise InvalidRequest({"refund": refusal})
     _validate_refund(refund, left=terms.left, reason=decision.reason)
     sentence = NOTHING_REFUNDED
-    if refund:
+    if not terms.left:
+        sentence = _describe_no_refund(_get_captured_payments(reservation))
+    elif refund:
         parts = refunds.split_refund(payments, refund)
         sentence = describe_refund([each for each, _ in parts], refund)
     # A refused refund of a reduction is left too, but it stays due, and is no part of the fee.
     price = min(terms.left, reservation.total_cost)
     fee = max(price - refund, money.ZERO)
-    share = _get_share(reservation, min(refund / price, Decimal(1))) if price else terms.share
+    share = Decimal(1) if is_all else terms.share
+    if price and not is_all and not get_booked_terms(reservation).returns_benefits:
+        share = min(refund / price, Decimal(1))
     return replace(
         terms,
         refund=refund,

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Sequence
+from decimal import Decimal
 
 from accounts.act import Act
 from payments import refunds
@@ -50,7 +51,8 @@ def decide_no_show(reservation: Reservation, payments: Sequence[Payment]) -> Can
 
     Nothing more does if the no-show is undone and recorded again.
     """
-    return give_back(reservation, payments, ALL - get_terms(reservation).no_show_percent)
+    percent = ALL - get_terms(reservation).no_show_percent
+    return give_back(reservation, payments, percent, share=Decimal(percent) / ALL)
 
 
 @command

@@ -31,6 +31,7 @@ from reservations.models import BookingChange, ChangeState, Reservation, history
 from reservations.models.status import BOOKED_STATUSES, Status
 from reservations.notifications.confirmation import describe_booking
 from reservations.notifications.formatting import format_local_time
+from reservations.pricing.terms import get_changed_terms
 from roombook import money
 from roombook.errors import CardDeclined, InvalidRequest, ReservationNotOpen
 
@@ -53,6 +54,11 @@ class PaymentLink:
     @property
     def amount(self) -> Decimal:
         raise NotImplementedError
+
+    @property
+    def outcome(self) -> Reservation:
+        """The reservation as it is once this is paid. Not to be saved."""
+        return self.reservation
 
     def is_cancelled(self) -> bool:
         raise NotImplementedError
@@ -138,6 +144,10 @@ class ChangeLink(PaymentLink):
     @property
     def amount(self) -> Decimal:
         return self.change.difference
+
+    @property
+    def outcome(self) -> Reservation:
+        return build_changed_booking(self.change)
 
     def is_cancelled(self) -> bool:
         return self.change.state == ChangeState.ABANDONED
@@ -287,11 +297,20 @@ def cancel_link(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
 
 def describe_change(change: BookingChange) -> str:
     """Describe the room and the time of the booking after the change, and what is added."""
-    changed = copy.copy(change.reservation)
-    changed.room, changed.start, changed.end = change.room, change.start, change.end
     added = ["other services"] if "services" in change.values else []
     added += [each["text"] for each in change.values.get("extras", ())]
-    return describe_booking(changed) + (f", with {', '.join(added)}" if added else "")
+    return describe_booking(build_changed_booking(change)) + (
+        f", with {', '.join(added)}" if added else ""
+    )
+
+
+def build_changed_booking(change: BookingChange) -> Reservation:
+    """Return the booking after the change, with its price and its terms. Not to be saved."""
+    changed = copy.copy(change.reservation)
+    changed.room, changed.start, changed.end = change.room, change.start, change.end
+    changed.total_cost = change.new_total
+    changed.cancellation_terms = get_changed_terms(change.reservation, change.room).to_json()
+    return changed
 
 
 def _enqueue(

@@ -481,10 +481,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='refundoverride',
-            constraint=models.CheckConstraint(condition=models.Q(('refund', models.F('policy_refund')), _negated=True), name='refund_override_differs_from_the_policy'),
-        ),
-        migrations.AddConstraint(
-            model_name='refundoverride',
             constraint=models.CheckConstraint(condition=models.Q(('reason', ''), _negated=True), name='refund_override_has_a_reason'),
         ),
         migrations.AddIndex(

@@ -2,7 +2,7 @@
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 
 from roombook.money import MoneyField
 from roombook.texts import LineField
@@ -145,7 +145,10 @@ class PriceAdjustment(models.Model):
 
 
 class RefundOverride(models.Model):
-    """Another refund than the policy's, which staff have chosen for a cancellation."""
+    """Another refund than the policy's, which staff have chosen for a cancellation.
+
+    Both amounts are the same if only included hours or the promo code come back by the decision.
+    """
 
     reservation = models.OneToOneField(
         "reservations.Reservation", models.CASCADE, related_name="refund_override"
@@ -161,10 +164,6 @@ class RefundOverride(models.Model):
             models.CheckConstraint(
                 name="refund_override_is_not_negative",
                 condition=Q(refund__gte=0, policy_refund__gte=0),
-            ),
-            models.CheckConstraint(
-                name="refund_override_differs_from_the_policy",
-                condition=~Q(refund=F("policy_refund")),
             ),
             models.CheckConstraint(name="refund_override_has_a_reason", condition=~Q(reason="")),
         ]

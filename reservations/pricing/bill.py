@@ -219,6 +219,12 @@ def consume_benefits(
     allowances.consume(reservation, now=now)
 
 
+def has_benefits(reservation: Reservation) -> bool:
+    """Return whether it uses included hours or a promo code."""
+    uses_promo = reservation.promo_redemptions.filter(given_back_at__isnull=True).exists()
+    return uses_promo or reservation.allowance_uses.filter(hours__gt=0).exists()
+
+
 def return_benefits(
     reservation: Reservation, *, share: Decimal = Decimal(1), now: "dt.datetime"
 ) -> None:

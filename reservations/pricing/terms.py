@@ -54,7 +54,8 @@ class RefundTerms:
     """The terms of a booking. Without a name, they are those of the deployment.
 
     The hours and the percentages of the steps fall. `change_hours` is None if the customer may
-    change the booking for as long as cancelling is free.
+    change the booking for as long as cancelling is free. With `returns_benefits`, cancelling gives
+    back all included hours and the promo code, whatever part of the price comes back.
     """
 
     name: str
@@ -62,6 +63,7 @@ class RefundTerms:
     grace_minutes: int
     no_show_percent: int = ALL
     change_hours: int | None = None
+    returns_benefits: bool = False
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> "RefundTerms":
@@ -131,7 +133,8 @@ def get_present_terms(room: MeetingRoom) -> RefundTerms:
     terms = room.terms or room.center.terms
     if terms is None:
         step = Step(settings.CANCELLATION_NOTICE_HOURS, ALL)
-        return RefundTerms("", (step,), settings.CANCELLATION_GRACE_MINUTES)
+        grace_minutes = settings.CANCELLATION_GRACE_MINUTES
+        return RefundTerms("", (step,), grace_minutes, returns_benefits=True)
     return RefundTerms(
         terms.name,
         tuple(Step(*each) for each in parse_steps(terms.steps)),
@@ -157,12 +160,18 @@ def get_better_terms(old: RefundTerms, new: RefundTerms) -> RefundTerms:
         max(old.grace_minutes, new.grace_minutes),
         min(old.no_show_percent, new.no_show_percent),
         min(old, new, key=RefundTerms.get_latest_change).change_hours,
+        old.returns_benefits or new.returns_benefits,
     )
     if better == old:
         return old
     if replace(better, name=new.name) == new:
         return new
     return replace(better, name=" / ".join(dict.fromkeys(filter(None, (old.name, new.name)))))
+
+
+def get_changed_terms(reservation: Reservation, room: MeetingRoom) -> RefundTerms:
+    """Return the terms of a booking after a change, which leaves it in this room."""
+    return get_better_terms(get_terms(reservation), get_present_terms(room))
 
 
 def get_time_before(booking: Cancellable, hours: int) -> dt.datetime:

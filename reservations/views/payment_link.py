@@ -177,10 +177,13 @@ def parse_total(text: str) -> Decimal:
 def _render(
     request: HttpRequest, link: PaymentLink, state: str, *, status: int = 200, **context: str
 ) -> HttpResponse:
-    reservation = link.reservation
+    reservation, now = link.reservation, timezone.now()
     fields: dict[str, object] = {"state": state, "page": request.path, **context}
     if state == "bill":
-        center = reservation.room.center
+        outcome = link.outcome
+        center = outcome.room.center
+        # What has begun cannot be cancelled.
+        terms = describe_cancellation(outcome, now=now) if outcome.start > now else ""
         seller = Seller.find(center.pk)
         fields |= {
             "company": seller.legal_name if seller else get_service_name(),
@@ -188,8 +191,8 @@ def _render(
             "booking": confirmation.describe_booking(reservation),
             "amount": money.format_amount(link.amount),
             "total": link.amount,
-            "until": format_local_time(reservation.room.center, link.until),
-            "terms": describe_cancellation(reservation, now=timezone.now()),
+            "until": format_local_time(center, link.until),
+            "terms": terms,
         }
         if isinstance(link, ChangeLink):
             fields |= {

@@ -7,17 +7,20 @@ from django.urls import reverse
 
 from accounts.models import OutboxMessage
 from payments.models import Refund
-from reservations.models import RefundOverride
+from reservations.models import AllowanceEntry, RefundOverride
 from reservations.models.status import Status
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import action_url, confirm, reservation_url
+from tests.factories_centers import TermsFactory
 from tests.factories_reservations import (
     HOUR,
     START,
+    AllowanceFactory,
     get_current_status,
     make_booking,
     make_draft,
     make_pending_booking,
+    make_room,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
@@ -61,6 +64,28 @@ def test_cancel_with_full_refund_and_message_shows_the_email_before_it_goes(
     report = reverse("admin:reservations_report", args=["discounts"])
     table = words(client.get(report, {"since": "2027-03-01", "until": "2027-03-31"}))
     assert "The heating is broken. Manager Number 1 $0.00 $75.00" in table
+
+
+def test_cancel_with_full_refund_returns_the_hours_of_a_booking_that_was_not_charged(
+    client, staff, clock, ada
+):
+    room = make_room()
+    room.terms = TermsFactory(center=room.center)
+    room.save()
+    AllowanceFactory(user=ada, hours=3)
+    booking = make_booking(ada, room)
+    clock.move_to(START - HOUR)
+    client.force_login(staff("Manager", room.center))
+    form = client.get(action_url(booking, "cancel")).context["form"]
+    assert list(form.fields) == ["everything", "reason", "message"]
+    page = words(client.post(action_url(booking, "cancel"), TYPED))
+    assert "Included hours 3 h are returned" in page
+
+    done = confirm(client, booking, "cancel", expected_amount="0.00", **TYPED)
+
+    assert messages_of(done)[0][1].endswith("is cancelled: nothing was charged.")
+    assert [each.hours for each in AllowanceEntry.objects.order_by("pk")] == [-3, 3]
+    assert RefundOverride.objects.get().reason == TYPED["reason"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A payment link pays for a change of a booking by staff (B27.7)."""
 
+import datetime as dt
 import re
 from decimal import Decimal
 
@@ -20,12 +21,13 @@ from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentSetup
 from reservations import availability
 from reservations.booking import cancellation, expiry, integrity, payment_links
-from reservations.models import BookingChange, Reservation, history
+from reservations.models import BookingChange, Reservation, Seller, history
 from reservations.models.status import Status
 from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen, SlotUnavailable
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import action_url, confirm, reservation_url
 from tests.concurrency import run_concurrently
+from tests.factories_centers import TermsFactory
 from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (
     HOUR,
@@ -179,6 +181,8 @@ def test_running_meeting_is_extended_by_a_link_that_ends_with_it(
     clock.move_to(running)
     link = send(booking, clerk, hours=hours, total=25 * hours, now=running)
     assert BookingChange.objects.get().link_until == booking.end
+    # What has begun cannot be cancelled.
+    assert "ancel" not in words(client.get(link))
 
     amount = f"{25 * (hours - 3):.2f}"
     back = enter_card(client, link, amount, BANK_ASKS)
@@ -200,6 +204,22 @@ def test_link_for_another_room_holds_it_and_not_more(client, booking, clerk):
     booking.refresh_from_db()
     assert booking.room == other
     assert is_free(former, first=0)
+
+
+def test_page_of_a_move_names_the_new_center_and_its_seller_and_the_terms_of_the_new_time(
+    client, booking, clerk
+):
+    other = make_room_at_rate(make_room(), 50)
+    other.center.name, other.center.city = "Elsewhere", "Boulder"
+    other.center.terms = TermsFactory(center=other.center, steps="168: 100", grace_minutes=0)
+    other.center.save()
+    Seller.objects.create(center=other.center, legal_name="Elsewhere LLC")
+    start = START + dt.timedelta(days=6)
+    page = words(client.get(send(booking, clerk, room=other, start=start, hours=3, total="150")))
+    assert "Elsewhere LLC Elsewhere, " in page
+    assert "Boulder" in page
+    # The booking keeps the better terms: its own.
+    assert "Cancel free of charge until Mon, Mar 8, 2027, 9:00 AM. After that, nothing." in page
 
 
 # --- The end of a link ----------------------------------------------------------------------------

@@ -61,7 +61,8 @@ def terms(draw):
     steps = tuple(map(Step, hours, percents))
     grace = draw(st.sampled_from([0, 15, 90]))
     changes = draw(st.none() | st.integers(0, 40))
-    return RefundTerms("Some", steps, grace, draw(st.integers(0, 100)), changes)
+    no_show_percent = draw(st.integers(0, 100))
+    return RefundTerms("Some", steps, grace, no_show_percent, changes, draw(st.booleans()))
 
 
 def make_booked(before_start=40 * HOUR):
@@ -107,6 +108,7 @@ def test_better_terms_give_what_the_better_of_both_gives_at_any_time(old, new, s
         each.get_percent(booking, at) for each in (old, new)
     )
     assert better.no_show_percent == min(old.no_show_percent, new.no_show_percent)
+    assert better.returns_benefits == (old.returns_benefits or new.returns_benefits)
     assert get_better_terms(better, old) == better
 
 
@@ -252,6 +254,18 @@ def test_changed_booking_keeps_the_better_terms(booking, room, steps, kept):
     reschedule(booking, AdministratorFactory(), start=START + HOUR, now=BOOKED_AT)
     booking.refresh_from_db()
     assert get_terms(booking).steps == parse_steps(kept)
+
+
+def test_hours_that_always_came_back_still_do_after_a_change(ada):
+    AllowanceFactory(user=ada, hours=1)
+    booking = make_booking(ada, make_room(), now=BOOKED_AT)
+    booking.room.center.terms = TermsFactory(center=booking.room.center)
+    booking.room.center.save()
+    values = {"number_of_attendees": 3}
+    reschedule(booking, AdministratorFactory(), values=values, now=BOOKED_AT)
+    cancel(Act(ada, START - HOUR), booking.pk)
+    assert sum(AllowanceEntry.objects.values_list("hours", flat=True)) == 0
+    assert [*integrity.find_problems(now=START - HOUR)] == []
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from reservations.booking import cancellation, drafts
 from reservations.booking.cancellation import RefundDecision, get_override_refusal
 from reservations.models import PriceAdjustment, RefundOverride, Reservation
 from reservations.notifications.emails import MAX_MESSAGE_LENGTH
+from reservations.pricing import bill
 from roombook import dates, money
 from roombook.backoffice.widgets import StaffTextField
 
@@ -136,9 +137,14 @@ class CancellationForm(MessageForm):
         if self.reservation.booked_at is None:
             del self.fields["message"]
         center = self.reservation.room.center
-        if not terms.left or get_override_refusal(self.user, center):
+        # Also if nothing was charged: then the included hours and the promo code come back.
+        has_choice = terms.left or (terms.share < 1 and bill.has_benefits(self.reservation))
+        if not has_choice or get_override_refusal(self.user, center):
             for name in ("refund", "everything", "reason"):
                 del self.fields[name]
+            return
+        if not terms.left:
+            del self.fields["refund"]
             return
         self.fields["refund"].help_text = (
             f"By the policy {money.format_amount(terms.refund)}, which is refunded if this is"

@@ -152,8 +152,9 @@ def _was_cancelled_late(row: Any) -> bool:
     """Whether the terms gave back a part only, or staff decided what came back (`is_decided`)."""
     terms, at = get_terms(row), row.cancelled_at
     was_booked = row.status == Status.CANCELLED and row.booked_at is not None and at is not None
-    # Without terms of the center, everything comes back.
-    return was_booked and terms.name != "" and (row.is_decided or terms.get_percent(row, at) < ALL)
+    if not was_booked or terms.returns_benefits:
+        return False
+    return bool(row.is_decided) or terms.get_percent(row, at) < ALL
 
 
 def _open_redemptions() -> QuerySet[PromoRedemption]:
