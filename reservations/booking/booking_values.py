@@ -59,6 +59,8 @@ class ChangedValues:
 
 NO_CHANGES = ChangedValues()
 MAX_EXTRA = Decimal(100_000)
+# Of one booking, with those that it has already.
+MAX_EXTRAS, MAX_EXTRAS_TOTAL = 20, Decimal(1_000_000)
 
 
 def resolve_new(
@@ -98,7 +100,7 @@ def find_changes(
     differing = {
         name: value for name, value in columns.items() if value != getattr(reservation, name)
     }
-    extras = tuple(_validate_extra(each) for each in values.get("extras", ()))
+    extras = _validate_extras(reservation, values.get("extras", ()))
     return ChangedValues(selected, attendees, extras, differing)
 
 
@@ -216,6 +218,20 @@ def _validate_count(room: MeetingRoom, count: int, listed: Sequence[Attendee]) -
     if count > room.capacity:
         raise InvalidRequest({"number_of_attendees": f"The room holds {room.capacity} people."})
     return count
+
+
+def _validate_extras(
+    reservation: Reservation, entered: Sequence[ExtraInput]
+) -> tuple[ExtraInput, ...]:
+    extras = tuple(_validate_extra(each) for each in entered)
+    if extras:
+        former = reservation.price_adjustments.filter(amount__gt=0).values_list("amount", flat=True)
+        amounts = [*former, *(each["amount"] for each in extras)]
+        if len(amounts) > MAX_EXTRAS or sum(amounts) > MAX_EXTRAS_TOTAL:
+            most = money.format_amount(MAX_EXTRAS_TOTAL)
+            problem = f"A booking has at most {MAX_EXTRAS} extras, of at most {most} together."
+            raise InvalidRequest({"extras": problem})
+    return extras
 
 
 def _validate_extra(extra: ExtraInput) -> ExtraInput:

@@ -63,12 +63,15 @@ class BackofficeSite(UnfoldAdminSite):
         guarded = super().admin_view(view, cacheable)
 
         def show(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            is_form = request.method == "POST" and "X-Requested-With" not in request.headers
             is_sign_out = request.path == reverse("admin:logout")
             # A customer, who may never open the page, gets Django's answer.
             is_customer = request.user.is_authenticated and not request.user.is_staff
-            if not is_form or is_sign_out or is_customer or self.has_permission(request):
+            is_exempt = request.method != "POST" or is_sign_out or is_customer
+            if is_exempt or self.has_permission(request):
                 return guarded(request, *args, **kwargs)
+            if "X-Requested-With" in request.headers:
+                # A script could not tell a redirect to sign in from any other.
+                return HttpResponse(status=HTTPStatus.UNAUTHORIZED)
             entered = request.POST.copy()
             for name in [*entered]:
                 if name == "csrfmiddlewaretoken" or "password" in name:

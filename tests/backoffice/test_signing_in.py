@@ -48,6 +48,12 @@ def test_refused_sign_in_does_not_reveal_whether_account_exists(client):
     assert shown.startswith("Please enter the correct e-mail address and password")
 
 
+def test_script_whose_session_has_ended_gets_no_redirect(client):
+    page = reverse("admin:accounts_user_changelist")
+    assert client.post(page, headers={"X-Requested-With": "fetch"}).status_code == 401
+    assert client.get(page).status_code == 302
+
+
 def test_sixth_failed_sign_in_shows_rate_limit_message_wherever_the_others_were(client):
     StaffFactory(email="staff@example.com")
     for _ in range(3):

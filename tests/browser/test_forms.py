@@ -5,7 +5,9 @@ import datetime as dt
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from accounts.act import Act
 from centers.models import Closure
+from reservations.booking import approval
 from reservations.demo.accounts import PASSWORD
 from reservations.models import Reservation
 from tests.browser.accessibility import scan
@@ -59,6 +61,21 @@ def test_form_of_a_lapsed_session_is_sent_after_signing_in(desk, live_server):
     page.get_by_role("button", name="Send it again").click()
     expect(page.get_by_text("is held until")).to_be_visible()
     assert Reservation.objects.latest("pk").user.email == "ada@example.com"
+
+
+def test_preview_of_what_a_colleague_has_done_meanwhile_asks_to_open_the_page_again(
+    desk, live_server
+):
+    boardroom = room("Boardroom")
+    booking = request_for(boardroom, open_day(boardroom), 9)
+    page = desk("desk")
+    page.goto(f"{live_server.url}/admin/reservations/reservation/{booking.pk}/step/decline/")
+    approval.decline(Act(booking.user, timezone.now(), is_staff=True), booking.pk)
+
+    page.fill("textarea[name=message]", "Sorry")
+
+    again = page.get_by_text("It has changed meanwhile. Open the page again.")
+    expect(again).to_be_visible()
 
 
 def test_double_click_does_it_once_and_says_so(desk, live_server):

@@ -249,6 +249,17 @@ def test_extra_too_late_waived_negative_or_with_a_card_number_is_refused(
     assert not PriceAdjustment.objects.exists()
 
 
+@pytest.mark.parametrize(("count", "amount"), [(20, 1), (10, 100_000)])
+def test_extras_beyond_the_most_of_a_booking_are_refused(booking, clerk, count, amount):
+    extra = {"text": "Tea", "amount": Decimal(amount)}
+    add(booking, clerk, *[extra] * (count - 1))
+    with pytest.raises(InvalidRequest):
+        add(booking, clerk, extra, extra)
+    add(booking, clerk, extra)
+
+    assert PriceAdjustment.objects.count() == count
+
+
 @pytest.mark.parametrize("role", ["Desk", "Viewer"])
 def test_extra_needs_its_permission_at_the_center(booking, client, role):
     user = UserFactory(is_staff=True)

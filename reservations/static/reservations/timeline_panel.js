@@ -22,11 +22,12 @@ document.addEventListener("DOMContentLoaded", () => {
     if (hadFocus) focusBooking();
   };
 
-  // The content of a response; null if it was a redirect, after which messages wait.
+  // The content of a response; null if it was a redirect, after which messages wait, or if the user
+  // was signed out, which the rows show when they are loaded again.
   const load = async (url, options = {}) => {
     try {
       const answer = await fetch(url, { headers, redirect: "manual", ...options });
-      if (answer.type === "opaqueredirect") return null;
+      if (answer.type === "opaqueredirect" || answer.status === 401) return null;
       if (answer.ok) return await answer.text();
     } catch {
       // The network is down.

@@ -72,8 +72,10 @@ document.addEventListener("DOMContentLoaded", () => {
           signal: current.signal,
           redirect: "manual",
         });
-        if (answer.type === "opaqueredirect") {
+        if (answer.status === 401) {
           into.textContent = "You are signed out. Send the form: what you entered is kept.";
+        } else if (answer.type === "opaqueredirect") {
+          into.textContent = "It has changed meanwhile. Open the page again.";
         } else if (answer.ok) {
           into.innerHTML = await answer.text();
         } else throw new Error(`${answer.status}`);
