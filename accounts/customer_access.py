@@ -5,6 +5,8 @@ draft is not enough, because anybody could create one. To book for somebody else
 that person's complete e-mail address. Only administrators find the accounts of staff.
 """
 
+from typing import Any
+
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Q, QuerySet
 
@@ -59,6 +61,21 @@ def can_correct_customer(staff: User | AnonymousUser, customer: User) -> bool:
     found = get_customer_filter(staff, permission=roles.CORRECT_USER)
     rows = User.objects.filter(found, pk=customer.pk, is_staff=False, is_superuser=False)
     return rows.exists() and can_view_customer(staff, customer)
+
+
+def can_correct_address(staff: User | AnonymousUser, customer: User) -> bool:
+    """Return whether the user may correct the e-mail address of such a customer (B22.13).
+
+    Who reads it can set a password and sign in. So an account that its owner signs in to, or that
+    has booked at other centers too, is corrected only by those who may do so at all centers.
+    """
+    centers = roles.get_permitted_centers(staff, roles.CORRECT_USER)
+    if centers is None:
+        return True
+    reservations: Any = User._meta.get_field("reservations").related_model
+    booked = reservations.objects.filter(user=customer.pk, booked_at__isnull=False)
+    elsewhere = booked.exclude(room__center__in=sorted(centers))
+    return not customer.has_usable_password() and not elsewhere.exists()
 
 
 def find_bookable_account(staff: User | None, key: str) -> User | None:

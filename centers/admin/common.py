@@ -82,6 +82,17 @@ class CenterSearchMixin(ModelAdminBase):
         return search_rows_and_centers(queryset, words, column=self.search_column), False
 
 
+class FixedCenterMixin(CenterScopedMixin):
+    """A ModelAdmin whose rows stay at their center, because other rows of it refer to them."""
+
+    def get_form(self, request: HttpRequest, obj: Any = None, *args: Any, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, *args, **kwargs)
+        if obj is not None and "center" in form.base_fields:
+            # Of a read-only field, the form would not check that names are unique at the center.
+            form.base_fields["center"].disabled = True
+        return form
+
+
 class NamedRowsFormSet(PaginatedInlineFormSet):
     """Rows with names of their own: each form alone compares its name with stored rows only."""
 

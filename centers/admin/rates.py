@@ -15,9 +15,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from accounts import roles
-from accounts.admin.center_scope import CenterScopedMixin
 from centers import models, rates
-from centers.admin.common import CENTER_ORDERING, CenterSearchMixin
+from centers.admin.common import CENTER_ORDERING, CenterSearchMixin, FixedCenterMixin
 from centers.admin.price_lists import (
     PriceListInline,
     ZeroPriceForm,
@@ -153,7 +152,7 @@ class RateForm(RatePricesForm, ZeroPriceForm):
 
 
 @admin.register(models.Rate)
-class RateAdmin(ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, ModelAdmin):
+class RateAdmin(ImportExportAdminMixin, CenterSearchMixin, FixedCenterMixin, ModelAdmin):
     resource_class = RateResource
     form = RateForm
     inlines = (PriceListInline,)

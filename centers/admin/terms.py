@@ -6,9 +6,14 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 
-from accounts.admin.center_scope import CenterScopedInlineMixin, CenterScopedMixin
+from accounts.admin.center_scope import CenterScopedInlineMixin
 from centers import models
-from centers.admin.common import CENTER_ORDERING, CenterSearchMixin, NamedRowsFormSet
+from centers.admin.common import (
+    CENTER_ORDERING,
+    CenterSearchMixin,
+    FixedCenterMixin,
+    NamedRowsFormSet,
+)
 from centers.models.terms import MAX_HOURS, MAX_STEPS, parse_steps
 from centers.resources.terms import TermsResource
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
@@ -93,7 +98,7 @@ class TermsInline(CenterScopedInlineMixin, StackedInline):
 
 
 @admin.register(models.Terms)
-class TermsAdmin(ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, ModelAdmin):
+class TermsAdmin(ImportExportAdminMixin, CenterSearchMixin, FixedCenterMixin, ModelAdmin):
     resource_class = TermsResource
     form = TermsForm
     fields = ("center", *FIELDS)

@@ -12,10 +12,10 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import Count, QuerySet, Sum
-from django.forms import ModelForm, modelform_factory
+from django.forms import modelform_factory
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
@@ -28,6 +28,7 @@ from accounts import account_export, customer_access, roles
 from accounts.admin.users import UserAdmin
 from accounts.erasure import is_erased
 from accounts.models import User, UserType
+from accounts.models.account_erasure import NO_ADDRESS_DOMAIN, PSEUDONYM_DOMAIN
 from reservations.admin.formatting import format_time_span, render_status_badge
 from reservations.admin.notes import build_note_list, handle_note, posts_note
 from reservations.booking import account_erasure
@@ -36,6 +37,7 @@ from reservations.models import Reservation
 from reservations.models.querysets import get_next_first
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook import money
+from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.errors import AccountInUse
 
 CONTACT_FIELDS = ("first_name", "last_name", "company_name", "phone_number", "email")
@@ -43,11 +45,13 @@ CONTACT_FIELDS = ("first_name", "last_name", "company_name", "phone_number", "em
 MAX_BOOKINGS = 10
 
 
-class ContactForm(ModelForm):
+class ContactForm(ChangedFieldsForm):
     """Name, telephone number and e-mail address of a customer, who may have none."""
 
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"]
+        if email.endswith((f"@{PSEUDONYM_DOMAIN}", f"@{NO_ADDRESS_DOMAIN}")):
+            raise ValidationError("Nobody reads e-mail at this address.")
         return email or str(self.instance.email)
 
 
@@ -94,14 +98,21 @@ class CustomerAdmin(UserAdmin):
         user = self.get_object(request, unquote(object_id))
         if user is None or not self.can_correct(request, user):
             raise PermissionDenied
+        user = User.objects.select_for_update().get(pk=user.pk)
         page = reverse("admin:accounts_user_change", args=[user.pk])
         callback = partial(self.formfield_for_dbfield, request=request)
+        can_correct_address = customer_access.can_correct_address(request.user, user)
         form_class = modelform_factory(
-            User, ContactForm, fields=CONTACT_FIELDS, formfield_callback=callback
+            User,
+            ContactForm,
+            fields=CONTACT_FIELDS,
+            exclude=() if can_correct_address else ("email",),
+            formfield_callback=callback,
         )
         data = request.POST if request.method == "POST" else None
         form: Any = form_class(data, instance=user, initial={"email": user.known_email})
-        form.fields["email"].required = bool(user.known_email)
+        if can_correct_address:
+            form.fields["email"].required = bool(user.known_email)
         if form.is_valid():
             self.save_model(request, user, form, change=True)
             self.log_change(request, user, self.construct_change_message(request, form, []))

@@ -115,7 +115,7 @@ class ReservationPageMixin(ModelAdminBase):
             text = (
                 f"{action.label} is not possible: {reservation} is {status}. Nothing was changed."
             )
-            messages.error(request, text + _keep_slip(request, reservation, now))
+            messages.error(request, text + _keep_slip(request, action, reservation, now))
             return redirect(_get_next_url(request, reservation))
         form = action.form_class(
             request.POST if request.method == "POST" else None,
@@ -146,6 +146,8 @@ class ReservationPageMixin(ModelAdminBase):
                     reservation = pending.order_by("start", "pk").first() or reservation
                 return redirect(_get_next_url(request, reservation))
             preview = action.preview(action_request)
+        elif kept := _keep_slip(request, action, reservation, now):
+            messages.error(request, kept.strip())
         return self._render_action(request, action, form, preview)
 
     def _render_action(
@@ -193,17 +195,24 @@ def execute(request: HttpRequest, action: Action, action_request: ActionRequest)
         message = action.execute(action_request)
     except DomainError as error:
         text = f"{reservation}: {' '.join(list_problems(error))}"
-        messages.error(request, text + _keep_slip(request, reservation, action_request.act.now))
+        messages.error(
+            request, text + _keep_slip(request, action, reservation, action_request.act.now)
+        )
         return False
     messages.success(request, f"{reservation}: {message}")
     return True
 
 
-def _keep_slip(request: HttpRequest, reservation: Reservation, now: dt.datetime) -> str:
+def _keep_slip(
+    request: HttpRequest, action: Action, reservation: Reservation, now: dt.datetime
+) -> str:
     """Keep the number of a slip in a note if its payment was refused (B26.11).
 
-    The terminal has charged the customer already. Returns a sentence that says so, or "".
+    The terminal has charged the customer already. Returns a sentence that says so, or "". The note
+    stays true if staff enter the slip again, and it is recorded.
     """
+    if "reference" not in action.form_class.base_fields:
+        return ""
     reference = request.POST.get("reference", "").strip()
     is_paid = request.POST.get("confirmed") and request.POST.get("way") == TERMINAL.name
     if not is_paid or find_missing_reference(TERMINAL.name, reference):
@@ -214,7 +223,7 @@ def _keep_slip(request: HttpRequest, reservation: Reservation, now: dt.datetime)
         text = StaffTextField(max_length=200).clean(reference)
         add_note(
             reservation,
-            f"Card terminal, slip {text}: it was not recorded as a payment.",
+            f"Card terminal, slip {text}: it was entered when “{action.label}” was refused.",
             by=roles.get_staff(request),
             now=now,
         )

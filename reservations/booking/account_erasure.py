@@ -3,6 +3,8 @@
 import datetime as dt
 import logging
 
+from django.db.models import Q
+
 from accounts import erasure
 from accounts.act import Act
 from accounts.models import AccountErasure, User, UserType
@@ -13,7 +15,7 @@ from payments.models import LedgerLine, Payment, PaymentState
 from payments.statements import get_refunds_payable
 from reservations.booking import alerts
 from reservations.booking.locks import lock_drafts, lock_reservation
-from reservations.models import Reservation
+from reservations.models import BookingChange, ChangeState, Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
 from roombook.db.transactions import in_transaction
 from roombook.errors import AccountInUse
@@ -34,7 +36,9 @@ MONEY_OPEN = (
 def erase_account(
     user_id: int, *, by: User | None, verified: User | None = None, now: dt.datetime
 ) -> None:
-    """Cancel the account's drafts and erase it. A second call does what the first left undone.
+    """Cancel the account's drafts, end its links, and erase it.
+
+    A second call does what the first left undone.
 
     `verified` is the account with the password that its owner has proved.
 
@@ -58,7 +62,7 @@ def _erase(
         user = User.objects.lock(user_id)
     else:
         user = lock_verified(verified, field="password")
-    _cancel_drafts(user, by=by, now=now)
+    _end_drafts_and_links(user, by=by, now=now)
     if obstacle := find_obstacle(user):
         raise AccountInUse(obstacle)
     return erasure.erase(user, by=by, now=now)
@@ -73,17 +77,21 @@ def find_obstacle(user: User) -> str:
     return MONEY_OPEN if _is_money_open(user) else ""
 
 
-def _cancel_drafts(user: User, *, by: User | None, now: dt.datetime) -> None:
-    """Cancel the account's drafts. They cost nothing, so nobody gets an e-mail.
+def _end_drafts_and_links(user: User, *, by: User | None, now: dt.datetime) -> None:
+    """Cancel the account's drafts, and end the changes that wait for a payment link.
 
-    The rooms are locked in the order of their ids, as everywhere.
+    The drafts cost nothing, so nobody gets an e-mail. A change of a meeting that is over may wait
+    with the names of guests. The rooms are locked in the order of their ids, as everywhere.
     """
-    drafts = Reservation.objects.for_user(user).filter(status=Status.NEW).order_by("room", "pk")
-    for pk in drafts.values_list("pk", flat=True):
-        draft = lock_reservation(pk)
+    waiting = BookingChange.objects.filter(payment=None, state=ChangeState.STARTED)
+    is_concerned = Q(status=Status.NEW) | Q(pk__in=waiting.values("reservation"))
+    rows = Reservation.objects.for_user(user).filter(is_concerned).order_by("room", "pk")
+    for pk in rows.values_list("pk", flat=True):
+        row = lock_reservation(pk)
+        row.end_waiting_change(message="The account was erased.", now=now)
         # A checkout may have begun before the lock.
-        if draft.is_new:
-            draft.transition_to(Status.CANCELLED, Act(by, now), cancelled_at=now)
+        if row.is_new:
+            row.transition_to(Status.CANCELLED, Act(by, now), cancelled_at=now)
 
 
 def _is_money_open(user: User) -> bool:

@@ -30,6 +30,7 @@ from typing import cast
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from accounts import roles
 from accounts.act import Act
@@ -379,13 +380,28 @@ def evaluate(amendment: Amendment) -> Availability:
         by_staff=amendment.act.is_staff and may_have_begun,
     )
     if has_begun and old.end <= now:
-        over = Reservation.objects.filter(room=new.room, status=Status.COMPLETED)
-        if over.filter(start__lt=new.end, end__gt=old.end).exclude(pk=reservation.pk).exists():
+        rows = Reservation.slots.filter(room=new.room, start__lt=new.end, end__gt=old.end)
+        others = rows.exclude(Q(pk=reservation.pk) | Q(holds_for=reservation.pk))
+        if others.filter(status=Status.COMPLETED).exists():
             raise SlotUnavailable
         if amendment.is_used:
-            kept = {availability.HELD, availability.OFF_GRID}
-            return Availability(tuple(each for each in answer.reasons if each.code in kept))
+            # Turnarounds do not matter any more, so HELD would say too much.
+            if others.active_holds(now).exists():
+                raise SlotUnavailable
+            kept = (each for each in answer.reasons if each.code == availability.OFF_GRID)
+            return Availability(tuple(kept))
     return answer
+
+
+def is_in_turnaround(amendment: Amendment) -> bool:
+    """Return whether what was used reaches into a turnaround: it is billed, but holds nothing."""
+    reservation, new, now = amendment.reservation, amendment.new, amendment.act.now
+    if not amendment.is_used:
+        return False
+    answer = availability.evaluate(
+        new.room, new.span, now=now, for_user=reservation.user, excluding=reservation
+    )
+    return any(each.code == availability.HELD for each in answer.reasons)
 
 
 def get_end_of_slot(room: MeetingRoom, at: dt.datetime) -> dt.datetime:
@@ -497,6 +513,9 @@ def _save_slot(amendment: Amendment) -> None:
         is_live_payment = payment.is_live if payment else reservation.is_live
         reservation.is_live = new.room.is_live_inventory and is_live_payment
         reservation.advance_calendar(now)
+    holds_nothing = is_in_turnaround(amendment)
+    if holds_nothing and reservation.status == Status.CONFIRMED:
+        reservation.transition_to(Status.COMPLETED, amendment.act)
     reservation.save(
         update_fields=[
             *("room", "start", "end", "turnaround_minutes", "occupied_from", "occupied_until"),
@@ -505,7 +524,7 @@ def _save_slot(amendment: Amendment) -> None:
             *("calendar_sequence", "calendar_changed_at"),
         ]
     )
-    if reservation.status == Status.COMPLETED and new.end > now:
+    if reservation.status == Status.COMPLETED and new.end > now and not holds_nothing:
         reservation.transition_to(Status.CONFIRMED, amendment.act)
 
 

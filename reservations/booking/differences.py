@@ -121,7 +121,7 @@ def hold_for_link(
     if not amendment.is_unpaid:
         raise InvalidRequest({"way": "There is nothing to pay."})
     change = amendments.store(None, amendment, link_until=until)
-    if amendment.old == new and new.end <= now:
+    if (amendment.old == new and new.end <= now) or amendments.is_in_turnaround(amendment):
         return change  # It is over, and nothing is to be held.
     Reservation.slots.create(
         holds_for=booking,

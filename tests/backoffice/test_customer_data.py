@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, Permission
 from django.urls import reverse
 from django.utils import timezone
@@ -13,8 +14,10 @@ from accounts.models.account_erasure import PSEUDONYM_DOMAIN
 from reservations.models import Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
 from roombook.backoffice.models import AuditEntry
+from tests.admin_forms import form_of
 from tests.factories_centers import CenterFactory
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
+from tests.factories_reservations import make_booking
 from tests.world import World
 
 
@@ -122,8 +125,15 @@ def correct(client, user, **fields):
     return client.post(get_url("contact", user), data)
 
 
-def test_desk_corrects_the_contact_details_of_a_customer_of_its_center(client, staff, world):
-    ada, former = world.ada, world.ada.email
+@pytest.fixture
+def guest(world):
+    """Ada, but she has never signed in."""
+    User.objects.filter(pk=world.ada.pk).update(password=make_password(None))
+    return User.objects.get(pk=world.ada.pk)
+
+
+def test_desk_corrects_the_contact_details_of_a_customer_of_its_center(client, staff, world, guest):
+    ada, former = guest, guest.email
     clerk = staff("Desk", world.center)
     client.force_login(clerk)
     page = reverse("admin:accounts_user_change", args=[ada.pk])
@@ -145,15 +155,52 @@ def test_desk_corrects_the_contact_details_of_a_customer_of_its_center(client, s
     assert entry.actor == clerk
 
 
-def test_correction_of_an_address_that_another_account_has_changes_nothing(client, staff, world):
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [("taken@example.com", "already exists"), ("x@erased.invalid", "Nobody reads e-mail")],
+)
+def test_correction_to_an_impossible_address_changes_nothing(
+    client, staff, world, guest, address, problem
+):
+    UserFactory(email="taken@example.com")
     client.force_login(staff("Desk", world.center))
 
-    page = correct(client, world.ada, email=UserFactory(email="taken@example.com").email)
+    page = correct(client, guest, email=address)
 
-    assert "already exists" in page.content.decode()
-    world.ada.refresh_from_db()
-    assert world.ada.email != "taken@example.com"
+    assert problem in page.content.decode()
+    assert User.objects.get(pk=guest.pk).email == guest.email
     assert not OutboxMessage.objects.filter(kind="e-mail change").exists()
+
+
+@pytest.mark.parametrize("has", ["a password", "booked elsewhere"])
+def test_desk_cannot_take_over_an_account_by_its_address(client, staff, world, guest, has):
+    if has == "a password":
+        User.objects.filter(pk=guest.pk).update(password=make_password("quiet-harbour-42"))
+    else:
+        make_booking(guest)
+    client.force_login(staff("Desk", world.center))
+    page = client.get(get_url("contact", guest))
+    assert "ask them to change it" in page.content.decode()
+
+    correct(client, guest, email="clerk@example.com", last_name="Byron")
+
+    found = User.objects.get(pk=guest.pk)
+    assert (found.email, found.last_name) == (guest.email, "Byron")
+    client.force_login(staff("Desk"))
+    correct(client, guest, email="ada.king@example.com")
+    assert User.objects.get(pk=guest.pk).email == "ada.king@example.com"
+
+
+def test_correction_keeps_what_was_changed_while_its_form_was_open(client, staff, world, guest):
+    client.force_login(staff("Desk", world.center))
+    form = form_of(client.get(get_url("contact", guest)))
+    User.objects.filter(pk=guest.pk).update(email="new@example.com", first_name="Augusta")
+
+    client.post(get_url("contact", guest), form | {"phone_number": "+1 303 555 0100"})
+
+    found = User.objects.get(pk=guest.pk)
+    assert (found.email, found.first_name) == ("new@example.com", "Augusta")
+    assert found.phone_number == "+1 303 555 0100"
 
 
 @pytest.mark.parametrize("who", ["viewer", "other center", "staff", "erased"])

@@ -10,7 +10,7 @@ from reservations.models.status import Status
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import action_url, confirm, offered
 from tests.factories_people import AdministratorFactory, SavedCardFactory
-from tests.factories_reservations import START, get_current_status, make_draft
+from tests.factories_reservations import START, get_current_status, make_booking, make_draft
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -64,7 +64,24 @@ def test_slip_of_a_refused_payment_is_kept_in_a_note(office, clock, is_too_late)
     [(level, text)] = take(office, draft, "terminal", **slip)[-1:]
 
     assert (level, "A note keeps the number of the slip" in text) == ("error", True)
-    assert "slip 17: it was not recorded" in draft.notes.get().text
+    refused = "Card terminal, slip 17: it was entered when “Take payment” was refused."
+    assert draft.notes.get().text == refused
+    if not is_too_late:
+        take(office, draft, "terminal", reference="17")
+        assert (Payment.objects.get().reference, draft.notes.get().text) == ("17", refused)
+
+
+def test_slip_of_an_invalid_form_is_kept_and_that_of_an_action_without_payment_is_not(office):
+    booking = make_booking()
+    terminal = {"way": "terminal", "reference": "9"}
+
+    confirm(office, booking, "check-in", **terminal)
+    assert not booking.notes.exists()
+    # It lasts that long already, because a colleague was faster.
+    page = confirm(office, booking, "extend", end_0="2027-03-03", end_1="12:00", **terminal)
+
+    assert "A note keeps the number of the slip" in words(page)
+    assert "slip 9" in booking.notes.get().text
 
 
 def test_slip_that_was_confirmed_twice_is_recorded_once_and_in_no_note(office):

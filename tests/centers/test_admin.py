@@ -171,6 +171,21 @@ def test_closure_page_is_in_local_time_of_the_center(office):
 # --- Terms of cancellation ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("factory", [TermsFactory, RateFactory])
+def test_terms_and_rates_stay_at_their_center(office, factory):
+    row, other, namesake = factory(), CenterFactory(), factory(name="Taken")
+    type(row).objects.filter(pk=namesake.pk).update(center=row.center)
+    page = url(type(row), "change", row.pk)
+    data = form_of(office.get(page)) | {"center": other.pk}
+
+    assert errors_of(office.post(page, data | {"name": "Taken"}))
+    assert errors_of(office.post(page, data | {"name": "Renamed"})) == {}
+
+    former = row.center_id
+    row.refresh_from_db()
+    assert (row.center_id, row.name) == (former, "Renamed")
+
+
 def test_terms_are_entered_as_hours_and_percent_in_any_order(office):
     center = CenterFactory()
     data = {"center": center.pk, "name": "Flexible", "grace_minutes": 0, "no_show_percent": 100}

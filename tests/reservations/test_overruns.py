@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 
 from payments.gateways.sandbox import SandboxGateway
-from reservations.booking import expiry, integrity
+from reservations.booking import account_erasure, expiry, integrity
 from reservations.booking.amendments import TakenPayment
 from reservations.models import Reservation, history
 from reservations.models.status import Status
@@ -132,6 +132,21 @@ def test_link_that_nobody_paid_ends_with_its_day(client, booking, clerk, clock):
     assert client.get(link).status_code == 410
 
 
+def test_erasure_of_the_account_ends_the_link_with_its_guests(client, booking, clerk, clock):
+    clock.move_to(LATE)
+    complete(LATE)
+    guests = [{"name": "Grace Hopper", "email_address": "grace@example.com"}]
+    link = send(booking, clerk, now=LATE, hours=3.5, total="87.50", attendees=guests)
+    assert booking.changes.get().personal_values
+
+    account_erasure.erase_account(booking.user_id, by=clerk, now=LATE)
+
+    change = booking.changes.get()
+    assert (change.state, change.personal_values) == ("abandoned", None)
+    assert not Reservation.slots.filter(holds_for__isnull=False).exists()
+    assert client.get(link).status_code == 410
+
+
 def test_room_that_somebody_else_has_or_had_is_not_billed(booking, clerk):
     other = make_booking(room=booking.room, start=END, hours=0.5)
     for has_left in (False, True):
@@ -142,6 +157,29 @@ def test_room_that_somebody_else_has_or_had_is_not_billed(booking, clerk):
         assert other.status == (Status.COMPLETED if has_left else Status.CONFIRMED)
         with pytest.raises(SlotUnavailable):
             reschedule(booking, clerk, hours=3.5, now=LATE, taken=CASH)
+
+
+@pytest.mark.parametrize("is_completed", [True, False])
+@pytest.mark.parametrize("by_link", [True, False])
+def test_overrun_within_a_turnaround_is_billed_and_holds_nothing(
+    client, booking, clerk, clock, is_completed, by_link
+):
+    booking.room.turnaround_minutes = 30
+    booking.room.save()
+    make_booking(room=booking.room, start=END + 30 * MINUTE, hours=1)
+    clock.move_to(LATE)
+    if is_completed:
+        complete(LATE)
+
+    if by_link:
+        link = send(booking, clerk, now=LATE, hours=3.5, total="87.50")
+        assert "You have booked" in follow(client, enter_card(client, link))
+    else:
+        reschedule(booking, clerk, hours=3.5, now=LATE, taken=CASH)
+
+    booking.refresh_from_db()
+    assert (booking.status, booking.total_cost) == (Status.COMPLETED, Decimal("87.50"))
+    call_command("reconcile_payments")
 
 
 def test_overrun_after_closing_time_is_billed_and_a_longer_stay_is_not(clerk):
