@@ -85,8 +85,7 @@ def decapitalize(sentence: str) -> str:
 def _describe_booked(reservation: Reservation, *, wording: Wording, now: dt.datetime) -> str:
     terms, center = get_terms(reservation), reservation.room.center
     if not reservation.total_cost:
-        uses_hours = any(planned_hours(reservation=reservation.pk))
-        if not uses_hours:
+        if not any(planned_hours(reservation=reservation.pk)):
             return "You can cancel until it begins; there is nothing to pay."
         if terms.returns_benefits:
             return "You can cancel until it begins, and all included hours come back."
