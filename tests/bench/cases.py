@@ -176,14 +176,18 @@ class World:
                 cursor.execute(
                     f"DELETE FROM reservations_{table} {of_new}", (self.last_reservation,)
                 )
+            # Nothing else deletes lines of the ledger.
             for sql in (
+                "ALTER TABLE payments_ledgerline DISABLE TRIGGER ledger_line_never_changes",
+                f"DELETE FROM payments_ledgerline {of_new}",
+                "ALTER TABLE payments_ledgerline ENABLE TRIGGER ledger_line_never_changes",
                 f"""DELETE FROM payments_sandboxpayment WHERE key IN
                     (SELECT key FROM payments_payment {of_new})""",
                 f"DELETE FROM payments_payment {of_new}",
                 "DELETE FROM backoffice_auditentry WHERE object_id > %s",
                 "DELETE FROM reservations_reservation WHERE id > %s",
             ):
-                cursor.execute(sql, (self.last_reservation,))
+                cursor.execute(sql, (self.last_reservation,) if "%s" in sql else None)
             cursor.execute("DELETE FROM accounts_outboxmessage; DELETE FROM accounts_attemptwindow")
 
 

@@ -31,6 +31,11 @@ class RateRow(NamedTuple):
     bill_in_blocks: bool
     description: str
 
+    @property
+    def special_prices(self) -> tuple[()]:
+        """The data of the benchmark have no price lists."""
+        return ()
+
 
 class HoursRow(NamedTuple):
     weekday: int
