@@ -25,12 +25,14 @@ def get_customer_filter(
     centers = roles.get_permitted_centers(staff, permission)
     if centers is None:
         return Q()
+    booked = _get_bookings().filter(room__center__in=sorted(centers))
+    return Q(**{f"{path}__in": booked.values("user")})
+
+
+def _get_bookings() -> QuerySet[Any]:
     # The relation leads to the model, because this app must not import reservations.
     reservations = User._meta.get_field("reservations").related_model
-    booked = reservations._default_manager.filter(
-        room__center__in=sorted(centers), booked_at__isnull=False
-    )
-    return Q(**{f"{path}__in": booked.values("user")})
+    return reservations._default_manager.filter(booked_at__isnull=False)
 
 
 def get_account_filter(staff: User | AnonymousUser | None, path: str = "") -> Q:
@@ -72,9 +74,7 @@ def can_correct_address(staff: User | AnonymousUser, customer: User) -> bool:
     centers = roles.get_permitted_centers(staff, roles.CORRECT_USER)
     if centers is None:
         return True
-    reservations: Any = User._meta.get_field("reservations").related_model
-    booked = reservations.objects.filter(user=customer.pk, booked_at__isnull=False)
-    elsewhere = booked.exclude(room__center__in=sorted(centers))
+    elsewhere = _get_bookings().filter(user=customer.pk).exclude(room__center__in=sorted(centers))
     return not customer.has_usable_password() and not elsewhere.exists()
 
 

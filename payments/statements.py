@@ -15,7 +15,7 @@ from django.db.models import Max, QuerySet, Sum
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account
 from payments.models import LedgerLine
 from roombook.backoffice.spreadsheets import CellValue
-from roombook.money import ZERO, from_hundredths
+from roombook.money import ZERO, format_amount, from_hundredths
 
 DEFERRED = "Liabilities:Deferred"
 # The first accounts are opened before every transaction.
@@ -62,6 +62,14 @@ def get_refunds_payable(lines: QuerySet[LedgerLine]) -> QuerySet[Any]:
     """Return what each reservation's customer must get back: `owed`, last changed at `since`."""
     rows = lines.filter(refunds_payable__isnull=False).order_by().values("reservation")
     return rows.annotate(owed=-Sum("refunds_payable"), since=Max("at")).exclude(owed=0)
+
+
+def describe_accounts(line: LedgerLine) -> str:
+    """Describe what a line adds to which accounts: debits are above zero, credits below."""
+    return ", ".join(
+        f"{account.label} {format_amount(from_hundredths(amount), line.currency)}"
+        for account, amount in line.amounts
+    )
 
 
 # --- Files ----------------------------------------------------------------------------------------

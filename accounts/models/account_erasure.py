@@ -7,6 +7,8 @@ from django.db import models
 PSEUDONYM_DOMAIN = "erased.invalid"
 # Customers without an e-mail address have one here, because addresses are unique. Nobody reads it.
 NO_ADDRESS_DOMAIN = "no-address.invalid"
+# The ends of addresses that nobody reads.
+UNREAD = (f"@{PSEUDONYM_DOMAIN}", f"@{NO_ADDRESS_DOMAIN}")
 
 
 class AccountErasure(models.Model):

@@ -16,7 +16,7 @@ from django.core.mail import EmailMultiAlternatives
 from django.db import models, transaction
 from django.db.models import Q
 
-from accounts.models.account_erasure import NO_ADDRESS_DOMAIN, PSEUDONYM_DOMAIN
+from accounts.models.account_erasure import UNREAD
 from roombook.deliveries import Delivery, DeliveryQuerySet, DeliveryState
 
 MAX_SUBJECT_LENGTH = 200
@@ -125,7 +125,7 @@ class OutboxMessage(Delivery):
     ) -> "OutboxMessage":
         """Write an e-mail; it is sent after the open transaction is committed."""
         require_transaction()
-        if to.endswith((f"@{PSEUDONYM_DOMAIN}", f"@{NO_ADDRESS_DOMAIN}")):
+        if to.endswith(UNREAD):
             # Nobody reads it: it is deleted instead of sent.
             expires_at = now
         attachment_name, attached = attachment or ("", None)

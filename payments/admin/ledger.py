@@ -6,22 +6,20 @@ from zoneinfo import ZoneInfo
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
 from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter
 
 from accounts.admin.center_scope import CenterScopedMixin
 from accounts.admin.date_range import DateRangeFilter
+from payments.admin.lists import link_reservation
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account
 from payments.models import LedgerLine
-from payments.statements import COLUMNS, build_row
+from payments.statements import COLUMNS, build_row, describe_accounts
 from roombook import dates
 from roombook.backoffice.list_export import ListExportMixin
 from roombook.backoffice.model_admin import LocalTimeMixin, ModelAdmin, ReadOnlyMixin
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
 from roombook.backoffice.widgets import AutocompleteFilter
 from roombook.ids import parse_id
-from roombook.money import format_amount, from_hundredths
 
 # Accounts that a report adds up, by the value of the filter.
 GROUPS = {
@@ -96,15 +94,11 @@ class LedgerLineAdmin(
 
     @admin.display(description="reservation")
     def reservation_link(self, line: LedgerLine) -> str:
-        url = reverse("admin:reservations_reservation_change", args=[line.reservation_id])
-        return format_html('<a class="underline" href="{}">{}</a>', url, line.reservation_id)
+        return link_reservation(line.reservation_id)
 
     @admin.display(description="debits and credits")
     def changed_accounts(self, line: LedgerLine) -> str:
-        return "; ".join(
-            f"{account.label} {format_amount(from_hundredths(amount), line.currency)}"
-            for account, amount in line.amounts
-        )
+        return describe_accounts(line)
 
     @admin.display(description="at")
     def local_time(self, line: LedgerLine) -> str:

@@ -102,9 +102,7 @@ class PaymentListMixin(FeeMixin, LocalTimeMixin):
 
     @admin.display(description="reservation")
     def reservation_link(self, row: PaymentRow) -> str:
-        pk = get_payment(row).reservation_id
-        url = reverse("admin:reservations_reservation_change", args=[pk])
-        return format_html('<a class="underline" href="{}">{}</a>', url, pk)
+        return link_reservation(get_payment(row).reservation_id)
 
     @admin.display(description="customer")
     def customer(self, row: PaymentRow) -> str:
@@ -154,6 +152,11 @@ def format_local(row: PaymentRow, at: datetime | None) -> str | None:
 def get_local(row: PaymentRow, at: datetime | None) -> datetime | None:
     """The same for an exported cell."""
     return at.astimezone(get_zone(row)).replace(tzinfo=None) if at else None
+
+
+def link_reservation(pk: int) -> str:
+    url = reverse("admin:reservations_reservation_change", args=[pk])
+    return format_html('<a class="underline" href="{}">{}</a>', url, pk)
 
 
 def get_booking_cells(row: PaymentRow) -> tuple[CellValue, ...]:

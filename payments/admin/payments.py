@@ -152,15 +152,14 @@ class PaymentAdmin(
     def get_export_row(self, row: Payment) -> tuple[CellValue, ...]:
         times = (row.created_at, row.captured_at, row.received_at, row.closed_at)
         return (
+            *(row.pk, *get_booking_cells(row), row.amount, row.fee, row.currency),
             *(
-                row.pk,
-                *get_booking_cells(row),
-                row.amount,
-                row.fee,
-                row.currency,
                 row.get_state_display(),
+                self.card(row),
+                self.way(row),
+                "yes" if row.is_live else "no",
+                row.reference,
             ),
-            *(self.card(row), self.way(row), "yes" if row.is_live else "no", row.reference),
             *(get_local(row, at) for at in times),
         )
 

@@ -28,7 +28,7 @@ from accounts import account_export, customer_access, roles
 from accounts.admin.users import UserAdmin
 from accounts.erasure import is_erased
 from accounts.models import User, UserType
-from accounts.models.account_erasure import NO_ADDRESS_DOMAIN, PSEUDONYM_DOMAIN
+from accounts.models.account_erasure import UNREAD
 from reservations.admin.formatting import format_time_span, render_status_badge
 from reservations.admin.notes import build_note_list, handle_note, posts_note
 from reservations.booking import account_erasure
@@ -50,7 +50,7 @@ class ContactForm(ChangedFieldsForm):
 
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"]
-        if email.endswith((f"@{PSEUDONYM_DOMAIN}", f"@{NO_ADDRESS_DOMAIN}")):
+        if email.endswith(UNREAD):
             raise ValidationError("Nobody reads e-mail at this address.")
         return email or str(self.instance.email)
 

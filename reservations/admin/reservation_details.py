@@ -19,7 +19,7 @@ from accounts import customer_access, roles
 from accounts.models import OutboxMessage
 from centers.models import Service
 from payments.models import LedgerLine
-from payments.statements import Summary, summarize
+from payments.statements import Summary, describe_accounts, summarize
 from reservations.admin.actions import get_available_actions
 from reservations.admin.formatting import (
     format_datetime,
@@ -144,15 +144,10 @@ def _describe_line(reservation: Reservation, line: LedgerLine, after: Summary) -
     def render(amount: Decimal) -> str:
         return money.format_amount(amount, line.currency)
 
-    accounts = [
-        f"{account.label} {render(money.from_hundredths(amount))}"
-        for account, amount in line.amounts
-    ]
+    accounts = describe_accounts(line)
     if line.center_id != reservation.room.center_id:
-        accounts.append(f"at {line.center}")
-    return LedgerEntry(
-        *(line, ", ".join(accounts)), *map(render, (after.bill, after.paid, after.owed))
-    )
+        accounts += f", at {line.center}"
+    return LedgerEntry(line, accounts, *map(render, (after.bill, after.paid, after.owed)))
 
 
 def _describe_booking(
@@ -197,7 +192,7 @@ def _describe_pending_change(
     reservation: Reservation, user: "User", *, now: dt.datetime
 ) -> Iterator[ReservationDetail]:
     """The change whose payment is not resolved yet (B27.5): what was requested, and by when."""
-    if not reservation.is_confirmed:
+    if not reservation.is_confirmed_or_completed:
         return
     rows = reservation.changes.filter(state=ChangeState.STARTED)
     # While somebody pays for it by the link, the payment says more than the link.

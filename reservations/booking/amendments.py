@@ -180,14 +180,15 @@ def can_reschedule(reservation: Reservation, *, now: dt.datetime) -> bool:
 
 def can_extend(reservation: Reservation, *, now: dt.datetime) -> bool:
     """Return whether staff can extend the meeting: until half an hour after its end (B27.8)."""
-    return reservation.is_confirmed and now < reservation.end + OVERRUN
+    return reservation.is_confirmed_or_completed and now < reservation.end + OVERRUN
 
 
 def can_add_to_bill(reservation: Reservation, *, now: dt.datetime) -> bool:
     """Return whether staff can add services and extras: until noon of the next day (B27.9)."""
     zone = reservation.room.center.zone
     day = (reservation.end - MINUTE).astimezone(zone).date() + dt.timedelta(days=1)
-    return reservation.is_confirmed and now < dt.datetime.combine(day, dt.time(12), zone)
+    noon = dt.datetime.combine(day, dt.time(12), zone)
+    return reservation.is_confirmed_or_completed and now < noon
 
 
 def may_bill_extras(act: Act, room: MeetingRoom) -> bool:
@@ -431,16 +432,10 @@ def _apply(amendment: Amendment, waiver: str) -> Amendment:
     _save_slot(amendment)
     booking_values.save_changes(reservation, changed)
     for each in changed.extras:
-        PriceAdjustment.objects.create(
-            reservation=reservation,
-            amount=each["amount"],
-            reason=each["text"],
-            by=act.staff,
-            at=act.now,
-        )
-        if not is_repriced:
-            bill.append_adjustment(reservation, amount=each["amount"], reason=each["text"])
+        _adjust(amendment, each["amount"], each["text"])
     if not is_repriced:
+        for each in changed.extras:
+            bill.append_adjustment(reservation, amount=each["amount"], reason=each["text"])
         lines = tuple(reservation.line_items.order_by("position")) if changed.extras else ()
         return replace(amendment, new_lines=lines, new_total=reservation.total_cost)
     reservation.price_adjustments.filter(is_waiver=True).delete()
@@ -448,14 +443,7 @@ def _apply(amendment: Amendment, waiver: str) -> Amendment:
     waived = money.ZERO
     if waived_by and quote.total > amendment.old_total:
         waived = calculate_waiver(quote, new.room.center, amendment.old_total)
-        PriceAdjustment.objects.create(
-            reservation=reservation,
-            amount=-waived,
-            reason=waiver,
-            by=waived_by,
-            at=act.now,
-            is_waiver=True,
-        )
+        _adjust(amendment, -waived, waiver, is_waiver=True)
         quote = bill.reprice(reservation)
     if is_booked:
         bill.consume_benefits(
@@ -468,6 +456,18 @@ def _apply(amendment: Amendment, waiver: str) -> Amendment:
         promo_codes.require_usable(reservation.promo_code, reservation, now=act.now)
     return replace(
         amendment, new_lines=quote.lines, new_total=reservation.total_cost, waived=waived
+    )
+
+
+def _adjust(amendment: Amendment, amount: Decimal, reason: str, *, is_waiver: bool = False) -> None:
+    """Store an adjustment, which is applied at every repricing."""
+    PriceAdjustment.objects.create(
+        reservation=amendment.reservation,
+        amount=amount,
+        reason=reason,
+        by=amendment.act.staff,
+        at=amendment.act.now,
+        is_waiver=is_waiver,
     )
 
 
@@ -493,11 +493,9 @@ def _save_slot(amendment: Amendment) -> None:
     reservation.room = new.room
     reservation.start, reservation.end = new.start, new.end
     reservation.turnaround_minutes = new.room.turnaround_minutes
-    is_new = reservation.is_new
-    terms = get_present_terms(new.room) if is_new else get_changed_terms(reservation, new.room)
-    reservation.cancellation_terms = terms.to_json()
     reservation.version += 1
     if reservation.is_new:
+        terms = get_present_terms(new.room)
         if reservation.payable_until <= now:
             raise SlotUnavailable("That time has passed.")
         if not reservation.is_held_at(now):
@@ -509,10 +507,12 @@ def _save_slot(amendment: Amendment) -> None:
         reservation.hold_until = min(reservation.hold_until, reservation.payable_until)
         reservation.holds_slot = True
     else:
+        terms = get_changed_terms(reservation, new.room)
         payment = reservation.payments.order_by("pk").last()
         is_live_payment = payment.is_live if payment else reservation.is_live
         reservation.is_live = new.room.is_live_inventory and is_live_payment
         reservation.advance_calendar(now)
+    reservation.cancellation_terms = terms.to_json()
     holds_nothing = is_in_turnaround(amendment)
     if holds_nothing and reservation.status == Status.CONFIRMED:
         reservation.transition_to(Status.COMPLETED, amendment.act)
@@ -602,7 +602,7 @@ def _record(amendment: Amendment, waiver: str) -> None:
         post(reservation.pk, EventKind.CHANGED, by=act.user, now=act.now)
 
 
-# --- Settling the difference ----------------------------------------------------------------------
+# --- Covering the difference ----------------------------------------------------------------------
 
 
 def refund(amendment: Amendment) -> Amendment:
@@ -622,7 +622,7 @@ def refund(amendment: Amendment) -> Amendment:
 def _take(amendment: Amendment, taken: TakenPayment) -> Amendment:
     """Record the payment of a higher price. No gateway is called, so nothing can be in doubt."""
     reservation, act = amendment.reservation, amendment.act
-    if amendment.difference <= 0 or not reservation.is_confirmed:
+    if amendment.difference <= 0 or not reservation.is_confirmed_or_completed:
         return refund(amendment)
     payment = record_manual_payment(
         reservation_id=reservation.pk,

@@ -33,8 +33,7 @@ from reservations.notifications.confirmation import describe_refund
 from reservations.notifications.formatting import format_short_time
 from reservations.pricing import bill
 from reservations.pricing.allowances import planned_hours
-from reservations.pricing.terms import ALL, round_hours, split_payment
-from reservations.pricing.terms import get_terms as get_booked_terms
+from reservations.pricing.terms import ALL, get_terms, round_hours, split_payment
 from roombook import money
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
@@ -63,7 +62,7 @@ class RefundDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class CancellationTerms:
+class CancellationOutcome:
     """The refund and the fee of a cancellation, and a sentence that describes them.
 
     `left` is what remains of the charged amount: staff may refund at most that. `decision` is the
@@ -87,23 +86,23 @@ class Cancellation:
     """What became of a reservation, or would; `is_repeated` if it was cancelled before."""
 
     reservation: Reservation
-    terms: CancellationTerms
+    outcome: CancellationOutcome
     is_repeated: bool = False
 
     @property
     def refund(self) -> Decimal:
-        return self.terms.refund
+        return self.outcome.refund
 
     @property
     def message(self) -> str:
-        return f"The reservation is cancelled: {self.terms.sentence}"
+        return f"The reservation is cancelled: {self.outcome.sentence}"
 
     @property
     def forecast(self) -> str:
         """The message of a preview."""
         if self.is_repeated:
             return self.message
-        return f"If you cancel now: {self.terms.sentence}{self.terms.next_step}"
+        return f"If you cancel now: {self.outcome.sentence}{self.outcome.next_step}"
 
 
 def _call_payment_off(act: Act, reservation_id: int) -> None:
@@ -145,8 +144,8 @@ def cancel(
     if reservation.status == Status.CANCELLED:
         return _describe_cancelled(reservation), None
     if reservation.waiting_payment is not None:
-        terms = _get_terms(reservation, (), now=now)
-        return Cancellation(reservation, terms), Unsettled([reservation.waiting_payment])
+        outcome = _calculate_outcome(reservation, (), now=now)
+        return Cancellation(reservation, outcome), Unsettled([reservation.waiting_payment])
     _require_cancellable(reservation, now)
     payments = lock_booked_payments(reservation)
     captured = [each for each in payments if each.state == PaymentState.CAPTURED]
@@ -154,31 +153,31 @@ def cancel(
     due = [each for each in payments if _is_capture_due(reservation, each)]
     if due and not can_be_captured:
         # They are voided after this transaction, so there is less to be refunded than expected.
-        left = _get_terms(reservation, captured, now=now).left
+        left = _calculate_outcome(reservation, captured, now=now).left
         if decision is not None and decision.amount is not None:
             decision = replace(decision, amount=min(decision.amount, left))
-        terms = _decide_terms(act, reservation, captured, decision)
+        outcome = _decide_outcome(act, reservation, captured, decision)
     else:
-        terms = _decide_terms(act, reservation, payments, decision)
-        require_expected("refund", terms.refund, expected=expected_refund)
+        outcome = _decide_outcome(act, reservation, payments, decision)
+        require_expected("refund", outcome.refund, expected=expected_refund)
     # Another process can have captured the fee since `now`. What is captured later is no fee.
     captured_times = [each.captured_at for each in captured if each.captured_at is not None]
     at = max([now, *captured_times])
-    _end(reservation, terms, act, message=message, at=at)
-    result = Cancellation(reservation, terms)
+    _end(reservation, outcome, act, message=message, at=at)
+    result = Cancellation(reservation, outcome)
     if due and can_be_captured:
         return result, Unsettled(due)
-    refunds.create_refunds(captured, amount=terms.refund, reason="Cancelled", now=at)
+    refunds.create_refunds(captured, amount=outcome.refund, reason="Cancelled", now=at)
     # Whatever comes in for the others is returned.
     charging.release(each for each in payments if each not in captured)
-    post(reservation.pk, EventKind.CANCELLED, by=act.user, fee=terms.fee, now=now)
+    post(reservation.pk, EventKind.CANCELLED, by=act.user, fee=outcome.fee, now=now)
     call_off_changes(reservation, now=now)
     return result, None
 
 
 def _end(
     reservation: Reservation,
-    terms: CancellationTerms,
+    outcome: CancellationOutcome,
     act: Act,
     *,
     message: str,
@@ -190,54 +189,54 @@ def _end(
     columns: TransitionColumns = {"cancelled_at": at}
     if was_booked:
         columns |= reservation.advance_calendar(act.now)
-    changes: dict[str, tuple[object, object]] = {"refund_promised": (None, terms.refund)}
-    if terms.decision is not None and act.user is not None:
-        reason = terms.decision.reason
+    changes: dict[str, tuple[object, object]] = {"refund_promised": (None, outcome.refund)}
+    if outcome.decision is not None and act.user is not None:
+        reason = outcome.decision.reason
         RefundOverride.objects.create(
             reservation=reservation,
-            policy_refund=terms.policy_refund,
-            refund=terms.refund,
+            policy_refund=outcome.policy_refund,
+            refund=outcome.refund,
             reason=reason,
             by=act.user,
             at=act.now,
         )
-        given = f"{money.format_amount(terms.refund)}: {reason}"
-        changes["refund_override"] = (money.format_amount(terms.policy_refund), given)
+        given = f"{money.format_amount(outcome.refund)}: {reason}"
+        changes["refund_override"] = (money.format_amount(outcome.policy_refund), given)
     reservation.transition_to(Status.CANCELLED, act, changes=changes, **columns)
-    bill.return_benefits(reservation, share=terms.share, now=act.now)
+    bill.return_benefits(reservation, share=outcome.share, now=act.now)
     if was_booked:
         emails.send_cancelled(
             reservation,
-            refund=terms.refund,
-            fee=terms.fee,
-            refund_text=terms.sentence,
+            refund=outcome.refund,
+            fee=outcome.fee,
+            refund_text=outcome.sentence,
             message=message,
             now=act.now,
         )
 
 
-def get_terms(reservation: Reservation, *, now: dt.datetime) -> CancellationTerms:
+def get_outcome(reservation: Reservation, *, now: dt.datetime) -> CancellationOutcome:
     """Return the refund and the fee of cancelling now by the policy."""
-    return _get_terms(reservation, get_booked_payments(reservation), now=now)
+    return _calculate_outcome(reservation, get_booked_payments(reservation), now=now)
 
 
-def _get_terms(
+def _calculate_outcome(
     reservation: Reservation, payments: Sequence[Payment], *, now: dt.datetime
-) -> CancellationTerms:
+) -> CancellationOutcome:
     """Return what the terms of the booking give now. A request or a draft costs nothing."""
-    terms = get_booked_terms(reservation)
+    terms = get_terms(reservation)
     is_booked = reservation.status == Status.CONFIRMED
     percent = terms.get_percent(reservation, now) if is_booked else ALL
     share = Decimal(1) if terms.returns_benefits else Decimal(percent) / ALL
-    found = give_back(reservation, payments, percent, share=share)
-    if is_booked and terms.name and found.left:
-        return replace(found, next_step=_describe_next_step(reservation, found, now=now))
-    return found
+    outcome = give_back(reservation, payments, percent, share=share)
+    if is_booked and terms.name and outcome.left:
+        return replace(outcome, next_step=_describe_next_step(reservation, outcome, now=now))
+    return outcome
 
 
 def give_back(
     reservation: Reservation, payments: Sequence[Payment], percent: int, *, share: Decimal
-) -> CancellationTerms:
+) -> CancellationOutcome:
     """Return the refund and the fee if this percentage of the price comes back.
 
     `share` is the part of the included hours that does.
@@ -247,7 +246,7 @@ def give_back(
     if not paid:
         captured = _get_captured_payments(reservation)
         sentence = _describe_no_refund(captured) + _describe_hours(reservation, share)
-        return CancellationTerms(money.ZERO, money.ZERO, sentence, share=share)
+        return CancellationOutcome(money.ZERO, money.ZERO, sentence, share=share)
     refund, fee = split_payment(reservation.total_cost, paid, percent)
     sentence = NOTHING_REFUNDED if percent else _describe_too_late(reservation)
     if refund:
@@ -255,45 +254,45 @@ def give_back(
             [each for each, _ in refunds.split_refund(payments, refund)], refund
         )
     sentence += _describe_hours(reservation, share)
-    return CancellationTerms(refund, fee, sentence, left=paid, share=share)
+    return CancellationOutcome(refund, fee, sentence, left=paid, share=share)
 
 
-def _decide_terms(
+def _decide_outcome(
     act: Act,
     reservation: Reservation,
     payments: Sequence[Payment],
     decision: RefundDecision | None,
-) -> CancellationTerms:
+) -> CancellationOutcome:
     """Return the terms of the policy, or those that staff have decided. Raises InvalidRequest."""
-    terms = _get_terms(reservation, payments, now=act.now)
+    outcome = _calculate_outcome(reservation, payments, now=act.now)
     if decision is None:
-        return terms
+        return outcome
     is_all = decision.amount is None
-    refund = terms.left if decision.amount is None else decision.amount
-    if refund == terms.refund and (terms.share == 1 or not is_all):
-        return terms
+    refund = outcome.left if decision.amount is None else decision.amount
+    if refund == outcome.refund and (outcome.share == 1 or not is_all):
+        return outcome
     if refusal := get_override_refusal(act.user, reservation.room.center):
         raise InvalidRequest({"refund": refusal})
-    _validate_refund(refund, left=terms.left, reason=decision.reason)
+    _validate_refund(refund, left=outcome.left, reason=decision.reason)
     sentence = NOTHING_REFUNDED
-    if not terms.left:
+    if not outcome.left:
         sentence = _describe_no_refund(_get_captured_payments(reservation))
     elif refund:
         parts = refunds.split_refund(payments, refund)
         sentence = describe_refund([each for each, _ in parts], refund)
     # A refused refund of a reduction is left too, but it stays due, and is no part of the fee.
-    price = min(terms.left, reservation.total_cost)
+    price = min(outcome.left, reservation.total_cost)
     fee = max(price - refund, money.ZERO)
-    share = Decimal(1) if is_all else terms.share
-    if price and not is_all and not get_booked_terms(reservation).returns_benefits:
+    share = Decimal(1) if is_all else outcome.share
+    if price and not is_all and not get_terms(reservation).returns_benefits:
         share = min(refund / price, Decimal(1))
     return replace(
-        terms,
+        outcome,
         refund=refund,
         fee=fee,
         sentence=sentence + _describe_hours(reservation, share),
         decision=decision,
-        policy_refund=terms.refund,
+        policy_refund=outcome.refund,
         share=share,
         next_step="",
     )
@@ -358,12 +357,12 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
     elif any(map(refunds.get_refundable_amount, counting)):
         sentence = NOTHING_REFUNDED
         at = reservation.cancelled_at
-        if at and not get_booked_terms(reservation).get_percent(reservation, at):
+        if at and not get_terms(reservation).get_percent(reservation, at):
             sentence = _describe_too_late(reservation)
     else:
         sentence = _describe_no_refund(payments)
-    terms = CancellationTerms(refund, money.ZERO, sentence + _describe_hours(reservation))
-    return Cancellation(reservation, terms, is_repeated=True)
+    outcome = CancellationOutcome(refund, money.ZERO, sentence + _describe_hours(reservation))
+    return Cancellation(reservation, outcome, is_repeated=True)
 
 
 def _get_captured_payments(reservation: Reservation) -> list[Payment]:
@@ -384,7 +383,7 @@ def _describe_no_refund(payments: Sequence[Payment]) -> str:
 
 
 def _describe_too_late(reservation: Reservation) -> str:
-    steps = get_booked_terms(reservation).steps
+    steps = get_terms(reservation).steps
     if not steps:
         return NOTHING_REFUNDED
     return f"it is less than {steps[-1].hours} hours before its start, so nothing is refunded."
@@ -405,12 +404,12 @@ def _describe_hours(reservation: Reservation, share: Decimal | None = None) -> s
 
 
 def _describe_next_step(
-    reservation: Reservation, terms: CancellationTerms, *, now: dt.datetime
+    reservation: Reservation, outcome: CancellationOutcome, *, now: dt.datetime
 ) -> str:
-    current, *later = get_booked_terms(reservation).list_periods_from(reservation, now)
+    current, *later = get_terms(reservation).list_periods_from(reservation, now)
     if current.until is None:
         return ""
     until = format_short_time(reservation.room.center, current.until)
-    refund, _ = split_payment(reservation.total_cost, terms.left, later[0].percent)
+    refund, _ = split_payment(reservation.total_cost, outcome.left, later[0].percent)
     then = money.format_amount(refund) if refund else "nothing"
-    return f" {money.format_amount(terms.refund)} until {until}, then {then}."
+    return f" {money.format_amount(outcome.refund)} until {until}, then {then}."

@@ -412,7 +412,7 @@ def get_payment_action(
     """
     reservation = get_own_reservation(reservation_id, user)
     # Also of a change of the booking (B27). Nobody pays for what has ended.
-    is_open = reservation.status == Status.PROCESSING or reservation.is_confirmed
+    is_open = reservation.status == Status.PROCESSING or reservation.is_confirmed_or_completed
     waiting = Payment.objects.waiting().filter(reservation=reservation.pk)
     payment = waiting.first() if is_open else None
     if payment is None or payment.action_until is None:

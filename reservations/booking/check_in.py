@@ -13,7 +13,7 @@ from roombook.errors import ReservationNotOpen
 def can_check_in(reservation: Reservation, *, now: dt.datetime) -> bool:
     """Return whether the customer can be checked in; after the end, too, if it was forgotten."""
     return (
-        reservation.is_confirmed
+        reservation.is_confirmed_or_completed
         and not reservation.is_checked_in
         and now >= reservation.start - CHECK_IN_OPENS_BEFORE
     )

@@ -221,7 +221,7 @@ def _open(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
     """Lock the booking and both rooms, and return what has not changed yet."""
     reservation, room = lock_for_rescheduling(reservation_id, request.room_id, owner=act.customer)
     is_over = reservation.status == Status.COMPLETED
-    if not reservation.is_confirmed or (is_over and not act.is_staff):
+    if not reservation.is_confirmed_or_completed or (is_over and not act.is_staff):
         raise ReservationNotOpen("Only a confirmed booking can be changed.")
     return amendments.begin(act, reservation, room, request)
 
@@ -369,4 +369,4 @@ class Difference(Purchase):
 
     def _is_unchanged(self) -> bool:
         reservation = self.reservation
-        return reservation.is_confirmed and reservation.version == self.change.version
+        return reservation.is_confirmed_or_completed and reservation.version == self.change.version

@@ -10,7 +10,7 @@ from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
 from payments.models import Payment, PaymentState
 from reservations import availability
-from reservations.booking.cancellation import CancellationTerms, give_back
+from reservations.booking.cancellation import CancellationOutcome, give_back
 from reservations.booking.charging import lock_booked_payments
 from reservations.booking.commands import Obstacle, Unsettled, command
 from reservations.booking.holds import release_conflicting_holds
@@ -27,7 +27,7 @@ from roombook.errors import ReservationNotOpen, SlotUnavailable
 def mark_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     """Record that nobody came, and refund what the terms give back. The meeting has begun."""
     reservation = lock_reservation(reservation_id)
-    if not reservation.is_confirmed or reservation.start > act.now:
+    if not reservation.is_confirmed_or_completed or reservation.start > act.now:
         raise ReservationNotOpen("Only a confirmed meeting that has begun can be a no-show.")
     if reservation.is_checked_in:
         raise ReservationNotOpen("The customer is checked in. Undo the check-in first.")
@@ -36,17 +36,17 @@ def mark_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
         payments = lock_booked_payments(reservation)
         if due := [each for each in payments if each.state != PaymentState.CAPTURED]:
             return reservation, Unsettled(due)
-        terms = decide_no_show(reservation, payments)
-        refunds.create_refunds(payments, amount=terms.refund, reason="No-show", now=act.now)
+        outcome = decide_no_show(reservation, payments)
+        refunds.create_refunds(payments, amount=outcome.refund, reason="No-show", now=act.now)
         post(reservation.pk, EventKind.PROMISED, by=act.user, now=act.now)
-        bill.return_benefits(reservation, share=terms.share, now=act.now)
-        changes = {"refund": (None, terms.refund or None)}
+        bill.return_benefits(reservation, share=outcome.share, now=act.now)
+        changes = {"refund": (None, outcome.refund or None)}
     reservation.transition_to(Status.NO_SHOW, act, changes=changes)
     reservation.end_waiting_change(message=NOT_PAID_IN_TIME, now=act.now)
     return reservation, None
 
 
-def decide_no_show(reservation: Reservation, payments: Sequence[Payment]) -> CancellationTerms:
+def decide_no_show(reservation: Reservation, payments: Sequence[Payment]) -> CancellationOutcome:
     """Return what comes back to a customer who did not come, by the terms of the booking.
 
     Nothing more does if the no-show is undone and recorded again.

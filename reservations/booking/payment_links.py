@@ -161,7 +161,8 @@ class ChangeLink(PaymentLink):
         ).exists()
 
     def is_open(self, now: dt.datetime) -> bool:
-        return self.reservation.is_confirmed and self.change.state == ChangeState.STARTED
+        is_waiting = self.change.state == ChangeState.STARTED
+        return is_waiting and self.reservation.is_confirmed_or_completed
 
     def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
         # The difference was fixed when the link was sent.
@@ -267,7 +268,7 @@ def send_change_link_again(
 
 def find_waiting_change(booking: Reservation) -> BookingChange | None:
     """Return the change that waits for its payment by a link; its link may have ended."""
-    return booking.waiting_change if booking.is_confirmed else None
+    return booking.waiting_change if booking.is_confirmed_or_completed else None
 
 
 @command

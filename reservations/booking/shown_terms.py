@@ -8,7 +8,7 @@ from decimal import Decimal
 from accounts.models import User
 from centers.requested_span import resolve_start
 from centers.rooms import get_room
-from reservations.booking.cancellation import get_terms as get_refund
+from reservations.booking.cancellation import get_outcome
 from reservations.models import Reservation
 from reservations.models.reservation import get_own_reservation
 from reservations.models.status import Status
@@ -75,16 +75,24 @@ def show_reservation_terms(reservation_id: int, user: User, *, now: dt.datetime)
 
 
 def _list_steps(reservation: Reservation, *, now: dt.datetime) -> Iterator[ShownStep]:
-    # A confirmed booking is charged even if its capture is due. A request is returned in full.
-    is_charged = reservation.is_confirmed and bool(reservation.paid_payments)
-    if reservation.status == Status.PENDING:
-        is_charged = any(each.captured_at for each in reservation.paid_payments)
-    left, refund = get_refund(reservation, now=now).left if is_charged else None, None
-    if reservation.status == Status.PENDING:
+    left = _get_charged_amount(reservation, now=now)
+    if reservation.status == Status.PENDING:  # It is returned in full.
         yield ShownStep(None, ALL, left)
         return
     zone = reservation.room.center.zone
     for until, percent in get_terms(reservation).list_periods_from(reservation, now):
+        refund = None
         if left is not None:
             refund = split_payment(reservation.total_cost, left, percent).refund
         yield ShownStep(until and until.astimezone(zone), percent, refund)
+
+
+def _get_charged_amount(reservation: Reservation, *, now: dt.datetime) -> Decimal | None:
+    """Return what is left of the charged amount; None if nothing was charged yet."""
+    if reservation.status not in {Status.PENDING, Status.CONFIRMED}:
+        return None
+    payments = reservation.paid_payments
+    # A confirmed booking is charged, even if its capture is only due.
+    if reservation.status == Status.PENDING:
+        payments = [each for each in payments if each.captured_at]
+    return get_outcome(reservation, now=now).left if payments else None

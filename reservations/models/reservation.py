@@ -296,7 +296,7 @@ class Reservation(models.Model):
         return self.status == Status.NEW
 
     @property
-    def is_confirmed(self) -> bool:
+    def is_confirmed_or_completed(self) -> bool:
         """Return whether the meeting is to come, takes place, or has taken place."""
         return self.status in {Status.CONFIRMED, Status.COMPLETED}
 

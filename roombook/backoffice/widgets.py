@@ -193,6 +193,9 @@ def parse_day(text: object) -> dt.date | None:
 class TimeTextInput(forms.TimeInput):
     """A time of the day: ``09:00``, with seconds only if there are any."""
 
+    # What 24:00 means: without a day, a time that ends something is 00:00.
+    end_of_day = "00:00"
+
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
         super().__init__(
             {
@@ -202,9 +205,6 @@ class TimeTextInput(forms.TimeInput):
                 **(attrs or {}),
             }
         )
-
-    # What 24:00 means: without a day, a time that ends something is 00:00.
-    end_of_day = "00:00"
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
         value = super().value_from_datadict(data, files, name)

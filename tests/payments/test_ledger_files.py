@@ -120,7 +120,9 @@ def test_ledger_of_a_reservation_is_shown_as_of_an_earlier_time(capsys):
     number = str(story.booking.pk)
 
     call_command("ledger", "--reservation", number, "--at", story.now.isoformat())
-    assert "Bill: $44.00\nPaid: $44.00\nOwed: $0.00" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Booked: Receivables $55.00, Tax payable -$5.00, Room income -$50.00" in printed
+    assert "Bill: $44.00\nPaid: $44.00\nOwed: $0.00" in printed
     call_command("ledger", "--reservation", number, "--at", NOW.isoformat())
     assert "Bill: $55.00\nPaid: $55.00\nOwed: $0.00" in capsys.readouterr().out
     with pytest.raises(CommandError, match="no line"):

@@ -238,7 +238,7 @@ def get_last_email():
 )
 def test_cancel_with_decision_refunds_its_amount_once(now, amount, fee, sentence):
     booking, manager = make_booking(), AdministratorFactory()
-    policy = cancellation.get_terms(booking, now=now).refund
+    policy = cancellation.get_outcome(booking, now=now).refund
 
     outcomes = [
         cancellation.cancel(Act(manager, now, is_staff=True), booking.pk, decision=decide(amount))

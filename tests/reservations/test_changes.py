@@ -118,7 +118,7 @@ def test_cheaper_change_after_a_longer_one_refunds_the_latest_payment_first(book
 def test_late_cancellation_fee_is_the_sum_of_both_payments(booking):
     change(booking, hours=5, total=125)
 
-    terms = cancellation.get_terms(Reservation.objects.get(), now=START - HOUR)
+    terms = cancellation.get_outcome(Reservation.objects.get(), now=START - HOUR)
 
     assert (terms.refund, terms.fee) == (0, 125)
 

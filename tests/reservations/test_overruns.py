@@ -43,14 +43,6 @@ CASH = TakenPayment("cash")
 
 
 @pytest.fixture
-def ends_consistent():
-    yield
-    later = START + 72 * HOUR
-    [*expiry.close_overdue(now=later)]
-    assert [str(each) for each in integrity.find_problems(now=later)] == []
-
-
-@pytest.fixture
 def clerk():
     return AdministratorFactory()
 

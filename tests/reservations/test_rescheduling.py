@@ -110,7 +110,7 @@ def test_late_cancellation_fee_after_reschedule_is_the_lower_price(clerk):
     reservation = make_booking()
     reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
 
-    terms = cancellation.get_terms(Reservation.objects.get(), now=START - HOUR)
+    terms = cancellation.get_outcome(Reservation.objects.get(), now=START - HOUR)
 
     assert (terms.refund, terms.fee) == (0, 45)
 

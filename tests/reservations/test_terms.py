@@ -205,7 +205,7 @@ def test_cancellation_refunds_the_step_and_names_the_next_one(
     outcome = cancel(Act(booking.user, at), booking.pk)
 
     assert shown.forecast == f"If you cancel now: {forecast}"
-    assert (shown.refund, shown.terms.fee) == (Decimal(refund), 75 - Decimal(refund))
+    assert (shown.refund, shown.outcome.fee) == (Decimal(refund), 75 - Decimal(refund))
     assert outcome.refund == shown.refund
     again = cancel(Act(booking.user, at + HOUR), booking.pk)
     assert (again.refund, again.message) == (outcome.refund, outcome.message)

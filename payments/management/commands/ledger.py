@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from payments.models import LedgerLine
-from payments.statements import summarize
+from payments.statements import describe_accounts, summarize
 from roombook import money
 
 
@@ -31,7 +31,10 @@ class Command(BaseCommand):
         if not summarized:
             raise CommandError("The ledger has no line of this reservation at that time.")
         for line, _ in summarized:
-            self.stdout.write(f"{line.at:%Y-%m-%d %H:%M}  {line.center}  {line}")
+            self.stdout.write(
+                f"{line.at:%Y-%m-%d %H:%M}  {line.center}  {line.get_kind_display()}:"
+                f" {describe_accounts(line)}"
+            )
         _, found = summarized[-1]
         for name, amount in (("Bill", found.bill), ("Paid", found.paid), ("Owed", found.owed)):
             self.stdout.write(f"{name}: {money.format_amount(amount, lines[0].currency)}")

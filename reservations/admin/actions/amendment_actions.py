@@ -56,7 +56,7 @@ class RescheduleAction(Action):
     def describe(self, request: ActionRequest, would: Preview[Amendment]) -> ActionPreview:
         reservation = request.reservation
         result, way = would.result, request.data.get("way", "")
-        is_paid = way and result.is_unpaid and reservation.is_confirmed
+        is_paid = way and result.is_unpaid and reservation.is_confirmed_or_completed
         old, new = result.old, result.new
         preview = ActionPreview(
             facts=list(_describe_change(result)), expected_amount=result.new_total
@@ -113,7 +113,7 @@ class RescheduleAction(Action):
         if new_total > reservation.total_cost:
             if missing := find_missing(request.data):
                 raise InvalidRequest(missing)
-            is_charged = reservation.is_confirmed and not options["waiver"]
+            is_charged = reservation.is_confirmed_or_completed and not options["waiver"]
             if is_charged and way == SAVED_CARD:
                 return self._charge_saved_card(request, change, new_total)
             if is_charged and way == LINK:

@@ -36,7 +36,7 @@ class DifferenceForm(PaymentForm):
     def prepare(self) -> None:
         """Offer the ways of payment for a booking; a draft and a request have no difference."""
         self.initial = {"expected_version": self.reservation.version, **self.initial}
-        if not self.reservation.is_confirmed:
+        if not self.reservation.is_confirmed_or_completed:
             for name in ("way", "reference", "consent"):
                 del self.fields[name]
             return

@@ -150,25 +150,25 @@ class CancelAction(Action):
 
     def describe(self, request: ActionRequest, would: Preview[Cancellation]) -> ActionPreview:
         reservation = request.reservation
-        terms = would.result.terms
+        outcome = would.result.outcome
         preview = ActionPreview(
             facts=[
                 ("New status", Status.CANCELLED.label),
-                ("Refund", money.format_amount(terms.refund)),
-                ("Fee", money.format_amount(terms.fee)),
+                ("Refund", money.format_amount(outcome.refund)),
+                ("Fee", money.format_amount(outcome.fee)),
             ],
             email=would.email,
-            expected_amount=terms.refund,
+            expected_amount=outcome.refund,
         )
-        if terms.decision is None:
+        if outcome.decision is None:
             preview.notes.append(would.result.forecast)
         else:
-            preview.facts.append(("By the policy", money.format_amount(terms.policy_refund)))
+            preview.facts.append(("By the policy", money.format_amount(outcome.policy_refund)))
         if reservation.booked_at is not None:
             preview.facts += [
                 ("Terms", str(get_terms(reservation))),
                 ("Now", describe_cancellation(reservation, now=request.act.now)),
-                *_describe_returned_benefits(reservation, terms.share),
+                *_describe_returned_benefits(reservation, outcome.share),
                 describe_email(reservation),
             ]
         return preview
@@ -213,11 +213,11 @@ class MarkNoShowAction(AttendanceAction):
         preview = super().describe(request, would)
         reservation = request.reservation
         if get_terms(reservation).no_show_percent < ALL:
-            terms = no_show.decide_no_show(reservation, charging.get_booked_payments(reservation))
+            outcome = no_show.decide_no_show(reservation, charging.get_booked_payments(reservation))
             preview.facts[2:3] = [
-                ("Refund", format_refund(terms.refund)),
-                ("Fee", money.format_amount(terms.fee)),
-                *_describe_returned_benefits(reservation, terms.share),
+                ("Refund", format_refund(outcome.refund)),
+                ("Fee", money.format_amount(outcome.fee)),
+                *_describe_returned_benefits(reservation, outcome.share),
             ]
         if request.reservation.end > request.act.now:
             preview.facts.append(("Room", "Released at once, so that others can book it"))

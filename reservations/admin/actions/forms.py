@@ -133,22 +133,22 @@ class CancellationForm(MessageForm):
     field_order = ("refund", "everything", "reason", "message")
 
     def prepare(self) -> None:
-        terms = cancellation.get_terms(self.reservation, now=self.now)
+        outcome = cancellation.get_outcome(self.reservation, now=self.now)
         if self.reservation.booked_at is None:
             del self.fields["message"]
         center = self.reservation.room.center
         # Also if nothing was charged: then the included hours and the promo code come back.
-        has_choice = terms.left or (terms.share < 1 and bill.has_benefits(self.reservation))
+        has_choice = outcome.left or (outcome.share < 1 and bill.has_benefits(self.reservation))
         if not has_choice or get_override_refusal(self.user, center):
             for name in ("refund", "everything", "reason"):
                 del self.fields[name]
             return
-        if not terms.left:
+        if not outcome.left:
             del self.fields["refund"]
             return
         self.fields["refund"].help_text = (
-            f"By the policy {money.format_amount(terms.refund)}, which is refunded if this is"
-            f" empty. At most {money.format_amount(terms.left)}. Another amount needs a reason."
+            f"By the policy {money.format_amount(outcome.refund)}, which is refunded if this is"
+            f" empty. At most {money.format_amount(outcome.left)}. Another amount needs a reason."
         )
 
     def clean(self) -> dict[str, Any]:

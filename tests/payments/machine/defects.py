@@ -264,7 +264,7 @@ def take_a_missing_refund_for_done(original, refund, *, now):
         return refunds._close_refund(refund, RefundState.DONE, now)
 
 
-@plant(cancellation, "_get_terms")
+@plant(cancellation, "_calculate_outcome")
 def charge_no_cancellation_fee(original, reservation, payment, *, now):
     reservation.cancellation_terms |= {"steps": [[0, 100]]}
     return original(reservation, payment, now=now)
