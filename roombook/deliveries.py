@@ -1,4 +1,4 @@
-"""What e-mails (accounts/outbox.py) and events for webhooks (reservations/webhooks) share.
+"""What e-mails (accounts/outbox.py) and events for webhooks (reservations/integrations/) share.
 
 A process leases a row with one conditional UPDATE, delivers it, and records the result. No
 transaction is open and no lock is held meanwhile, so several processes may run at once. A process

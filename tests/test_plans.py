@@ -16,8 +16,8 @@ from centers.models import Center, MeetingRoom
 from centers.search import locations as search
 from centers.search.filters import SearchFilters
 from payments.models import Payment, PaymentState, Refund, RefundState
-from reservations.admin.dashboard.dashboard import build_dashboard
 from reservations.booking import reminders
+from reservations.desk.dashboard.dashboard import build_dashboard
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.receipts.issuing import find_payments_without_credit_note

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.models import User
-from reservations.admin.notes import NoteForm
+from reservations.desk.notes import NoteForm
 from reservations.models import Attendee, Partner, WebhookEndpoint
 from roombook.backoffice.spreadsheets import MAX_CELL_LENGTH, Sheet, SheetColumn, write_workbook
 from roombook.imports.displayed_values import CellKind

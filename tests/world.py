@@ -14,6 +14,7 @@ from accounts.models import CalendarAddress, CodePurpose, User
 from centers import models as centers
 from payments.gateways.sandbox_models import SandboxPayment
 from reservations.booking import drafts
+from reservations.integrations.events import publish_events
 from reservations.models import (
     Allowance,
     LineItem,
@@ -26,7 +27,6 @@ from reservations.models import (
 )
 from reservations.models.history import record_changes
 from reservations.models.status import Status
-from reservations.webhooks.events import publish_events
 from tests import factories_centers as make
 from tests.contract.schema import CONTRACT
 from tests.contract.tables import OperationSchema

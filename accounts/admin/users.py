@@ -1,6 +1,6 @@
 """The accounts of customers and staff.
 
-reservations/admin/customers.py registers this ModelAdmin, and adds what an account has booked.
+reservations/desk/customers.py registers this ModelAdmin, and adds what an account has booked.
 """
 
 from collections.abc import Iterable

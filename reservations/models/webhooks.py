@@ -1,7 +1,7 @@
 """Webhooks for integrators (B25): endpoints, events and their deliveries.
 
 An entry of a reservation's history carries its event (`reservations/models/history.py`), in the
-same row and so in the same transaction. reservations/webhooks publishes and sends it.
+same row and so in the same transaction. reservations/integrations/ publishes and sends it.
 """
 
 import base64

@@ -4,8 +4,8 @@ import datetime as dt
 
 from django.utils import timezone
 
+from reservations.integrations import changes
 from reservations.serializers import ReservationChangeInfo
-from reservations.webhooks import changes
 from roombook.api.fields import BooleanField, DateTimeField, IdField, IntegerField, TextField
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer

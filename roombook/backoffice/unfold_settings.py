@@ -139,7 +139,7 @@ UNFOLD = {
         ]
     },
     "SIDEBAR": {"navigation": SIDEBAR},
-    "DASHBOARD_CALLBACK": "reservations.admin.dashboard.dashboard.add_dashboard_to_context",
+    "DASHBOARD_CALLBACK": "reservations.desk.dashboard.dashboard.add_dashboard_to_context",
     "COLORS": {
         "primary": {
             "50": "oklch(98.4% .014 180.72)",

@@ -14,10 +14,10 @@ from zoneinfo import ZoneInfo
 from centers.models import Center
 from payments.ledger.accounts import BILL
 from payments.ledger.accounts import Account as LedgerAccount
-from reservations.admin.reports import month_end
-from reservations.admin.reports.periods import ReportPeriod, add_months
-from reservations.admin.reports.selection import ReportSelection
 from reservations.booking import integrity
+from reservations.reports import month_end
+from reservations.reports.periods import ReportPeriod, add_months
+from reservations.reports.selection import ReportSelection
 
 # By center: 18:00 UTC is noon of the same day in Denver, and the next day in Tokyo.
 ZONES = {

@@ -9,9 +9,9 @@ from django.urls import reverse
 
 from accounts.models import CenterRole, OutboxMessage
 from payments.models import Dispute, LedgerLine, Refund, UnknownPayment
+from reservations.integrations.events import create_test_event
 from reservations.models import Allowance, Partner, PromoCode, Receipt, ReceiptSeries, Seller
 from reservations.models.webhooks import WebhookEndpoint
-from reservations.webhooks.events import create_test_event
 from roombook.backoffice import audit_log
 from roombook.backoffice.models import AuditEntry
 from tests import factories_centers as make

@@ -9,7 +9,7 @@ import time_machine
 from django.db.models import Q
 from django.urls import reverse
 
-from reservations.admin import allowance_balances
+from reservations.desk import allowance_balances
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode
 from reservations.models.status import Status
 from tests.admin_forms import errors_of

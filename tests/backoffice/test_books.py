@@ -23,9 +23,9 @@ from django.db.models import F, QuerySet
 
 from payments.models import LedgerLine, Payment, Refund
 from payments.statements import DEFERRED, get_name
-from reservations.admin.reports.month_end import measure_balances
-from reservations.admin.reports.periods import ReportPeriod
-from reservations.admin.reports.selection import ReportSelection
+from reservations.reports.month_end import measure_balances
+from reservations.reports.periods import ReportPeriod
+from reservations.reports.selection import ReportSelection
 from tests.backoffice.business import Business
 
 pytestmark = pytest.mark.django_db

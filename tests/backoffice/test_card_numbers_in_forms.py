@@ -4,13 +4,13 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from payments.admin.refunds import ManualRefundForm, RefundByHandForm
-from reservations.admin.actions.amendment_forms import RescheduleForm
-from reservations.admin.actions.forms import CancellationForm, MessageForm, PriceAdjustmentForm
-from reservations.admin.actions.payment_form import PaymentForm
-from reservations.admin.bulk_actions import BulkCancellationForm
-from reservations.admin.closed_bookings import ClosedBookingsForm
-from reservations.admin.new_reservation.forms import NewReservationForm
-from reservations.admin.notes import NoteForm
+from reservations.desk.actions.amendment_forms import RescheduleForm
+from reservations.desk.actions.forms import CancellationForm, MessageForm, PriceAdjustmentForm
+from reservations.desk.actions.payment_form import PaymentForm
+from reservations.desk.bulk_actions import BulkCancellationForm
+from reservations.desk.closed_bookings import ClosedBookingsForm
+from reservations.desk.new_reservation.forms import NewReservationForm
+from reservations.desk.notes import NoteForm
 
 
 @pytest.mark.parametrize(

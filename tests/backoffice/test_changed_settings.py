@@ -6,8 +6,8 @@ from django.urls import reverse
 from accounts.act import Act
 from accounts.models import OutboxMessage
 from centers.models import Center, Closure, MeetingRoom
-from reservations.admin.dashboard.alerts import find_alerts
 from reservations.booking import cancellation, resending
+from reservations.desk.dashboard.alerts import find_alerts
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen

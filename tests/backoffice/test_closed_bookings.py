@@ -10,7 +10,7 @@ from accounts.models import OutboxMessage
 from centers.models import Closure
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Refund
-from reservations.admin.dashboard.alerts import find_alerts
+from reservations.desk.dashboard.alerts import find_alerts
 from reservations.models import RefundOverride
 from reservations.models.status import Status
 from tests.backoffice.reading import get_hidden_fields, messages_of, words

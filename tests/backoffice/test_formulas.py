@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments.models import Refund
-from reservations.admin.reports.pages import REPORTS
 from reservations.models.status import Status
+from reservations.reports.pages import REPORTS
 from roombook.backoffice.spreadsheets import iterate_csv
 from roombook.imports.resources import RESOURCES
 from roombook.spreadsheets import unescape_formulas

@@ -6,10 +6,10 @@ import pytest
 from django.urls import reverse
 
 from payments.ledger.accounts import MONEY_ACCOUNTS, Account, EventKind
-from reservations.admin.reports import month_end
-from reservations.admin.reports.periods import ReportPeriod
-from reservations.admin.reports.selection import ReportSelection
 from reservations.models.status import Status
+from reservations.reports import month_end
+from reservations.reports.periods import ReportPeriod
+from reservations.reports.selection import ReportSelection
 from tests.backoffice.test_revenue import post_bill, post_line
 from tests.factories_reservations import ReservationFactory, make_room
 

@@ -7,14 +7,14 @@ import pytest
 
 from accounts.act import Act
 from centers.models import Center
-from reservations.admin.reports import discounts, outcomes, selection
-from reservations.admin.reports.discounts import DiscountSums
-from reservations.admin.reports.outcomes import OutcomeCounts
-from reservations.admin.reports.periods import ReportPeriod
-from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.booking import cancellation, charging, price_adjustments
 from reservations.booking.amendments import TakenPayment
 from reservations.models.status import Status
+from reservations.reports import discounts, outcomes, selection
+from reservations.reports.discounts import DiscountSums
+from reservations.reports.outcomes import OutcomeCounts
+from reservations.reports.periods import ReportPeriod
+from reservations.reports.selection import ReportSelection, ReportTooLarge
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,

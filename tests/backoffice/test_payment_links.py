@@ -14,11 +14,11 @@ from payments import one_time_cards
 from payments.gateways.sandbox import confirm_payment, refuse_payment
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxSetup
 from payments.models import Payment, PaymentSetup, SavedCard
-from reservations.admin.actions import get_available_actions
 from reservations.booking import drafts, integrity, payment_links
 from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import take_manual_payment
 from reservations.booking.price_adjustments import adjust_price
+from reservations.desk.actions import get_available_actions
 from reservations.models import history
 from reservations.models.status import Status
 from roombook.errors import CardDeclined, ReservationNotOpen

@@ -4,8 +4,8 @@ import datetime as dt
 
 import pytest
 
-from reservations.admin.reports.periods import ReportPeriod, filter_by_local_span
 from reservations.models import Reservation
+from reservations.reports.periods import ReportPeriod, filter_by_local_span
 from tests.backoffice.many import many
 from tests.factories_people import UserFactory
 from tests.factories_reservations import HOUR, make_room

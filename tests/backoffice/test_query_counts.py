@@ -12,8 +12,8 @@ from accounts.models import CenterRole, User
 from centers import models as centers
 from payments.models import Dispute, Payment, Refund
 from reservations import models
-from reservations.admin.reports.pages import REPORTS
 from reservations.models.status import Status
+from reservations.reports.pages import REPORTS
 from roombook.backoffice import audit_log
 from tests.backoffice.counting import count_queries
 from tests.backoffice.many import many

@@ -12,9 +12,9 @@ from django.db import OperationalError
 from openpyxl import load_workbook
 
 from centers.models import Center
-from reservations.admin.reports import ledger, selection, utilization
-from reservations.admin.reports.pages import REPORTS
 from reservations.models.status import Status
+from reservations.reports import ledger, selection, utilization
+from reservations.reports.pages import REPORTS
 from tests.factories_reservations import (
     HOUR,
     PartnerFactory,

@@ -8,8 +8,8 @@ import pytest
 from django.urls import reverse
 
 from accounts.act import Act
-from reservations.admin.actions import ACTIONS
 from reservations.booking import approval, checkout, price_adjustments
+from reservations.desk.actions import ACTIONS
 from reservations.models import Reservation, history
 from reservations.models.status import Status
 from tests.backoffice.counting import count_queries

@@ -8,12 +8,12 @@ import pytest
 from accounts.act import Act
 from payments.ledger.accounts import EventKind
 from payments.models import LedgerLine
-from reservations.admin.reports import ledger, revenue
-from reservations.admin.reports.periods import ReportPeriod
-from reservations.admin.reports.revenue import DIRECT, RevenueSource, RevenueSums
-from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.booking import cancellation
 from reservations.models import LineItem
+from reservations.reports import ledger, revenue
+from reservations.reports.periods import ReportPeriod
+from reservations.reports.revenue import DIRECT, RevenueSource, RevenueSums
+from reservations.reports.selection import ReportSelection, ReportTooLarge
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     NOW,

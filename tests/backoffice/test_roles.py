@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from accounts.models import CenterRole, User
 from centers.models import MeetingRoom
-from reservations.admin.actions import ACTIONS
+from reservations.desk.actions import ACTIONS
 from tests import factories_centers as make
 from tests.backoffice.reading import messages_of
 from tests.backoffice.role_tables import (

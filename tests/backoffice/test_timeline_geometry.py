@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from centers.rooms import BookingRules
 from centers.span import Span, find_gaps
-from reservations.admin.timeline import geometry
-from reservations.admin.timeline.geometry import TimelineAxis, build_axis
+from reservations.desk.timeline import geometry
+from reservations.desk.timeline.geometry import TimelineAxis, build_axis
 
 DENVER = ZoneInfo("America/Denver")
 SPRING, AUTUMN, PLAIN = date(2027, 3, 14), date(2027, 11, 7), date(2027, 3, 3)

@@ -299,7 +299,7 @@ def test_next_page_on_another_host_is_ignored(desk, room):
 
 
 def test_more_meetings_than_are_listed_ask_for_a_center(client, staff, room, monkeypatch):
-    monkeypatch.setattr("reservations.admin.today.arrivals.MAX_ARRIVALS", 3)
+    monkeypatch.setattr("reservations.desk.today.arrivals.MAX_ARRIVALS", 3)
     many(room, UserFactory(), 4, start=NOW)
     client.force_login(staff("Desk"))
 

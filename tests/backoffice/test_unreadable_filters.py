@@ -6,7 +6,7 @@ from django.contrib.admin import SimpleListFilter
 from django.urls import reverse
 from unfold.contrib.filters.admin import RangeDateFilter
 
-from reservations.admin.forms import LocalTimeField
+from reservations.desk.forms import LocalTimeField
 from roombook.backoffice import audit_log
 from roombook.backoffice.widgets import TimeTextInput
 from roombook.dates import read_time_of_day

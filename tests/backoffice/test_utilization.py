@@ -7,12 +7,12 @@ import pytest
 
 from centers.hours import OpeningHoursRow
 from centers.span import Span
-from reservations.admin.reports import utilization
-from reservations.admin.reports.open_time import Schedule, split_by_weekday_hour
-from reservations.admin.reports.periods import ReportPeriod, count_days_in_month
-from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
-from reservations.admin.reports.utilization import UsedTime
 from reservations.models.status import Status
+from reservations.reports import utilization
+from reservations.reports.open_time import Schedule, split_by_weekday_hour
+from reservations.reports.periods import ReportPeriod, count_days_in_month
+from reservations.reports.selection import ReportSelection, ReportTooLarge
+from reservations.reports.utilization import UsedTime
 from tests import factories_centers as make
 from tests.factories_reservations import ReservationFactory, make_room
 

@@ -11,9 +11,9 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, reverse
 from playwright.sync_api import Page
 
-from reservations.admin.actions import ACTIONS
-from reservations.admin.reports.pages import REPORTS
+from reservations.desk.actions import ACTIONS
 from reservations.models import Reservation
+from reservations.reports.pages import REPORTS
 from tests.faults.size import LONG
 
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text()

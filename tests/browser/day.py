@@ -15,9 +15,9 @@ from reservations.booking.charging import PaymentMethod
 from reservations.booking.checkout import check_out
 from reservations.booking.drafts import create_draft
 from reservations.demo.accounts import DEMO, ROLES_CENTER
+from reservations.integrations.events import create_test_event
 from reservations.models import Reservation
 from reservations.receipts import issuing
-from reservations.webhooks.events import create_test_event
 from tests.webhooks.helpers import make_endpoint
 
 CENTER = ROLES_CENTER

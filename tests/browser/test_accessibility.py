@@ -10,7 +10,7 @@ from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import expect
 
 from accounts.models import User
-from reservations.webhooks.events import create_test_event
+from reservations.integrations.events import create_test_event
 from roombook.backoffice.model_admin import ModelAdmin
 from tests.backoffice.second_factor_helpers import RECOVERY_CODES, TURN_OFF, compute_code
 from tests.browser import accessibility, chromium

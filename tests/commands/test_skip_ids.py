@@ -2,8 +2,8 @@
 
 import pytest
 
+from reservations.integrations.events import publish_events
 from reservations.models import Reservation, WebhookEvent
-from reservations.webhooks.events import publish_events
 from roombook.backoffice.models import AuditEntry
 from tests.factories_reservations import NOW, make_booking
 from tests.webhooks.helpers import make_endpoint

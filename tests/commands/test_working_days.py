@@ -15,16 +15,16 @@ from centers.models import Center, MeetingRoom
 from centers.span import Span
 from payments.models import Payment, PaymentPurpose, Refund
 from reservations import availability
-from reservations.admin.dashboard.alerts import find_alerts
-from reservations.admin.reports import month_end, revenue, utilization
-from reservations.admin.reports.periods import ReportPeriod
-from reservations.admin.reports.selection import ReportSelection
-from reservations.admin.today.arrivals import load_day
 from reservations.booking import integrity, reminders
 from reservations.demo import loader, working_days
 from reservations.demo.accounts import STAFF
+from reservations.desk.dashboard.alerts import find_alerts
+from reservations.desk.today.arrivals import load_day
 from reservations.models import Reservation
 from reservations.models.status import Status
+from reservations.reports import month_end, revenue, utilization
+from reservations.reports.periods import ReportPeriod
+from reservations.reports.selection import ReportSelection
 from tests.conftest import use_tiny_pictures
 
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)

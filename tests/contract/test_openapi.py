@@ -19,9 +19,9 @@ from accounts.models import CodePurpose, User
 from accounts.views.sign_up import EXAMPLE_CODE
 from payments.setups import EXAMPLE_SETUP
 from reservations.demo.accounts import DEMO
+from reservations.integrations.events import publish_events
 from reservations.serializers import EXAMPLE_BOOKED, EXAMPLE_DRAFT
 from reservations.views.integrations import EXAMPLE_ACCESS_KEY
-from reservations.webhooks.events import publish_events
 from roombook import urls
 from roombook.api.errors import HTTP_STATUSES
 from roombook.api.operations import EXAMPLE_TOKEN

@@ -15,9 +15,9 @@ from django.contrib.contenttypes.models import ContentType
 from django.test import override_settings
 from django.utils import timezone
 
+from reservations.integrations.events import create_test_event, publish_events
+from reservations.integrations.sending import SENDING_LEASE, send_due_deliveries
 from reservations.models import Reservation, WebhookDelivery
-from reservations.webhooks.events import create_test_event, publish_events
-from reservations.webhooks.sending import SENDING_LEASE, send_due_deliveries
 from roombook.backoffice.models import AuditEntry
 from roombook.deliveries import DeliveryState
 from tests.faults.client import CustomerClient

@@ -10,9 +10,9 @@ from django.utils import timezone
 from accounts.models import OutboxMessage
 from payments.models import Payment, PaymentState, Refund
 from reservations import gauges
+from reservations.integrations.events import create_test_event, publish_events
 from reservations.models import Reservation, WebhookDelivery
 from reservations.models.status import Status
-from reservations.webhooks.events import create_test_event, publish_events
 from roombook.deliveries import DeliveryState
 from roombook.jobs import JOB_INTERVALS
 from roombook.models import JobRun

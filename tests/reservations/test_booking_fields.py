@@ -4,8 +4,8 @@ import pytest
 
 from accounts.act import Act
 from accounts.personal_data import TABLES, AtErasure, Exported
-from reservations.admin.booking_form import build_form_field
 from reservations.booking.booking_values import clean_texts
+from reservations.desk.booking_form import build_form_field
 from reservations.models import Reservation, history
 from reservations.models.booking_fields import BOOKING_FIELDS, BookingField, FieldKind
 from reservations.serializers import ReservationInfo, build_field

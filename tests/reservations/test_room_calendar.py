@@ -17,10 +17,10 @@ from centers.models import OpeningHours
 from centers.rooms import get_booking_rules, get_room
 from centers.span import Span, get_local_midnight
 from reservations import availability, free_times
-from reservations.admin.timeline import geometry, timeline
-from reservations.admin.timeline.geometry import build_axis
-from reservations.admin.timeline.timeline import Timeline, TimelineFreeSlot, TimelineOptions
 from reservations.availability import HeldTime, RoomCalendar, load_calendars
+from reservations.desk.timeline import geometry, timeline
+from reservations.desk.timeline.geometry import build_axis
+from reservations.desk.timeline.timeline import Timeline, TimelineFreeSlot, TimelineOptions
 from reservations.models.status import Status
 from tests.factories_centers import CenterFactory, ClosureFactory, MeetingRoomFactory
 from tests.factories_people import UserFactory

@@ -1,8 +1,8 @@
 """Endpoints, events and runs of the sender."""
 
+from reservations.integrations.events import publish_events
+from reservations.integrations.sending import send_due_deliveries
 from reservations.models import WebhookEndpoint
-from reservations.webhooks.events import publish_events
-from reservations.webhooks.sending import send_due_deliveries
 from tests.factories_reservations import NOW
 
 URL = "https://hooks.example.com/roombook"

@@ -11,11 +11,11 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from accounts.models import CenterRole
+from reservations.integrations import changes
+from reservations.integrations.events import create_test_event
+from reservations.integrations.sending import disable_endpoint
 from reservations.models import WebhookDelivery, WebhookEndpoint, WebhookEvent
 from reservations.models.webhooks import RETRY_PERIOD
-from reservations.webhooks import changes
-from reservations.webhooks.events import create_test_event
-from reservations.webhooks.sending import disable_endpoint
 from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.deliveries import DeliveryState
 from tests.factories_people import AdministratorFactory, StaffFactory

@@ -11,8 +11,8 @@ from django.db import transaction
 from accounts.act import Act
 from reservations.booking import amendments, cancellation
 from reservations.booking.amendments import ChangeRequest
+from reservations.integrations.events import create_test_event, publish_events
 from reservations.models import WebhookEvent
-from reservations.webhooks.events import create_test_event, publish_events
 from tests.concurrency import run_concurrently
 from tests.factories_centers import CenterFactory
 from tests.factories_people import StaffFactory

@@ -14,10 +14,10 @@ from django.db import connection, transaction
 from accounts.act import Act
 from reservations.booking import amendments, approval, cancellation, price_adjustments
 from reservations.booking.amendments import ChangeRequest
+from reservations.integrations.events import create_test_event, prune_events, publish_events
+from reservations.integrations.sending import render_payload
 from reservations.models import Reservation, WebhookDelivery, WebhookEvent
 from reservations.models.history import get_unpublished, record_changes
-from reservations.webhooks.events import create_test_event, prune_events, publish_events
-from reservations.webhooks.sending import render_payload
 from roombook.backoffice.models import AuditEntry
 from tests.factories_people import StaffFactory
 from tests.factories_reservations import (

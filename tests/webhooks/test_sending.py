@@ -12,11 +12,15 @@ from django.core.management import CommandError, call_command
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from accounts.models import OutboxMessage
+from reservations.integrations import sending
+from reservations.integrations.events import create_test_event, publish_events
+from reservations.integrations.sending import (
+    get_retry_delay,
+    parse_retry_after,
+    send_due_deliveries,
+)
 from reservations.models import WebhookDelivery, WebhookEndpoint
 from reservations.models.webhooks import RETRY_PERIOD, SECRET_OVERLAP
-from reservations.webhooks import sending
-from reservations.webhooks.events import create_test_event, publish_events
-from reservations.webhooks.sending import get_retry_delay, parse_retry_after, send_due_deliveries
 from roombook.deliveries import DeliveryState
 from roombook.public_http import HTTPResult, post
 from tests.concurrency import run_concurrently

@@ -1,9 +1,9 @@
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from reservations.integrations.events import prune_events, publish_events
+from reservations.integrations.sending import send_due_deliveries
 from reservations.models import WebhookDelivery
-from reservations.webhooks.events import prune_events, publish_events
-from reservations.webhooks.sending import send_due_deliveries
 from roombook.deliveries import DeliveryState
 from roombook.jobs import RegularJob
 

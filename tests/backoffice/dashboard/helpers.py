@@ -4,7 +4,7 @@ import datetime as dt
 from decimal import Decimal
 
 from payments.models import PaymentState
-from reservations.admin.dashboard.dashboard import build_dashboard
+from reservations.desk.dashboard.dashboard import build_dashboard
 from reservations.models.status import Status
 from tests.factories_reservations import HOUR, PaymentFactory, ReservationFactory, post_sale
 

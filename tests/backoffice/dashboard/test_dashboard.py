@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from centers.models import Center
 from payments.models import PaymentState
-from reservations.admin.dashboard.dashboard import build_dashboard
+from reservations.desk.dashboard.dashboard import build_dashboard
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.backoffice.dashboard.helpers import DAY, NOW, meeting, paid, seen
@@ -158,12 +158,12 @@ def test_week_utilization_is_shown_by_weekday():
 
 def test_figures_of_too_many_rooms_or_centers_show_note(monkeypatch, client):
     make_room()
-    monkeypatch.setattr("reservations.admin.reports.utilization.MAX_ROOMS", 0)
+    monkeypatch.setattr("reservations.reports.utilization.MAX_ROOMS", 0)
     figures = seen(AdministratorFactory()).figures
     assert figures.week is None
     assert figures.note.startswith("There are too many rooms")
 
-    monkeypatch.setattr("reservations.admin.dashboard.figures.MAX_CENTERS", 0)
+    monkeypatch.setattr("reservations.desk.dashboard.figures.MAX_CENTERS", 0)
     client.force_login(AdministratorFactory())
     answer = client.get("/admin/")
     figures = answer.context["dashboard"].figures

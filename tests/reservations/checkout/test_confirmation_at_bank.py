@@ -8,10 +8,10 @@ from payments.gateways import declines
 from payments.gateways.sandbox import SandboxGateway, confirm_payment, refuse_payment
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
 from payments.models import InvalidPaymentTransition, Payment
-from reservations.admin.actions.command_actions import CancelAction
-from reservations.admin.formatting import format_status
 from reservations.booking import cancellation, charging
 from reservations.booking.charging import get_payment_action
+from reservations.desk.actions.command_actions import CancelAction
+from reservations.display import format_status
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications.confirmation import get_message

@@ -1,0 +1,209 @@
+"""The fields of a booking in forms of staff, for a new reservation and for a change."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, cast
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import Q
+from unfold.widgets import (
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldBooleanWidget,
+)
+
+from centers.models import Center, Service
+from reservations.desk.forms import MAX_EMAIL_LENGTH, MAX_NAME_LENGTH
+from reservations.models import Attendee, ChosenService, PriceAdjustment, Reservation
+from reservations.models.booking_fields import (
+    BOOKING_FIELDS,
+    AttendeeInput,
+    BookingField,
+    BookingValues,
+    ExtraInput,
+    FieldKind,
+    ServiceInput,
+)
+from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY
+from roombook.backoffice.widgets import StaffTextField
+from roombook.texts import clean_text
+
+EMAIL_PATTERN = re.compile(r"\S+@\S+")
+EXTRA_PATTERN = re.compile(r"(?P<text>.+?)[,:]?\s+(?P<amount>\d{1,6}(\.\d{1,2})?)")
+MAX_REASON_LENGTH: Any = PriceAdjustment._meta.get_field("reason").max_length
+CHANGE_ONLY = {FieldKind.EXTRAS, FieldKind.PROMO_CODE}
+# Those of one form field each; services have several.
+ENTERED_FIELDS = [each for each in BOOKING_FIELDS if each.kind not in {None, FieldKind.SERVICES}]
+
+
+class LinesField(forms.CharField):
+    """A list, one item on each line, which `parse` reads."""
+
+    def __init__(self, parse: Callable[[str], Any], **options: Any) -> None:
+        widget = UnfoldAdminTextareaWidget({"rows": 3})
+        super().__init__(max_length=20_000, widget=widget, **options)
+        self.parse = parse
+
+    def clean(self, value: object) -> list[Any]:
+        lines = clean_text(super().clean(value)).splitlines()
+        return [self.parse(line.strip()) for line in lines if line.strip()]
+
+
+def _parse_extra(line: str) -> ExtraInput:
+    """Parse ``Lunch for ten 150.00``."""
+    match = EXTRA_PATTERN.fullmatch(line)
+    if match is None or len(match["text"]) > MAX_REASON_LENGTH:
+        raise ValidationError("End each line with an amount, for example: Lunch for ten 150.00")
+    return {"text": match["text"], "amount": Decimal(match["amount"])}
+
+
+def _parse_attendee(line: str) -> AttendeeInput:
+    """Parse ``Ada King <ada@example.com>``, ``Ada King, ada@example.com``, or one of the two."""
+    match = EMAIL_PATTERN.search(line)
+    email = match.group().strip("<>,;()") if match else ""
+    name = line.replace(match.group(), "") if match else line
+    name = name.strip(" ,;<>\t")
+    if len(name) > MAX_NAME_LENGTH or len(email) > MAX_EMAIL_LENGTH:
+        raise ValidationError("One of these lines is too long.")
+    return {"name": name, "email_address": email}
+
+
+def build_form_field(field: BookingField) -> forms.Field:
+    options: dict[str, Any] = {
+        "label": field.label,
+        "help_text": field.staff_help,
+        "required": False,
+    }
+    match field.kind:
+        case FieldKind.NUMBER:
+            widget = UnfoldAdminIntegerFieldWidget()
+            return forms.IntegerField(min_value=1, widget=widget, **options)
+        case FieldKind.ATTENDEES:
+            return LinesField(_parse_attendee, **options)
+        case FieldKind.EXTRAS:
+            return LinesField(_parse_extra, **options)
+        case FieldKind.PROMO_CODE:
+            return StaffTextField(max_length=50, **options)
+    return StaffTextField(max_length=field.max_length, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceFields:
+    """The bound fields of a service: whether it is chosen and, if it needs that, how much."""
+
+    service: Service
+    chosen: forms.BoundField
+    duration_hours: forms.BoundField | None
+    quantity: forms.BoundField | None
+
+    def __iter__(self) -> Iterator[forms.BoundField]:
+        return (each for each in (self.chosen, self.duration_hours, self.quantity) if each)
+
+    @property
+    def value(self) -> ServiceInput | None:
+        """The service as it was entered, or None if it is not chosen."""
+        data = self.chosen.form.cleaned_data
+        if not data.get(self.chosen.name):
+            return None
+        return {
+            "service_id": self.service.pk,
+            "duration_hours": data.get(self.duration_hours.name) if self.duration_hours else None,
+            "quantity": data.get(self.quantity.name) if self.quantity else None,
+        }
+
+
+class BookingFieldsMixin(forms.Form):
+    """Adds the fields of a booking to a form, which calls `add_booking_fields` first of all.
+
+    `booking` is the reservation that is changed. Without one, a new reservation is entered.
+    """
+
+    booking: Reservation | None = None
+
+    def add_booking_fields(self, center: Center, booking: Reservation | None = None) -> None:
+        self.booking = booking
+        chosen = (
+            {each.service_id: each for each in booking.chosen_services.all()} if booking else {}
+        )
+        offered = Q(is_active=True) | Q(pk__in=chosen)
+        services = center.services.filter(offered).select_related("rate")
+        self.services = [self._add_service(each, chosen.get(each.pk)) for each in services]
+        for field in ENTERED_FIELDS:
+            if field.kind in CHANGE_ONLY and not booking:
+                continue
+            assert field.name not in self.fields, f"{field.name} is another field of this form"
+            self.fields[field.name] = build_form_field(field)
+            if booking and field.is_column:
+                self.fields[field.name].initial = getattr(booking, field.name)
+        if booking:
+            self.guests = list(booking.attendees.filter(is_creator=False).order_by("pk"))
+            self.fields["attendees"].initial = _format_guests(self.guests)
+            self.fields["promo_code"].initial = booking.promo_code
+
+    def _add_service(self, service: Service, own: ChosenService | None) -> ServiceFields:
+        """Add the fields of a service. One that was deactivated stays as it is, or is removed."""
+        fields: dict[str, forms.Field] = {
+            "chosen": forms.BooleanField(widget=UnfoldBooleanWidget(), initial=own is not None)
+        }
+        if service.needs_duration:
+            fields["duration_hours"] = forms.DecimalField(
+                min_value=0,
+                max_value=MAX_DURATION_HOURS,
+                decimal_places=2,
+                widget=UnfoldAdminIntegerFieldWidget({"step": "0.25"}),
+                initial=own and own.duration_hours,
+            )
+        if service.needs_quantity:
+            fields["quantity"] = forms.IntegerField(
+                min_value=1,
+                max_value=MAX_QUANTITY,
+                widget=UnfoldAdminIntegerFieldWidget(),
+                initial=own and own.quantity,
+            )
+        units = {"chosen": "", "duration_hours": ": hours", "quantity": ": how many"}
+        bound: dict[str, Any] = dict.fromkeys(units)
+        for part, field in fields.items():
+            field.required, field.label = False, f"{service.name}{units[part]}"
+            if part != "chosen":
+                field.disabled = not service.is_active
+                field.widget.attrs["aria-label"] = field.label
+            name = f"service-{service.pk}-{part}"
+            self.fields[name] = field
+            bound[part] = self[name]
+        return ServiceFields(service, **bound)
+
+    @property
+    def booking_fields(self) -> list[forms.BoundField]:
+        """The fields of the booking but its services."""
+        return [self[each.name] for each in ENTERED_FIELDS if each.name in self.fields]
+
+    @property
+    def selected(self) -> list[tuple[ServiceFields, ServiceInput]]:
+        """The chosen services and what was entered for them."""
+        return [(each, value) for each in self.services if (value := each.value)]
+
+    def get_values(self) -> BookingValues:
+        """Return what was entered and is valid; for a change only what differs."""
+        names = set(self.changed_data if self.booking else self.fields)
+        values = {
+            each.name: self.cleaned_data[each.name]
+            for each in ENTERED_FIELDS
+            if each.name in names and self.cleaned_data.get(each.name) is not None
+        }
+        if self.booking:
+            known = {(each.name, each.email_address): each.company_name for each in self.guests}
+            for guest in values.get("attendees", ()):
+                key = guest["name"], guest["email_address"]
+                guest["company_name"] = known.get(key, "")
+        if any(field.name in names for each in self.services for field in each):
+            values["services"] = [value for _, value in self.selected]
+        return cast("BookingValues", values)
+
+
+def _format_guests(guests: list[Attendee]) -> str:
+    lines = (f"{guest.name} <{guest.email_address}>" for guest in guests)
+    # As browsers send it, so that it counts as unchanged.
+    return "\r\n".join(line.removesuffix(" <>").strip() for line in lines)

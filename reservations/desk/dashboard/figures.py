@@ -1,0 +1,107 @@
+"""The dashboard's figures: the revenue of the month and the utilization of the week."""
+
+import datetime as dt
+from dataclasses import dataclass
+
+from accounts import roles
+from accounts.models import User
+from centers.models import Center
+from reservations.reports import revenue, utilization
+from reservations.reports.charts import Chart, build_chart
+from reservations.reports.periods import DAY, ReportPeriod, add_months, count_days_in_month
+from reservations.reports.selection import ReportSelection, ReportTooLarge
+from reservations.reports.tables import SHARE
+from roombook import dates, money, places
+
+# The figures of more centers would take too long for this page.
+MAX_CENTERS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class MonthComparison:
+    """The revenue of the month so far, and of the same days of the month before."""
+
+    current: str
+    previous: str
+    current_period: str
+    previous_period: str
+    change: str
+    is_up: bool
+    chart: Chart
+    previous_month: ReportPeriod
+    note: str = ""
+
+
+@dataclass(slots=True)
+class DashboardFigures:
+    """What of the figures there is; ``note`` says why some are missing."""
+
+    month: MonthComparison | None = None
+    week: Chart | None = None
+    week_period: str = ""
+    week_share: str = ""
+    note: str = ""
+
+
+def build_figures(user: User, now: dt.datetime) -> DashboardFigures:
+    """Build the figures of the centers whose reports the user may see."""
+    centers = roles.get_permitted_centers(user, roles.SEE_REPORTS)
+    rows = Center.objects.filter(roles.get_center_filter(user, roles.SEE_REPORTS, ""))
+    if rows[: MAX_CENTERS + 1].count() > MAX_CENTERS:
+        return DashboardFigures(
+            note="There are too many centers for this page. See the reports for the figures."
+        )
+    zones = map(places.get_time_zone, rows.list_time_zones())
+    local_days = [now.astimezone(zone).date() for zone in zones]
+    if not local_days:
+        return DashboardFigures()
+    # The latest day that has begun at every center.
+    today = min(local_days)
+    figures = DashboardFigures(month=_compare_months(centers, today))
+    monday = today - today.weekday() * DAY
+    week = ReportPeriod(monday, monday + 6 * DAY)
+    figures.week_period = _format_period(week)
+    try:
+        found = utilization.measure_utilization(ReportSelection(week, centers))
+    except ReportTooLarge:
+        figures.note = "There are too many rooms for this page. See the reports for the figures."
+    else:
+        figures.week_share = SHARE.display(found.total.share)
+        figures.week = utilization.build_weekday_chart("Utilization of this week", found.by_weekday)
+    return figures
+
+
+def _compare_months(centers: frozenset[int] | None, today: dt.date) -> MonthComparison:
+    """Compare the month up to today with the same number of days of the previous month.
+
+    If the previous month is shorter, all of it is compared, and a note says so.
+    """
+    current = ReportPeriod(today.replace(day=1), today)
+    first = add_months(current.first, -1)
+    days = min(today.day, count_days_in_month(first))
+    previous = ReportPeriod(first, first + (days - 1) * DAY)
+    now, before = (
+        revenue.sum_revenue(ReportSelection(period, centers)).revenue
+        for period in (current, previous)
+    )
+    return MonthComparison(
+        current=money.format_amount(now),
+        previous=money.format_amount(before),
+        current_period=_format_period(current),
+        previous_period=_format_period(previous),
+        change=f"{float(now - before) / float(before) * 100:+.0f}%" if before else "",
+        is_up=now >= before,
+        chart=build_chart(
+            "Revenue of this month and the previous one",
+            [
+                (dates.format_month(period.first), float(amount), money.format_amount(amount), "")
+                for period, amount in ((current, now), (previous, before))
+            ],
+        ),
+        previous_month=ReportPeriod.from_month(first),
+        note=f"{dates.format_month(first)} has only {days} days." if days < today.day else "",
+    )
+
+
+def _format_period(period: ReportPeriod) -> str:
+    return f"{dates.format_day(period.first)} - {dates.format_day(period.last)}"

@@ -1,0 +1,237 @@
+"""The page on which staff create a draft for a customer, with a live preview."""
+
+import datetime as dt
+import hashlib
+import json
+from typing import Any
+from uuid import uuid4
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.admin import AdminSite
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+
+from accounts import roles
+from accounts.act import Act
+from accounts.customer_access import find_bookable_customers
+from accounts.models import User
+from centers.models import Center, MeetingRoom
+from reservations.booking import drafts, staff_drafts
+from reservations.booking.staff_drafts import DraftPreview
+from reservations.desk.new_reservation.forms import (
+    CenterChoiceForm,
+    NewReservationForm,
+    format_customer,
+    get_bookable_centers,
+)
+from reservations.display import format_datetime, format_time_zone, get_reservation_url
+from reservations.models import Reservation
+from roombook import money
+from roombook.db.transactions import in_transaction
+from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
+from roombook.ids import parse_id
+from roombook.models import SavedResponse
+
+MAX_CUSTOMER_SUGGESTIONS = 20
+
+
+class NewReservationPages:
+    """The pages of a new reservation on an admin site."""
+
+    def __init__(self, site: AdminSite) -> None:
+        self.site = site
+
+    def urls(self) -> list[URLPattern]:
+        view = self.site.admin_view
+        return [
+            path("add/", view(self.add), name="reservations_reservation_add"),
+            path(
+                "add/customers/", view(self.suggest_customers), name="reservations_draft_customers"
+            ),
+            path("add/preview/", view(self.preview), name="reservations_draft_preview"),
+        ]
+
+    def add(self, request: HttpRequest) -> HttpResponse:
+        """Ask for the center if it is not known, then for everything else on one page."""
+        staff = roles.require_permission(request, roles.ADD_RESERVATION)
+        center = _get_center(request, staff)
+        if center is None:
+            choice = CenterChoiceForm(staff)
+            context = {"title": "New reservation", "form": choice, "media": choice.media}
+            return self._render(request, "new_reservation_center.html", context)
+        now = timezone.now()
+        form = _build_form(request, center, staff, now)
+        is_submitted = request.method == "POST" and "check" not in request.POST
+        if is_submitted:
+            reservation = _create_once(request, form, staff, now)
+            if reservation is not None:
+                until = format_datetime(reservation, reservation.hold_until or now)
+                messages.success(request, f"{reservation} is held until {until}.")
+                return HttpResponseRedirect(get_reservation_url(reservation.pk))
+        form.is_valid()
+        preview = _build_preview(form, now) if request.method == "POST" else None
+        context = {
+            "title": f"New reservation at {center.name}",
+            "zone_name": format_time_zone(center, now),
+            "next_times": json.dumps(form.next_times),
+            "hold_hours": settings.HOLD_HOURS_STAFF,
+            "media": form.media,
+            "has_errors": is_submitted,
+            "submission": uuid4(),
+            **_get_preview_context(form, preview, center),
+        }
+        return self._render(request, "new_reservation.html", context)
+
+    def preview(self, request: HttpRequest) -> HttpResponse:
+        """A fragment with the availability and the price of the submitted draft."""
+        staff = roles.require_permission(request, roles.ADD_RESERVATION)
+        center = _get_center(request, staff)
+        if request.method != "POST" or center is None:
+            raise Http404
+        now = timezone.now()
+        form = _build_form(request, center, staff, now)
+        form.is_valid()
+        context = _get_preview_context(form, _build_preview(form, now), center)
+        template = "admin/reservations/new_reservation_preview.html"
+        return TemplateResponse(request, template, context)
+
+    def suggest_customers(self, request: HttpRequest) -> HttpResponse:
+        """The suggestions of the customer field."""
+        staff = roles.require_permission(request, roles.ADD_RESERVATION)
+        term = request.GET.get("term", "")
+        customers = find_bookable_customers(staff, term)[:MAX_CUSTOMER_SUGGESTIONS]
+        results = [
+            {"id": customer.email, "text": format_customer(customer)}
+            for customer in (customers if term.strip() else ())
+        ]
+        return JsonResponse({"results": results, "pagination": {"more": False}})
+
+    def _render(
+        self, request: HttpRequest, template: str, context: dict[str, object]
+    ) -> HttpResponse:
+        context = {
+            **self.site.each_context(request),
+            "content_title": context["title"],
+            **context,
+        }
+        return TemplateResponse(request, f"admin/reservations/{template}", context)
+
+
+def _get_center(request: HttpRequest, staff: User) -> Center | None:
+    """The center of the query, the room's center, or the only one; None if unknown.
+
+    Raises:
+        Http404: the user may not book at that center.
+    """
+    centers = get_bookable_centers(staff)
+    query = request.POST if request.method == "POST" else request.GET
+    if center_id := query.get("center") or request.GET.get("center"):
+        center = centers.filter(pk=parse_id(center_id) or 0).first()
+        if center is None:
+            raise Http404("Not found.")
+        return center
+    room_id = parse_id(query.get("room"))
+    if room_id is not None:
+        room = MeetingRoom.objects.select_related("center").filter(pk=room_id).first()
+        if room is not None:
+            if not centers.filter(pk=room.center_id).exists():
+                raise Http404("Not found.")
+            return room.center
+    first, *others = centers.order_by("pk")[:2] or [None]
+    return None if others else first
+
+
+def _build_form(
+    request: HttpRequest, center: Center, staff: User, now: dt.datetime
+) -> NewReservationForm:
+    data = request.POST if request.method == "POST" else None
+    return NewReservationForm(center, staff, data, request.GET.dict(), now=now)
+
+
+def _build_preview(form: NewReservationForm, now: dt.datetime) -> DraftPreview | None:
+    """The preview of the draft, or None without a room and times."""
+    data = form.cleaned_data
+    room, start, end = (data.get(name) for name in ("room", "start", "end"))
+    if not (room and start and end):
+        return None
+    return staff_drafts.preview_draft(
+        form.customer,
+        room,
+        start=start,
+        end=end,
+        ignore_opening_hours=bool(form.override_reason),
+        now=now,
+        **form.get_values(),
+    )
+
+
+@in_transaction
+def _create_once(
+    request: HttpRequest, form: NewReservationForm, staff: User, now: dt.datetime
+) -> Reservation | None:
+    """Create the draft, or return that of the first click of a double click.
+
+    Each page has a `submission` of its own. A page to which staff go back after the draft has
+    ended creates another one. Returns None if the form has errors.
+    """
+    digest = hashlib.sha256(request.POST.urlencode().encode()).hexdigest()
+    key = {"user": staff, "operation": "new reservation", "key_digest": digest}
+    # The second request waits here until the first one has ended.
+    row = SavedResponse(**key, created_at=now)
+    SavedResponse.objects.bulk_create([row], ignore_conflicts=True)
+    saved = SavedResponse.objects.filter(**key)
+    drafts_held = Reservation.objects.active_holds(now)
+    if draft := drafts_held.filter(pk=saved.get().content or 0).first():
+        return draft
+    act = Act(staff, now, is_staff=True)
+    reservation = _create_draft(form, act) if form.is_valid() else None
+    if reservation is None or not request.POST.get("submission"):
+        saved.delete()
+    else:
+        saved.update(content=str(reservation.pk))
+    return reservation
+
+
+def _create_draft(form: NewReservationForm, act: Act) -> Reservation | None:
+    """Create the draft, or add the errors to the form and return None."""
+    data = form.cleaned_data
+    arguments: dict[str, Any] = {
+        "room_id": data["room"].pk,
+        "start": data["start"],
+        "end": data["end"],
+        "hours_override_reason": form.override_reason,
+        **form.get_values(),
+    }
+    try:
+        if form.new_customer is not None:
+            return staff_drafts.create_draft_for_new_customer(act, form.new_customer, **arguments)
+        assert form.customer is not None
+        return drafts.create_draft(act, form.customer, **arguments)
+    except InvalidRequest as error:
+        form.add_errors(error.fields)
+    except SlotUnavailable:
+        # The preview next to the form lists all reasons.
+        form.add_error(None, "The room is not available at that time.")
+    except DomainError as error:
+        form.add_error(None, error.message)
+    return None
+
+
+def _get_preview_context(
+    form: NewReservationForm, preview: DraftPreview | None, center: Center
+) -> dict[str, object]:
+    context: dict[str, object] = {"form": form, "preview": preview, "center": center}
+    if preview is None:
+        return context
+    form.add_errors(preview.problems)
+    return {
+        **context,
+        "problems": [*(reason.staff_text for reason in preview.reasons), *form.problems],
+        "is_possible": preview.span is not None and not form.problems,
+        "is_closed": any(reason.code == "closed" for reason in preview.reasons),
+        "is_overridden": preview.is_outside_hours and form.override_reason,
+        "total": money.format_amount(preview.quote.total) if preview.quote else "",
+    }

@@ -1,0 +1,462 @@
+"""The timeline of rooms: their bookings, and the free time in which staff can start a new one.
+
+What can be booked comes from the calendars of the rooms. Of customers, only the names are read.
+"""
+
+import datetime as dt
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from itertools import chain
+from urllib.parse import urlencode
+
+from django.db.models import Model
+from django.urls import reverse
+from django.utils.http import quote_etag
+
+from centers.models import Center, MeetingRoom
+from centers.requested_span import MAX_SPAN
+from centers.rooms import get_booking_rules
+from centers.span import Span, find_gaps, get_local_midnight
+from reservations.availability import (
+    RoomCalendar,
+    check_state,
+    get_earliest_start,
+    load_calendars,
+)
+from reservations.booking import amendments
+from reservations.desk.actions.amendment_actions import RescheduleAction
+from reservations.desk.timeline import geometry
+from reservations.desk.timeline.geometry import TimelineAxis, TimelineTick
+from reservations.display import get_reservation_url
+from reservations.models import Reservation
+from reservations.models.status import Status
+from roombook import dates
+
+# Statuses are distinguished by a sign as well as by color.
+STATUS_SIGNS = {
+    Status.NEW: "✎",
+    Status.PROCESSING: "⟳",
+    Status.PENDING: "?",
+    Status.CONFIRMED: "✓",
+    Status.COMPLETED: "■",
+    Status.NO_SHOW: "✕",
+}
+# A timeline that is requested again shows a current time that is at most this old.
+NOW_STEP = dt.timedelta(minutes=5)
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineOptions:
+    """How a timeline is shown, and what its user may do at the center apart from seeing it."""
+
+    now: dt.datetime
+    whole_day: bool
+    can_add: bool
+    can_change: bool
+    can_override_hours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineMark:
+    """Time that cannot be booked, or only in part.
+
+    ``kind`` is closed, after-hours, closure, turnaround or blocked.
+    """
+
+    kind: str
+    style: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineFreeSlot:
+    """A link to a new reservation at a free time."""
+
+    href: str
+    style: str
+    label: str
+    is_closed: bool
+    start: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineBooking:
+    """A booking; ``label`` describes it for screen readers.
+
+    Only a booking that can be rescheduled here has a ``move_url``. ``first`` and ``last`` are its
+    minutes on the axis, and ``version`` shows whether the page is stale.
+    """
+
+    href: str
+    style: str
+    status: str
+    status_label: str
+    sign: str
+    name: str
+    time: str
+    label: str
+    starts_before: bool
+    ends_after: bool
+    start: dt.datetime
+    move_url: str
+    first: int
+    last: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineTrack:
+    """A room on a day. ``ticks`` only if its hours differ from those of the header.
+
+    The rest is for the script: the length of the axis in ``minutes``, that from which staff can
+    book, the ``clock`` of the axis (JSON, see
+    ``TimelineAxis.clock``), the time slots of the room, and the address of a new reservation,
+    or "" if the user can make none.
+    """
+
+    label: str
+    room_id: int
+    minutes: int
+    earliest: int
+    clock: str
+    slot_minutes: int
+    new_url: str
+    lanes: int
+    marks: Sequence[TimelineMark]
+    items: Sequence[TimelineBooking | TimelineFreeSlot]
+    now_style: str
+    ticks: Sequence[TimelineTick] = ()
+    hour_lines: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """A room or a day, with a track; a room on several days has a track for each."""
+
+    title: str
+    href: str
+    link_title: str
+    tracks: Sequence[TimelineTrack] = ()
+    subtitle: str = ""
+    note: str = ""
+    is_today: bool = False
+
+
+class Timeline:
+    """The rooms of a center on some days, each with the axis of its 24 hours.
+
+    A row is a room, or a day if ``rows_are_days``. Either there are ``columns``, one for each day,
+    or hours at the head. Inactive rooms are shown only if they are booked. Everything is read at
+    first, so that ``compute_etag`` says whether anything has changed before the rows are built.
+    """
+
+    def __init__(
+        self,
+        center: Center,
+        rooms: list[MeetingRoom],
+        axes: list[TimelineAxis],
+        options: TimelineOptions,
+        *,
+        rows_are_days: bool = False,
+    ) -> None:
+        self.center, self.rooms, self.options = center, rooms, options
+        self.rows_are_days = rows_are_days
+        self.has_columns = len(axes) > 1 and not rows_are_days
+        self.day_axes = axes
+        span = Span(axes[0].span.start, axes[-1].span.end)
+        self.calendars = load_calendars(rooms, span, user=None, now=options.now)
+        self.bookings: dict[int, list[Reservation]] = defaultdict(list)
+        for booking in self._load_bookings(span):
+            self.bookings[booking.room_id].append(booking)
+        self.shown_rooms = [room for room in rooms if room.is_active or self.bookings[room.pk]]
+        self.shown_rooms.sort(key=_get_natural_sort_key)
+
+    def _load_bookings(self, span: Span) -> Iterable[Reservation]:
+        """Read what is shown: also finished bookings, whose time can be booked again."""
+        rows = Reservation.slots.filter(
+            room__in=[room.pk for room in self.rooms],
+            # No booking is longer, so the index is not read from its beginning.
+            start__gt=span.start - MAX_SPAN - dt.timedelta(days=1),
+            start__lt=span.end,
+            end__gt=span.start,
+        )
+        rows = rows.occupying_time(self.options.now).select_related("user").order_by("start", "pk")
+        return rows.only(
+            *("room_id", "start", "end", "status", "hold_until", "holds_for_id", "version"),
+            *("checked_in_at", "user__first_name", "user__last_name"),
+        )
+
+    def compute_etag(self) -> str:
+        """The ETag of everything that was read, and of the time in steps."""
+        bookings = list(chain.from_iterable(self.bookings.values()))
+        calendars = self.calendars.values()
+        rows: list[Model] = [self.center, *self.rooms, *bookings]
+        rows += (booking.user for booking in bookings)
+        rows += (closure for calendar in calendars for closure in calendar.closures)
+        times = [(calendar.opening_hours, calendar.held) for calendar in calendars]
+        step = (self.options.now - EPOCH) // NOW_STEP
+        options = replace(self.options, now=EPOCH)
+        content = (options, step, times, [_get_values(row) for row in rows])
+        return quote_etag(sha256(repr(content).encode()).hexdigest())
+
+    @cached_property
+    def axes(self) -> list[TimelineAxis]:
+        """The days, without the hours in which nothing is open or booked, unless wanted."""
+        if self.options.whole_day:
+            return self.day_axes
+        spans = [booking.span for room in self.shown_rooms for booking in self.bookings[room.pk]]
+        for calendar in list(self.calendars.values())[:1]:  # All have the hours of the center.
+            spans += (span for axis in self.day_axes for span in calendar.get_open_spans(axis.span))
+        visible = [
+            geometry.get_visible_hours(axis.span, axis.zone, spans) for axis in self.day_axes
+        ]
+        hours = (min(first for first, _ in visible), max(last for _, last in visible))
+        cropped = (geometry.build_axis(axis.day, axis.zone, hours) for axis in self.day_axes)
+        return [axis for axis in cropped if axis]
+
+    # --- The head and the rows -------------------------------------------------------------------
+
+    @cached_property
+    def header(self) -> TimelineAxis:
+        """An axis with the hours that most days have."""
+        (most_common, _), *_ = Counter(map(_get_tick_positions, self.axes)).most_common(1)
+        return next(axis for axis in self.axes if _get_tick_positions(axis) == most_common)
+
+    @property
+    def hours(self) -> float:
+        """The length of the axis."""
+        return self.header.span.duration / geometry.HOUR
+
+    @property
+    def ticks(self) -> list[TimelineTick]:
+        return [] if self.has_columns else self.header.ticks
+
+    @property
+    def hour_lines(self) -> str:
+        """CSS that draws the full hours behind the rows."""
+        return "" if self.has_columns else _format_hour_lines(self.header)
+
+    @property
+    def note(self) -> str:
+        has_one_day = not self.has_columns and not self.rows_are_days
+        return describe_clock_change(self.header.day, self.header.zone) if has_one_day else ""
+
+    @cached_property
+    def columns(self) -> list[TimelineRow]:
+        return [self._build_day(axis) for axis in self.axes] if self.has_columns else []
+
+    @cached_property
+    def rows(self) -> list[TimelineRow]:
+        if self.rows_are_days:
+            return [
+                self._build_day(axis, [self._build_track(axis, room)])
+                for axis in self.axes
+                for room in self.rooms
+            ]
+        return [
+            TimelineRow(
+                title=room.name,
+                href=_build_url("reservations_room_week", room=room.pk, date=self.day_axes[0].day),
+                link_title=f"Week of {room.name}",
+                subtitle=f"{room.capacity} people",
+                note=_describe_room_state(room),
+                tracks=[self._build_track(axis, room) for axis in self.axes],
+            )
+            for room in self.shown_rooms
+        ]
+
+    def _build_day(self, axis: TimelineAxis, tracks: Sequence[TimelineTrack] = ()) -> TimelineRow:
+        return TimelineRow(
+            title=dates.format_day(axis.day),
+            href=_build_url("reservations_timeline", center=self.center.pk, date=axis.day),
+            link_title=f"{self.center.name} on this day",
+            subtitle=describe_clock_change(axis.day, axis.zone),
+            is_today=axis.day == self.options.now.astimezone(axis.zone).date(),
+            tracks=tracks,
+        )
+
+    # --- The track of a room on a day ------------------------------------------------------------
+
+    def _build_track(self, axis: TimelineAxis, room: MeetingRoom) -> TimelineTrack:
+        calendar, now = self.calendars[room.pk], self.options.now
+        bookings = [each for each in self.bookings[room.pk] if each.span.overlaps(axis.span)]
+        new_url = self._get_new_url(axis, room)
+        slots = list(self._find_slots(axis, calendar)) if new_url and not self.has_columns else []
+        # The rest of a no-show's time is free: its links are in a lane below the bar.
+        spans = [*(booking.span for booking in bookings), *(slot.piece for slot in slots)]
+        lanes = geometry.assign_lanes(spans)
+        styles = (
+            f"{axis.format_style(span)};--lane:{lane}"
+            for span, lane in zip(spans, lanes, strict=True)
+        )
+        items: list[TimelineBooking | TimelineFreeSlot] = [
+            *(self._build_booking(axis, booking, next(styles), room) for booking in bookings),
+            *(_build_free_slot(axis, slot, next(styles), room, new_url) for slot in slots),
+        ]
+        items.sort(key=lambda item: item.start)
+        earliest = get_earliest_start(get_booking_rules(room), now, axis.zone)
+        is_now_on_axis = axis.span.start <= now < axis.span.end
+        has_own_hours = self.rows_are_days and (
+            _get_tick_positions(axis) != _get_tick_positions(self.header)
+        )
+        return TimelineTrack(
+            label=f"{room.name}, {dates.format_day(axis.day)}",
+            room_id=room.pk,
+            minutes=axis.span.duration // geometry.MINUTE,
+            earliest=max(0, (earliest - axis.span.start) // geometry.MINUTE),
+            clock=json.dumps(axis.clock, separators=(",", ":")),
+            slot_minutes=get_booking_rules(room).slot_minutes,
+            new_url=new_url,
+            lanes=max(lanes, default=0) + 1,
+            marks=list(_find_marks(axis, calendar)),
+            items=items,
+            now_style=f"left:{axis.get_left(now):.4f}%" if is_now_on_axis else "",
+            ticks=axis.ticks if has_own_hours else (),
+            hour_lines=_format_hour_lines(axis) if has_own_hours else "",
+        )
+
+    def _build_booking(
+        self, axis: TimelineAxis, booking: Reservation, style: str, room: MeetingRoom
+    ) -> TimelineBooking:
+        status = Status(booking.status)
+        label = status_label = "Checked in" if booking.is_checked_in else status.label
+        if booking.holds_for_id is not None:
+            label = "Held for its change"
+        if booking.hold_until is not None:
+            label += f", held until {dates.format_datetime(booking.hold_until, axis.zone)}"
+        name = booking.user.get_full_name() or "No name"
+        time = geometry.format_span(booking.span, axis).replace(" - ", "-")
+        # A slot that is held for a change belongs to its booking.
+        reservation_id = booking.holds_for_id or booking.pk
+        can_move = (
+            self.options.can_change
+            and booking.holds_for_id is None
+            and axis.span.contains(booking.span)
+            and amendments.can_reschedule(booking, now=self.options.now)
+        )
+        move_page, args = "reservations_reservation_action", (booking.pk, RescheduleAction.name)
+        return TimelineBooking(
+            href=get_reservation_url(reservation_id),
+            style=style,
+            status=status.value,
+            status_label=status_label,
+            sign=STATUS_SIGNS[status],
+            name=name,
+            time=time,
+            # It contains the visible text, so that it can be spoken to select the link.
+            label=f"{name} {time} {label}, {room.name}, reservation {reservation_id}",
+            starts_before=booking.start < axis.span.start,
+            ends_after=booking.end > axis.span.end,
+            start=booking.start,
+            move_url=reverse(f"admin:{move_page}", args=args) if can_move else "",
+            first=(booking.start - axis.span.start) // geometry.MINUTE,
+            last=(booking.end - axis.span.start) // geometry.MINUTE,
+            version=booking.version,
+        )
+
+    def _get_new_url(self, axis: TimelineAxis, room: MeetingRoom) -> str:
+        """The page of a new reservation of the room; "" if none can be made on that day."""
+        now = self.options.now
+        last_day = get_booking_rules(room).get_last_day(now, axis.zone)
+        is_bookable = now < axis.span.end and axis.day <= last_day and not check_state(room)
+        if not self.options.can_add or room.rate_id is None or not is_bookable:
+            return ""
+        return f"{reverse('admin:reservations_reservation_add')}?room={room.pk}"
+
+    def _find_slots(
+        self, axis: TimelineAxis, calendar: RoomCalendar
+    ) -> Iterator[geometry.TimelineSlot]:
+        """The free time of a room; outside opening hours only if the user can override them."""
+        for is_closed in (False, True) if self.options.can_override_hours else (False,):
+            free = calendar.find_free_times(
+                axis.span,
+                now=self.options.now,
+                outside_opening_hours=is_closed,
+                by_staff=True,
+            )
+            rules = get_booking_rules(calendar.room)
+            yield from geometry.find_slots(axis, free, rules, is_closed=is_closed)
+
+
+def _build_free_slot(
+    axis: TimelineAxis, slot: geometry.TimelineSlot, style: str, room: MeetingRoom, page: str
+) -> TimelineFreeSlot:
+    start, end = slot.proposed.to_local(axis.zone)
+    time = geometry.format_span(slot.proposed, axis)
+    label = f"New draft: {room.name}, {dates.format_day(axis.day)}, {time}"
+    return TimelineFreeSlot(
+        href=f"{page}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
+        style=style,
+        label=f"{label} (outside opening hours)" if slot.is_closed else label,
+        is_closed=slot.is_closed,
+        start=slot.piece.start,
+    )
+
+
+def _find_marks(axis: TimelineAxis, calendar: RoomCalendar) -> Iterator[TimelineMark]:
+    """What limits the bookings of a room on an axis: closed hours, closures and turnaround."""
+    has_support = calendar.room.center.is_after_hours_support_enabled
+    closed = "after-hours" if has_support else "closed"
+    marked = [
+        (span, closed, "") for span in find_gaps(axis.span, calendar.get_open_spans(axis.span))
+    ]
+    for closure in calendar.closures:
+        time = geometry.format_span(closure.span, axis)
+        marked.append((closure.span, "closure", f"{closure.reason or 'Closed'}, {time}"))
+    for held in calendar.held:
+        around = find_gaps(held.span, [Span(held.start, held.end)])
+        marked += ((span, "turnaround", "") for span in around)
+    for span, kind, text in marked:
+        if axis.span.overlaps(span):
+            yield TimelineMark(kind, axis.format_style(span), text)
+    if calendar.room.is_blocked:
+        yield TimelineMark("blocked", "left:0%;width:100%")
+
+
+def _describe_room_state(room: MeetingRoom) -> str:
+    if not room.is_active:
+        return "not active"
+    if room.is_blocked:
+        return "out of service"
+    return "no price" if room.rate_id is None else ""
+
+
+def _get_natural_sort_key(room: MeetingRoom) -> list[tuple[int, str]]:
+    """Sorts Room 2 before Room 10."""
+    parts = re.split(r"(\d+)", room.name.casefold())
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+
+
+def _get_values(row: Model) -> list[tuple[str, object]]:
+    return [(name, value) for name, value in vars(row).items() if not name.startswith("_")]
+
+
+def _get_tick_positions(axis: TimelineAxis) -> tuple[tuple[str, str, float], ...]:
+    return tuple((tick.label, tick.zone_name, round(tick.left, 3)) for tick in axis.ticks)
+
+
+def _format_hour_lines(axis: TimelineAxis) -> str:
+    """A CSS background with a line at each full hour."""
+    color = "linear-gradient(var(--timeline-line), var(--timeline-line))"
+    return ", ".join(f"{color} {tick.left:.4f}% 0 / 1px 100% no-repeat" for tick in axis.ticks)
+
+
+def describe_clock_change(day: dt.date, zone: dt.tzinfo) -> str:
+    """A note if the clocks change on this day, else ""."""
+    start, end = get_local_midnight(day, zone), get_local_midnight(day + dt.timedelta(1), zone)
+    change = (end - start) - dt.timedelta(hours=geometry.HOURS_PER_DAY)
+    if not change:
+        return ""
+    minutes = abs(change) // dt.timedelta(minutes=1)
+    direction = "back" if change > dt.timedelta() else "forward"
+    return f"The clock goes {direction} by {minutes} minutes."
+
+
+def _build_url(page: str, **query: object) -> str:
+    return f"{reverse(f'admin:{page}')}?{urlencode(query)}"

@@ -1,0 +1,107 @@
+"""The pages of the reports, and their export as CSV and XLSX."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+from django.contrib.admin import AdminSite
+from django.db import OperationalError
+from django.http import Http404, HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.views.generic import RedirectView
+
+from accounts import roles
+from reservations.reports import discounts, month_end, outcomes, revenue, utilization
+from reservations.reports.filters import ReportFilters
+from reservations.reports.report import Report
+from reservations.reports.selection import ReportSelection, ReportTooLarge
+from reservations.reports.tables import render_csv, render_workbook
+from roombook.backoffice.spreadsheets import download_csv, download_workbook
+from roombook.db.replica import reads_from_replica
+
+# By the end of the URL: the title, and the function that builds the report.
+REPORTS: dict[str, tuple[str, Callable[[ReportSelection], Report]]] = {
+    "revenue": ("Revenue", revenue.build_report),
+    "month-end": ("Month's end", month_end.build_report),
+    "utilization": ("Utilization", utilization.build_report),
+    "cancellations": ("Cancellations and no-shows", outcomes.build_report),
+    "discounts": ("Discounts", discounts.build_report),
+}
+TIMEOUT_MESSAGE = "This takes too long for one report. Choose fewer days, or some centers."
+
+
+class ReportPages:
+    """The pages of the reports on an admin site."""
+
+    def __init__(self, site: AdminSite) -> None:
+        self.site = site
+
+    def urls(self) -> list[URLPattern]:
+        view = self.site.admin_view
+        to_report = RedirectView.as_view(
+            pattern_name="admin:reservations_report", query_string=True
+        )
+        first = {"name": next(iter(REPORTS))}
+        return [
+            path("reports/", view(to_report), first, name="reservations_reports"),
+            path("reports/<slug:name>/", view(self.show_report), name="reservations_report"),
+        ]
+
+    def show_report(self, request: HttpRequest, name: str) -> HttpResponseBase:
+        """Show a report, or export it if the query has a format."""
+        user = roles.require_permission(request, roles.SEE_REPORTS)
+        if name not in REPORTS:
+            raise Http404
+        now = timezone.now()
+        # A booking can move to a room of another type when its month is over.
+        has_room_types = name != "month-end"
+        filters = ReportFilters(
+            request.GET, user=user, today=now.date(), has_room_types=has_room_types
+        )
+        title, build_report = REPORTS[name]
+        report = None
+        if filters.is_valid():
+            try:
+                report = reads_from_replica(build_report)(filters.selection)
+            except ReportTooLarge as error:
+                filters.add_error(None, str(error))
+            except OperationalError as error:
+                # The database cancels long queries (STATEMENT_TIMEOUT).
+                if "statement timeout" not in str(error):
+                    raise
+                filters.add_error(None, TIMEOUT_MESSAGE)
+        if report is not None and request.GET.get("format"):
+            period = filters.cleaned_data["period"]
+            response = _export(request.GET, report, title, filters, f"{period.label}-{name}")
+            if response is not None:
+                return response
+            filters.add_error(None, "The format is csv, with the name of a table, or xlsx.")
+        context = {
+            **self.site.each_context(request),
+            "title": f"Reports: {title}",
+            "report": None if filters.errors else report,
+            "filters": filters,
+            "name": name,
+            "tabs": [(key, title) for key, (title, _) in REPORTS.items()],
+            "period": filters.cleaned_data.get("period"),
+            "shortcuts": filters.get_shortcuts(),
+            "media": filters.media,
+        }
+        status = HTTPStatus.BAD_REQUEST if filters.errors else HTTPStatus.OK
+        return TemplateResponse(request, "admin/reservations/report.html", context, status=status)
+
+
+def _export(
+    query: QueryDict, report: Report, title: str, filters: ReportFilters, file_name: str
+) -> HttpResponseBase | None:
+    """The file that the query asks for, or None if there is no such file."""
+    tables = {table.key: table for table in report.tables}
+    if query["format"] == "xlsx":
+        about = [*filters.describe(), ("What is counted", report.description)]
+        book = render_workbook(title, about, report.tables)
+        return download_workbook(book, f"{file_name}.xlsx")
+    if query["format"] == "csv" and (table := tables.get(query.get("table", ""))):
+        return download_csv(render_csv(table), f"{file_name}-{table.key}.csv")
+    return None
