@@ -55,7 +55,6 @@ from reservations.views.rooms import (
 from roombook.api.errors import handle_unknown_path
 from roombook.api.operations import Operation
 from roombook.api.views import serve_openapi, show_docs
-from roombook.guide import show_page
 from roombook.health import healthz, readyz
 
 
@@ -135,8 +134,6 @@ urlpatterns = [
     path("docs", show_docs, name="docs"),
     path("openapi.json", serve_openapi, {"name": "openapi.json"}, name="openapi"),
     path("openapi-3.0.json", serve_openapi, {"name": "openapi-3.0.json"}, name="openapi-3.0"),
-    path("docs/guide/", show_page, name="guide"),
-    path("docs/guide/<slug:name>/", show_page, name="guide"),
     path("admin/", admin.site.urls),
     *static(settings.MEDIA_URL, document_root=settings.MEDIA_ROOT),  # only with DEBUG on
 ]
