@@ -28,7 +28,7 @@ from payments.views import (
     RemovePaymentInfo,
     UpdatePaymentInfo,
 )
-from reservations.views.account import DeleteAccount, ExportAccount, download_export
+from reservations.views.account import DeleteAccount, ExportAccount
 from reservations.views.bookings import (
     CancelReservation,
     Checkout,
@@ -116,9 +116,6 @@ urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
     re_path(r"^calendar/(?P<secret>[0-9a-f]{64})\.ics\Z", show_calendar, name="calendar"),
-    re_path(
-        r"^account-export/(?P<secret>[\w:-]{1,500})\.json\Z", download_export, name="account-export"
-    ),
     re_path(r"^receipt-file/(?P<secret>[\w:-]{1,200})\.pdf\Z", show_receipt, name="receipt-file"),
     re_path(r"^pay/(?P<secret>[\w:-]{1,500})\Z", show_payment_link, name="payment-link"),
     re_path(
