@@ -59,7 +59,7 @@ class RescheduleAction(Action):
     def describe(self, request: ActionRequest, would: Preview[Amendment]) -> ActionPreview:
         reservation = request.reservation
         result, way = would.result, request.data.get("way", "")
-        is_paid = way and result.is_unpaid and reservation.is_confirmed_or_completed
+        is_paid = way and result.is_refused and reservation.is_confirmed_or_completed
         old, new = result.old, result.new
         preview = ActionPreview(
             facts=list(_describe_change(result)), expected_amount=result.new_total
