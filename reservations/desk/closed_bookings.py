@@ -6,11 +6,10 @@ in a transaction of its own. What fails is listed with its reason, and stays on 
 """
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Self
+from typing import Any
 
 from django import forms
 from django.contrib import messages
@@ -28,81 +27,28 @@ from accounts import roles
 from accounts.act import Act
 from accounts.models import User
 from centers.models import Closure, MeetingRoom
-from centers.span import Span
 from reservations import alternatives, availability
 from reservations.alternatives import AlternativeSearch
+from reservations.booking.amendments import RoomSlot
+from reservations.desk.action_forms import ActionForm
 from reservations.desk.actions import ACTIONS
-from reservations.desk.actions.base import Action, ActionPreview, ActionRequest
-from reservations.desk.bulk_actions import (
-    BulkCancellationForm,
-    BulkPreview,
-    build_bulk_context,
-    execute_one,
-    preview_one,
-)
-from reservations.display import (
-    format_customer,
-    format_place_and_time,
-    get_reservation_url,
-    render_status_badge,
-)
+from reservations.desk.booking_form import build_slot_fields
+from reservations.desk.bulk_actions import BulkPreview, preview_one, run_bulk_action
+from reservations.desk.previews import ActionPreview
+from reservations.display import format_customer, format_place_and_time, render_status_badge
 from reservations.models import Reservation
 from roombook import dates, money
 from roombook.ids import parse_id
 
 # A page of bookings, and what one action can change.
 MAX_BOOKINGS = 20
-TITLES = {
-    "move": "Move each booking?",
-    "cancel": "Cancel each booking?",
-    "resend": "E-mail each customer?",
-}
 # Alternatives are sorted by price, so the next ones rarely help.
 MAX_ATTEMPTS = 3
 NOTHING_AVAILABLE = "No room that is as large is available for the same price or less."
 
 
-@dataclass(frozen=True, slots=True)
-class RelocationTarget:
-    """A room and a time, and the version of the reservation that moves there.
-
-    Its text is what the preview's form sends back.
-    """
-
-    room: MeetingRoom
-    span: Span
-    version: int
-
-    def __str__(self) -> str:
-        start, end = self.span.start.isoformat(), self.span.end.isoformat()
-        return f"{self.room.pk} {start} {end} {self.version}"
-
-    @classmethod
-    def parse(cls, text: str, reservation: Reservation) -> Self | None:
-        """Read what the preview's form sent; None unless it is a room of the same center."""
-        try:
-            room_id, start, end, version = text.split(" ", 3)
-            span = Span(dt.datetime.fromisoformat(start), dt.datetime.fromisoformat(end))
-            expected = int(version)
-        except ValueError:
-            return None
-        rooms = MeetingRoom.objects.filter(center=reservation.room.center_id)
-        room = rooms.filter(pk=parse_id(room_id) or 0).first()
-        return cls(room, span, expected) if room is not None else None
-
-    @property
-    def data(self) -> Mapping[str, object]:
-        """The data that the action "Reschedule" takes."""
-        return {
-            "room": self.room,
-            "start": self.span.start,
-            "end": self.span.end,
-            "expected_version": self.version,
-        }
-
-
-class ClosedBookingsForm(BulkCancellationForm):
-    """What becomes of the selected bookings."""
+class RelocationForm(ActionForm):
+    """To where each of the selected bookings moves."""
 
     move_to = forms.ChoiceField(
         label="Move to",
@@ -113,14 +59,6 @@ class ClosedBookingsForm(BulkCancellationForm):
         widget=UnfoldAdminSelectWidget,
         help_text="At the same center, at least as large, for the same price or less.",
     )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # The center cannot host.
-        super().__init__(*args, initial={"refund": "full"}, **kwargs)
-
-    def needs_reason(self) -> bool:
-        # Moving refunds only a difference.
-        return self.data.get("do") == "cancel"
 
 
 class ClosedBookingPages:
@@ -136,30 +74,26 @@ class ClosedBookingPages:
     def show_bookings(self, request: HttpRequest) -> HttpResponse:
         """List the bookings. A POST previews what becomes of the selected ones, or does it."""
         staff = roles.require_permission(request, roles.VIEW_RESERVATION, roles.CHANGE_RESERVATION)
-        now, form = timezone.now(), None
-        if roles.has_permission(staff, roles.CHANGE_RESERVATION):
-            data = request.POST if request.method == "POST" else None
-            form = ClosedBookingsForm(data, user=staff)
-            if form.is_bound and form.is_valid():
-                return self._act(request, form, staff, now)
-        # What was not selected stays so if the form has errors.
-        selected = _get_selected_ids(request) if form and form.is_bound else None
+        now = timezone.now()
+        can_change = roles.has_permission(staff, roles.CHANGE_RESERVATION)
+        if request.method == "POST" and can_change:
+            return self._act(request, staff, now)
         rows = _find_bookings(request, staff, roles.VIEW_RESERVATION, now)
         found = list(rows.order_by("start", "pk")[: MAX_BOOKINGS + 1])
         bookings = found[:MAX_BOOKINGS]
         problems = _describe_problems(bookings)
         context = {
-            "form": form,
+            **self.site.each_context(request),
+            "title": "Bookings to resolve",
+            "can_change": can_change,
             "bookings": [
                 {
                     "reservation": row,
-                    "url": get_reservation_url(row.pk),
                     "place_and_time": format_place_and_time(row),
                     "customer": format_customer(row),
                     "status": render_status_badge(row, now=now),
                     "total": money.format_amount(row.total_cost),
                     "problems": problems[row.pk],
-                    "is_selected": selected is None or row.pk in selected,
                     "can_change": roles.has_permission(
                         staff, roles.CHANGE_RESERVATION, row.room.center_id
                     ),
@@ -169,51 +103,32 @@ class ClosedBookingPages:
             "has_more": len(found) > MAX_BOOKINGS,
             "checkbox_name": ACTION_CHECKBOX_NAME,
         }
-        return self._render(request, "closed_bookings.html", "Bookings to resolve", context)
+        return TemplateResponse(request, "admin/reservations/closed_bookings.html", context)
 
-    def _render(
-        self, request: HttpRequest, template: str, title: str, context: dict[str, Any]
-    ) -> HttpResponse:
-        page = {**self.site.each_context(request), "title": title, **context}
-        return TemplateResponse(request, f"admin/reservations/{template}", page)
-
-    def _act(
-        self, request: HttpRequest, form: ClosedBookingsForm, staff: User, now: dt.datetime
-    ) -> HttpResponse:
-        """Preview the action for the selected bookings or, once confirmed, execute it for each."""
-        ids = _get_selected_ids(request)
+    def _act(self, request: HttpRequest, staff: User, now: dt.datetime) -> HttpResponse:
+        """Preview the action for the selected bookings or, once confirmed, take it on each."""
+        ids = {parse_id(each) or 0 for each in request.POST.getlist(ACTION_CHECKBOX_NAME)}
         rows = _find_bookings(request, staff, roles.CHANGE_RESERVATION, now)
         bookings = list(rows.filter(pk__in=ids).order_by("start", "pk")[:MAX_BOOKINGS])
         if gone := len(ids) - len(bookings):
             text = "1 selected booking is" if gone == 1 else f"{gone} selected bookings are"
             messages.warning(request, f"{text} resolved already: nothing was changed.")
-        if not bookings:
-            if not ids:
-                messages.error(request, "Select at least one booking.")
-            return redirect(request.get_full_path())
-        name = request.POST.get("do", "")
-        is_move, action = name == "move", ACTIONS[name if name in TITLES else "cancel"]
-        if request.POST.get("confirmed"):
-            for booking in bookings:
-                _execute(request, action, booking, form, staff)
-            return redirect(request.get_full_path())
-        if is_move:
-            previews = _preview_moves(bookings, form, staff, now)
-        else:
-            previews = [
-                BulkPreview(row, preview_one(action, row, staff, form.action_data))
-                for row in bookings
-            ]
-        title = TITLES[action.name]
-        submitted = [(name, request.POST.get(name, "")) for name in ("do", *form.fields)]
-        context = build_bulk_context(
-            action, previews, submitted=submitted, back_url=request.get_full_path()
-        )
-        return self._render(request, "bulk_action.html", title, context)
-
-
-def _get_selected_ids(request: HttpRequest) -> set[int]:
-    return {parse_id(each) or 0 for each in request.POST.getlist(ACTION_CHECKBOX_NAME)}
+        if not ids:
+            messages.error(request, "Select at least one booking.")
+        page = None
+        if bookings:
+            name = request.POST.get("do", "")
+            options = OPTIONS.get(name, {})
+            page = run_bulk_action(
+                request,
+                self.site,
+                ACTIONS[name if options else "resend"],
+                bookings,
+                submitted=("do", name),
+                back_url=request.get_full_path(),
+                **options,
+            )
+        return page or redirect(request.get_full_path())
 
 
 def _find_bookings(
@@ -259,68 +174,46 @@ def _describe_settings(row: Reservation) -> Iterator[str]:
         yield "The customer knows the former address."
 
 
-# --- The actions ---------------------------------------------------------------------------------
-
-
-def _preview_moves(
-    bookings: Sequence[Reservation], form: ClosedBookingsForm, staff: User, now: dt.datetime
-) -> list[BulkPreview]:
+def _propose_moves(
+    form: ActionForm, rows: Sequence[Reservation], act: Act
+) -> Iterator[BulkPreview]:
+    move, taken = ACTIONS["move"], list[RoomSlot]()
     has_other_times = form.cleaned_data["move_to"] == "time"
-    act = Act(staff, now, is_staff=True)
-    previews, taken = [], list[RelocationTarget]()
-    for booking in bookings:
-        target, preview = _propose(booking, has_other_times=has_other_times, taken=taken, act=act)
-        if target is not None:
-            taken.append(target)
-        previews.append(BulkPreview(booking, preview, target))
-    return previews
+    for row in rows:
+        proposal = BulkPreview(row, ActionPreview(problems=[NOTHING_AVAILABLE]))
+        for slot in _find_slots(row, act, has_other_times=has_other_times):
+            if any(each.room == slot.room and each.span.overlaps(slot.span) for each in taken):
+                continue
+            fields = build_slot_fields(slot.room, slot.span, row.version)
+            own_form = move.form_class(fields, reservation=row, act=act)
+            preview = preview_one(move, row, own_form, act)
+            total = preview.expected_amount
+            if not preview.problems and total is not None and total <= row.total_cost:
+                proposal = BulkPreview(row, preview, fields)
+                taken.append(slot)
+                break
+        yield proposal
 
 
-def _propose(
-    reservation: Reservation,
-    *,
-    has_other_times: bool,
-    taken: list[RelocationTarget],
-    act: Act,
-) -> tuple[RelocationTarget | None, ActionPreview]:
-    """Find the cheapest room at the same time, else the nearest time, and preview the move.
-
-    `taken` are the targets of other proposals, which are not executed yet.
-    """
+def _find_slots(reservation: Reservation, act: Act, *, has_other_times: bool) -> Iterator[RoomSlot]:
+    """Find the cheapest rooms at the same time, then the nearest times."""
     room = copy(reservation.room)
     room.capacity = max(room.capacity, reservation.number_of_attendees)
     search = AlternativeSearch(room, reservation.span, (), reservation.user, act.now)
     found = alternatives.find_at_center(search, has_other_times=has_other_times)
-    for alternative in islice(found, MAX_ATTEMPTS):
-        span = Span(alternative.start, alternative.end)
-        if any(each.room.pk == alternative.room_id and each.span.overlaps(span) for each in taken):
-            continue
-        room = MeetingRoom.objects.get(pk=alternative.room_id)
-        target = RelocationTarget(room, span, reservation.version)
-        request = ActionRequest(reservation, act, target.data)
-        preview = ACTIONS["move"].preview(request)
-        total = preview.expected_amount
-        if not preview.problems and total is not None and total <= reservation.total_cost:
-            return target, preview
-    return None, ActionPreview(problems=[NOTHING_AVAILABLE])
+    for each in islice(found, MAX_ATTEMPTS):
+        yield RoomSlot(MeetingRoom.objects.get(pk=each.room_id), each.start, each.end)
 
 
-def _execute(
-    request: HttpRequest,
-    action: Action,
-    booking: Reservation,
-    form: ClosedBookingsForm,
-    staff: User,
-) -> None:
-    """Take the action, or show why not; the other bookings are not affected."""
-    data = form.action_data
-    if action.name == "move":
-        target = RelocationTarget.parse(request.POST.get(f"target_{booking.pk}", ""), booking)
-        if target is None:
-            messages.error(request, f"{booking}: There is nowhere to move it to.")
-            return
-        data = dict(target.data)
-    execute_one(request, action, booking, staff, data)
+# The buttons, and what their actions have in addition. The center cannot host.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "cancel": {"initial": {"everything": "on"}},
+    "move": {
+        "form_class": RelocationForm,
+        "initial": {"move_to": "room"},
+        "propose": _propose_moves,
+    },
+}
 
 
 def get_closed_bookings_url(center_id: int | None = None) -> str:

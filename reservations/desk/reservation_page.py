@@ -2,10 +2,11 @@
 
 import datetime as dt
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
+from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
@@ -24,10 +25,10 @@ from payments.gateways.manual import TERMINAL
 from payments.manual_payments import find_missing_reference
 from reservations.booking.notes import add_note
 from reservations.desk import reservation_details
+from reservations.desk.action_forms import ActionForm
 from reservations.desk.actions import ACTIONS
-from reservations.desk.actions.base import Action, ActionPreview, ActionRequest, list_problems
-from reservations.desk.actions.forms import ActionForm
 from reservations.desk.notes import handle_note, posts_note
+from reservations.desk.previews import Action, ActionPreview, ActionRequest, list_problems
 from reservations.display import (
     format_place_and_time,
     format_status,
@@ -117,26 +118,22 @@ class ReservationPageMixin(ModelAdminBase):
             )
             messages.error(request, text + _keep_slip(request, action, reservation, now))
             return redirect(_get_next_url(request, reservation))
+        act = Act(staff, now, is_staff=True)
         form = action.form_class(
             request.POST if request.method == "POST" else None,
             reservation=reservation,
-            user=staff,
-            now=now,
+            act=act,
         )
         preview = None
         data = _get_cleaned_data(form)
         if data is not None:
-            action_request = ActionRequest(
-                reservation,
-                Act(staff, now, is_staff=True),
-                data,
-                base_url=_get_base_url(request),
-            )
+            base_url = _get_base_url(request)
+            action_request = ActionRequest(reservation, act, data, base_url=base_url)
             if request.POST.get("confirmed"):
                 confirmed = replace(
                     action_request,
-                    expected_amount=parse_expected_amount(request, "expected_amount"),
-                    expected_version=parse_expected_version(request.POST.get("expected_version")),
+                    expected_amount=parse_expected(request.POST.get("expected_amount")),
+                    expected_version=parse_expected(request.POST.get("expected_version")),
                 )
                 is_done = execute(request, action, confirmed)
                 if is_done and action.leads_to_next_request and "next" not in request.POST:
@@ -167,7 +164,7 @@ class ReservationPageMixin(ModelAdminBase):
             "form": form,
             "media": self.media + form.media,
             "preview": preview,
-            "submitted": (submitted := _get_submitted_values(form)),
+            "submitted": (submitted := get_submitted_values(form)),
             "open_fields": _get_open_fields(form, submitted),
             "back_url": get_reservation_url(reservation.pk),
         }
@@ -192,7 +189,7 @@ def execute(request: HttpRequest, action: Action, action_request: ActionRequest)
     """Take the action, and show the user what was done, or why it was not."""
     reservation = action_request.reservation
     try:
-        message = action.execute(action_request)
+        message = action.take(action_request)
     except DomainError as error:
         text = f"{reservation}: {' '.join(list_problems(error))}"
         messages.error(
@@ -232,24 +229,15 @@ def _keep_slip(
     return " A note keeps the number of the slip: return the money, or take the payment again."
 
 
-def parse_expected_amount(request: HttpRequest, name: str) -> Decimal | None:
-    """An amount that the preview showed. Anything invalid becomes -1, which matches no amount."""
-    text = request.POST.get(name)
+def parse_expected(text: str | None) -> Decimal | None:
+    """A number that the page showed. Anything invalid becomes -1, which equals none of them."""
     if text is None:
         return None
     try:
-        amount = Decimal(text)
-    except InvalidOperation:
+        # Comparing a signaling NaN raises an exception: this field refuses it.
+        return Decimal(forms.DecimalField().clean(text))
+    except ValidationError:
         return Decimal(-1)
-    # Comparing a signaling NaN raises an exception.
-    return amount if amount.is_finite() else Decimal(-1)
-
-
-def parse_expected_version(text: str | None) -> int | None:
-    """The version that a page showed. Anything invalid becomes -1, which is no version."""
-    if text is None:
-        return None
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
 def _get_cleaned_data(form: ActionForm) -> dict[str, Any] | None:
@@ -260,11 +248,11 @@ def _get_cleaned_data(form: ActionForm) -> dict[str, Any] | None:
     if not form.is_bound:
         if any(field.required for field in form.fields.values()):
             return None
-        form = type(form)({}, reservation=form.reservation, user=form.user, now=form.now)
+        form = type(form)({}, reservation=form.reservation, act=form.act)
     return form.cleaned_data if form.is_valid() else None
 
 
-def _get_submitted_values(form: ActionForm) -> list[tuple[str, str]]:
+def get_submitted_values(form: ActionForm) -> list[tuple[str, str]]:
     """The submitted values, which the confirmation sends again."""
     if not form.is_bound:
         return []

@@ -1,37 +1,55 @@
-"""The forms of the actions on a reservation."""
+"""The forms of the actions on a reservation, apart from those that change a booking."""
 
 import datetime as dt
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from django import forms
 from unfold.widgets import (
+    UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
     UnfoldAdminTextInputWidget,
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.models import User
+from accounts import roles
+from accounts.act import Act
+from payments import saved_cards
+from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS, TERMINAL
+from payments.manual_payments import find_missing_reference
+from payments.models import SavedCard
 from reservations.booking import cancellation, drafts
-from reservations.booking.cancellation import RefundDecision, get_override_refusal
+from reservations.booking.cancellation import OVERRIDE_REFUND, RefundDecision, get_override_refusal
 from reservations.desk.forms import MAX_ADJUSTMENT, LocalTimeField, localize_input
 from reservations.models import PriceAdjustment, RefundOverride, Reservation
 from reservations.notifications.emails import MAX_MESSAGE_LENGTH
 from reservations.pricing import bill
 from roombook import dates, money
 from roombook.backoffice.widgets import StaffTextField
+from roombook.errors import NoSavedCard
+
+# Ways of payment next to those of MANUAL_GATEWAYS.
+SAVED_CARD, LINK = "card", "link"
 
 
 class ActionForm(forms.Form):
-    """The form of an action; most actions need no data."""
+    """The form of an action. Its cleaned data are arguments of the command; most need none."""
 
     # Whether the initial data are complete, so that the page can show a preview at once.
     is_complete = False
 
     def __init__(
-        self, *args: Any, reservation: Reservation, user: User, now: dt.datetime, **kwargs: Any
+        self,
+        *args: Any,
+        reservation: Reservation,
+        act: Act,
+        is_for_several: bool = False,
+        **kwargs: Any,
     ) -> None:
-        self.reservation, self.user, self.now = reservation, user, now
+        """`reservation` is the first one if the form is for several."""
+        self.reservation, self.is_for_several = reservation, is_for_several
+        self.act, self.user, self.now = act, act.staff, act.now
         super().__init__(*args, **kwargs)
         self.prepare()
 
@@ -53,12 +71,9 @@ class PriceAdjustmentForm(ActionForm):
         max_digits=10,
         decimal_places=2,
         help_text=PriceAdjustment._meta.get_field("amount").help_text,
-        widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "text", "autocomplete": "off"}),
+        widget=UnfoldAdminTextInputWidget({"inputmode": "text", "autocomplete": "off"}),
     )
-    reason = StaffTextField(
-        max_length=255,
-        help_text="The bill shows it.",
-    )
+    reason = StaffTextField(max_length=255, help_text="The bill shows it.")
 
     def prepare(self) -> None:
         center, amount = self.reservation.room.center, self.fields["amount"]
@@ -86,13 +101,11 @@ class HoldExtensionForm(ActionForm):
 
     def prepare(self) -> None:
         zone = self.reservation.room.center.zone
-        latest = drafts.get_latest_hold_end(self.reservation, now=self.now).astimezone(zone)
-        self.initial = {"until": latest.replace(tzinfo=None)}
-        self.fields[
-            "until"
-        ].help_text = (
-            f"Local time of the center; {dates.format_datetime(latest, zone)} at the latest."
-        )
+        latest = drafts.get_latest_hold_end(self.reservation, now=self.now)
+        self.initial = {"until": latest.astimezone(zone).replace(tzinfo=None)}
+        latest_text = dates.format_datetime(latest, zone)
+        help_text = f"Local time of the center; {latest_text} at the latest."
+        self.fields["until"].help_text = help_text
 
     def clean_until(self) -> dt.datetime:
         return localize_input(self.cleaned_data["until"], self.reservation.room.center)
@@ -133,6 +146,12 @@ class CancellationForm(MessageForm):
     field_order = ("refund", "everything", "reason", "message")
 
     def prepare(self) -> None:
+        if self.is_for_several:
+            del self.fields["refund"]
+            # Each reservation is checked for its center when it is previewed.
+            if not roles.has_permission(self.user, OVERRIDE_REFUND):
+                del self.fields["everything"], self.fields["reason"]
+            return
         outcome = cancellation.get_outcome(self.reservation, now=self.now)
         if self.reservation.booked_at is None:
             del self.fields["message"]
@@ -152,9 +171,78 @@ class CancellationForm(MessageForm):
         )
 
     def clean(self) -> dict[str, Any]:
-        """Add the decision about the refund to the data, if there is one."""
-        data = {**(super().clean() or {}), "decision": None}
+        data, decision = self.cleaned_data, None
         if data.get("everything") or data.get("refund") is not None:
             amount = None if data.get("everything") else data["refund"]
-            data["decision"] = RefundDecision(amount, data.get("reason", ""))
-        return data
+            decision = RefundDecision(amount, data.get("reason", ""))
+        return {"decision": decision, "message": data.get("message", "")}
+
+
+# --- How the customer pays, for drafts (B26) and changes (B27) ------------------------------------
+
+
+class PaymentForm(ActionForm):
+    """How the customer pays."""
+
+    way = forms.ChoiceField(label="Way of payment", widget=UnfoldAdminSelectWidget)
+    reference = StaffTextField(
+        max_length=200,
+        required=False,
+        widget=UnfoldAdminTextInputWidget({"autocomplete": "off"}),
+        help_text="Card terminal: the number of the slip. On account: the order number.",
+    )
+    consent = forms.BooleanField(
+        label="The customer agrees that the saved card is charged",
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+    )
+
+    def prepare_ways(self) -> None:
+        """Offer the ways of payment that this customer and this user have."""
+        customer, center = self.reservation.user, self.reservation.room.center_id
+        ways = [(gateway.name, gateway.label) for gateway in MANUAL_GATEWAYS.values()]
+        if not (
+            roles.has_permission(self.user, roles.TAKE_ON_ACCOUNT, center)
+            and customer.credit_limit > 0
+        ):
+            ways.remove((ACCOUNT.name, ACCOUNT.label))
+        if card := get_saved_card(self.reservation, now=self.now):
+            ways.append((SAVED_CARD, f"Saved card, {card.description}"))
+        else:
+            del self.fields["consent"]
+        link = "Payment link by e-mail" if customer.known_email else "Payment link, to copy"
+        field: Any = self.fields["way"]
+        field.choices = [*ways, (LINK, link)]
+
+
+class TakePaymentForm(PaymentForm):
+    """How the customer pays for a draft. One that costs nothing needs no data."""
+
+    def prepare(self) -> None:
+        if not self.reservation.total_cost:
+            self.fields.clear()
+            return
+        self.prepare_ways()
+        self.initial = {"way": TERMINAL.name, **self.initial}
+
+    def clean(self) -> None:
+        for name, problem in find_missing(self.cleaned_data).items():
+            self.add_error(name, problem)
+
+
+def find_missing(data: Mapping[str, Any]) -> dict[str, str]:
+    """What the chosen way of payment needs and was not entered, by field."""
+    way = data.get("way", "")
+    if missing := find_missing_reference(way, data.get("reference", "")):
+        return {"reference": missing}
+    if way == SAVED_CARD and not data.get("consent"):
+        return {"consent": "Ask the customer first, and confirm it here."}
+    return {}
+
+
+def get_saved_card(reservation: Reservation, *, now: dt.datetime) -> SavedCard | None:
+    """The customer's saved card, if it can be charged."""
+    try:
+        return saved_cards.get_usable_saved_card(reservation.user, now=now)
+    except NoSavedCard:
+        return None
