@@ -121,7 +121,7 @@ class RestrictedBenefitResource(CenterScopedResource[BenefitT]):
                 ids |= {int(text) for text in split_list(row.get("center_ids", "")) if is_id(text)}
         self.centers = {str(each.pk): each for each in Center.objects.only("pk").filter(pk__in=ids)}
 
-    def save_related(self, rows: Sequence[ImportRowResult], *, answer: str) -> None:
+    def save_related(self, rows: Sequence[ImportRowResult]) -> None:
         own = self._meta.model._meta.model_name
         for column, (relation, other) in self.RELATIONS.items():
             changed = [row.instance for row in rows if column in row.changes]

@@ -28,7 +28,7 @@ from payments.views import (
     RemovePaymentInfo,
     UpdatePaymentInfo,
 )
-from reservations.views.account import DeleteAccount, ExportAccount, download_export
+from reservations.views.account import DeleteAccount, ExportAccount
 from reservations.views.bookings import (
     CancelReservation,
     Checkout,
@@ -55,7 +55,6 @@ from reservations.views.rooms import (
 from roombook.api.errors import handle_unknown_path
 from roombook.api.operations import Operation
 from roombook.api.views import serve_openapi, show_docs
-from roombook.guide import show_page
 from roombook.health import healthz, readyz
 
 
@@ -117,9 +116,6 @@ urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
     re_path(r"^calendar/(?P<secret>[0-9a-f]{64})\.ics\Z", show_calendar, name="calendar"),
-    re_path(
-        r"^account-export/(?P<secret>[\w:-]{1,500})\.json\Z", download_export, name="account-export"
-    ),
     re_path(r"^receipt-file/(?P<secret>[\w:-]{1,200})\.pdf\Z", show_receipt, name="receipt-file"),
     re_path(r"^pay/(?P<secret>[\w:-]{1,500})\Z", show_payment_link, name="payment-link"),
     re_path(
@@ -135,8 +131,6 @@ urlpatterns = [
     path("docs", show_docs, name="docs"),
     path("openapi.json", serve_openapi, {"name": "openapi.json"}, name="openapi"),
     path("openapi-3.0.json", serve_openapi, {"name": "openapi-3.0.json"}, name="openapi-3.0"),
-    path("docs/guide/", show_page, name="guide"),
-    path("docs/guide/<slug:name>/", show_page, name="guide"),
     path("admin/", admin.site.urls),
     *static(settings.MEDIA_URL, document_root=settings.MEDIA_ROOT),  # only with DEBUG on
 ]

@@ -32,9 +32,6 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         """Return the tokens that are valid, the last used first."""
         return self.filter(expires_at__gt=now).order_by("-last_used_at", "-pk")
 
-    def expired(self, now: datetime) -> Self:
-        return self.filter(expires_at__lte=now)
-
 
 class ApiToken(models.Model):
     """One device that an account is signed in on."""

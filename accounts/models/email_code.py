@@ -32,9 +32,6 @@ class EmailCodeQuerySet(models.QuerySet["EmailCode"]):
             tries_elsewhere__lt=MAX_TRIES_ELSEWHERE,
         )
 
-    def expired(self, now: datetime) -> Self:
-        return self.filter(expires_at__lte=now)
-
 
 class EmailCode(models.Model):
     """A code that was sent to an address for one purpose. Only a keyed hash of it is stored.

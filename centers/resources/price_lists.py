@@ -114,7 +114,7 @@ class PriceListResource(NamedResource[PriceList]):
             if overlap := find_overlap(lists[rate_id], today=today):
                 self.refuse_row(result, row, "hours", [overlap])
 
-    def save_related(self, rows: Sequence[ImportRowResult], *, answer: str) -> None:
+    def save_related(self, rows: Sequence[ImportRowResult]) -> None:
         update_rates(
             {each.rate_id for row in rows for each in (row.instance, row.original) if each}
         )

@@ -21,23 +21,29 @@ from payments.manual_payments import find_missing_reference
 from payments.models import SavedCard
 from reservations.booking import cancellation, drafts
 from reservations.booking.cancellation import OVERRIDE_REFUND, RefundDecision, get_override_refusal
+from reservations.desk.find_room import FoundRooms
 from reservations.desk.forms import MAX_ADJUSTMENT, LocalTimeField, localize_input
 from reservations.models import PriceAdjustment, RefundOverride, Reservation
 from reservations.notifications.emails import MAX_MESSAGE_LENGTH
 from reservations.pricing import bill
 from roombook import dates, money
 from roombook.backoffice.widgets import StaffTextField
-from roombook.errors import NoSavedCard
+from roombook.errors import InvalidRequest, NoSavedCard
 
 # Ways of payment next to those of MANUAL_GATEWAYS.
 SAVED_CARD, LINK = "card", "link"
 
 
 class ActionForm(forms.Form):
-    """The form of an action. Its cleaned data are arguments of the command; most need none."""
+    """What a member of staff asks for: the form of an action, whose most have no field.
+
+    Its cleaned data are arguments of the command.
+    """
 
     # Whether the initial data are complete, so that the page can show a preview at once.
     is_complete = False
+    # The URL of this service, without a slash at the end.
+    base_url = ""
 
     def __init__(
         self,
@@ -60,6 +66,33 @@ class ActionForm(forms.Form):
 
     def prepare(self) -> None:
         """Set initial data, and adapt the fields to the reservation and the user."""
+
+    def find_instead(self) -> FoundRooms | None:
+        """Find what is free instead of a room and time that are not available."""
+        return None
+
+    @property
+    def expected_amount(self) -> Decimal | None:
+        """The amount that the preview has shown, which may be one of several."""
+        name = f"expected_amount_{self.reservation.pk}"
+        return self.get_expected(name if name in self.data else "expected_amount")
+
+    def get_expected(self, name: str) -> Decimal | None:
+        """A number that was confirmed. Anything invalid becomes -1, which equals none of them."""
+        if not self.data.get("confirmed") or name not in self.data:
+            return None
+        try:
+            # Comparing a signaling NaN raises an exception: this field refuses it.
+            return Decimal(forms.DecimalField().clean(self.data[name]))
+        except forms.ValidationError:
+            return Decimal(-1)
+
+    def require_shown_amount(self) -> Decimal:
+        """Return the expected amount. Raises InvalidRequest if no preview has shown one."""
+        if self.expected_amount is None:
+            problem = "The amount that you have seen is missing. Please open the page again."
+            raise InvalidRequest({"expected_amount": problem})
+        return self.expected_amount
 
 
 class PriceAdjustmentForm(ActionForm):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from accounts.models import OutboxMessage, User
+from accounts.models import User
 from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
 from payments.manual_payments import get_credit_refusal, get_owed_amount
 from reservations import display
@@ -29,14 +29,14 @@ from reservations.booking import (
     resending,
 )
 from reservations.booking.amendments import Amendment, RoomSlot, TakenPayment, describe_room
-from reservations.booking.cancellation import Cancellation, CancellationOutcome
+from reservations.booking.cancellation import CancellationOutcome
 from reservations.booking.charging import SAVED_CARD_OF_ABSENT
-from reservations.booking.commands import Preview
 from reservations.booking.differences import ChangeOutcome
 from reservations.booking.price_adjustments import Adjustment
 from reservations.desk.action_forms import (
     LINK,
     SAVED_CARD,
+    ActionForm,
     CancellationForm,
     HoldExtensionForm,
     MessageForm,
@@ -54,7 +54,6 @@ from reservations.desk.booking_form import (
 from reservations.desk.previews import (
     Action,
     ActionPreview,
-    ActionRequest,
     Call,
     always,
     compare_bills,
@@ -68,10 +67,8 @@ from reservations.notifications.cancellation_terms import describe_cancellation
 from reservations.notifications.confirmation import describe_card, describe_refund_target
 from reservations.pricing.terms import ALL, get_present_terms, get_terms, round_hours
 from roombook import dates, money
-from roombook.deliveries import DeliveryState
 from roombook.errors import InvalidRequest
 
-NOBODY = ("E-mail to", "Nobody")
 SEND_LINK = "Send payment link"
 
 
@@ -89,10 +86,8 @@ def get_available_actions(
 # --- Requests and cancelling ----------------------------------------------------------------------
 
 
-def _describe_approval(
-    preview: ActionPreview, request: ActionRequest, would: Preview[Reservation]
-) -> None:
-    reservation = request.reservation
+def _describe_approval(preview: ActionPreview) -> None:
+    reservation = preview.form.reservation
     payment = next(iter(charging.get_booked_payments(reservation)), None)
     if payment is not None:
         charge = f"{money.format_amount(payment.amount)} from {describe_card(payment)}"
@@ -102,7 +97,7 @@ def _describe_approval(
         if payment.authorized_until is not None:
             until = display.format_datetime(reservation, payment.authorized_until)
             preview.facts.append(("Authorized until", until))
-    elif would.result.status == Status.EXPIRED:
+    elif preview.result.status == Status.EXPIRED:
         preview.problems.append(
             "The payment for this request is no longer authorized. If you approve the request, it"
             " expires."
@@ -111,21 +106,20 @@ def _describe_approval(
         preview.facts.append(("Charge", "Nothing, it is free"))
 
 
-def _approve(request: ActionRequest) -> str:
-    approval.approve(request.act, request.reservation.pk)
+def _approve(form: ActionForm) -> str:
+    approval.approve(form.act, form.reservation.pk)
     return "Approved."
 
 
-def _describe_decline(
-    preview: ActionPreview, request: ActionRequest, would: Preview[Reservation]
-) -> None:
+def _describe_decline(preview: ActionPreview) -> None:
     released = "Nothing, no payment is authorized"
-    for payment in charging.get_booked_payments(request.reservation)[:1]:
+    for payment in charging.get_booked_payments(preview.form.reservation)[:1]:
         amount = money.format_amount(payment.amount)
         released = f"{amount} on {describe_card(payment)}; nothing was charged"
         if payment.is_manual:
             released = f"{amount} is {describe_refund_target([payment])}, by you"
-    preview.facts += [("Released", released), *_describe_returned_benefits(request.reservation)]
+    preview.facts.append(("Released", released))
+    preview.facts += _describe_returned_benefits(preview.form.reservation)
 
 
 def _can_cancel(reservation: Reservation, *, now: dt.datetime) -> bool:
@@ -134,20 +128,18 @@ def _can_cancel(reservation: Reservation, *, now: dt.datetime) -> bool:
     return (can_transition(reservation.status, Status.CANCELLED) or is_waiting) and not has_begun
 
 
-def _describe_cancellation(
-    preview: ActionPreview, request: ActionRequest, would: Preview[Cancellation]
-) -> None:
-    reservation, outcome = request.reservation, would.result.outcome
+def _describe_cancellation(preview: ActionPreview) -> None:
+    reservation, outcome = preview.form.reservation, preview.result.outcome
     preview.facts += _describe_outcome(outcome)
     preview.expected_amount = outcome.refund
     if outcome.decision is None:
-        preview.notes.append(would.result.forecast)
+        preview.notes.append(preview.result.forecast)
     else:
         preview.facts.append(("By the policy", money.format_amount(outcome.policy_refund)))
     if reservation.booked_at is not None:
         preview.facts += [
             ("Terms", str(get_terms(reservation))),
-            ("Now", describe_cancellation(reservation, now=request.act.now)),
+            ("Now", describe_cancellation(reservation, now=preview.form.act.now)),
             *_describe_returned_benefits(reservation, outcome.share),
         ]
 
@@ -175,14 +167,6 @@ def _describe_returned_benefits(
 # --- Whether the customer has come ----------------------------------------------------------------
 
 
-def _describe_attendance(
-    preview: ActionPreview, request: ActionRequest, would: Preview[Reservation]
-) -> None:
-    row = would.result
-    arrived = display.format_datetime(row, row.checked_in_at) if row.checked_in_at else "No"
-    preview.facts += [("Checked in", arrived), NOBODY]
-
-
 def _can_be_no_show(reservation: Reservation, *, now: dt.datetime) -> bool:
     is_open = can_transition(reservation.status, Status.NO_SHOW)
     return is_open and reservation.start <= now and not reservation.is_checked_in
@@ -194,40 +178,33 @@ def _is_no_show_immediate(reservation: Reservation, *, now: dt.datetime) -> bool
     return reservation.end <= now and get_terms(reservation).no_show_percent == ALL
 
 
-def _describe_no_show(
-    preview: ActionPreview, request: ActionRequest, would: Preview[Reservation]
-) -> None:
-    row = request.reservation
+def _describe_no_show(preview: ActionPreview) -> None:
+    row = preview.form.reservation
     outcome = no_show.decide_no_show(row, charging.get_booked_payments(row))
     if outcome.share:
-        preview.facts += [
-            *_describe_outcome(outcome),
-            *_describe_returned_benefits(row, outcome.share),
-        ]
+        preview.facts += _describe_outcome(outcome)
+        preview.facts += _describe_returned_benefits(row, outcome.share)
     else:
         preview.facts.append(("Refund", "None"))
-    if row.end > request.act.now:
+    if row.end > preview.form.act.now:
         preview.facts.append(("Room", "Released at once, so that others can book it"))
-    preview.facts.append(NOBODY)
 
 
 # --- Prices, holds and e-mails --------------------------------------------------------------------
 
 
-def _call_adjustment(request: ActionRequest) -> Call:
-    version, total = request.expected_version, request.expected_amount
-    options = {**request.data, "expected_version": version, "expected_total": total}
+def _call_adjustment(form: ActionForm) -> Call:
+    version, total = form.get_expected("expected_version"), form.expected_amount
+    options = {**form.cleaned_data, "expected_version": version, "expected_total": total}
     return price_adjustments.adjust_price, options
 
 
-def _describe_adjustment(
-    preview: ActionPreview, request: ActionRequest, would: Preview[Adjustment]
-) -> None:
-    preview.bill = compare_bills(would.result)
-    preview.expected_amount = would.result.new_total
-    preview.expected_version = request.reservation.version
-    if not request.reservation.is_new:
-        preview.facts.append(("Refund", _format_refund(would.result.refund)))
+def _describe_adjustment(preview: ActionPreview) -> None:
+    preview.bill = compare_bills(preview.result)
+    preview.expected_amount = preview.result.new_total
+    preview.expected_version = preview.form.reservation.version
+    if not preview.form.reservation.is_new:
+        preview.facts.append(("Refund", _format_refund(preview.result.refund)))
 
 
 def _report_adjustment(result: Adjustment) -> str:
@@ -244,13 +221,11 @@ def _describe_due_refund(refund: Decimal) -> str:
     return f" {money.format_amount(refund)} will be refunded." if refund else ""
 
 
-def _describe_hold(
-    preview: ActionPreview, request: ActionRequest, would: Preview[Reservation]
-) -> None:
-    row = request.reservation
-    is_held = row.is_held_at(request.act.now)
+def _describe_hold(preview: ActionPreview) -> None:
+    row = preview.form.reservation
+    is_held = row.is_held_at(preview.form.act.now)
     held_until = _format_end(row, row.hold_until) if is_held else "Not held, the hold has expired"
-    then = _format_end(row, would.result.hold_until)
+    then = _format_end(row, preview.result.hold_until)
     preview.facts += [("Held until", held_until), ("Then held until", then)]
 
 
@@ -260,17 +235,10 @@ def _format_end(reservation: Reservation, until: dt.datetime | None) -> str:
     return display.format_datetime(reservation, until)
 
 
-def _describe_resending(
-    preview: ActionPreview, request: ActionRequest, would: Preview[OutboxMessage]
-) -> None:
-    reservation, message = request.reservation, would.result
-    last = emails.get_last_email(reservation.pk) or message
-    preview.facts += [
-        ("E-mail", message.kind),
-        ("Subject", message.subject),
-        ("E-mail to", message.to),
-        ("State", DeliveryState(last.state).label),
-    ]
+def _describe_resending(preview: ActionPreview) -> None:
+    reservation, message = preview.form.reservation, preview.result
+    preview.facts.append(("E-mail to", message.to))
+    preview.email = message
     if reservation.has_former_address:
         preview.notes.append("The address has changed: the customer gets the new details.")
     elif message.calendar:
@@ -283,17 +251,18 @@ def _describe_resending(
 # --- Payments -------------------------------------------------------------------------------------
 
 
-def _call_payment(request: ActionRequest) -> Call:
-    way = request.data.get("way", "")
+def _call_payment(form: ActionForm) -> Call:
+    way = form.cleaned_data.get("way", "")
     if way == LINK:
-        return payment_links.send_link, {"base_url": request.base_url}
-    return checkout.book_draft, {"gateway": way, "reference": request.data.get("reference", "")}
+        return payment_links.send_link, {"base_url": form.base_url}
+    return checkout.book_draft, {
+        "gateway": way,
+        "reference": form.cleaned_data.get("reference", ""),
+    }
 
 
-def _describe_payment(
-    preview: ActionPreview, request: ActionRequest, would: Preview[Reservation]
-) -> None:
-    draft, way = request.reservation, request.data.get("way")
+def _describe_payment(preview: ActionPreview) -> None:
+    draft, way = preview.form.reservation, preview.form.cleaned_data.get("way")
     preview.expected_amount = draft.total_cost
     preview.facts += [
         ("Price", money.format_amount(draft.total_cost)),
@@ -301,7 +270,7 @@ def _describe_payment(
     ]
     if way == LINK:
         preview.confirm_label = SEND_LINK
-        until = would.result.payment_link_until
+        until = preview.result.payment_link_until
         preview.facts.append(("Held until", _format_end(draft, until)))
     _describe_way(preview, draft.user, way)
 
@@ -318,17 +287,17 @@ def _describe_way(preview: ActionPreview, customer: User, way: str | None) -> No
         )
 
 
-def _take_payment(request: ActionRequest) -> str:
-    act, draft, way = request.act, request.reservation, request.data.get("way", "")
-    total = request.require_shown_amount()
+def _take_payment(form: ActionForm) -> str:
+    act, draft, way = form.act, form.reservation, form.cleaned_data.get("way", "")
+    total = form.require_shown_amount()
     if way == LINK:
-        held = payment_links.send_link(act, draft.pk, base_url=request.base_url)
+        held = payment_links.send_link(act, draft.pk, base_url=form.base_url)
         until, name = _format_end(draft, held.payment_link_until), draft.user.get_full_name()
         return f"{_describe_link_email(draft)} The room is held for {name} until {until}."
     if way == SAVED_CARD:
         booked = checkout.charge_saved_card(act, draft, shown_total=total)
     else:
-        reference = request.data.get("reference", "")
+        reference = form.cleaned_data.get("reference", "")
         booked = checkout.take_manual_payment(
             act, draft, gateway=way, reference=reference, shown_total=total
         )
@@ -351,14 +320,12 @@ def _report_link(change: BookingChange) -> str:
     )
 
 
-def _describe_link(
-    preview: ActionPreview, request: ActionRequest, would: Preview[BookingChange]
-) -> None:
-    change = would.result
+def _describe_link(preview: ActionPreview) -> None:
+    change = preview.result
     preview.facts += [
         ("To", payment_links.describe_change(change)),
         ("To pay", money.format_amount(change.difference)),
-        ("Held until", _format_end(request.reservation, change.link_until)),
+        ("Held until", _format_end(preview.form.reservation, change.link_until)),
     ]
 
 
@@ -372,20 +339,14 @@ def _report_link_end(row: Reservation) -> str:
     return f"The payment link is cancelled. {left}"
 
 
-def _describe_link_end(
-    preview: ActionPreview, request: ActionRequest, would: Preview[Reservation]
-) -> None:
-    row = request.reservation
-    change = payment_links.find_waiting_change(row)
-    until = change.link_until if change else row.payment_link_until
-    preview.facts += [("Would end", _format_end(row, until)), NOBODY]
-
-
 # --- Changes, whose difference is paid if they cost more (B27) ------------------------------------
 
 
-def _call_amendment(request: ActionRequest) -> Call:
-    options = {"request": request.data["change"], "waiver": request.data.get("waiver", "")}
+def _call_amendment(form: ActionForm) -> Call:
+    options = {
+        "request": form.cleaned_data["change"],
+        "waiver": form.cleaned_data.get("waiver", ""),
+    }
     return amendments.amend, options
 
 
@@ -396,20 +357,18 @@ def _can_change_services(reservation: Reservation, *, now: dt.datetime) -> bool:
     )
 
 
-def _describe_amendment(
-    preview: ActionPreview, request: ActionRequest, would: Preview[Amendment]
-) -> None:
-    row, result, now = request.reservation, would.result, request.act.now
-    way, old, new = request.data.get("way", ""), result.old, result.new
-    is_paid = bool(way) and result.is_unpaid and row.is_confirmed_or_completed
+def _describe_amendment(preview: ActionPreview) -> None:
+    row, result, now = preview.form.reservation, preview.result, preview.form.act.now
+    way, old, new = preview.form.cleaned_data.get("way", ""), result.old, result.new
+    is_paid = bool(way) and result.is_refused and row.is_confirmed_or_completed
     preview.facts += _describe_change(result)
     preview.expected_amount = result.new_total
     if is_paid:
         result = replace(result, charge=result.difference)
-    elif would.problem:
-        preview.problems.append(would.problem)
+    elif preview.refusal:
+        preview.problems.append(preview.refusal)
         if result.difference > 0:
-            refusal = amendments.get_waiver_refusal(request.act.staff, old.room, new.room)
+            refusal = amendments.get_waiver_refusal(preview.form.act.staff, old.room, new.room)
             preview.notes += [refusal] if refusal else []
     if result.new_lines:
         preview.bill = compare_bills(result)
@@ -435,7 +394,7 @@ def _describe_amendment(
             _describe_way(preview, row.user, way)
             if way == ACCOUNT.name and (refusal := get_credit_refusal(row.user, result.charge)):
                 preview.problems.append(refusal)
-            preview.problems += find_missing(request.data).values()
+            preview.problems += find_missing(preview.form.cleaned_data).values()
     is_free = not result.difference and not result.waived
     # What has begun cannot be moved back.
     if old != new and is_free and not preview.problems and new.start > now:
@@ -489,9 +448,9 @@ def _describe_slot(slot: RoomSlot) -> str:
     return f"{describe_room(slot.room)}, {time}"
 
 
-def _amend(request: ActionRequest) -> str:
-    act, row, data = request.act, request.reservation, request.data
-    total = request.require_shown_amount()
+def _amend(form: ActionForm) -> str:
+    act, row, data = form.act, form.reservation, form.cleaned_data
+    total = form.require_shown_amount()
     change, way, waiver = data["change"], data.get("way", ""), data.get("waiver", "")
     if total > row.total_cost:
         if missing := find_missing(data):
@@ -504,7 +463,7 @@ def _amend(request: ActionRequest) -> str:
             return _report_charge(outcome)
         if is_charged and way == LINK:
             waiting = payment_links.send_change_link(
-                act, row.pk, change, expected_total=total, base_url=request.base_url
+                act, row.pk, change, expected_total=total, base_url=form.base_url
             )
             return _report_link(waiting)
     taken = TakenPayment(way, data["reference"]) if way in MANUAL_GATEWAYS else None
@@ -556,7 +515,7 @@ ACTIONS = {
         Action(
             *("decline", "Decline", "block"),
             title="Decline this request?",
-            call=lambda it: (approval.decline, it.data),
+            call=lambda it: (approval.decline, it.cleaned_data),
             describe=_describe_decline,
             report=lambda _: "Declined.",
             form_class=MessageForm,
@@ -570,7 +529,6 @@ ACTIONS = {
             *("check-in", "Check in", "how_to_reg"),
             title="Has the customer arrived?",
             call=lambda _: (check_in.check_in, {}),
-            describe=_describe_attendance,
             report=lambda _: "Checked in.",
             is_available=check_in.can_check_in,
             is_immediate=always,
@@ -581,7 +539,6 @@ ACTIONS = {
             title="Has the customer not arrived?",
             confirm_label="Undo the check-in",
             call=lambda _: (check_in.undo_check_in, {}),
-            describe=_describe_attendance,
             report=lambda _: "The check-in is undone.",
             is_available=lambda row, *, now: row.is_checked_in,
             is_immediate=always,
@@ -610,7 +567,6 @@ ACTIONS = {
             *("cancel-link", "Cancel payment link", "link_off"),
             title="Cancel the payment link",
             call=lambda _: (payment_links.cancel_link, {}),
-            describe=_describe_link_end,
             report=_report_link_end,
             is_available=_can_cancel_link,
             is_immediate=always,
@@ -654,7 +610,7 @@ ACTIONS = {
             *("hold", "Extend hold", "lock_clock"),
             title="Extend the hold of the room",
             confirm_label="Extend the hold",
-            call=lambda it: (drafts.extend_hold, it.data),
+            call=lambda it: (drafts.extend_hold, it.cleaned_data),
             describe=_describe_hold,
             report=lambda row: f"Held until {_format_end(row, row.hold_until)}.",
             form_class=HoldExtensionForm,
@@ -685,7 +641,6 @@ ACTIONS = {
             title="Did the customer come after all?",
             confirm_label="Undo the no-show",
             call=lambda _: (no_show.undo_no_show, {}),
-            describe=_describe_attendance,
             report=lambda _: "The no-show is undone.",
             is_available=lambda row, *, now: row.status == Status.NO_SHOW,
             is_immediate=always,
@@ -696,7 +651,7 @@ ACTIONS = {
             confirm_label="Cancel the reservation",
             call=lambda it: (
                 cancellation.cancel,
-                {**it.data, "expected_refund": it.expected_amount},
+                {**it.cleaned_data, "expected_refund": it.expected_amount},
             ),
             describe=_describe_cancellation,
             report=lambda result: result.message,

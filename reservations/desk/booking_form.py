@@ -19,6 +19,7 @@ from unfold.widgets import (
 from accounts import roles
 from centers.hours import MINUTE
 from centers.models import Center, MeetingRoom, Service
+from centers.requested_span import resolve_span
 from centers.span import Span
 from payments.gateways.manual import TERMINAL
 from reservations import alternatives, availability
@@ -26,6 +27,7 @@ from reservations.alternatives import AlternativeSearch
 from reservations.booking import amendments
 from reservations.booking.amendments import ADJUST_PRICE
 from reservations.desk.action_forms import SAVED_CARD, PaymentForm, get_saved_card
+from reservations.desk.find_room import FoundRooms, find_rooms
 from reservations.desk.forms import (
     MAX_EMAIL_LENGTH,
     MAX_NAME_LENGTH,
@@ -303,6 +305,12 @@ class MoveForm(ChangeForm):
             for found in alternatives.find_at_center(search, has_other_times=True):
                 return found.room_id, Span(found.start, found.end)
         return row.room_id, row.span
+
+    def find_instead(self) -> FoundRooms:
+        room, data = self.cleaned_data["room"], self.cleaned_data
+        span = resolve_span(room.center, data["start"], data["end"])
+        search = AlternativeSearch(room, span, (), self.reservation.user, self.now)
+        return find_rooms(search, self.user, roles.CHANGE_RESERVATION)
 
 
 def build_slot_fields(room: MeetingRoom, span: Span, version: int) -> dict[str, str]:

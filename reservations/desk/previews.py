@@ -7,13 +7,13 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from accounts import roles
-from accounts.act import Act
 from accounts.models import OutboxMessage, User
 from payments.gateways import declines
 from reservations.booking.amendments import Amendment
-from reservations.booking.commands import Command, Preview
+from reservations.booking.commands import Command
 from reservations.booking.price_adjustments import Adjustment
 from reservations.desk.action_forms import ActionForm
+from reservations.desk.find_room import FoundRooms
 from reservations.models import LineItem, LineItemType, Reservation
 from reservations.models.status import Status
 from reservations.pricing.quote import QuoteLine
@@ -24,30 +24,6 @@ BANK_ASKS = (
     "The card's bank asks the customer for a confirmation. Nothing was charged. Choose another way"
     " of payment."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ActionRequest:
-    """What a member of staff asks for.
-
-    ``data`` is the cleaned data of the action's form. ``expected_amount`` (the new total or the
-    refund) and ``expected_version`` come with a confirmation: they are those of its preview.
-    """
-
-    reservation: Reservation
-    act: Act
-    data: Mapping[str, Any] = field(default_factory=dict)
-    expected_amount: Decimal | None = None
-    expected_version: Decimal | None = None
-    # The URL of this service, without a slash at the end.
-    base_url: str = ""
-
-    def require_shown_amount(self) -> Decimal:
-        """Return the expected amount. Raises InvalidRequest if no preview has shown one."""
-        if self.expected_amount is None:
-            problem = "The amount that you have seen is missing. Please open the page again."
-            raise InvalidRequest({"expected_amount": problem})
-        return self.expected_amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +44,17 @@ class ComparedLine:
 class ActionPreview:
     """What an action would do, in words, or in ``problems`` why it is not possible.
 
-    ``bill`` has the lines that change or stay, and the total as the last one. ``email`` is the
-    e-mail as it would go to the customer; it is not stored. ``confirm_label`` is the label of the
-    button, if it is not that of the action. The expected values come back with the confirmation, so
-    that the action fails if they changed. If the action moves no money and can be undone, ``undo``
-    is what to submit for that.
+    ``result`` is that of the command, which is refused if there is a ``refusal``. ``bill`` has the
+    lines of both bills, and the total as the last one. ``email`` is the e-mail as it would go to
+    the customer; it is not stored. ``confirm_label`` is the label of the button, if it is not that
+    of the action. The expected values come back with the confirmation, so that the action fails if
+    they changed. If the action moves no money and can be undone, ``undo`` is what to submit for
+    that. ``found`` is what is free instead of a room and time that are not available.
     """
 
+    form: ActionForm
+    result: Any = None
+    refusal: str = ""
     facts: list[tuple[str, str]] = field(default_factory=list)
     bill: list[ComparedLine] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -84,6 +64,7 @@ class ActionPreview:
     expected_version: int | None = None
     confirm_label: str = ""
     undo: dict[str, str] = field(default_factory=dict)
+    found: FoundRooms | None = None
 
 
 class Condition(Protocol):
@@ -93,6 +74,10 @@ class Condition(Protocol):
 Call = tuple[Command[..., Any], Mapping[str, Any]]
 always: Condition = lambda _, *, now: True  # noqa: E731
 never: Condition = lambda _, *, now: False  # noqa: E731
+
+
+def add_nothing(preview: ActionPreview) -> None:
+    """Leave a preview as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +97,10 @@ class Action:
     title: str
     # The label of the button that confirms it, if it is another one.
     confirm_label: str = ""
-    call: Callable[[ActionRequest], Call]
-    describe: Callable[[ActionPreview, ActionRequest, Preview[Any]], None]
+    call: Callable[[ActionForm], Call]
+    describe: Callable[[ActionPreview], None] = add_nothing
     report: Callable[[Any], str] = str
-    execute: Callable[[ActionRequest], str] | None = None
+    execute: Callable[[ActionForm], str] | None = None
     form_class: type[ActionForm] = ActionForm
     permission: str = roles.CHANGE_RESERVATION
     is_available: Condition
@@ -132,33 +117,32 @@ class Action:
     def is_permitted(self, user: User, reservation: Reservation) -> bool:
         return roles.has_permission(user, self.permission, reservation.room.center_id)
 
-    def preview(self, request: ActionRequest) -> ActionPreview:
+    def preview(self, form: ActionForm) -> ActionPreview:
         """Return what the action would do, or why it is not possible. Changes nothing."""
-        row, preview = request.reservation, ActionPreview()
+        row = form.reservation
         try:
-            command, options = self.call(request)
-            would = command.preview(request.act, row.pk, **options)
-            result = would.result
-            after = (
-                result if isinstance(result, Reservation) else getattr(result, "reservation", row)
-            )
+            command, options = self.call(form)
+            would = command.preview(form.act, row.pk, **options)
+            preview = ActionPreview(form, would.result, would.problem)
+            after = getattr(would.result, "reservation", would.result)
             if isinstance(after, Reservation) and after.status != row.status:
                 preview.facts.append(("New status", Status(after.status).label))
-            self.describe(preview, request, would)
+            self.describe(preview)
         except DomainError as error:
-            return ActionPreview(problems=list_problems(error))
+            found = form.find_instead() if isinstance(error, SlotUnavailable) else None
+            return ActionPreview(form, problems=list_problems(error), found=found)
         if self.email is not None and row.booked_at is not None and not preview.problems:
             preview.facts.append(describe_email(row, self.email))
         if self.shows_email:
             preview.email = would.email
         return preview
 
-    def take(self, request: ActionRequest) -> str:
+    def take(self, form: ActionForm) -> str:
         """Take the action, and return a message that says what was done. Raises DomainError."""
         if self.execute is not None:
-            return self.execute(request)
-        command, options = self.call(request)
-        return self.report(command(request.act, request.reservation.pk, **options))
+            return self.execute(form)
+        command, options = self.call(form)
+        return self.report(command(form.act, form.reservation.pk, **options))
 
 
 def list_problems(error: DomainError) -> list[str]:

@@ -15,7 +15,7 @@ from import_export.admin import ImportMixin
 from import_export.formats.base_formats import Format
 from import_export.forms import ConfirmImportForm
 from unfold.contrib.import_export.forms import ImportForm
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldBooleanWidget
+from unfold.widgets import UnfoldBooleanWidget
 
 from roombook.backoffice.list_export import ListExportMixin
 from roombook.backoffice.spreadsheets import (
@@ -87,18 +87,10 @@ class ConfirmForm(ConfirmImportForm):
         super().__init__(*args, **kwargs)
         self.resource = resource
         self.uploads = Upload.objects.filter(user=user.pk, sheet=resource.name)
-        if resource.question:
-            _, label, choices = resource.question
-            self.fields["answer"] = forms.ChoiceField(
-                label=label, choices=choices, required=False, widget=UnfoldAdminSelectWidget
-            )
 
     def describe(self, result: ImportResult) -> None:
         """Ask what the preview has to ask."""
         self.initial["digest"] = result.digest
-        question = self.resource.question
-        if question and not any(question[0] in row.changes for row in result.rows):
-            del self.fields["answer"]
         if losses := result.describe_losses(self.resource.singular):
             self.fields["may_clear"].required = True
             self.fields["may_clear"].label = f"Clear these values ({losses})"
@@ -193,7 +185,7 @@ class ImportExportAdminMixin(ListExportMixin, ImportMixin):
         self, request: HttpRequest, form: forms.Form, **kwargs: object
     ) -> dict[str, object]:
         """What the user confirmed; nothing yet for a preview."""
-        names = {"digest", "may_clear", "answer"} & form.cleaned_data.keys()
+        names = {"digest", "may_clear"} & form.cleaned_data.keys()
         confirmed = {name: form.cleaned_data[name] for name in names}
         return confirmed | {"now": timezone.now(), "request": request}
 

@@ -104,9 +104,6 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
     related: ClassVar[tuple[str, ...]] = ()
     # Fields that are computed when a row is saved.
     derived_fields: ClassVar[tuple[str, ...]] = ()
-    # What a preview asks if the file changes a column: the column, the label, and the choices, of
-    # which the first is the default. `answer` is the value of the choice.
-    question: ClassVar[tuple[str, str, list[tuple[str, str]]] | None] = None
     can_import: bool
     can_export: bool
 
@@ -183,7 +180,7 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
         """What a preview calls the row."""
         return str(instance)
 
-    def save_related(self, rows: Sequence[ImportRowResult], *, answer: str) -> None:
+    def save_related(self, rows: Sequence[ImportRowResult]) -> None:
         """Write what is not in the model's own table."""
 
     def after_save(self, rows: Sequence[ImportRowResult], request: HttpRequest) -> None:
@@ -247,7 +244,6 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
         *,
         digest: str | None = None,
         may_clear: bool = True,
-        answer: str = "",
         file_name: str = "",
         now: dt.datetime | None = None,
         request: HttpRequest | None = None,
@@ -273,7 +269,7 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
             raise ImportRefused("Something changed since the preview: upload the file again.")
         if not may_clear and any(row.cleared for row in result.rows):
             raise ImportRefused("Confirm that values are to be cleared: upload the file again.")
-        self.save_related(result.rows, answer=answer)
+        self.save_related(result.rows)
         address = get_client_address(request) or None if request else None
         AuditEntry.objects.bulk_create(
             (

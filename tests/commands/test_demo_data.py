@@ -1,10 +1,8 @@
-"""What `seed_demo` makes is whole, and a second run leaves it alone (B20)."""
+"""What `seed_demo` makes is whole (B20)."""
 
-import itertools
 import re
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import Permission
 from django.core.exceptions import ValidationError
 from django.utils import timezone
@@ -33,17 +31,6 @@ def sign_in(client, email="demo@roombook.example"):
     response = post(client, "/api/sign-in", {"EmailAddress": email, "Password": PASSWORD})
     assert response.status_code == 200, response.content
     return response.json()
-
-
-def count_rows():
-    """The number of rows of each of our models."""
-    models = itertools.chain.from_iterable(
-        apps.get_app_config(app).get_models() for app in OUR_APPS
-    )
-    return {model.__name__: model._default_manager.count() for model in models}
-
-
-# --- What there is -------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -152,16 +139,3 @@ def test_each_role_has_an_account_at_one_center(seeded):
         ("Desk", "desk@roombook.example", "Union Station"),
         ("Viewer", "viewer@roombook.example", "Union Station"),
     }
-
-
-# --- Twice ---------------------------------------------------------------------------------------
-
-
-def test_second_run_changes_nothing(seeded, run, settings):
-    settings.DEBUG = True
-    before = count_rows()
-
-    said = run("seed_demo", small=True)
-
-    assert said == "The demo data is already there; nothing was changed.\n"
-    assert count_rows() == before

@@ -16,7 +16,7 @@ from centers.span import Span
 from payments.models import Payment, PaymentPurpose, Refund
 from reservations import availability
 from reservations.booking import integrity, reminders
-from reservations.demo import loader, working_days
+from reservations.demo import working_days
 from reservations.demo.accounts import STAFF
 from reservations.desk.dashboard.alerts import find_alerts
 from reservations.desk.today.arrivals import load_day
@@ -190,19 +190,3 @@ def test_special_cases_are_planned_at_any_hour_and_on_any_day(full):
         now = {each for each in met if abs(each.span.start - start) <= 3 * HOUR}
         for name in ("Amara", "Bruno", "Chiara", "Devika"):
             assert any(each.customer.first_name == name for each in now), (start, name)
-
-
-def test_interrupted_run_is_continued_without_repeating_anything(full):
-    count = Reservation.objects.count()
-    last = Reservation.objects.get(payment_link_until__isnull=False)
-    for rows in (last.line_items, last.attendees):
-        rows.all().delete()
-    last.delete()
-    states = list(Payment.objects.order_by("pk").values_list("pk", "state", "amount"))
-
-    assert loader.load(now=full, write_line=lambda line: None)
-
-    assert Reservation.objects.count() == count
-    assert list(Payment.objects.order_by("pk").values_list("pk", "state", "amount")) == states
-    assert list(integrity.find_problems(now=full)) == []
-    assert not loader.load(now=full, write_line=lambda line: None)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from payments.gateways.sandbox_cards import DECLINE_MESSAGES, NOT_A_TEST_CARD, OUTCOMES
+from payments.gateways.sandbox import DECLINE_MESSAGES, NOT_A_TEST_CARD, OUTCOMES
 from reservations.models import Partner
 from tests.faults.client import BROKEN_CONNECTION, Answer
 from tests.faults.size import LEASE, LONG

@@ -109,34 +109,36 @@ def silent_server():
 def test_job_that_crashes_is_reported_and_tried_again_and_the_others_go_on(new_machine):
     machine = new_machine()
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE django_session RENAME TO lost")
+        cursor.execute("ALTER TABLE accounts_outboxmessage RENAME TO lost")
 
-    machine.run("clearsessions", "prune_tokens")
+    machine.run("send_outbox", "expire_reservations")
 
-    wait_for(lambda: len(list(machine.folder.iterdir())) > 1, "two failures of clearsessions")
+    wait_for(lambda: len(list(machine.folder.iterdir())) > 1, "two failures of send_outbox")
     failures = [file.name.partition(".")[0] for file in machine.folder.iterdir()]
-    assert set(failures) == {"clearsessions"}
-    assert "clearsessions has crashed." in machine.read_log()
-    wait_for(lambda: count_runs(machine, "prune_tokens") > 1, "two runs of prune_tokens")
+    assert set(failures) == {"send_outbox"}
+    assert "send_outbox has crashed." in machine.read_log()
+    wait_for(
+        lambda: count_runs(machine, "expire_reservations") > 1, "two runs of expire_reservations"
+    )
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE lost RENAME TO django_session")
-    wait_for(JobRun.objects.filter(command="clearsessions", ended_at__gt=NEVER).exists, "a run")
+        cursor.execute("ALTER TABLE lost RENAME TO accounts_outboxmessage")
+    wait_for(JobRun.objects.filter(command="send_outbox", ended_at__gt=NEVER).exists, "a run")
 
 
 def test_two_machines_run_each_turn_once_and_in_time(new_machine):
     machines = [new_machine("a"), new_machine("b")]
     for machine in machines:
-        machine.run("prune_tokens", "clearsessions")
+        machine.run("erase_expired", "expire_reservations")
     begun_at = time.monotonic()
 
     def count():
-        return sum(count_runs(machine, "prune_tokens") for machine in machines)
+        return sum(count_runs(machine, "erase_expired") for machine in machines)
 
     wait_for(lambda: count() >= 4, "four runs")
     # The first run is at the start, and then there is one at each turn.
     turns = (time.monotonic() - begun_at) / INTERVAL.total_seconds() + 2
     assert 4 <= count() <= turns
-    due_at = JobRun.objects.get(command="prune_tokens").due_at
+    due_at = JobRun.objects.get(command="erase_expired").due_at
     assert (due_at - FIRST_TURN) % INTERVAL == dt.timedelta(0)
 
 
@@ -144,17 +146,19 @@ def test_job_that_hangs_is_killed_and_delays_no_other(new_machine, silent_server
     machine = new_machine()
     write(subject="Booked: Boardroom", now=timezone.now())
 
-    machine.run("send_outbox", "prune_tokens", EMAIL_URL=silent_server, EMAIL_TIMEOUT="60")
+    machine.run("send_outbox", "erase_expired", EMAIL_URL=silent_server, EMAIL_TIMEOUT="60")
 
     wait_for(lambda: "send_outbox was ended by SIGALRM." in machine.read_log(), "the limit")
-    assert count_runs(machine, "prune_tokens") >= 2
+    assert count_runs(machine, "erase_expired") >= 2
 
 
 def test_sigterm_lets_a_job_finish_or_kills_it_and_gives_its_turn_back(new_machine, silent_server):
     machine = new_machine()
     write(subject="Booked: Boardroom", now=timezone.now())
-    runner = machine.run("send_outbox", "prune_tokens", EMAIL_URL=silent_server, EMAIL_TIMEOUT="60")
-    wait_for(lambda: count_runs(machine, "prune_tokens") > 0, "a run of prune_tokens")
+    runner = machine.run(
+        "send_outbox", "erase_expired", EMAIL_URL=silent_server, EMAIL_TIMEOUT="60"
+    )
+    wait_for(lambda: count_runs(machine, "erase_expired") > 0, "a run of erase_expired")
     [hanging] = children_of(runner.pid)[:1]
 
     runner.terminate()

@@ -10,8 +10,8 @@ from django.test import Client
 
 from accounts.models import AttemptWindow
 from payments import setups
+from payments.gateways.sandbox import confirm_setup, refuse_setup
 from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
-from payments.gateways.sandbox_setups import confirm_setup, refuse_setup
 from payments.models import PaymentSetup, SavedCard
 from roombook.models import SavedResponse
 from tests.concurrency import run_concurrently

@@ -149,7 +149,7 @@ def test_code_ends_after_wrong_ones_and_after_half_an_hour(client, time_machine)
     assert get_details(confirm(client, code, address="192.0.2.9")) == WRONG_CODE
     assert not User.objects.exists()
 
-    call_command("prune_tokens")
+    call_command("erase_expired")
     assert not EmailCode.objects.exists()
 
 
