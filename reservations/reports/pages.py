@@ -19,7 +19,6 @@ from reservations.reports.report import Report
 from reservations.reports.selection import ReportSelection, ReportTooLarge
 from reservations.reports.tables import render_csv, render_workbook
 from roombook.backoffice.spreadsheets import download_csv, download_workbook
-from roombook.db.replica import reads_from_replica
 
 # By the end of the URL: the title, and the function that builds the report.
 REPORTS: dict[str, tuple[str, Callable[[ReportSelection], Report]]] = {
@@ -64,7 +63,7 @@ class ReportPages:
         report = None
         if filters.is_valid():
             try:
-                report = reads_from_replica(build_report)(filters.selection)
+                report = build_report(filters.selection)
             except ReportTooLarge as error:
                 filters.add_error(None, str(error))
             except OperationalError as error:
