@@ -27,6 +27,7 @@ from reservations.desk import reservation_details
 from reservations.desk.actions import ACTIONS
 from reservations.desk.actions.base import Action, ActionPreview, ActionRequest, list_problems
 from reservations.desk.actions.forms import ActionForm
+from reservations.desk.find_room import read_choice
 from reservations.desk.notes import handle_note, posts_note
 from reservations.display import (
     format_place_and_time,
@@ -118,7 +119,7 @@ class ReservationPageMixin(ModelAdminBase):
             messages.error(request, text + _keep_slip(request, action, reservation, now))
             return redirect(_get_next_url(request, reservation))
         form = action.form_class(
-            request.POST if request.method == "POST" else None,
+            read_choice(request.POST) if request.method == "POST" else None,
             reservation=reservation,
             user=staff,
             now=now,

@@ -215,7 +215,7 @@ def send_rescheduled(
 @_message("not changed", "Not changed", "Your reservation was not changed")
 def send_not_changed(reservation: Reservation, *, reason: str, now: dt.datetime) -> Text:
     """Tell that a change was not made after its payment, which nobody has waited for (B27.4)."""
-    text = f"{collapse_whitespace(reason)} You were not charged, and your booking is as it was."
+    text = f"{collapse_whitespace(reason)} You were not charged."
     return [text], describe_cancellation(reservation, wording=IN_EMAIL, now=now)
 
 

@@ -164,8 +164,8 @@ def test_day_without_meetings_says_what_to_do(desk, room):
     page = desk.get(PAGE, {"center": room.center_id})
 
     assert f"No meetings at {room.center.name} on this day." in words(page)
-    timeline = reverse("admin:reservations_timeline")
-    assert f'href="{timeline}?center={room.center_id}"' in page.text
+    assert page.context["find_form"].fields.keys() == {"center", "people", "start", "duration"}
+    assert f'action="{reverse("admin:reservations_find_room")}"' in page.text
 
 
 # --- What a meeting shows ------------------------------------------------------------------------

@@ -64,6 +64,7 @@ def get_events(client, user, now=NOW):
     assert all(len(line.encode()) <= 75 for line in text.split("\r\n"))
     first, second = Calendar.from_ical(text), vobject.readOne(text)
     assert first.to_ical().decode() == text
+    assert first.get_missing_tzids() == set()
     assert second.validate(raiseException=True)
     others = {each.uid.value: each for each in second.contents.get("vevent", [])}
     events = {str(each["UID"]): each for each in first.walk("VEVENT")}
@@ -195,6 +196,15 @@ def test_rendering_of_a_feed_changes_only_with_its_format(client, ada):
         "X-WR-CALNAME:Rooms & Desks",
         "REFRESH-INTERVAL;VALUE=DURATION:PT1H",
         "X-PUBLISHED-TTL:PT1H",
+        "BEGIN:VTIMEZONE",
+        "TZID:UTC",
+        "BEGIN:STANDARD",
+        "DTSTART:20260101T000000",
+        "TZNAME:UTC",
+        "TZOFFSETFROM:+0000",
+        "TZOFFSETTO:+0000",
+        "END:STANDARD",
+        "END:VTIMEZONE",
         "BEGIN:VEVENT",
         "SUMMARY:Boardroom at Glenarm",
         "DTSTART:20270303T160000Z",

@@ -124,7 +124,7 @@ def test_reschedule_to_more_expensive_room_is_refused(clerk):
     with pytest.raises(ReservationNotOpen, match=r"\$45.00 more"):
         reschedule(reservation, clerk, room=expensive)
 
-    assert preview.result.is_unpaid
+    assert preview.result.is_refused
     assert "$45.00 more" in preview.problem
     assert get_stored_values(reservation) == before
     assert OutboxMessage.objects.filter(kind="moved").count() == 0

@@ -6,8 +6,10 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, ClassVar
 
+from centers.requested_span import resolve_span
 from payments.gateways.manual import MANUAL_GATEWAYS
 from reservations import display
+from reservations.alternatives import AlternativeSearch
 from reservations.booking import amendments, differences, payment_links
 from reservations.booking.amendments import Amendment, ChangeRequest, RoomSlot, describe_room
 from reservations.booking.charging import SAVED_CARD_OF_ABSENT
@@ -33,6 +35,7 @@ from reservations.desk.actions.payment_form import (
     find_missing,
     get_saved_card,
 )
+from reservations.desk.find_room import FoundRooms, find_rooms
 from reservations.models import Reservation
 from reservations.models.booking_fields import describe_columns
 from reservations.notifications.cancellation_terms import describe_cancellation
@@ -56,7 +59,7 @@ class RescheduleAction(Action):
     def describe(self, request: ActionRequest, would: Preview[Amendment]) -> ActionPreview:
         reservation = request.reservation
         result, way = would.result, request.data.get("way", "")
-        is_paid = way and result.is_unpaid and reservation.is_confirmed_or_completed
+        is_paid = way and result.is_refused and reservation.is_confirmed_or_completed
         old, new = result.old, result.new
         preview = ActionPreview(
             facts=list(_describe_change(result)), expected_amount=result.new_total
@@ -105,6 +108,15 @@ class RescheduleAction(Action):
         if old != new and can_undo:
             preview.undo = _build_undo(reservation, old, moved.version)
         return preview
+
+    def find_instead(self, request: ActionRequest) -> FoundRooms | None:
+        room = request.data.get("room")
+        if room is None:
+            return None
+        span = resolve_span(room.center, request.data["start"], request.data["end"])
+        customer = request.reservation.user
+        search = AlternativeSearch(room, span, (), customer, request.act.now)
+        return find_rooms(search, request.act.staff, self.permission)
 
     def execute(self, request: ActionRequest) -> str:
         change, way = self.get_change(request), request.data.get("way", "")

@@ -11,6 +11,7 @@ from accounts.act import Act
 from accounts.models import OutboxMessage, User
 from reservations.booking.commands import Command, Preview
 from reservations.desk.actions.forms import ActionForm
+from reservations.desk.find_room import FoundRooms
 from reservations.models import LineItemType, Reservation
 from roombook import money
 from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
@@ -92,6 +93,7 @@ class ActionPreview:
     expected_version: int | None = None
     confirm_label: str = ""
     undo: dict[str, str] = field(default_factory=dict)
+    found: FoundRooms | None = None
 
 
 class Action:
@@ -132,8 +134,14 @@ class Action:
         """What the action would do, or why it is not possible. Changes nothing."""
         try:
             return self.build_preview(request)
+        except SlotUnavailable as error:
+            return ActionPreview(problems=list_problems(error), found=self.find_instead(request))
         except DomainError as error:
             return ActionPreview(problems=list_problems(error))
+
+    def find_instead(self, request: ActionRequest) -> FoundRooms | None:
+        """What is free instead of a room and time that are not available."""
+        return None
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
         """What the action would do. Raises DomainError if it is not possible."""

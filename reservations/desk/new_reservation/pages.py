@@ -4,6 +4,7 @@ import datetime as dt
 import hashlib
 import json
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from django.conf import settings
@@ -11,7 +12,7 @@ from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 
 from accounts import roles
@@ -19,8 +20,11 @@ from accounts.act import Act
 from accounts.customer_access import find_bookable_customers
 from accounts.models import User
 from centers.models import Center, MeetingRoom
+from centers.requested_span import resolve_span
+from reservations.alternatives import AlternativeSearch
 from reservations.booking import drafts, staff_drafts
 from reservations.booking.staff_drafts import DraftPreview
+from reservations.desk.find_room import FindRoomForm, FoundRooms, find_rooms, read_choice
 from reservations.desk.new_reservation.forms import (
     CenterChoiceForm,
     NewReservationForm,
@@ -36,6 +40,7 @@ from roombook.ids import parse_id
 from roombook.models import SavedResponse
 
 MAX_CUSTOMER_SUGGESTIONS = 20
+PEOPLE = "number_of_attendees"
 
 
 class NewReservationPages:
@@ -52,6 +57,7 @@ class NewReservationPages:
                 "add/customers/", view(self.suggest_customers), name="reservations_draft_customers"
             ),
             path("add/preview/", view(self.preview), name="reservations_draft_preview"),
+            path("add/find-room/", view(self.find_room), name="reservations_find_room"),
         ]
 
     def add(self, request: HttpRequest) -> HttpResponse:
@@ -64,7 +70,7 @@ class NewReservationPages:
             return self._render(request, "new_reservation_center.html", context)
         now = timezone.now()
         form = _build_form(request, center, staff, now)
-        is_submitted = request.method == "POST" and "check" not in request.POST
+        is_submitted = request.method == "POST" and not {"check", "choose"} & {*request.POST}
         if is_submitted:
             reservation = _create_once(request, form, staff, now)
             if reservation is not None:
@@ -81,7 +87,7 @@ class NewReservationPages:
             "media": form.media,
             "has_errors": is_submitted,
             "submission": uuid4(),
-            **_get_preview_context(form, preview, center),
+            **_get_preview_context(form, preview, center, now),
         }
         return self._render(request, "new_reservation.html", context)
 
@@ -94,9 +100,27 @@ class NewReservationPages:
         now = timezone.now()
         form = _build_form(request, center, staff, now)
         form.is_valid()
-        context = _get_preview_context(form, _build_preview(form, now), center)
+        context = _get_preview_context(form, _build_preview(form, now), center, now)
         template = "admin/reservations/new_reservation_preview.html"
         return TemplateResponse(request, template, context)
+
+    def find_room(self, request: HttpRequest) -> HttpResponse:
+        """The free rooms for some people and a time, each of which leads to a new reservation."""
+        staff = roles.require_permission(request, roles.ADD_RESERVATION)
+        center, now = _get_center(request, staff), timezone.now()
+        form = FindRoomForm(request.GET, get_bookable_centers(staff), center, now)
+        context = {
+            "title": f"Find a room at {center.name}" if center else "Find a room",
+            "form": form,
+            "media": form.media,
+            "zone_name": format_time_zone(center, now) if center else "",
+            "found": form.find(staff, now=now) if center else None,
+            "new_url": (
+                f"{reverse('admin:reservations_reservation_add')}?"
+                f"{urlencode({PEOPLE: form.data['people']})}"
+            ),
+        }
+        return self._render(request, "find_room.html", context)
 
     def suggest_customers(self, request: HttpRequest) -> HttpResponse:
         """The suggestions of the customer field."""
@@ -127,7 +151,7 @@ def _get_center(request: HttpRequest, staff: User) -> Center | None:
         Http404: the user may not book at that center.
     """
     centers = get_bookable_centers(staff)
-    query = request.POST if request.method == "POST" else request.GET
+    query = read_choice(request.POST) if request.method == "POST" else request.GET
     if center_id := query.get("center") or request.GET.get("center"):
         center = centers.filter(pk=parse_id(center_id) or 0).first()
         if center is None:
@@ -147,7 +171,7 @@ def _get_center(request: HttpRequest, staff: User) -> Center | None:
 def _build_form(
     request: HttpRequest, center: Center, staff: User, now: dt.datetime
 ) -> NewReservationForm:
-    data = request.POST if request.method == "POST" else None
+    data = read_choice(request.POST) if request.method == "POST" else None
     return NewReservationForm(center, staff, data, request.GET.dict(), now=now)
 
 
@@ -220,10 +244,33 @@ def _create_draft(form: NewReservationForm, act: Act) -> Reservation | None:
     return None
 
 
+def _find_others(
+    form: NewReservationForm, preview: DraftPreview | None, center: Center, now: dt.datetime
+) -> FoundRooms | None:
+    """What is free, unless the chosen room can have so many people at that time."""
+    data = form.cleaned_data
+    room, start, end = (data.get(name) for name in ("room", "start", "end"))
+    fits = preview and preview.is_available and PEOPLE not in preview.problems
+    if fits or not (start and end):
+        return None
+    try:
+        span = resolve_span(center, start, end)
+    except InvalidRequest:
+        return None
+    search = AlternativeSearch(
+        room or MeetingRoom(center=center, capacity=1),
+        *(span, (), form.customer, now),
+        people=data.get(PEOPLE),
+        by_staff=True,
+    )
+    return find_rooms(search, form.staff, roles.ADD_RESERVATION)
+
+
 def _get_preview_context(
-    form: NewReservationForm, preview: DraftPreview | None, center: Center
+    form: NewReservationForm, preview: DraftPreview | None, center: Center, now: dt.datetime
 ) -> dict[str, object]:
     context: dict[str, object] = {"form": form, "preview": preview, "center": center}
+    context["found"] = _find_others(form, preview, center, now) if form.is_bound else None
     if preview is None:
         return context
     form.add_errors(preview.problems)

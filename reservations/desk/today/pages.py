@@ -6,13 +6,14 @@ from typing import Any
 from django import forms
 from django.contrib.admin import AdminSite
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 
 from accounts import roles
 from centers.models import Center
+from reservations.desk.find_room import FindRoomForm
 from reservations.desk.forms import CenterSearchField
 from reservations.desk.today.arrivals import load_day
 from reservations.reports.periods import DAY
@@ -68,6 +69,14 @@ class TodayPage:
         )
         if meetings and days == today:
             title = f"Today, {title}"
+        can_book = (
+            center is not None
+            and meetings is not None
+            and day is None
+            and roles.has_permission(user, roles.ADD_RESERVATION, center.pk)
+        )
+        find_form = FindRoomForm(QueryDict(), centers, center, now)
+        find_form.fields["center"].widget = forms.HiddenInput()
         context = {
             **self.site.each_context(request),
             "title": title,
@@ -75,10 +84,8 @@ class TodayPage:
             "media": form.media,
             "center": center,
             "meetings": meetings,
-            "can_book": center is not None
-            and meetings is not None
-            and day is None
-            and roles.has_permission(user, roles.ADD_RESERVATION, center.pk),
+            "can_book": can_book,
+            "find_form": find_form,
             "day_links": [
                 ("Previous day", "chevron_left", days[0] - DAY),
                 ("Today", "", None),

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import transaction
@@ -13,7 +14,7 @@ from accounts.models import OutboxMessage
 from reservations.booking import approval, cancellation, expiry, reminders
 from reservations.booking.checkout import dry_run
 from reservations.models.status import Status
-from reservations.notifications import confirmation
+from reservations.notifications import calendar, confirmation
 from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -240,6 +241,7 @@ def test_email_times_are_local_times_of_the_center():
     message = get_email(make_booking(room=room, start=start), "confirmed")
 
     assert "Wednesday, March 3, 2027, 10:00 AM - 1:00 PM (Japan Standard Time)" in message.text
+    assert get_event(message)["DTSTART"].params["TZID"] == "Asia/Tokyo"
 
 
 def test_email_time_range_across_dst_change_names_both_zones():
@@ -368,11 +370,45 @@ def test_calendar_event_has_all_properties():
     assert event["DTSTAMP"].dt == NOW
     assert event["DTSTART"].dt == START
     assert event["DTEND"].dt == START + 3 * HOUR
+    assert event["DTSTART"].params["TZID"] == "America/Denver"
     assert event["ORGANIZER"] == "mailto:rooms@example.com"
     assert event["ORGANIZER"].params["CN"] == "Rooms & Desks"
     # There is one attendee: several would be parsed as a list.
     assert event["ATTENDEE"] == "mailto:ada@example.com"
     assert event["ATTENDEE"].params["CN"] == "Ada Lovelace"
+
+
+def test_calendar_includes_its_time_zone():
+    parsed = Calendar.from_ical(get_email(make_booking(), "confirmed").calendar)
+
+    [zone] = parsed.walk("VTIMEZONE")
+    assert zone["TZID"] == "America/Denver"
+    assert parsed.get_missing_tzids() == set()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("America/Denver", "Africa/Casablanca", "Australia/Lord_Howe", "Europe/Dublin"),
+        *("Asia/Kathmandu", "America/Sao_Paulo", "Pacific/Chatham", "UTC"),
+    ],
+)
+def test_calendar_time_zone_matches_zoneinfo(name):
+    zone, first, last = ZoneInfo(name), START - 400 * DAY, START + 400 * DAY
+    # By RFC 5545, DTSTART of an observance is local time with the previous offset.
+    changes = sorted(
+        (
+            (each["DTSTART"].dt - each["TZOFFSETFROM"].td).replace(tzinfo=dt.UTC),
+            each["TZOFFSETTO"].td,
+        )
+        for each in calendar.build_timezone(zone, first, last).subcomponents
+    )
+
+    at = first
+    while at <= last:
+        in_force = [offset for since, offset in changes if since <= at][-1]
+        assert in_force == at.astimezone(zone).utcoffset(), at
+        at += HOUR
 
 
 @pytest.mark.parametrize("end", ["cancel", "decline", "expire"])
