@@ -9,7 +9,7 @@ from django.conf import settings
 
 from accounts.models import User
 from centers import geo
-from centers.models import Neighborhood
+from centers.models import Favorite, Neighborhood
 from centers.querysets import SearchCircle
 from centers.records import CenterRecord, load_related
 from centers.search import filter_options
@@ -18,6 +18,7 @@ from centers.search.filters import NO_FILTERS, SearchFilters
 from centers.search.queries import SearchQuery, get_circle_conditions
 from centers.search.words import MAX_WORDS, list_names, replace_part_of_country, split_words
 from roombook import places
+from roombook.db import replica
 from roombook.errors import InvalidRequest
 
 DEFAULT_RADIUS_MILES = 25
@@ -122,8 +123,21 @@ def _get_area_condition(area_type: AreaType, area: str) -> tuple[str, object]:
 
 
 def _search(conditions: dict[str, Any], filters: SearchFilters, user: "User") -> SearchResult:
-    """The first page of centers, and the filter options of all centers that match the search."""
     search = SearchQuery(conditions, settings.SEARCH_MAX_RESULTS, user.pk)
+    result = _load_result(search, filters)
+    if replica.is_configured():
+        # The account may just have changed its favorites.
+        ids = [center.id for center in result.centers]
+        favorites = Favorite.objects.filter(user=user, center__in=ids)
+        favorite_ids = set(favorites.values_list("center", flat=True))
+        for center in result.centers:
+            center.is_favorite = center.id in favorite_ids
+    return result
+
+
+@replica.reads_from_replica
+def _load_result(search: SearchQuery, filters: SearchFilters) -> SearchResult:
+    """The first page of centers, and the filter options of all centers that match the search."""
     centers = []
     for *row, squared_chord in search.load_first_page():
         center = CenterRecord(*row)

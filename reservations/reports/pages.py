@@ -25,6 +25,7 @@ from roombook.backoffice.spreadsheets import (
     iterate_csv,
     write_workbook,
 )
+from roombook.db.replica import reads_from_replica
 
 # By the end of the URL: the title, and the function that builds the report.
 REPORTS: dict[str, tuple[str, Callable[[ReportSelection], Report]]] = {
