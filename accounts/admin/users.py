@@ -21,7 +21,6 @@ from django.utils.decorators import method_decorator
 from unfold.forms import AdminPasswordChangeForm
 
 from accounts import customer_access, emails, limits, user_search
-from accounts.admin import forgotten_password
 from accounts.admin import second_factor as second_factor_pages
 from accounts.admin.center_scope import SharedRowsMixin, SharedTimeZoneMixin
 from accounts.forms import UserAddForm, UserEditForm
@@ -186,7 +185,6 @@ class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUse
         view = self.admin_site.admin_view(self.sign_out_view)
         return [
             *second_factor_pages.get_urls(),
-            *forgotten_password.get_urls(),
             path("<path:object_id>/sign-out/", view, name="accounts_user_sign_out"),
             *super().get_urls(),
         ]

@@ -18,7 +18,7 @@ from django_otp import DEVICE_ID_SESSION_KEY
 from accounts import emails
 from accounts.models.account_erasure import NO_ADDRESS_DOMAIN
 from accounts.models.search_text import SEARCHED_FIELDS, SearchTextField
-from accounts.passwords import get_compared_forms, normalize_password
+from accounts.passwords import normalize_password
 from accounts.validators import validate_email_without_card, validate_name, validate_phone_number
 from roombook import images
 from roombook.errors import InvalidRequest
@@ -168,9 +168,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         super().set_password(None if raw_password is None else normalize_password(raw_password))
 
     def check_password(self, raw_password: str | None) -> bool:
-        # Django's own, which may upgrade the hash.
-        check = super().check_password
-        return any(check(each) for each in get_compared_forms(raw_password or ""))
+        return super().check_password(normalize_password(raw_password or ""))
 
     def set_unusable_password(self) -> None:
         super().set_unusable_password()

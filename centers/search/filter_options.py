@@ -2,44 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from centers.models import MeetingRoom, Neighborhood, ResourceType, Service
 from centers.records import CenterRecord
 from centers.search.queries import SearchQuery, filter_listed
-from roombook.db.compiled_queries import Row, RowQuerySet, compiled_query, int_list_param
-
-
-class ResourceTypeRecord(NamedTuple):
-    """A type of room or of service."""
-
-    id: int
-    name: str
-    is_service: bool
-    position: int
-    internal: bool
-
-
-class NeighborhoodRecord(NamedTuple):
-    id: int
-    original_name: str
-    name: str
-    city: str
-    state: str
-    custom_title: str
-    landing_page_content: str
-    coworking_landing_page_content: str
+from roombook.db.compiled_queries import compiled_query, int_list_param
 
 
 @dataclass(frozen=True, slots=True)
 class FilterOptions:
     """The filters that are offered for a search."""
 
-    room_types: Sequence[ResourceTypeRecord] = ()
-    services: Sequence[ResourceTypeRecord] = ()
-    neighborhoods: Sequence[NeighborhoodRecord] = ()
+    room_types: Sequence[ResourceType] = ()
+    services: Sequence[ResourceType] = ()
+    neighborhoods: Sequence[Neighborhood] = ()
 
 
 def collect_from_centers(centers: Sequence[CenterRecord]) -> FilterOptions:
@@ -69,32 +47,33 @@ def collect_from_search(search: SearchQuery) -> FilterOptions:
     return _build_options(_select_resource_types(types), _select_neighborhoods(neighborhoods))
 
 
-def _build_options(types: Iterable[Row], neighborhoods: Iterable[Row]) -> FilterOptions:
-    records = [ResourceTypeRecord._make(row) for row in types]
+def _build_options(
+    types: Iterable[ResourceType], neighborhoods: Iterable[Neighborhood]
+) -> FilterOptions:
+    found = list(types)
     return FilterOptions(
-        room_types=[each for each in records if not each.is_service],
-        services=[each for each in records if each.is_service],
-        neighborhoods=[NeighborhoodRecord._make(row) for row in neighborhoods],
+        room_types=[each for each in found if not each.is_service],
+        services=[each for each in found if each.is_service],
+        neighborhoods=list(neighborhoods),
     )
 
 
 @compiled_query(keep_plan=True)
-def load_resource_types() -> RowQuerySet:
+def load_resource_types() -> QuerySet[ResourceType]:
     types = ResourceType.objects.filter(pk__any_of=int_list_param("types"))
     return _select_resource_types(types)
 
 
 @compiled_query(keep_plan=True)
-def load_neighborhoods() -> RowQuerySet:
+def load_neighborhoods() -> QuerySet[Neighborhood]:
     ids = int_list_param("neighborhoods")
     return _select_neighborhoods(Neighborhood.objects.filter(pk__any_of=ids))
 
 
-def _select_resource_types(types: QuerySet[ResourceType]) -> RowQuerySet:
+def _select_resource_types(types: QuerySet[ResourceType]) -> QuerySet[ResourceType]:
     """Internal types are for staff only."""
-    types = types.filter(internal=False).order_by("position", "name", "pk")
-    return types.values_list(*ResourceTypeRecord._fields)
+    return types.filter(internal=False).order_by("position", "name", "pk")
 
 
-def _select_neighborhoods(neighborhoods: QuerySet[Neighborhood]) -> RowQuerySet:
-    return neighborhoods.order_by("name", "pk").values_list(*NeighborhoodRecord._fields)
+def _select_neighborhoods(neighborhoods: QuerySet[Neighborhood]) -> QuerySet[Neighborhood]:
+    return neighborhoods.order_by("name", "pk")
