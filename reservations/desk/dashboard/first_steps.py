@@ -54,14 +54,13 @@ def find_first_steps(user: User) -> list[FirstStep]:
         ),
         FirstStep(
             "A center",
-            "Its address, tax, opening hours and terms of cancellation: it is closed without hours.",
+            "Its address, tax, terms and opening hours: without hours it is closed.",
             center_url,
             is_done=Center.objects.filter(is_open).exists(),
         ),
         FirstStep(
             "Rooms and their prices",
-            "On the page of the center: first a rate, then rooms that have it. Without a price, a room"
-            " is not shown.",
+            "On the page of the center: first a rate, then rooms that have it.",
             center_url,
             is_done=MeetingRoom.objects.on_offer().exists(),
         ),
