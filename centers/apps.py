@@ -5,19 +5,18 @@ class CentersConfig(AppConfig):
     name = "centers"
 
     def ready(self) -> None:
-        from centers import models
+        from centers import models, search_index
         from centers.models import CenterImage, MeetingRoom
         from centers.resources.centers import CenterResource
         from centers.resources.closures import ClosureResource
         from centers.resources.inventory import RateResource, RoomResource, ServiceResource
         from centers.resources.price_lists import PriceListResource
         from centers.resources.terms import TermsResource
-        from centers.search import index
         from roombook import images
         from roombook.backoffice import audit_log
         from roombook.imports.resources import register
 
-        index.connect_signals()
+        search_index.connect_signals()
         register(CenterResource, RateResource, PriceListResource, RoomResource, ServiceResource)
         register(ClosureResource, TermsResource)
         images.delete_files_with_row(CenterImage, "image", "thumbnail")

@@ -4,12 +4,10 @@ import itertools
 
 import pytest
 
-from centers import rates
+from centers import rates, search
 from centers.geo import Coordinates
 from centers.models import Center
-from centers.search import locations
-from centers.search.filters import NO_FILTERS, SearchFilters
-from centers.search.locations import AreaType
+from centers.search import NO_FILTERS, AreaType, SearchFilters
 from tests import factories_centers as make
 from tests.centers.test_geo import haversine
 from tests.factories_people import UserFactory
@@ -126,7 +124,7 @@ def test_search_locations_finds_what_a_plain_loop_finds(user, room_types, coffee
     circles = [(None, None), (DENVER, 10), (DENVER, 500)]
     searches = itertools.product(circles, ("", "boulder", "e"), list_filters(room_types, coffee))
     for (coordinates, miles), query, filters in searches:
-        result = locations.search_locations(
+        result = search.search_locations(
             user, coordinates=coordinates, radius_in_miles=miles, query=query, filters=filters
         )
         matches = [
@@ -164,7 +162,7 @@ def test_list_city_centers_finds_what_a_plain_loop_finds(
     city = area.get("city_name") or (area["area"] if area["area_type"] == AreaType.CITY else "")
     neighborhood = area.get("area", "") if area.get("area_type") == AreaType.NEIGHBORHOOD else ""
     for filters in list_filters(room_types, coffee):
-        result = locations.list_city_centers(user, filters=filters, **area)
+        result = search.list_city_centers(user, filters=filters, **area)
         matches = [
             center
             for center in list_centers()
@@ -180,6 +178,6 @@ def test_list_city_centers_finds_what_a_plain_loop_finds(
     ("area_type", "area"), [(AreaType.COUNTRY, "Atlantis"), (AreaType.NEIGHBORHOOD, "Nowhere")]
 )
 def test_list_city_centers_of_an_unknown_area_finds_nothing(user, coffee, area_type, area):
-    result = locations.list_city_centers(user, area_type=area_type, area=area)
+    result = search.list_city_centers(user, area_type=area_type, area=area)
     assert list(result.centers) == []
     assert get_option_names(result) == [[], [], []]
