@@ -1,6 +1,7 @@
-"""API tokens: the devices that an account is signed in on."""
+"""What opens an account: tokens of its devices, codes by e-mail, the address of its calendar."""
 
 import hashlib
+import re
 import secrets
 from datetime import datetime, timedelta
 from typing import Self
@@ -8,8 +9,12 @@ from typing import Self
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.crypto import constant_time_compare, salted_hmac
 
 from accounts.models.user import User
+from roombook.db.transactions import in_transaction
+
+# --- API tokens ----------------------------------------------------------------------------------
 
 LAST_USE_PRECISION = timedelta(hours=1)
 
@@ -90,3 +95,154 @@ class ApiToken(models.Model):
             expires_at=expires_at, last_used_at=now
         )
         self.expires_at, self.last_used_at = expires_at, now
+
+
+# --- Codes that prove that somebody reads the e-mails to an address (B22.2) ----------------------
+
+# Wrong codes from the network that requested the code, and from all others together: otherwise
+# strangers could end a code that its owner waits for.
+MAX_TRIES = 5
+MAX_TRIES_ELSEWHERE = 20
+
+
+class CodePurpose(models.TextChoices):
+    SIGN_UP = "sign-up"
+    PASSWORD_RESET = "password-reset"
+    EMAIL_CHANGE = "email-change"
+    # Sent to the former address: it takes the account back, for days and not minutes. Such a code
+    # is too long to be guessed, so wrong ones do not use it up.
+    REVOCATION = "revocation"
+
+
+class EmailCodeQuerySet(models.QuerySet["EmailCode"]):
+    def open(self, now: datetime) -> Self:
+        return self.filter(
+            expires_at__gt=now,
+            tries__lt=MAX_TRIES,
+            tries_elsewhere__lt=MAX_TRIES_ELSEWHERE,
+        )
+
+
+class EmailCode(models.Model):
+    """A code that was sent to an address for one purpose. Only a keyed hash of it is stored.
+
+    Without a hash no code fits: it stands for one that was not sent, so that a request writes the
+    same rows whether or not there is an account.
+    """
+
+    purpose = models.CharField(max_length=20, choices=CodePurpose.choices)
+    email = models.EmailField(max_length=254)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="email_codes"
+    )
+    digest = models.CharField(max_length=64, blank=True, editable=False)
+    network = models.CharField(
+        max_length=64,
+        editable=False,
+        help_text="A keyed hash of the network that requested the code.",
+    )
+    tries = models.PositiveSmallIntegerField(default=0)
+    tries_elsewhere = models.PositiveSmallIntegerField(default=0, help_text="From other networks.")
+    expires_at = models.DateTimeField(db_index=True)
+    new_account = models.JSONField(
+        default=dict, help_text="The fields of the account that a confirmed sign-up creates."
+    )
+
+    objects = models.Manager.from_queryset(EmailCodeQuerySet)()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(purpose__in=CodePurpose.values), name="email_code_purpose_is_known"
+            ),
+        ]
+        indexes = [models.Index(fields=["email"], name="email_code_by_address")]
+
+    def __str__(self) -> str:
+        return f"code {self.pk} ({self.purpose})"
+
+    def set_code(self, code: str) -> None:
+        self.digest = self._hash(code)
+
+    def has_code(self, code: str) -> bool:
+        """Whether this is the code. Spaces, dashes and case do not matter."""
+        return constant_time_compare(self.digest, self._hash(code))
+
+    def _hash(self, code: str) -> str:
+        code = re.sub(r"[\s-]", "", code).lower()
+        text = f"{self.purpose} {self.email} {code}"
+        return salted_hmac("accounts.email-code", text, algorithm="sha256").hexdigest()
+
+
+# --- The secret address of an account's calendar feed (B24) --------------------------------------
+
+
+class CalendarAddress(models.Model):
+    """What is needed to find a feed, and to tell its account the address again.
+
+    The secret in the address is a keyed hash of `salt`, and not stored. The feed is found by the
+    hash of the secret, so it can be read even if the key is no longer among SECRET_KEY_FALLBACKS.
+    """
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        primary_key=True,
+        related_name="calendar_address",
+    )
+    salt = models.CharField(max_length=32, editable=False)
+    digest = models.CharField(max_length=64, editable=False)
+
+    class Meta:
+        constraints = [
+            # Not `unique=True`, which would give PostgreSQL a second index for LIKE.
+            models.UniqueConstraint(fields=["digest"], name="calendar_address_digest_is_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return f"calendar address of account {self.pk}"
+
+    @classmethod
+    def get_secret(cls, user: User, *, is_revoked: bool = False) -> str:
+        """Return the secret, the same at each call; a revoked one is replaced first.
+
+        It is also replaced if its key is no longer known.
+        """
+        known = None if is_revoked else cls._find_known_secret(user)
+        return known or cls._issue_secret(user, is_revoked=is_revoked)
+
+    @classmethod
+    def find_account(cls, secret: str) -> int | None:
+        """Return the id of the active account whose feed has this secret, if there is one."""
+        rows = cls.objects.filter(digest=hash_token_secret(secret), user__is_active=True)
+        return rows.values_list("user_id", flat=True).first()
+
+    @classmethod
+    @in_transaction
+    def _issue_secret(cls, user: User, *, is_revoked: bool) -> str:
+        User.objects.lock(user.pk)
+        # Another request may have issued one before the lock.
+        if not is_revoked and (known := cls._find_known_secret(user)):
+            return known
+        salt = secrets.token_hex(16)
+        secret = build_secret(salt, settings.SECRET_KEY)
+        cls.objects.update_or_create(
+            user=user, defaults={"salt": salt, "digest": hash_token_secret(secret)}
+        )
+        return secret
+
+    @classmethod
+    def _find_known_secret(cls, user: User) -> str | None:
+        address = cls.objects.filter(user=user).first()
+        return address._rebuild_secret() if address else None
+
+    def _rebuild_secret(self) -> str | None:
+        for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
+            secret = build_secret(self.salt, key)
+            if hash_token_secret(secret) == self.digest:
+                return secret
+        return None
+
+
+def build_secret(salt: str, key: str) -> str:
+    return salted_hmac("accounts.calendar", salt, secret=key, algorithm="sha256").hexdigest()
