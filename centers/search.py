@@ -19,6 +19,7 @@ from centers.models import Center, Favorite, MeetingRoom, Neighborhood, Resource
 from centers.querysets import CenterQuerySet, SearchCircle
 from centers.records import CENTER_COLUMNS, CenterRecord, RoomRecord, load_related
 from roombook import places
+from roombook.db import replica
 from roombook.db.compiled_queries import (
     Row,
     RowQuerySet,
@@ -483,8 +484,21 @@ def _get_area_condition(area_type: AreaType, area: str) -> tuple[str, object]:
 
 
 def _search(conditions: dict[str, Any], filters: SearchFilters, user: "User") -> SearchResult:
-    """The first page of centers, and the filter options of all centers that match the search."""
     search = SearchQuery(conditions, settings.SEARCH_MAX_RESULTS, user.pk)
+    result = _load_result(search, filters)
+    if replica.is_configured():
+        # The account may just have changed its favorites.
+        ids = [center.id for center in result.centers]
+        favorites = Favorite.objects.filter(user=user, center__in=ids)
+        favorite_ids = set(favorites.values_list("center", flat=True))
+        for center in result.centers:
+            center.is_favorite = center.id in favorite_ids
+    return result
+
+
+@replica.reads_from_replica
+def _load_result(search: SearchQuery, filters: SearchFilters) -> SearchResult:
+    """The first page of centers, and the filter options of all centers that match the search."""
     centers = []
     for *row, squared_chord in search.load_first_page():
         center = CenterRecord(*row)

@@ -94,6 +94,19 @@ def check_database_hosts() -> Iterator[CheckMessage]:
 
 
 @check
+def check_replica() -> Iterator[CheckMessage]:
+    """A replica is one of PostgreSQL."""
+    engines = {database["ENGINE"] for database in settings.DATABASES.values()}
+    if "replica" not in settings.DATABASES or engines == {"roombook.db.postgresql"}:
+        return
+    yield Error(
+        "DATABASE_REPLICA_URL is set, but SQLite has no replicas.",
+        hint="Set both it and DATABASE_URL to addresses of PostgreSQL, or leave it empty.",
+        id="roombook.E020",
+    )
+
+
+@check
 def check_debug() -> Iterator[CheckMessage]:
     """No server shows error pages with its code and settings."""
     is_server = (

@@ -7,6 +7,7 @@ SECRET_KEY_FILE=/run/secrets/key.
 
 import os
 from email.utils import parseaddr
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -154,11 +155,19 @@ SESSION_LIMITS = {
     "idle_in_transaction_session_timeout": 60,
 }
 
-DATABASES = {
-    "default": complete_database(
-        DATABASE, base_dir=BASE_DIR, is_pooled=PGBOUNCER, session_limits=SESSION_LIMITS
-    )
-}
+# A streaming replica of the database, from which searches and reports read. Empty: none.
+DATABASE_REPLICA = env.read_database_url("DATABASE_REPLICA_URL", "")
+
+# A replica that is more seconds behind is left out.
+DATABASE_REPLICA_LAG_SECONDS = 5
+
+complete = partial(
+    complete_database, base_dir=BASE_DIR, is_pooled=PGBOUNCER, session_limits=SESSION_LIMITS
+)
+DATABASES = {"default": complete(DATABASE)}
+if DATABASE_REPLICA:
+    DATABASES["replica"] = complete(DATABASE_REPLICA) | {"TEST": {"MIRROR": "default"}}
+    DATABASE_ROUTERS = ["roombook.db.replica.ReplicaRouter"]
 # The contract's ids are 32-bit.
 DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
 

@@ -72,7 +72,7 @@ def test_rehearsal_sets_existing_settings():
     names = re.findall(r"(\w+)=", overridden)
 
     assert set(names) <= set(settings)
-    assert {"EMAIL_URL", "PGBOUNCER", "SENTRY_DSN"} <= set(names)
+    assert {"EMAIL_URL", "PGBOUNCER", "DATABASE_REPLICA_URL", "SENTRY_DSN"} <= set(names)
     assert "SEND_WEBHOOKS=false" in overridden
 
 

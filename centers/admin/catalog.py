@@ -9,7 +9,9 @@ from django.views.decorators.http import require_POST
 
 from accounts.admin.center_scope import SharedRowsMixin
 from centers import models
+from centers.resources.types import TypeResource
 from roombook.backoffice.model_admin import ModelAdmin
+from roombook.imports.admin import ImportExportAdminMixin
 
 # What most centers have: whether it is a type of service, by its name.
 SAMPLE_TYPES = {"Meeting room": False, "Training room": False, "Catering and equipment": True}
@@ -23,7 +25,8 @@ class NeighborhoodAdmin(SharedRowsMixin, ModelAdmin):
 
 
 @admin.register(models.ResourceType)
-class ResourceTypeAdmin(SharedRowsMixin, ModelAdmin):
+class ResourceTypeAdmin(ImportExportAdminMixin, SharedRowsMixin, ModelAdmin):
+    resource_class = TypeResource
     list_display = ("name", "is_service", "position", "internal")
     list_filter = ("is_service", "internal")
     search_fields = ("name",)

@@ -1,46 +1,14 @@
-"""The balances of allowances, and the revenue that promo codes and partners generated.
-
-Revenue is what reservations with a status of ``REVENUE_STATUSES`` were billed, in the deployment's
-currency. The reports show what was refunded of it.
-"""
+"""The balances of allowances."""
 
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
-from django.conf import settings
-from django.db.models import Count, Q, Sum
+from django.db.models import Q, Sum
 from django.db.models.functions import TruncMonth
 
-from reservations.models import Allowance, AllowanceEntry, Reservation
-from reservations.reports.aggregates import sum_hundredths
-from roombook.money import from_hundredths
-
-
-@dataclass(frozen=True, slots=True)
-class AttributedRevenue:
-    """The bookings that a promo code or a partner generated, and their revenue."""
-
-    bookings: int = 0
-    revenue: Decimal = Decimal(0)
-
-
-def get_attributed_revenue(
-    column: str, ids: Iterable[int], *, visible: Q
-) -> dict[int, AttributedRevenue]:
-    """The revenue by promo code or partner id, of the visible reservations, with one query."""
-    rows = (
-        Reservation.objects.counting_as_revenue()
-        .filter(visible, **{f"{column}__in": list(ids)}, currency=settings.CURRENCY)
-        .order_by()
-        .values_list(column)
-        .annotate(bookings=Count("pk"), revenue=sum_hundredths("total_cost"))
-    )
-    return {
-        pk: AttributedRevenue(bookings, from_hundredths(revenue)) for pk, bookings, revenue in rows
-    }
+from reservations.models import Allowance, AllowanceEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from accounts.admin.center_scope import SharedRowsMixin
 from accounts.customer_access import get_account_filter
 from reservations import resources
 from reservations.desk import allowance_balances
-from reservations.desk.allowance_balances import AttributedRevenue
 from reservations.display import get_reservation_url
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, PromoRedemption
+from reservations.reports.revenue import measure_attributed
 from roombook import money
 from roombook.backoffice.model_admin import (
     ModelAdmin,
@@ -171,13 +171,13 @@ class AttributedRevenueAdmin(DiscountAdmin):
     column: str
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        by_id = allowance_balances.get_attributed_revenue(
+        by_code = measure_attributed(
             self.column,
             [row.pk for row in rows],
-            visible=roles.get_center_filter(request.user, roles.VIEW_RESERVATION),
+            visible=roles.get_center_filter(request.user, roles.VIEW_RESERVATION, "center"),
         )
         for row in rows:
-            row.attributed = by_id.get(row.pk, AttributedRevenue())
+            row.bookings, row.revenue = by_code.get(row.code, (0, money.ZERO))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         row = super().get_object(request, object_id, from_field)
@@ -187,11 +187,11 @@ class AttributedRevenueAdmin(DiscountAdmin):
 
     @admin.display(description="bookings")
     def bookings(self, row: PromoCode | Partner) -> int:
-        return getattr(row, "attributed", AttributedRevenue()).bookings
+        return getattr(row, "bookings", 0)
 
     @admin.display(description="revenue generated")
     def revenue(self, row: PromoCode | Partner) -> str:
-        return money.format_amount(getattr(row, "attributed", AttributedRevenue()).revenue)
+        return money.format_amount(getattr(row, "revenue", money.ZERO))
 
 
 @admin.register(PromoCode)

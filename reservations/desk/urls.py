@@ -3,7 +3,7 @@
 from django.contrib.admin import AdminSite
 from django.urls import URLPattern
 
-from reservations.desk.closed_bookings import ClosedBookingPages
+from reservations.desk.bulk_actions import ClosedBookingPages
 from reservations.desk.new_reservation.pages import NewReservationPages
 from reservations.desk.timeline.pages import TimelinePages
 from reservations.desk.today.pages import TodayPage

@@ -34,6 +34,7 @@ from django.db.models.expressions import BaseExpression, Expression
 from django.db.models.sql.compiler import SQLCompiler
 from django.db.transaction import TransactionManagementError
 
+from roombook.db.replica import get_read_alias
 from roombook.db.transactions import RetryTransaction
 
 RowT = TypeVar("RowT")
@@ -132,8 +133,9 @@ class CompiledQueryFunction(Generic[RowT]):
     """Executes the queryset that the decorated function builds.
 
     Positional arguments go to the decorated function, because the SQL depends on them (for
-    example on the number of words in a search). Each combination is compiled once, and the
-    `MAX_COMBINATIONS` that were used last are kept. Keyword arguments are the values.
+    example on the number of words in a search). Each combination is compiled once for the database
+    and once for its replica, and the `MAX_COMBINATIONS` that were used last are kept. Keyword
+    arguments are the values.
     """
 
     MAX_COMBINATIONS = 256
@@ -143,15 +145,15 @@ class CompiledQueryFunction(Generic[RowT]):
     ) -> None:
         functools.update_wrapper(self, build)
         self._compile = functools.lru_cache(self.MAX_COMBINATIONS)(
-            lambda *shape: CompiledQuery(build(*shape), keep_plan=keep_plan)
+            lambda alias, *shape: CompiledQuery(build(*shape), keep_plan=keep_plan)
         )
 
     def __call__(self, *shape: object, **values: object) -> list[RowT]:
-        return list(self._compile(*shape).execute(values))
+        return list(self._compile(get_read_alias(), *shape).execute(values))
 
     def first(self, *shape: object, **values: object) -> RowT | None:
         """Returns the first row, or None. It does not add a LIMIT to the query."""
-        return next(iter(self._compile(*shape).execute(values)), None)
+        return next(iter(self._compile(get_read_alias(), *shape).execute(values)), None)
 
 
 def compiled_query(

@@ -32,3 +32,8 @@ CHECKOUTS = Counter(
 SIGN_IN_FAILURES = Counter(
     "roombook_sign_in_failures", "Wrong e-mail addresses or passwords: API and back office."
 )
+REPLICA_READS = Counter(
+    "roombook_replica_reads",
+    "Searches and reports that may read from the replica, by the database that they read from.",
+    ["source"],
+)

@@ -67,6 +67,7 @@ IMPORTED = (
     *(
         "centers_pricelist",
         "centers_terms",
+        "centers_resourcetype",
         "centers_service",
         "reservations_allowance",
         "reservations_promocode",
@@ -101,6 +102,7 @@ PAGES = {
     "centers_rate_choices": ("centers.view_rate", CENTER),
     "reservations_draft_preview": ("reservations.add_reservation", CENTER),
     "reservations_draft_customers": ("reservations.add_reservation", CENTER),
+    "reservations_find_room": ("reservations.add_reservation", CENTER),
     "reservations_report": ("reservations.see_reports", CENTER),
     "reservations_timeline": ("reservations.view_reservation", CENTER),
     "reservations_timeline_week": ("reservations.view_reservation", CENTER),

@@ -171,7 +171,9 @@ def test_custom_pages_require_their_permission(actor, rows, world):
                 method, query = actor.client.post, {"center": center.pk, "room": room.pk}
             elif name == "reservations_draft_customers":
                 query = {"term": "foreign"}
-            elif name.startswith(("reservations_timeline", "centers_rate_choices")):
+            elif name.startswith(
+                ("reservations_timeline", "reservations_find_room", "centers_rate_choices")
+            ):
                 query = {"center": center.pk}
             elif name == "reservations_room_week":
                 query = {"room": room.pk}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults import consistency
-from tests.faults.database import Cluster, Database, DatabaseStore, programs
+from tests.faults.database import Cluster, Database, DatabaseStore, Standby, programs
 from tests.faults.service import Service
 from tests.faults.size import LEASE
 
@@ -63,6 +63,17 @@ def cluster(django_db_blocker) -> Iterator[Cluster]:
         with django_db_blocker.unblock():
             made.start().migrate()
             yield made
+    finally:
+        made.remove()
+
+
+@pytest.fixture
+def standby(cluster) -> Iterator[Standby]:
+    """A streaming replica of the cluster."""
+    made = Standby(cluster)
+    try:
+        made.start()
+        yield made
     finally:
         made.remove()
 

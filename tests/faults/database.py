@@ -251,6 +251,35 @@ class Cluster:
             )
 
 
+class Standby(Cluster):
+    """A streaming replica of a cluster."""
+
+    def __init__(self, primary: Cluster) -> None:
+        super().__init__(primary.programs)
+        self.primary = primary
+
+    def start(self) -> Database:
+        self._run(
+            *("pg_basebackup", "-D", self.data, "--write-recovery-conf", "--checkpoint=fast"),
+            *("-h", "127.0.0.1", "-p", self.primary.port, "-U", self.primary.owner),
+        )
+        self.start_server()
+        return self.database
+
+    def stop(self) -> None:
+        self._pg_ctl("stop", "-m", "immediate")
+
+    def pause_replay(self) -> None:
+        self._query("SELECT pg_wal_replay_pause()")
+
+    def resume_replay(self) -> None:
+        self._query("SELECT pg_wal_replay_resume()")
+
+    def _query(self, sql: str) -> None:
+        with self.database.open(), connections["default"].cursor() as cursor:
+            cursor.execute(sql)
+
+
 def programs() -> Path | None:
     """The folder with the PostgreSQL programs of this machine."""
     return pg_plugin.find_programs()

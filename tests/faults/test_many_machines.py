@@ -43,6 +43,7 @@ PATRONICTL = (
     "set -a; . /etc/patroni_env.conf; set +a; patronictl --config-file /etc/patroni/config.yml"
 )
 HOSTS = "db1,db2,db3"
+SEARCHES = 30
 DATABASE = f"postgres://roombook:{PASSWORD}@{HOSTS}:{{}}/roombook?target_session_attrs={{}}"
 
 
@@ -127,6 +128,7 @@ def write_settings(machine: Machine) -> None:
         "ALLOWED_HOSTS": "rooms.example.com",
         "DATABASE_URL": DATABASE.format(6432, "read-write"),
         "PGBOUNCER": "true",
+        "DATABASE_REPLICA_URL": DATABASE.format(5432, "prefer-standby"),
         "TRUSTED_PROXIES": "1",
         "MACHINES": "2",
         "MEDIA_ROOT": "/srv/roombook/media",
@@ -146,10 +148,13 @@ def write_settings(machine: Machine) -> None:
 
 
 def book(network: dict[str, Machine], days: int) -> None:
-    """The booking of README.md through nginx, some days from now."""
+    """The booking of README.md through nginx, some days from now; its search is repeated."""
     walk = (ROOT / "README.md").read_text().split("<!-- walk -->")[1].split("<!-- /walk -->")[0]
     commands = [each.commands for each in read_examples(walk)]
+    # The first search of each worker only begins to watch the replica.
+    [search] = [each for each in commands if "/api/locations/search" in each]
     script = "set -eu\n" + "".join(commands)
+    script = script.replace(search, f"for n in $(seq {SEARCHES}); do\n{search}done\n")
     # After a switchover, connections to the former primary cost a 503 each.
     curl = "curl -sS --retry 30 --insecure --resolve rooms.example.com:443:127.0.0.1"
     script = script.replace("http://127.0.0.1:8000", "https://rooms.example.com")
@@ -228,6 +233,8 @@ def test_walk_through_the_page_books_rooms_before_and_after_a_switchover(network
     for name in WEBS:
         assert count_log_lines(network[name], "path", '"/api/locations/search"') > 0
         assert count_log_lines(network[name], "status", "500") == 0
+    metrics = web1.run("curl --silent http://127.0.0.1:9464/metrics").stdout
+    assert 'roombook_replica_reads_total{source="replica"}' in metrics
     for name in WEBS:
         for job in ("send_outbox", "reconcile_payments", "expire_reservations", "verify_integrity"):
             network[name].run(f"deploy/manage {job}")

@@ -32,12 +32,13 @@ pytestmark = [
 
 
 @pytest.fixture
-def service(cluster, tmp_path) -> Iterator[Service]:
-    """The service. Its port of metrics is added."""
+def service(cluster, standby, tmp_path) -> Iterator[Service]:
+    """The service with a replica, so that all metrics exist. Its port of metrics is added."""
     metrics_port = find_free_port()
     running = Service(
         cluster.database,
         tmp_path / "service",
+        DATABASE_REPLICA_URL=standby.database.url,
         METRICS_BIND=f"127.0.0.1:{metrics_port}",
     )
     running.metrics_port = metrics_port

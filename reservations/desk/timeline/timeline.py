@@ -29,7 +29,6 @@ from reservations.availability import (
     load_calendars,
 )
 from reservations.booking import amendments
-from reservations.desk.actions.amendment_actions import RescheduleAction
 from reservations.desk.timeline import geometry
 from reservations.desk.timeline.geometry import TimelineAxis, TimelineTick
 from reservations.display import get_reservation_url
@@ -340,7 +339,7 @@ class Timeline:
             and axis.span.contains(booking.span)
             and amendments.can_reschedule(booking, now=self.options.now)
         )
-        move_page, args = "reservations_reservation_action", (booking.pk, RescheduleAction.name)
+        move_page, args = "reservations_reservation_action", (booking.pk, "move")
         return TimelineBooking(
             href=get_reservation_url(reservation_id),
             style=style,
