@@ -35,7 +35,7 @@ from centers.closure_effects import (
 )
 from centers.models.schedule import closure_saved
 from centers.resources.centers import CenterResource
-from centers.search.words import split_words
+from centers.search import split_words
 from roombook import places
 from roombook.backoffice.concurrent_edits import CachedChoiceField
 from roombook.backoffice.model_admin import (
