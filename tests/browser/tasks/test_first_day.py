@@ -30,6 +30,7 @@ def test_owner_sets_up_everything_and_a_client_books_and_pays(
     person.fill(page.locator("#id_username"), owner.email)
     person.fill(page.locator("#id_password"), PASSWORD)
     person.click(page.locator("#login-form button[type=submit]"))
+    expect(page.locator(".dashboard-steps")).to_be_visible()
 
     step(person, "The company")
     fill(
@@ -109,7 +110,8 @@ def dashboard(person: Person) -> None:
 
 
 def step(person: Person, name: str) -> None:
-    """Open a step on the dashboard."""
+    """Open a step on the dashboard, after what shows that the page before it is there."""
+    person.page.wait_for_load_state()
     if not person.page.locator(".dashboard-steps").count():
         dashboard(person)
     person.click(person.page.locator(".dashboard-steps").get_by_role("link", name=name))
