@@ -22,8 +22,7 @@ def test_owner_sets_up_everything_and_a_client_books_and_pays(
     browser, transactional_db, live_server
 ):
     owner = AdministratorFactory()
-    page = browser.new_page(viewport=chromium.DESKTOP)
-    page.set_default_timeout(chromium.TIMEOUT)
+    page = chromium.open_page(browser)
     watch = chromium.Watch(page, live_server.url)
     page.goto(f"{live_server.url}/admin/")
     person = Person(page)
