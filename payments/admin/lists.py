@@ -16,12 +16,12 @@ from django.utils.html import format_html
 from unfold.contrib.filters.admin import DropdownFilter
 
 from accounts import customer_access
+from accounts.admin.center_scope import CenterTimeMixin
 from accounts.admin.date_range import DAY, PeriodFilter
 from payments import gateways
 from payments.models import Dispute, Payment, Refund, SavedCard, UnknownPayment
 from roombook import dates
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT
-from roombook.backoffice.model_admin import LocalTimeMixin
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
 from roombook.ids import parse_id
 from roombook.money import format_amount
@@ -62,7 +62,7 @@ class FeeMixin:
         return format_amount(row.fee, currency)
 
 
-class PaymentListMixin(FeeMixin, LocalTimeMixin):
+class PaymentListMixin(FeeMixin, CenterTimeMixin):
     """Lists rows with their reservation, customer and center; times are those of the center.
 
     `to_payment` is the lookup path from a row to its payment. List this mixin before ModelAdmin.
@@ -87,11 +87,6 @@ class PaymentListMixin(FeeMixin, LocalTimeMixin):
 
     def get_list_select_related(self, request: HttpRequest) -> tuple[str, ...]:
         return (f"{self.to_reservation}__room__center", f"{self.to_reservation}__user")
-
-    def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
-        rows = self.model._default_manager.select_related(*self.get_list_select_related(request))
-        row = rows.filter(pk=parse_id(object_id) or 0).first()
-        return get_zone(row) if row else None
 
     # --- Columns
 
