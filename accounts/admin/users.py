@@ -25,6 +25,7 @@ from accounts.admin import second_factor as second_factor_pages
 from accounts.admin.center_scope import SharedRowsMixin, SharedTimeZoneMixin
 from accounts.forms import UserAddForm, UserEditForm
 from accounts.models import AccountErasure, ApiToken, CalendarAddress, User, UserType
+from accounts.models.outbox_message import EMAIL_CHANGE_KIND
 from roombook import images
 from roombook.backoffice import audit_log
 from roombook.backoffice.model_admin import (
@@ -281,7 +282,13 @@ class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUse
             # The reader of a former address cannot take the account back.
             obj.email_codes.all().delete()
             if former := form.initial.get("email"):
-                emails.send_address_corrected(obj.pk, former, now=timezone.now())
+                emails.send(
+                    "address_corrected",
+                    user_id=obj.pk,
+                    to=former,
+                    kind=EMAIL_CHANGE_KIND,
+                    now=timezone.now(),
+                )
 
     def log_change(self, request: HttpRequest, obj: Model, message: object) -> Any:
         """Record that a password was set, without its hash."""

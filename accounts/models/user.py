@@ -1,8 +1,8 @@
-"""Accounts of customers and staff."""
+"""Accounts of customers and staff, and roles at centers."""
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
@@ -10,7 +10,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.contrib.sessions.backends.base import SessionBase
 from django.core.validators import MinValueValidator
 from django.db import models, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 from django.utils import timezone
 from django_otp import DEVICE_ID_SESSION_KEY
@@ -24,6 +24,8 @@ from roombook import images
 from roombook.errors import InvalidRequest
 from roombook.money import MoneyField
 from roombook.texts import CleanedMixin, LineField, clean_line
+
+# --- Accounts of customers and staff -------------------------------------------------------------
 
 NAME_NEEDED = "A name is needed."
 
@@ -235,3 +237,58 @@ class User(AbstractBaseUser, PermissionsMixin):
     def saved_payment_info(self) -> Any:
         """The saved card (payments.SavedCard), or None. Costs a query the first time."""
         return getattr(self, "saved_card", None)
+
+
+# --- Accounts of staff, which the back office lists apart from those of customers -----------------
+
+
+class StaffManager(UserManager):
+    def get_queryset(self) -> QuerySet[User]:
+        return super().get_queryset().filter(is_staff=True)
+
+
+class StaffMember(User):
+    """An account whose owner may sign in to the back office. Only administrators see these."""
+
+    objects: ClassVar[StaffManager] = StaffManager()
+
+    class Meta:
+        proxy = True
+        default_permissions = ()
+        verbose_name = "member of staff"
+        verbose_name_plural = "staff"
+
+
+# --- Roles of staff at single centers ------------------------------------------------------------
+
+
+class CenterRole(models.Model):
+    """A role of a member of staff at one center (B18).
+
+    A role is a group. Members of the group itself have the role at every center.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        related_name="center_roles",
+        verbose_name="member of staff",
+    )
+    center = models.ForeignKey("centers.Center", models.CASCADE, related_name="+")
+    group = models.ForeignKey(
+        "auth.Group", models.PROTECT, related_name="center_roles", verbose_name="role"
+    )
+
+    class Meta:
+        verbose_name = "role at a center"
+        verbose_name_plural = "roles at centers"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "center", "group"],
+                name="center_role_is_given_once",
+                violation_error_message="This person already has this role at this center.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.group} at {self.center}"

@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from accounts import roles
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
-from centers.search.words import split_words
+from centers.search import split_words
 from roombook.backoffice.pagination import CappedPaginator, PaginatedInlineFormSet
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.ids import parse_id

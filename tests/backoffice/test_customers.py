@@ -96,13 +96,6 @@ def test_search_of_more_accounts_than_are_loaded_finds_them_all(monkeypatch, zoe
     assert {user.pk for user in User.objects.filter(pk__in=found)} == ids
 
 
-def test_viewer_finds_no_customers(staff, world):
-    viewer = staff("Viewer", world.center)
-
-    assert list(customer_access.find_bookable_customers(viewer, "bob@example.com")) == []
-    assert list(customer_access.find_bookable_customers(viewer, "ada")) == []
-
-
 def test_many_matches_at_other_centers_do_not_hide_own_customers(desk, world):
     User.objects.bulk_create(
         User(email=f"love{n}@example.com", first_name="X", last_name="Lovelace")
