@@ -23,6 +23,7 @@ from payments.models import Dispute, Payment, Refund, SavedCard, UnknownPayment
 from roombook import dates
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
+from roombook.dates import add_months
 from roombook.ids import parse_id
 from roombook.money import format_amount
 
@@ -191,14 +192,9 @@ def _parse_uuid(text: str) -> UUID | None:
         return None
 
 
-def get_month_start(day: dt.date, count: int = 0) -> dt.date:
-    """The first day of the month of a day, or of one that is so many months earlier."""
-    months = day.year * 12 + day.month - 1 - count
-    return dt.date(months // 12, months % 12 + 1, 1)
-
-
-def get_quarter_start(day: dt.date, count: int = 0) -> dt.date:
-    return get_month_start(day, (day.month - 1) % 3 + 3 * count)
+def add_quarters(day: dt.date, count: int) -> dt.date:
+    """The first day of the quarter that is so many quarters later (or earlier, if negative)."""
+    return add_months(day, 3 * count - (day.month - 1) % 3)
 
 
 class CreatedFilter(PeriodFilter):
@@ -208,18 +204,12 @@ class CreatedFilter(PeriodFilter):
     parameter_name = "made"
     field_path = "created_at"
     periods = {
-        "today": ("Today", lambda today: (today, None)),
-        "week": ("Last 7 days", lambda today: (today - 6 * DAY, None)),
-        "month": ("This month", lambda today: (get_month_start(today), None)),
-        "last-month": (
-            "Last month",
-            lambda today: (get_month_start(today, 1), get_month_start(today)),
-        ),
-        "quarter": ("This quarter", lambda today: (get_quarter_start(today), None)),
-        "last-quarter": (
-            "Last quarter",
-            lambda today: (get_quarter_start(today, 1), get_quarter_start(today)),
-        ),
+        "today": ("Today", lambda day: (day, None)),
+        "week": ("Last 7 days", lambda day: (day - 6 * DAY, None)),
+        "month": ("This month", lambda day: (add_months(day, 0), None)),
+        "last-month": ("Last month", lambda day: (add_months(day, -1), add_months(day, 0))),
+        "quarter": ("This quarter", lambda day: (add_quarters(day, 0), None)),
+        "last-quarter": ("Last quarter", lambda day: (add_quarters(day, -1), add_quarters(day, 0))),
     }
 
 
