@@ -20,7 +20,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminSelectWidget
 
@@ -40,6 +40,7 @@ from reservations.display import format_customer, format_place_and_time, render_
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates, money
+from roombook.backoffice.pages import BackofficePages
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.ids import parse_id
 
@@ -200,15 +201,10 @@ class RelocationForm(ActionForm):
     )
 
 
-class ClosedBookingPages:
-    """The page on an admin site."""
+class ClosedBookingPages(BackofficePages):
+    """The page of the bookings to resolve."""
 
-    def __init__(self, site: AdminSite) -> None:
-        self.site = site
-
-    def urls(self) -> list[URLPattern]:
-        view = self.site.admin_view(self.show_bookings)
-        return [path("in-closures/", view, name="reservations_in_closures")]
+    pages = (("in-closures/", "show_bookings", "reservations_in_closures"),)
 
     def show_bookings(self, request: HttpRequest) -> HttpResponse:
         """List the bookings. A POST previews what becomes of the selected ones, or does it."""
@@ -222,7 +218,6 @@ class ClosedBookingPages:
         bookings = found[:MAX_BOOKINGS]
         problems = _describe_problems(bookings)
         context = {
-            **self.site.each_context(request),
             "title": "Bookings to resolve",
             "can_change": can_change,
             "bookings": [
@@ -242,7 +237,7 @@ class ClosedBookingPages:
             "has_more": len(found) > MAX_BOOKINGS,
             "checkbox_name": ACTION_CHECKBOX_NAME,
         }
-        return TemplateResponse(request, "admin/reservations/closed_bookings.html", context)
+        return self.render(request, "admin/reservations/closed_bookings.html", context)
 
     def _act(self, request: HttpRequest, staff: User, now: dt.datetime) -> HttpResponse:
         """Preview the action for the selected bookings or, once confirmed, take it on each."""

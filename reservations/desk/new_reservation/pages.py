@@ -9,10 +9,9 @@ from uuid import uuid4
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.admin import AdminSite
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts import roles
@@ -34,6 +33,7 @@ from reservations.desk.new_reservation.forms import (
 from reservations.display import format_datetime, format_time_zone, get_reservation_url
 from reservations.models import Reservation
 from roombook import money
+from roombook.backoffice.pages import BackofficePages
 from roombook.db.transactions import in_transaction
 from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
 from roombook.ids import parse_id
@@ -43,22 +43,15 @@ MAX_CUSTOMER_SUGGESTIONS = 20
 PEOPLE = "number_of_attendees"
 
 
-class NewReservationPages:
-    """The pages of a new reservation on an admin site."""
+class NewReservationPages(BackofficePages):
+    """The pages of a new reservation."""
 
-    def __init__(self, site: AdminSite) -> None:
-        self.site = site
-
-    def urls(self) -> list[URLPattern]:
-        view = self.site.admin_view
-        return [
-            path("add/", view(self.add), name="reservations_reservation_add"),
-            path(
-                "add/customers/", view(self.suggest_customers), name="reservations_draft_customers"
-            ),
-            path("add/preview/", view(self.preview), name="reservations_draft_preview"),
-            path("add/find-room/", view(self.find_room), name="reservations_find_room"),
-        ]
+    pages = (
+        ("add/", "add", "reservations_reservation_add"),
+        ("add/customers/", "suggest_customers", "reservations_draft_customers"),
+        ("add/preview/", "preview", "reservations_draft_preview"),
+        ("add/find-room/", "find_room", "reservations_find_room"),
+    )
 
     def add(self, request: HttpRequest) -> HttpResponse:
         """Ask for the center if it is not known, then for everything else on one page."""
@@ -136,12 +129,8 @@ class NewReservationPages:
     def _render(
         self, request: HttpRequest, template: str, context: dict[str, object]
     ) -> HttpResponse:
-        context = {
-            **self.site.each_context(request),
-            "content_title": context["title"],
-            **context,
-        }
-        return TemplateResponse(request, f"admin/reservations/{template}", context)
+        context = {"content_title": context["title"], **context}
+        return self.render(request, f"admin/reservations/{template}", context)
 
 
 def _get_center(request: HttpRequest, staff: User) -> Center | None:

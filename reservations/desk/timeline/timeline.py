@@ -16,13 +16,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
-from django.contrib.admin import AdminSite
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.cache import get_conditional_response
 from django.utils.http import quote_etag
@@ -49,6 +48,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates
 from roombook.backoffice.model_admin import is_fragment_request
+from roombook.backoffice.pages import BackofficePages
 from roombook.backoffice.widgets import INPUT_CLASSES, DayField, parse_day
 from roombook.ids import parse_id
 
@@ -485,20 +485,17 @@ def _build_url(page: str, **query: object) -> str:
 # --- The pages: a day or a week of a center, and a week of a room ---------------------------------
 
 
-class TimelinePages:
-    """The pages of the timeline on an admin site."""
+class TimelinePages(BackofficePages):
+    """The pages of the timeline."""
 
-    def __init__(self, site: AdminSite) -> None:
-        self.site = site
-
-    def urls(self) -> list[URLPattern]:
-        center = self.site.admin_view(self.show_center)
-        room = self.site.admin_view(self.show_room_week)
-        return [
-            path("timeline/", center, {"view": "day"}, "reservations_timeline"),
-            path("timeline/center/", center, {"view": "center-week"}, "reservations_timeline_week"),
-            path("timeline/week/", room, name="reservations_room_week"),
-        ]
+    pages = (
+        ("timeline/", "show_center", "reservations_timeline", {"view": "day"}),
+        (
+            *("timeline/center/", "show_center", "reservations_timeline_week"),
+            {"view": "center-week"},
+        ),
+        ("timeline/week/", "show_room_week", "reservations_room_week"),
+    )
 
     def show_center(self, request: HttpRequest, *, view: str) -> HttpResponseBase:
         """The rooms of a center on a day or, from Monday on, a week.
@@ -601,13 +598,12 @@ class TimelinePages:
             headers = {"ETag": etag} if etag else None
             return TemplateResponse(request, template, context, headers=headers)
         context = {
-            **self.site.each_context(request),
             "content_title": context["title"],
             "media": context["form"].media if "form" in context else "",
             "legend": LEGEND,
             **context,
         }
-        return TemplateResponse(request, "admin/reservations/timeline.html", context)
+        return self.render(request, "admin/reservations/timeline.html", context)
 
 
 class TimelineForm(forms.Form):
