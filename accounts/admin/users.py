@@ -41,15 +41,10 @@ MAX_DEVICES = 50
 class UserSearchMixin(ModelAdminBase):
     """Searches accounts as accounts/user_search.py does."""
 
-    # Not empty, so that there is a search box; get_search_results does the search.
     search_fields = ("email",)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
-        if not search_term.strip():
-            return queryset, False
-        return user_search.filter_users(queryset, search_term), False
+    def search(self, request: HttpRequest, rows: QuerySet, words: str) -> QuerySet:
+        return user_search.filter_users(rows, words)
 
 
 class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUserAdmin, ModelAdmin):

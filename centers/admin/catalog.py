@@ -1,5 +1,7 @@
 """Lists that all centers share: neighborhoods and types of rooms and services."""
 
+from typing import Any
+
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -31,6 +33,11 @@ class ResourceTypeAdmin(ImportExportAdminMixin, SharedRowsMixin, ModelAdmin):
     list_filter = ("is_service", "internal")
     search_fields = ("name",)
     ordering = ("is_service", "position", "name")
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """From the page of a service, it is a type of services."""
+        is_service = "/centers/service/" in request.headers.get("Referer", "")
+        return {"is_service": is_service, **super().get_changeform_initial_data(request)}
 
     def get_urls(self) -> list[URLPattern]:
         view = require_POST(self.admin_site.admin_view(self.samples_view))

@@ -61,9 +61,10 @@ def add_up_recognized(
 
 
 def sum_accounts(rows: QuerySet[LedgerLine]) -> Sums:
-    """The sum of each account."""
-    sums = rows.aggregate(**{f"sum_{account}": Sum(account) for account in Account})
-    return Sums({account: int(sums[f"sum_{account}"] or 0) for account in Account})
+    """The sum of each account, and of the bookings."""
+    names = (*Account, "bookings")
+    sums = rows.aggregate(**{f"sum_{name}": Sum(name) for name in names})
+    return Sums({name: int(sums[f"sum_{name}"] or 0) for name in names})
 
 
 def get_lines_url(selection: ReportSelection, account: str, **days: dt.date | None) -> str:

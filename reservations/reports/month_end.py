@@ -58,6 +58,21 @@ WAYS = {
 # Before the period, what the period added, and the sum of both.
 OPENING, CHANGE = debit("Before", "opening"), debit("Change", "change")
 CLOSING = debit("At the end", "opening", "change")
+EARNED, OWING = credit("Income", "change"), credit("", "opening", "change")
+FIGURES = (
+    ("Income", EARNED, INCOME, "net of tax, of the period"),
+    ("Tax", EARNED, [Account.TAX_PAYABLE], ""),
+    ("Cash", CHANGE, MONEY_ACCOUNTS, "received less returned and fees"),
+    ("Receivables", CLOSING, [Account.RECEIVABLES], "at the end"),
+    ("Refunds payable", OWING, [Account.REFUNDS_PAYABLE], "at the end"),
+    ("Deferred", OWING, [DEFERRED], "for later meetings"),
+)
+# What makes cash differ from income.
+LOSSES = (Account.GATEWAY_FEES, Account.DISPUTES_LOST)
+REASONS = (
+    *(DEFERRED, Account.RECEIVABLES, Account.REFUNDS_PAYABLE, Account.TAX_PAYABLE),
+    *(*LOSSES, Account.BETWEEN_CENTERS),
+)
 # By account, or DEFERRED: what a bill holds is recognized, or else deferred.
 Balances = Mapping[str, Sums]
 
@@ -85,30 +100,20 @@ def measure_balances(selection: ReportSelection) -> Balances:
     }
 
 
-def _add_up(balances: Balances, accounts: Iterable[Account]) -> Cube:
-    return Cube([({}, balances[account]) for account in accounts])
+def _sum_up(balances: Balances, accounts: Iterable[str]) -> Sums:
+    return Cube([({}, balances[account]) for account in accounts]).total
 
 
 def build_report(selection: ReportSelection) -> Report:
     """Build the report. Raises ReportTooLarge."""
     balances = measure_balances(selection)
-    income, cash = _add_up(balances, INCOME), _add_up(balances, MONEY_ACCOUNTS)
-    earned, owing = credit("Income", "change"), credit("", "opening", "change")
     return Report(
         figures=[
-            income.summarize(earned, "net of tax, of the period"),
-            ReportFigure("Tax", earned.display(balances[Account.TAX_PAYABLE])),
-            cash.summarize(CHANGE, "received less returned and fees", "Cash"),
-            ReportFigure(
-                "Receivables", CLOSING.display(balances[Account.RECEIVABLES]), "at the end"
-            ),
-            ReportFigure(
-                "Refunds payable", owing.display(balances[Account.REFUNDS_PAYABLE]), "at the end"
-            ),
-            ReportFigure("Deferred", owing.display(balances[DEFERRED]), "for later meetings"),
+            ReportFigure(label, measure.display(_sum_up(balances, accounts)), note)
+            for label, measure, accounts, note in FIGURES
         ],
         tables=[
-            _build_cash_flow(selection, balances, income.total, cash.total),
+            _build_cash_flow(selection, balances),
             _build_account_table(selection, balances),
             *_build_cash_tables(selection, measure_cash(selection)),
             _build_age_table(selection),
@@ -117,30 +122,21 @@ def build_report(selection: ReportSelection) -> Report:
     )
 
 
-def _build_cash_flow(
-    selection: ReportSelection, balances: Balances, income: Sums, cash: Sums
-) -> ReportTable:
+def _build_cash_flow(selection: ReportSelection, balances: Balances) -> ReportTable:
     """From income to cash: what was earned and not received, or received and not earned yet."""
-    reasons = {
-        DEFERRED: f"{LABELS[DEFERRED]}: change",
-        Account.RECEIVABLES: "Receivables: change",
-        Account.REFUNDS_PAYABLE: "Refunds payable: change",
-        Account.TAX_PAYABLE: "Tax payable: change",
-        Account.GATEWAY_FEES: "Fees of the gateway",
-        Account.DISPUTES_LOST: "Disputes lost",
-        Account.BETWEEN_CENTERS: "Between centers: change",
-    }
-    rows = [("income", "Income of the period, net of tax", income)]
-    rows += [(account, reason, balances[account]) for account, reason in reasons.items()]
-    table = Cube(
-        [({"reason": Member(reason, account)}, sums) for account, reason, sums in rows]
-    ).tabulate(
+    income = Member("Income of the period, net of tax", "income")
+    facts = [({"reason": income}, _sum_up(balances, INCOME))]
+    for account in REASONS:
+        label = LABELS[account] if account in LOSSES else f"{LABELS[account]}: change"
+        facts.append(({"reason": Member(label, account)}, balances[account]))
+    table = Cube(facts).tabulate(
         *("difference", "From income to cash", [Dimension("reason", "Reason")]),
         [credit("Amount", "change")],
         get_links=lambda reason: (_get_links(selection, reason.pk)[0], ""),
     )
     # Not the sum of the rows: it shows that they add up.
-    return replace(table, total=("Cash of the period", CHANGE.read(cash)))
+    cash = CHANGE.read(_sum_up(balances, MONEY_ACCOUNTS))
+    return replace(table, total=("Cash of the period", cash))
 
 
 def _build_account_table(selection: ReportSelection, balances: Balances) -> ReportTable:

@@ -12,12 +12,9 @@ hour that is skipped does not count.
 """
 
 import datetime as dt
-from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from operator import attrgetter
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -25,7 +22,7 @@ from babel.dates import get_day_names
 from django.conf import settings
 from django.db.models import Q
 
-from centers.hours import OpeningHoursRow, get_open_spans
+from centers.hours import OpeningHoursRow, get_open_spans_within
 from centers.models import Closure, MeetingRoom
 from centers.requested_span import MAX_SPAN
 from centers.span import Span, find_gaps
@@ -164,19 +161,9 @@ class Schedule:
         return places.get_time_zone(self.time_zone_id)
 
     @cached_property
-    def spans(self) -> list[Span]:
-        """The open spans in order; those that meet at midnight are separate."""
-        return [
-            gap
-            for day in self.period.days()
-            for span in get_open_spans(day, self.opening_hours, self.zone)
-            for gap in find_gaps(span, self.closures)
-        ]
-
-    @cached_property
     def seconds(self) -> Counter[WeekdayHour]:
         """The open seconds by weekday and hour."""
-        return self._split(self.spans)
+        return self._split(self.period.span(self.time_zone_id))
 
     def split_booking(self, booking: Span) -> tuple[Counter[WeekdayHour], int]:
         """The seconds of a booking in the period: within opening hours, and outside of them."""
@@ -184,23 +171,17 @@ class Schedule:
         if not booking.overlaps(period):
             return Counter(), 0
         inside = Span(max(booking.start, period.start), min(booking.end, period.end))
-        sold = self._split(self.get_open_parts(inside))
+        sold = self._split(inside)
         return sold, inside.duration // SECOND - sold.total()
 
-    def get_open_parts(self, span: Span) -> Iterator[Span]:
-        """The open parts of a span."""
-        # Start with the last open span that starts no later.
-        index = max(bisect_right(self.spans, span.start, key=attrgetter("start")) - 1, 0)
-        for each in self.spans[index:]:
-            if each.start >= span.end:
-                return
-            if each.overlaps(span):
-                yield Span(max(each.start, span.start), min(each.end, span.end))
+    def get_open_parts(self, span: Span) -> list[Span]:
+        opened = get_open_spans_within(span, self.opening_hours, self.zone)
+        return [part for each in opened for part in find_gaps(each, self.closures)]
 
-    def _split(self, spans: Iterable[Span]) -> Counter[WeekdayHour]:
+    def _split(self, span: Span) -> Counter[WeekdayHour]:
         seconds: Counter[WeekdayHour] = Counter()
-        for span in spans:
-            seconds.update(split_by_weekday_hour(span, self.zone))
+        for part in self.get_open_parts(span):
+            seconds.update(split_by_weekday_hour(part, self.zone))
         return seconds
 
 

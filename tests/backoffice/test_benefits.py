@@ -8,7 +8,7 @@ import time_machine
 from django.db.models import Q
 from django.urls import reverse
 
-from reservations.desk import allowance_balances
+from reservations.desk.promo_codes_and_allowances import build_month_table, get_hours_left
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, Reservation
 from reservations.models.status import Status
 from reservations.reports.revenue import measure_attributed
@@ -69,10 +69,8 @@ def reservation():
 
 
 def get_months(allowance):
-    return [
-        (f"{each.month:%Y-%m}", each.granted, each.used, each.left, each.used_in_total)
-        for each in allowance_balances.get_monthly_balances(allowance, TODAY)
-    ]
+    table = build_month_table(allowance, TODAY)
+    return [(f"{month:%Y-%m}", *hours) for month, *hours in table.rows]
 
 
 def test_monthly_balances_monthly_allowance_expires_unused_hours(reservation):
@@ -89,7 +87,7 @@ def test_monthly_balances_monthly_allowance_expires_unused_hours(reservation):
         ("2027-02", 15, 0, 15, 3),
         ("2027-01", 10, 3, 7, 3),
     ]
-    assert allowance_balances.get_hours_left([monthly], TODAY) == {monthly.pk: 10}
+    assert get_hours_left([monthly], TODAY) == {monthly.pk: 10}
 
 
 def test_monthly_balances_one_off_allowance_carries_hours_over(reservation):
@@ -101,7 +99,7 @@ def test_monthly_balances_one_off_allowance_carries_hours_over(reservation):
         ("2027-02", 0, 3, 3, 7),
         ("2027-01", 10, 4, 6, 4),
     ]
-    assert allowance_balances.get_hours_left([gift], TODAY) == {gift.pk: 3}
+    assert get_hours_left([gift], TODAY) == {gift.pk: 3}
 
 
 def test_monthly_balances_unused_allowance_shows_current_month():
