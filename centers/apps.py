@@ -5,7 +5,7 @@ class CentersConfig(AppConfig):
     name = "centers"
 
     def ready(self) -> None:
-        from centers import models
+        from centers import models, search_index
         from centers.models import CenterImage, MeetingRoom
         from centers.resources.centers import CenterResource
         from centers.resources.closures import ClosureResource
@@ -13,12 +13,11 @@ class CentersConfig(AppConfig):
         from centers.resources.price_lists import PriceListResource
         from centers.resources.terms import TermsResource
         from centers.resources.types import TypeResource
-        from centers.search import index
         from roombook import images
         from roombook.backoffice import audit_log
         from roombook.imports.resources import register
 
-        index.connect_signals()
+        search_index.connect_signals()
         # In the order in which an empty database takes their templates.
         register(TypeResource, CenterResource, TermsResource, RateResource, PriceListResource)
         register(RoomResource, ServiceResource, ClosureResource)

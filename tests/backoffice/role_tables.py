@@ -79,7 +79,7 @@ OPEN = {
     *("app_list", "search", "view_on_site", "autocomplete"),
     # Of the user's own account.
     *("accounts_second_factor", "accounts_second_factor_set_up", "accounts_second_factor_off"),
-    *("accounts_recovery_codes", "admin_password_reset", "accounts_new_password"),
+    *("accounts_recovery_codes", "admin_password_reset"),
     # Needs the secret of an e-mail.
     "accounts_invitation",
     # Of one reservation: test_receipts.py calls them in every role.
