@@ -52,6 +52,8 @@ from roombook.texts import clean_text
 EXTENSION = dt.timedelta(minutes=30)
 EMAIL_PATTERN = re.compile(r"\S+@\S+")
 EXTRA_PATTERN = re.compile(r"(?P<text>.+?)[,:]?\s+(?P<amount>\d{1,6}(\.\d{1,2})?)")
+# An amount that may have a space between its thousands: Dinner 1 500.
+THOUSANDS_PATTERN = re.compile(r"\d\s+\d{3}(\.\d{1,2})?$")
 MAX_REASON_LENGTH: Any = PriceAdjustment._meta.get_field("reason").max_length
 CHANGE_ONLY = {FieldKind.EXTRAS, FieldKind.PROMO_CODE}
 # Those of one form field each; services have several.
@@ -76,6 +78,12 @@ def _parse_extra(line: str) -> ExtraInput:
     match = EXTRA_PATTERN.fullmatch(line)
     if match is None or len(match["text"]) > MAX_REASON_LENGTH:
         raise ValidationError("End each line with an amount, for example: Lunch for ten 150.00")
+    if THOUSANDS_PATTERN.search(line):
+        # Both readings are possible, and only one of them is the price.
+        raise ValidationError(
+            f"Write “{line[:100]}” with a colon before the amount, and the amount without spaces:"
+            " Dinner: 1500 or Dinner 1: 500"
+        )
     return {"text": match["text"], "amount": Decimal(match["amount"])}
 
 
