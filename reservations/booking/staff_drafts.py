@@ -51,15 +51,15 @@ def preview_draft(
     *,
     start: dt.datetime,
     end: dt.datetime,
-    ignore_opening_hours: bool = False,
+    hours_override_reason: str = "",
     now: dt.datetime,
     **values: Unpack[BookingValues],
 ) -> DraftPreview:
     """Preview a draft for a customer, or for no customer while none is selected.
 
     With a customer, the price is the price of the draft, with the included hours that apply
-    automatically. Without a customer, it is the list price. `ignore_opening_hours`: the opening
-    hours are overridden.
+    automatically. Without a customer, it is the list price. With a reason, the opening hours are
+    overridden.
     """
     problems: dict[str, str] = {}
     try:
@@ -82,7 +82,7 @@ def preview_draft(
         span,
         now=now,
         for_user=user,
-        ignore_opening_hours=ignore_opening_hours,
+        ignore_opening_hours=bool(hours_override_reason),
         by_staff=True,
     )
     quote, price_problem = None, ""

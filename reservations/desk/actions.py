@@ -45,12 +45,7 @@ from reservations.desk.action_forms import (
     find_missing,
     get_saved_card,
 )
-from reservations.desk.booking_form import (
-    ExtendForm,
-    MoveForm,
-    ServicesForm,
-    build_slot_fields,
-)
+from reservations.desk.booking_form import ExtendForm, MoveForm, ServicesForm
 from reservations.desk.previews import (
     Action,
     ActionPreview,
@@ -434,13 +429,22 @@ def _describe_difference(
 def _build_undo(reservation: Reservation, old: RoomSlot, version: int) -> dict[str, str]:
     """What has to be submitted to move the reservation back, if that would restore it exactly.
 
-    ``version`` is that of the reservation after the move. An override of the opening hours would be
-    lost, and a local time that occurs twice is the first.
+    ``version`` is that of the reservation after the move.
+
+    An override of the opening hours would be lost, and a local time that occurs twice is the first.
     """
-    fields = build_slot_fields(old.room, old.span, version)
-    if reservation.hours_override_reason or not fields:
+    start, end = (at.astimezone(old.room.center.zone) for at in (old.start, old.end))
+    if reservation.hours_override_reason or start.fold or end.fold:
         return {}
-    return {**fields, "expected_amount": str(reservation.total_cost)}
+    return {
+        "room": str(old.room.pk),
+        "start_0": f"{start:%Y-%m-%d}",
+        "start_1": f"{start:%H:%M}",
+        "end_0": f"{end:%Y-%m-%d}",
+        "end_1": f"{end:%H:%M}",
+        "expected_version": str(version),
+        "expected_amount": str(reservation.total_cost),
+    }
 
 
 def _describe_slot(slot: RoomSlot) -> str:
