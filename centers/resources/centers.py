@@ -4,6 +4,7 @@ import datetime as dt
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
+from decimal import Decimal
 from itertools import product
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from accounts.resources import CenterScopedResource
 from centers.closure_effects import find_effects_of_hours, find_effects_of_settings
 from centers.hours import MIDNIGHT, WEEKDAYS, find_overlapping_days
 from centers.models import Center, Neighborhood, OpeningHours
-from centers.resources.common import load_terms, terms_widget
+from centers.resources.common import EXAMPLE_CENTER, load_terms, terms_widget
 from roombook import places
 from roombook.backoffice import audit_log
 from roombook.imports.resources import Cells
@@ -87,6 +88,19 @@ class CenterResource(CenterScopedResource[Center]):
 
     name: ClassVar = "centers"
     singular: ClassVar = "center"
+    example: ClassVar = {
+        "name": EXAMPLE_CENTER.name,
+        "street1": "1701 Wynkoop Street",
+        "city": "Denver",
+        "state": "Colorado",
+        "postal_code": "80202",
+        "country": "USA",
+        "latitude": 39.7527,
+        "longitude": -104.9992,
+        "time_zone_id": EXAMPLE_CENTER.time_zone_id,
+        "tax_rate": Decimal("8.81"),
+        **{f"hours_{day}": [(dt.time(8), dt.time(18))] for day in range(5)},
+    }
     center_path: ClassVar = "pk"
     related: ClassVar = ("neighborhood", "terms")
     key: ClassVar = ("name", "city", "state", "country")

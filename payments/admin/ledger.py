@@ -81,12 +81,8 @@ class LedgerLineAdmin(
         line = LedgerLine.objects.filter(pk=parse_id(object_id) or 0).first()
         return line.center.zone if line else None
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
-        if not (term := search_term.strip()):
-            return queryset, False
-        return queryset.filter(reservation=parse_id(term.removeprefix("#")) or 0), False
+    def search(self, request: HttpRequest, rows: QuerySet, words: str) -> QuerySet:
+        return rows.filter(reservation=parse_id(words.removeprefix("#")) or 0)
 
     @admin.display(description="event")
     def event(self, line: LedgerLine) -> str:

@@ -178,23 +178,20 @@ class ReceiptAdmin(ListExportMixin, LocalTimeMixin, ReadOnlyMixin, CenterScopedM
         rows: QuerySet[Receipt] = super().get_queryset(request)
         return rows.select_related(*self.list_select_related)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Receipt], search_term: str
-    ) -> tuple[QuerySet[Receipt], bool]:
+    def search(
+        self, request: HttpRequest, rows: QuerySet[Receipt], words: str
+    ) -> QuerySet[Receipt]:
         """Find by what the receipt or its payments say; an index answers each of them."""
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        values = parse_payment_search(term)
+        values = parse_payment_search(words)
         lookups = {
-            "number": term.upper(),
+            "number": words.upper(),
             "number_in_series": values["pk"],
             "reservation": values["pk"],
             "total": values["amount"],
             "entries__payment__card_last4": values["card_last4"],
-            "entries__payment__reference": term,
+            "entries__payment__reference": words,
         }
-        return queryset.filter(pk__in=find_by_columns(queryset, lookups)), False
+        return rows.filter(pk__in=find_by_columns(rows, lookups))
 
     result_icon = "receipt_long"
 

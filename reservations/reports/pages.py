@@ -14,11 +14,17 @@ from django.views.generic import RedirectView
 
 from accounts import roles
 from reservations.reports import discounts, month_end, outcomes, revenue, utilization
+from reservations.reports.cube import Report, ReportTable
 from reservations.reports.filters import ReportFilters
-from reservations.reports.report import Report
 from reservations.reports.selection import ReportSelection, ReportTooLarge
-from reservations.reports.tables import render_csv, render_workbook
-from roombook.backoffice.spreadsheets import download_csv, download_workbook
+from roombook.backoffice.spreadsheets import (
+    Sheet,
+    SheetColumn,
+    download_csv,
+    download_workbook,
+    iterate_csv,
+    write_workbook,
+)
 from roombook.db.replica import reads_from_replica
 
 # By the end of the URL: the title, and the function that builds the report.
@@ -29,6 +35,8 @@ REPORTS: dict[str, tuple[str, Callable[[ReportSelection], Report]]] = {
     "cancellations": ("Cancellations and no-shows", outcomes.build_report),
     "discounts": ("Discounts", discounts.build_report),
 }
+# A limit of the XLSX format.
+MAX_SHEET_NAME_LENGTH = 31
 TIMEOUT_MESSAGE = "This takes too long for one report. Choose fewer days, or some centers."
 
 
@@ -100,8 +108,22 @@ def _export(
     tables = {table.key: table for table in report.tables}
     if query["format"] == "xlsx":
         about = [*filters.describe(), ("What is counted", report.description)]
-        book = render_workbook(title, about, report.tables)
-        return download_workbook(book, f"{file_name}.xlsx")
+        columns = [SheetColumn("Report", 20), SheetColumn(title, 100)]
+        sheets = [Sheet("About", columns, about), *map(_build_sheet, report.tables)]
+        return download_workbook(write_workbook(sheets), f"{file_name}.xlsx")
     if query["format"] == "csv" and (table := tables.get(query.get("table", ""))):
-        return download_csv(render_csv(table), f"{file_name}-{table.key}.csv")
+        total = [] if table.total is None else [table.total]
+        rows = map(table.get_cells, [*table.rows, *total])
+        lines = iterate_csv([column.name for column in table.columns], rows)
+        return download_csv(lines, f"{file_name}-{table.key}.csv")
     return None
+
+
+def _build_sheet(table: ReportTable) -> Sheet:
+    columns = [
+        SheetColumn(each.name, 14 if each.format.is_number else 28, each.format.number_format)
+        for each in table.columns
+    ]
+    total = table.get_cells(table.total) if table.total else ()
+    rows = map(table.get_cells, table.rows)
+    return Sheet(table.title[:MAX_SHEET_NAME_LENGTH], columns, rows, total)

@@ -13,10 +13,10 @@ from typing import TypeVar
 
 from django.db.models import (
     Case,
+    DateField,
     DateTimeField,
     Exists,
     ExpressionWrapper,
-    IntegerField,
     OuterRef,
     Q,
     Value,
@@ -125,11 +125,9 @@ def _filter_by_start(first: dt.datetime, last: dt.datetime, path: str = "") -> Q
     return Q(**{f"{path}start__gte": first, f"{path}start__lt": last})
 
 
-def build_month_index(period: ReportPeriod, zones: Iterable[str]) -> Case | Value:
-    """An expression for the index in ``period.months()`` of the local month of a start."""
-    later_months = period.months()[1:]
-    if not later_months:
-        return Value(0)
+def build_month(period: ReportPeriod, zones: Iterable[str]) -> Case | Value:
+    """An expression for the local month, within the period, in which a reservation starts."""
+    first, *later_months = period.months()
 
     def get_month_starts(zone: str) -> tuple[dt.datetime, ...]:
         return tuple(
@@ -139,12 +137,16 @@ def build_month_index(period: ReportPeriod, zones: Iterable[str]) -> Case | Valu
     cases = []
     for month_starts, names in group_zones(zones, get_month_starts):
         whens = [
-            When(start__lt=month_start, then=Value(index))
-            for index, month_start in enumerate(month_starts)
+            When(start__lt=month_start, then=_build_date(month))
+            for month, month_start in zip(period.months(), month_starts, strict=False)
         ]
-        month = Case(*whens, default=Value(len(later_months)), output_field=IntegerField())
+        month = Case(*whens, default=_build_date(period.last.replace(day=1)))
         cases.append(When(room__center__time_zone_id__in=names, then=month))
-    return Case(*cases, default=Value(0), output_field=IntegerField())
+    return Case(*cases, default=_build_date(first)) if later_months else _build_date(first)
+
+
+def _build_date(day: dt.date) -> Value:
+    return Value(day, output_field=DateField())
 
 
 def group_zones(zones: Iterable[str], get_value: Callable[[str], T]) -> list[tuple[T, list[str]]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
@@ -190,6 +191,11 @@ class ImportExportAdminMixin(ListExportMixin, ImportMixin):
         return confirmed | {"now": timezone.now(), "request": request}
 
     def import_action(self, request: HttpRequest, **kwargs: object) -> HttpResponseBase:
+        if (extension := request.GET.get("template")) in {"csv", "xlsx"}:
+            if not self.has_import_permission(request):
+                raise PermissionDenied
+            example = self.resource_class(request.user).get_example_row()
+            return self.send_file("template", extension, [example])
         response: Any = self._refuse_or_return(request, super().import_action)
         context = getattr(response, "context_data", {})
         if form := context.get("confirm_form"):

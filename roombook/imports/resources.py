@@ -102,6 +102,9 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
     required_columns: ClassVar[tuple[tuple[str, ...], ...]]
     # Foreign keys that a row displays.
     related: ClassVar[tuple[str, ...]] = ()
+    # The row of a template, by attribute; others have their default. Their references fit together:
+    # the templates can be imported one after the other.
+    example: ClassVar[Mapping[str, Any]]
     # Fields that are computed when a row is saved.
     derived_fields: ClassVar[tuple[str, ...]] = ()
     can_import: bool
@@ -469,6 +472,12 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
             result.diff_headers = ["row", "which", *self.header]
 
     # --- Export ---------------------------------------------------------------------------------
+
+    def get_example_row(self) -> list[CellValue]:
+        instance = self._meta.model()
+        for attribute, value in self.example.items():
+            setattr(instance, attribute, value)
+        return [self.export_field(self.fields[name], instance) for name in self._meta.fields]
 
     @classmethod
     def get_sheet_columns(cls) -> list[SheetColumn]:

@@ -9,7 +9,7 @@ from django.core.management import call_command
 
 from accounts import limits
 from accounts.models import ApiToken, AttemptWindow, KnownNetwork
-from accounts.models.api_token import ApiTokenQuerySet, hash_token_secret
+from accounts.models.tokens import ApiTokenQuerySet, hash_token_secret
 from roombook.models import SavedResponse
 from tests.concurrency import run_concurrently
 from tests.factories_people import PASSWORD, UserFactory, issue_token

@@ -196,18 +196,6 @@ def test_meeting_shows_phone_services_and_what_is_not_paid(desk, room):
     assert arrivals(desk.get(PAGE))[0].unpaid == ""
 
 
-def test_viewer_sees_no_phone_payment_or_button(client, staff, room):
-    ada = UserFactory(phone_number="+1 720 555 0111")
-    meeting(room, NOW, user=ada)
-    client.force_login(staff("Viewer", room.center))
-
-    page = client.get(PAGE)
-
-    [each] = arrivals(page)
-    assert (each.phone, each.customer_id, each.unpaid, each.actions) == ("", None, "", [])
-    assert "555 0111" not in page.text
-
-
 def test_customer_with_only_a_draft_has_no_phone_or_link(desk, room):
     """Anybody can make a draft for an account whose address they know."""
     draft = meeting(

@@ -160,8 +160,11 @@ def test_every_report_has_figures(full):
     this_month = ReportSelection(ReportPeriod(today.replace(day=1), today), None)
     last_month = ReportSelection(ReportPeriod.from_month(dt.date(2027, 2, 1)), None)
     for selection in (this_month, last_month):
-        assert revenue.sum_revenue(selection).revenue > 1000
-        assert utilization.measure_utilization(selection).total.share > 0.01
+        assert revenue.REVENUE.read(revenue.measure_revenue(selection).total) > 1000
+        assert (
+            utilization.UTILIZATION.read(utilization.measure_utilization(selection).rooms.total)
+            > 0.01
+        )
         report = month_end.build_report(selection)
         assert report.figures
 

@@ -21,8 +21,6 @@ POINTS = {
     "in conclude": ("reservations.booking.checkout", "book"),
     "after conclude": ("reservations.booking.charging", "conclude"),
     "in capture": (SANDBOX, "lock_payment"),
-    "after lookup": (SANDBOX, "SandboxGateway.find_payment"),
-    "after the gateway's void": (SANDBOX, "SandboxGateway.void"),
 }
 
 CRASH, PAUSE, EXPLODE = "crash", "pause", "explode"

@@ -14,7 +14,7 @@ from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from accounts import email_codes
 from accounts.models import EmailCode, KnownNetwork, OutboxMessage, User
-from accounts.models.email_code import MAX_TRIES_ELSEWHERE
+from accounts.models.tokens import MAX_TRIES_ELSEWHERE
 from accounts.profile import create_customer
 from roombook.backoffice.models import AuditEntry
 from tests.accounts.outbox_helpers import send

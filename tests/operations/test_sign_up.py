@@ -8,7 +8,7 @@ from django.test import Client
 
 from accounts.limits import clear_failed_sign_ins
 from accounts.models import CodePurpose, EmailCode, OutboxMessage, User
-from accounts.models.email_code import MAX_TRIES, MAX_TRIES_ELSEWHERE
+from accounts.models.tokens import MAX_TRIES, MAX_TRIES_ELSEWHERE
 from roombook.backoffice.models import AuditAction, AuditEntry
 from tests.concurrency import run_concurrently
 from tests.factories_people import PASSWORD, UserFactory, issue_token, make_email_code

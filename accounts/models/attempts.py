@@ -1,9 +1,31 @@
-"""Networks from which accounts signed in; see accounts/limits.py."""
+"""Counted attempts, and the networks that accounts signed in from (accounts/limits.py)."""
 
 from datetime import datetime
 
 from django.conf import settings
 from django.db import models
+
+
+class AttemptWindow(models.Model):
+    """The number of attempts since the window opened."""
+
+    scope = models.CharField(max_length=40)
+    key = models.CharField(max_length=128)
+    count = models.PositiveIntegerField(default=0)
+    since = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["scope", "key"], name="attempt_window_is_one_a_scope_and_key"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scope} {self.key}: {self.count}"
+
+
+# --- Networks from which accounts signed in ------------------------------------------------------
 
 
 class KnownNetwork(models.Model):
