@@ -17,13 +17,12 @@ from reservations import display
 from reservations.booking import (
     amendments,
     approval,
+    attendance,
     cancellation,
     charging,
-    check_in,
     checkout,
     differences,
     drafts,
-    no_show,
     payment_links,
     price_adjustments,
     resending,
@@ -175,7 +174,7 @@ def _is_no_show_immediate(reservation: Reservation, *, now: dt.datetime) -> bool
 
 def _describe_no_show(preview: ActionPreview) -> None:
     row = preview.form.reservation
-    outcome = no_show.decide_no_show(row, charging.get_booked_payments(row))
+    outcome = attendance.decide_no_show(row, charging.get_booked_payments(row))
     if outcome.share:
         preview.facts += _describe_outcome(outcome)
         preview.facts += _describe_returned_benefits(row, outcome.share)
@@ -183,6 +182,7 @@ def _describe_no_show(preview: ActionPreview) -> None:
         preview.facts.append(("Refund", "None"))
     if row.end > preview.form.act.now:
         preview.facts.append(("Room", "Released at once, so that others can book it"))
+    preview.facts.append(("E-mail to", "Nobody"))
 
 
 # --- Prices, holds and e-mails --------------------------------------------------------------------
@@ -532,9 +532,9 @@ ACTIONS = {
         Action(
             *("check-in", "Check in", "how_to_reg"),
             title="Has the customer arrived?",
-            call=lambda _: (check_in.check_in, {}),
+            call=lambda _: (attendance.check_in, {}),
             report=lambda _: "Checked in.",
-            is_available=check_in.can_check_in,
+            is_available=attendance.can_check_in,
             is_immediate=always,
             is_primary=True,
         ),
@@ -542,7 +542,7 @@ ACTIONS = {
             *("undo-check-in", "Undo check-in", "undo"),
             title="Has the customer not arrived?",
             confirm_label="Undo the check-in",
-            call=lambda _: (check_in.undo_check_in, {}),
+            call=lambda _: (attendance.undo_check_in, {}),
             report=lambda _: "The check-in is undone.",
             is_available=lambda row, *, now: row.is_checked_in,
             is_immediate=always,
@@ -633,7 +633,7 @@ ACTIONS = {
             *("no-show", "No-show", "person_off"),
             title="Mark as no-show?",
             confirm_label="Mark as no-show",
-            call=lambda _: (no_show.mark_no_show, {}),
+            call=lambda _: (attendance.mark_no_show, {}),
             describe=_describe_no_show,
             report=lambda _: "Marked as no-show.",
             is_available=_can_be_no_show,
@@ -644,7 +644,7 @@ ACTIONS = {
             *("undo-no-show", "Undo no-show", "person"),
             title="Did the customer come after all?",
             confirm_label="Undo the no-show",
-            call=lambda _: (no_show.undo_no_show, {}),
+            call=lambda _: (attendance.undo_no_show, {}),
             report=lambda _: "The no-show is undone.",
             is_available=lambda row, *, now: row.status == Status.NO_SHOW,
             is_immediate=always,

@@ -21,8 +21,8 @@ from accounts.models import User
 from centers.models import Center, MeetingRoom
 from centers.requested_span import resolve_span
 from reservations.alternatives import AlternativeSearch
-from reservations.booking import drafts, staff_drafts
-from reservations.booking.staff_drafts import DraftPreview
+from reservations.booking import drafts
+from reservations.booking.drafts import DraftPreview
 from reservations.desk.find_room import FindRoomForm, FoundRooms, find_rooms, read_choice
 from reservations.desk.new_reservation.forms import (
     CenterChoiceForm,
@@ -179,7 +179,7 @@ def _build_preview(form: NewReservationForm, now: dt.datetime) -> DraftPreview |
     room, draft = form.cleaned_data.get("room"), form.draft
     if not (room and draft["start"] and draft["end"]):
         return None
-    return staff_drafts.preview_draft(form.customer, room, now=now, **draft)
+    return drafts.preview_draft(form.customer, room, now=now, **draft)
 
 
 @in_transaction
@@ -214,7 +214,7 @@ def _create_draft(form: NewReservationForm, act: Act) -> Reservation | None:
     room_id = form.cleaned_data["room"].pk
     try:
         if form.new_customer is not None:
-            return staff_drafts.create_draft_for_new_customer(
+            return drafts.create_draft_for_new_customer(
                 act, form.new_customer, room_id=room_id, **form.draft
             )
         assert form.customer is not None
