@@ -215,11 +215,11 @@ def test_repeated_and_skipped_hours_count_as_they_elapse(day, starts, ends, hour
             },
             "",
         ),
-        # Only in the past.
+        # Only in the past: still the same moment.
         (
             {"valid_until": dt.date(2026, 5, 1)},
             {"weekdays": "sat", "valid_from": dt.date(2026, 4, 1)},
-            "",
+            "Evening and Other would both hold on Sat 2026-04-04 18:00.",
         ),
     ],
 )
