@@ -211,8 +211,9 @@ def test_checkout_and_cancellation_at_once_book_and_charge_or_neither():
 
 
 @pytest.mark.postgres
-def test_drafts_created_at_once_hold_no_more_rooms_than_an_account_may(settings):
-    settings.HELD_DRAFTS_MAX = 3
+@pytest.mark.parametrize("per_hour", [0, 120])
+def test_drafts_created_at_once_hold_no_more_rooms_than_an_account_may(settings, per_hour):
+    settings.HELD_DRAFTS_MAX, settings.CREATES_PER_HOUR = 3, per_hour
     ada = UserFactory()
     rooms = [make_room() for _ in range(8)]
 
