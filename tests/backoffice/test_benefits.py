@@ -16,7 +16,7 @@ from tests.admin_forms import errors_of
 from tests.admin_forms import form_of as fields_of
 from tests.backoffice.many import many
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import make_room
+from tests.factories_reservations import ReservationFactory, make_room
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +49,7 @@ def enter(allowance, hours, *, at=NOW, period=None, reservation=None):
         hours=hours,
         at=at,
         period=period,
-        reservation=reservation,
+        reservation=reservation or ReservationFactory(user=allowance.user),
         reason="Test",
     )
 
@@ -75,12 +75,12 @@ def test_monthly_balances_monthly_allowance_expires_unused_hours(reservation):
     )
     enter(monthly, -4, period=date(2027, 1, 1), reservation=reservation)
     enter(monthly, 1, period=date(2027, 1, 1), reservation=reservation)
-    enter(monthly, 5, period=date(2027, 2, 1))
+    enter(monthly, 5, period=date(2027, 2, 1), reservation=reservation)
     enter(monthly, -2, period=date(2027, 4, 1), reservation=reservation)
     assert get_months(monthly) == [
-        ("2027-04", 10, 2, 8, 5),
-        ("2027-03", 10, 0, 10, 3),
-        ("2027-02", 15, 0, 15, 3),
+        ("2027-04", 10, 2, 8, 0),
+        ("2027-03", 10, 0, 10, -2),
+        ("2027-02", 10, -5, 15, -2),
         ("2027-01", 10, 3, 7, 3),
     ]
     assert allowance_balances.get_hours_left([monthly], TODAY) == {monthly.pk: 10}
