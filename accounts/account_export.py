@@ -1,37 +1,28 @@
 """Everything that is stored about an account, as one JSON document (B22.11).
 
-accounts/personal_data.py says what that is. A large document is not returned at once: its owner
-gets an e-mail with a link, which writes it in pieces. So neither needs more memory or statements
-for a larger account, and no copy is stored.
+accounts/personal_data.py says what that is. It is written in pieces, and no copy is stored.
 """
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from django.core import signing
 from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Manager, Model, QuerySet
 from django.db.models.fields.files import FieldFile
-from django.utils.crypto import constant_time_compare
 
-from accounts import emails
 from accounts.models import User
-from accounts.models.outbox_message import EXPORT_KIND
 from accounts.personal_data import TABLES, Exported
-from roombook.db.transactions import in_transaction
 from roombook.images import get_url
 from roombook.naming import to_contract_name
 
 Fields = dict[str, Any]
 
-# The rows of a list that are read at once, and that a response contains at most.
+# The rows of a list that are read at once, and that a response of the API contains at most.
 BATCH_SIZE = 100
-MAX_ROWS = 200
-LINK_LIFETIME = dt.timedelta(hours=24)
-SALT = "accounts.account_export"
+MAX_ROWS = 5_000
 
 
 def build_export(user: User) -> Fields | None:
@@ -52,44 +43,6 @@ def iterate_json(user: User, *, for_staff: bool = False) -> Iterator[str]:
             yield f"{',' if index else ''}{_encode(row, for_staff=for_staff)}"
         yield "]"
     yield "}"
-
-
-@in_transaction
-def send_link(user: User, build_url: Callable[[str], str], *, now: dt.datetime) -> None:
-    """E-mail the account's owner a link to the document. `build_url` makes a secret a URL."""
-    service = emails.get_service_name()
-    emails.enqueue_email(
-        user_id=user.pk,
-        to=user.email,
-        kind=EXPORT_KIND,
-        about=f"account {user.pk}",
-        heading=f"Your data at {service}",
-        paragraphs=[
-            f"You requested everything that {service} stores about you. You can download it for 24"
-            " hours, until you change your password:",
-            build_url(signing.dumps([user.pk, user.get_session_auth_hash()], salt=SALT)),
-            "If you did not ask for it, change your password.",
-        ],
-        button="Download",
-        expires_at=now + LINK_LIFETIME,
-        now=now,
-    )
-
-
-def find_account(secret: str) -> User | None:
-    """Return the active account that was sent this link, unless the link has expired."""
-    try:
-        pk, auth_hash = signing.loads(secret, salt=SALT, max_age=LINK_LIFETIME)
-    except signing.BadSignature:
-        return None
-    user = User.objects.filter(pk=pk, is_active=True).first()
-    # A change of the password, and an erasure, end the link.
-    if user is None or not constant_time_compare(auth_hash, user.get_session_auth_hash()):
-        return None
-    return user
-
-
-# --- The document --------------------------------------------------------------------------------
 
 
 def _get_lists(user: User, *, for_staff: bool) -> dict[str, QuerySet[Any]]:

@@ -9,7 +9,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from accounts.models import ApiToken, User
-from accounts.models.api_token import hash_token_secret
+from accounts.models.tokens import hash_token_secret
 from roombook.db.compiled_queries import compiled_query, datetime_param, text_param
 from roombook.errors import NotSignedIn
 

@@ -26,6 +26,7 @@ from accounts.models import (
     UserType,
     canonicalize_email,
 )
+from accounts.models.outbox_message import EMAIL_CHANGE_KIND, PASSWORD_RESET_KIND, SIGN_UP_KIND
 from accounts.passwords import make_password
 from accounts.profile import EMAIL_TAKEN, PROFILE_FIELDS, canonicalize_valid_email, find_problems
 from accounts.sign_in import (
@@ -233,7 +234,16 @@ def _send_sign_up_code(new: User, network: str, now: datetime) -> None:
     code = issue_code(
         CodePurpose.SIGN_UP, new.email, None, network=network, new_account=fields, now=now
     )
-    emails.send_sign_up_code(new.email, code, expires_at=now + LIFETIME, now=now)
+    emails.send(
+        "sign_up_code",
+        user_id=None,
+        to=new.email,
+        kind=SIGN_UP_KIND,
+        about="sign-up",
+        code=code,
+        expires_at=now + LIFETIME,
+        now=now,
+    )
 
 
 # --- A new password ------------------------------------------------------------------------------
@@ -274,10 +284,12 @@ def _send_reset_code(
         now=now,
     )
     is_active = user is not None and user.is_active
-    emails.send_password_reset_code(
-        user.pk if user else None,
-        email,
-        code if is_allowed else None,
+    emails.send(
+        "password_reset_code",
+        user_id=user.pk if user else None,
+        to=email,
+        kind=PASSWORD_RESET_KIND,
+        code=code if is_allowed else None,
         is_for_sign_up=is_for_sign_up,
         is_active=is_active,
         # Nobody can make the service write to strangers by asking for a new password.
@@ -392,18 +404,23 @@ def _send_change_codes(user: User, new_email: str, network: str, now: datetime) 
         now=now,
     )
     revocation = issue_code(CodePurpose.REVOCATION, user.email, user, network=network, now=now)
-    emails.send_email_change_code(
-        user.pk,
-        new_email,
-        None if is_taken else code,
+    emails.send(
+        "email_change_code",
+        # The recipient is not known to be the account's owner.
+        user_id=None if is_taken else user.pk,
+        to=new_email,
+        kind=EMAIL_CHANGE_KIND,
+        code=None if is_taken else code,
         expires_at=now + LIFETIME,
         now=now,
     )
-    emails.send_email_change_notice(
-        user.pk,
-        user.email,
-        new_email,
-        revocation,
+    emails.send(
+        "email_change_notice",
+        user_id=user.pk,
+        to=user.email,
+        kind=EMAIL_CHANGE_KIND,
+        new_email=new_email,
+        code=revocation,
         expires_at=now + REVOCATION_LIFETIME,
         now=now,
     )

@@ -318,10 +318,3 @@ def clear_failed_sign_ins(email: str) -> None:
         ],
         key__startswith=hash_email(email),
     ).delete()
-
-
-def delete_expired_windows(*, now: datetime) -> int:
-    """Delete windows and networks that have no effect any more; return the number of windows."""
-    KnownNetwork.objects.filter(last_sign_in_at__lte=now - KNOWN_NETWORK_LIFETIME).delete()
-    count, _ = AttemptWindow.objects.filter(since__lte=now - MAX_PERIOD).delete()
-    return count

@@ -35,19 +35,8 @@ def make_password(password: str) -> str:
 
 
 def verify_password(password: str, encoded: str) -> tuple[bool, bool]:
-    """Return whether the password is right, and whether its hash should be upgraded.
-
-    Also as it is typed: it may have been set before passwords were normalized.
-    """
-    for each in get_compared_forms(password):
-        is_correct, is_outdated = hashers.verify_password(each, encoded)
-        if is_correct:
-            return True, is_outdated or each != normalize_password(password)
-    return False, False
-
-
-def get_compared_forms(password: str) -> list[str]:
-    return list(dict.fromkeys([normalize_password(password), password]))
+    """Return whether the password is right, and whether its hash should be upgraded."""
+    return hashers.verify_password(normalize_password(password), encoded)
 
 
 class MaximumLengthValidator:

@@ -21,7 +21,7 @@ from django.contrib.sessions.models import Session
 from django.db import DatabaseError
 from django.db.models import Q, QuerySet
 
-from accounts.limits import hash_email
+from accounts.limits import KNOWN_NETWORK_LIFETIME, MAX_PERIOD, hash_email
 from accounts.models import OutboxMessage, User
 from accounts.models.account_erasure import PSEUDONYM_DOMAIN
 from accounts.models.outbox_message import EMAIL_CHANGE_KIND
@@ -79,12 +79,12 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """The rows that expire some days after a date. The days can be those of a setting; 0 is never.
+    """The rows that expire some days after a time. The days can be those of a setting; 0 is never.
 
     `cleared` are the columns that are emptied, with their values; without them, rows are deleted.
     """
 
-    days: str | int
+    days: str | float
     after: str
     condition: Q = EVERY_ROW
     cleared: Values = field(default_factory=dict)
@@ -94,10 +94,10 @@ class Expiry:
         days = self.days
         if isinstance(days, str):
             days = getattr(settings, days) * (DAYS_PER_YEAR if days.endswith("_YEARS") else 1)
-        if not days:
-            return 0
+            if not days:
+                return 0
         every = apps.get_model(label)._base_manager
-        rows = every.filter(self.condition, **{f"{self.after}__lt": now - dt.timedelta(days=days)})
+        rows = every.filter(self.condition, **{f"{self.after}__lte": now - dt.timedelta(days=days)})
         if self.cleared:
             # Not those that are empty already.
             rows = rows.exclude(**self.cleared)
@@ -331,9 +331,17 @@ TABLES: dict[str, Table] = {
         ),
     ),
     "accounts.ApiToken": Table(
-        "user", DELETE, Exported("Devices", "SignedInAt=created_at last_used_at expires_at")
+        "user",
+        DELETE,
+        Exported("Devices", "SignedInAt=created_at last_used_at expires_at"),
+        (Expiry(0, "expires_at"),),
     ),
-    "accounts.KnownNetwork": Table("user", DELETE, Exported("Networks", "last_sign_in_at")),
+    "accounts.KnownNetwork": Table(
+        "user",
+        DELETE,
+        Exported("Networks", "last_sign_in_at"),
+        (Expiry(KNOWN_NETWORK_LIFETIME.days, "last_sign_in_at"),),
+    ),
     "payments.PaymentSetup": Table(
         "user",
         DELETE,
@@ -382,10 +390,14 @@ TABLES: dict[str, Table] = {
             ("reservations.AllowanceEntry", "hours reason reservation_id at"),
         )
     },
-    "accounts.EmailCode": Table(_by_user_or_own_email("email"), DELETE, SECRET),
+    "accounts.EmailCode": Table(
+        _by_user_or_own_email("email"), DELETE, SECRET, (Expiry(0, "expires_at"),)
+    ),
     "accounts.CalendarAddress": Table("user", DELETE, SECRET),
-    "accounts.AttemptWindow": Table(_find_attempts, DELETE, SECRET),
-    "roombook.SavedResponse": Table("user", DELETE, REPEATED),
+    "accounts.AttemptWindow": Table(
+        _find_attempts, DELETE, SECRET, (Expiry(MAX_PERIOD / dt.timedelta(1), "since"),)
+    ),
+    "roombook.SavedResponse": Table("user", DELETE, REPEATED, (Expiry(1, "created_at"),)),
     "payments.LedgerLine": Table("", STAY, REPEATED),
     "payments.StripePayment": Table("", STAY, REPEATED, (Expiry("BOOKS_YEARS", "created_at"),)),
     "imports.Upload": Table(
@@ -394,7 +406,7 @@ TABLES: dict[str, Table] = {
         OF_STAFF,
         (Expiry(MAX_AGE.days, "created_at"),),
     ),
-    "sessions.Session": Table(_find_sessions, DELETE, OF_STAFF),
+    "sessions.Session": Table(_find_sessions, DELETE, OF_STAFF, (Expiry(0, "expire_date"),)),
     **{
         label: Table("user", DELETE, OF_STAFF)
         for label in (

@@ -11,7 +11,7 @@ from accounts.models.account_erasure import NO_ADDRESS_DOMAIN
 from roombook.backoffice import audit_log
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest
-from roombook.images import delete_file
+from roombook.images import delete_after_commit
 
 PROFILE_FIELDS = ("first_name", "last_name", "company_name", "phone_number")
 EMAIL_TAKEN = "An account with this e-mail address already exists."
@@ -102,21 +102,13 @@ def _save_profile(user: User, old: dict[str, str]) -> None:
     audit_log.record_change(user, changes, by=user)
 
 
+@in_transaction
 def remove_thumbnail(user: User) -> User:
     """Remove the picture from the account and delete its file. Succeeds without a picture too."""
-    name = _clear_thumbnail(user)
-    user.thumbnail = None
-    if name:
-        storage = User._meta.get_field("thumbnail").storage
-        transaction.on_commit(lambda: delete_file(storage, name))
-    return user
-
-
-@in_transaction
-def _clear_thumbnail(user: User) -> str:
     locked = User.objects.lock(user.pk)
-    name = locked.thumbnail.name
-    if name:
+    if locked.thumbnail:
+        delete_after_commit(locked.thumbnail)
         locked.thumbnail = None
         locked.save(update_fields=["thumbnail"])
-    return name or ""
+    user.thumbnail = None
+    return user

@@ -8,12 +8,7 @@ from django.core.exceptions import ValidationError
 from accounts import emails
 from accounts.limits import SignInAttempts
 from accounts.models import ApiToken, CodePurpose, User, canonicalize_email
-from accounts.passwords import (
-    get_compared_forms,
-    make_password,
-    normalize_password,
-    verify_password,
-)
+from accounts.passwords import make_password, normalize_password, verify_password
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidCredentials, InvalidRequest
 from roombook.metrics.counters import SIGN_IN_FAILURES
@@ -45,8 +40,7 @@ def verify_credentials(
     user = User.objects.filter(email=canonicalize_email(email)).first()
     if user is None:
         # Hash the password here too, so that the response is not faster for a missing account.
-        for each in get_compared_forms(password):
-            make_password(each)
+        make_password(password)
         is_correct, is_hash_outdated = False, False
     else:
         is_correct, is_hash_outdated = verify_password(password, user.password)

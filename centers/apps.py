@@ -5,21 +5,22 @@ class CentersConfig(AppConfig):
     name = "centers"
 
     def ready(self) -> None:
-        from centers import models
+        from centers import models, search_index
         from centers.models import CenterImage, MeetingRoom
         from centers.resources.centers import CenterResource
         from centers.resources.closures import ClosureResource
         from centers.resources.inventory import RateResource, RoomResource, ServiceResource
         from centers.resources.price_lists import PriceListResource
         from centers.resources.terms import TermsResource
-        from centers.search import index
+        from centers.resources.types import TypeResource
         from roombook import images
         from roombook.backoffice import audit_log
         from roombook.imports.resources import register
 
-        index.connect_signals()
-        register(CenterResource, RateResource, PriceListResource, RoomResource, ServiceResource)
-        register(ClosureResource, TermsResource)
+        search_index.connect_signals()
+        # In the order in which an empty database takes their templates.
+        register(TypeResource, CenterResource, TermsResource, RateResource, PriceListResource)
+        register(RoomResource, ServiceResource, ClosureResource)
         images.delete_files_with_row(CenterImage, "image", "thumbnail")
         images.delete_files_with_row(MeetingRoom, "picture", "picture_thumbnail")
         audit_log.register(

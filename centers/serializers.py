@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from centers.search.filters import SearchFilters
+from centers.search import SearchFilters
 from roombook.api.address import AddressInfo
 from roombook.api.fields import (
     BooleanField,

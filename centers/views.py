@@ -4,13 +4,12 @@ import datetime as dt
 from typing import Any
 
 from accounts.models import User
-from centers import rates, records
+from centers import rates, records, search
 from centers.geo import Coordinates
 from centers.models import Center, Favorite
 from centers.requested_span import resolve_period
 from centers.rooms import get_room
-from centers.search import locations
-from centers.search.locations import AreaType
+from centers.search import AreaType
 from centers.serializers import (
     CenterInfo,
     CenterSearchResult,
@@ -77,8 +76,8 @@ class SearchLocations(Operation):
         radius_in_miles: int | None = None,
         query: str = "",
         filters: dict[str, Any] | None = None,
-    ) -> locations.SearchResult:
-        return locations.search_locations(
+    ) -> search.SearchResult:
+        return search.search_locations(
             user,
             coordinates=build_place(latitude, longitude),
             radius_in_miles=radius_in_miles,
@@ -112,8 +111,8 @@ class CityCenters(Operation):
         area: str = "",
         city_name: str = "",
         filters: dict[str, Any] | None = None,
-    ) -> locations.SearchResult:
-        return locations.list_city_centers(
+    ) -> search.SearchResult:
+        return search.list_city_centers(
             user,
             area_type=AreaType(area_type),
             area=area,

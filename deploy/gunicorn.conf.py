@@ -17,7 +17,7 @@ from gunicorn.systemd import sd_notify
 APP = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(APP))
 
-from roombook import env_file  # noqa: E402 (gunicorn's own program is not in the folder of the app)
+from roombook import env  # noqa: E402 (gunicorn's own program is not in the folder of the app)
 
 
 def read_int(name, default):
@@ -31,7 +31,7 @@ def read_int(name, default):
 # A process that replaces this one (deploy/reload.sh) reads the file again.
 given = os.environ.get("ENV_FILE")
 try:
-    env_file.load(APP / (given or ".env"), must_exist=bool(given))
+    env.load_file(APP / (given or ".env"), must_exist=bool(given))
 except ImproperlyConfigured as error:
     sys.exit(f"Error: {error}")
 

@@ -22,14 +22,20 @@ wait_until() {
 }
 
 is_loaded() { [ -s "$pidfile.2" ]; }
+has_loaded_or_ended() {
+    is_loaded && return
+    found=$(find_new_master)
+    [ -z "$found" ] && [ -n "$begun" ] && return
+    begun=$begun$found
+    return 1
+}
 has_taken_over() { [ "$(cat "$pidfile" 2>/dev/null)" = "$new" ]; }
 
 # The new master is the child of the old one that was started for it; workers were not.
-end_new_master() {
-    for process in /proc/[0-9]*; do
-        if grep -qs "^PPid:[[:space:]]*$old\$" "$process/status" &&
-            tr '\0' '\n' 2>/dev/null <"$process/environ" | grep -qx "GUNICORN_PID=$old"; then
-            kill -KILL "${process#/proc/}"
+find_new_master() {
+    for status in $(grep -ls "^PPid:[[:space:]]*$old\$" /proc/[0-9]*/status); do
+        if tr '\0' '\n' 2>/dev/null <"${status%status}environ" | grep -qx "GUNICORN_PID=$old"; then
+            echo "$status" | tr -dc 0-9
         fi
     done
 }
@@ -38,10 +44,12 @@ old=$(cat "$pidfile")
 rm -f "$pidfile.2"
 # gunicorn starts a new master, which writes its id as soon as it has loaded the application.
 kill -USR2 "$old"
-if ! wait_until "$load_seconds" is_loaded; then
+begun=
+if ! wait_until "$load_seconds" has_loaded_or_ended || ! is_loaded; then
     # It may only be slow. Later, both versions would serve.
-    end_new_master
-    echo "The new version did not start within $load_seconds s; the old one still runs. See its log." >&2
+    new=$(find_new_master)
+    [ -z "$new" ] || kill -KILL "$new"
+    echo "The new version did not start; the old one still runs. See its log." >&2
     exit 1
 fi
 new=$(cat "$pidfile.2")

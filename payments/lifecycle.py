@@ -85,7 +85,7 @@ def create_payment(
     purpose: PaymentPurpose = PaymentPurpose.BOOKING,
     is_by_link: bool = False,
 ) -> Payment:
-    """Create a payment in state started. Call it in the transaction that claims the room.
+    """Create a payment in state started. Call it in the transaction of the claim.
 
     The database refuses a second open payment for the booking (`payment_one_open_for_booking`), and
     a second one for a change that is not captured yet (`payment_one_open_for_change`).

@@ -21,10 +21,17 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
 from payments.cards import Card, CardFields, parse_card
-from payments.gateways.sandbox import confirm_payment, refuse_payment
-from payments.gateways.sandbox_cards import DECLINE_MESSAGES, NOT_A_TEST_CARD, get_outcome
+from payments.gateways.sandbox import (
+    DECLINE_MESSAGES,
+    NOT_A_TEST_CARD,
+    OPEN_STATES,
+    confirm_payment,
+    confirm_setup,
+    get_outcome,
+    refuse_payment,
+    refuse_setup,
+)
 from payments.gateways.sandbox_models import SandboxPayment, SandboxSetup
-from payments.gateways.sandbox_setups import OPEN_STATES, confirm_setup, refuse_setup
 from payments.models import PaymentSetup
 from roombook.errors import InvalidRequest
 from roombook.middleware import mark_secret, secret_page

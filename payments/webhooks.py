@@ -75,7 +75,7 @@ def process_event(event: "StripeEvent", *, now: datetime) -> None:
 
 def find_payment(event: "StripeEvent", *, now: datetime) -> Payment | None:
     """The payment of the event, None if it is not ours: the account may sell other things."""
-    from payments.gateways.stripe.stored_intents import find_key, store_intent
+    from payments.gateways.stripe.intents import find_key, store_intent
 
     key = find_key(event.intent) or event.key
     if key is None or not event.intent:

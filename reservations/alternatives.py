@@ -52,13 +52,19 @@ class Alternative(NamedTuple):
 
 
 class AlternativeSearch(NamedTuple):
-    """What the customer wants, and when they ask."""
+    """What the customer wants, and when they ask.
+
+    `people` fit into what is found; by default, as many as into the room, which is not stored if
+    any room will do. `by_staff`: what has just begun is free too.
+    """
 
     room: MeetingRoom
     span: Span
     services: Sequence[ServiceSelection]
-    user: "User"
+    user: "User | None"
     now: dt.datetime
+    people: int | None = None
+    by_staff: bool = False
 
 
 def find_alternatives(search: AlternativeSearch, *, limit: int) -> list[Alternative]:
@@ -67,7 +73,7 @@ def find_alternatives(search: AlternativeSearch, *, limit: int) -> list[Alternat
     Other rooms of the center that are as large; the room itself at other times; as large rooms of
     other centers nearby, unless a service is selected, because services belong to a center.
     """
-    found = chain(find_at_center(search, has_other_times=True), _find_other_centers(search))
+    found = chain(find_at_center(search, has_other_times=True), find_other_centers(search))
     return list(islice(found, limit))
 
 
@@ -79,7 +85,7 @@ def find_at_center(search: AlternativeSearch, *, has_other_times: bool) -> Itera
 
 
 def _find_other_rooms(search: AlternativeSearch) -> Iterator[Alternative]:
-    rooms = _load_large_rooms(search, [search.room.center_id])
+    rooms = load_large_rooms(search, [search.room.center_id])
     calendars = load_calendars(rooms, search.span, user=search.user, now=search.now)
     yield from _price_available(search, rooms, calendars, AlternativeReason.OTHER_ROOM)
 
@@ -95,15 +101,16 @@ def _find_other_times(search: AlternativeSearch) -> Iterator[Alternative]:
         start = round_to_slot(span.start + direction * INSTANT, zone, slot_minutes)
         while abs(start - span.start) <= NEAR_TIMES:
             other = Span(start, start + span.duration)
-            if calendar.is_available(other, now=search.now):
+            if calendar.is_available(other, now=search.now, by_staff=search.by_staff):
                 nearest.append(other)
                 break
             start = round_to_slot(start + direction * INSTANT, zone, slot_minutes)
     for other in sorted(nearest, key=lambda each: (abs(each.start - span.start), each.start)):
-        yield from _price(search, room, other, AlternativeReason.OTHER_TIME)
+        yield from price_alternative(search, room, other, AlternativeReason.OTHER_TIME)
 
 
-def _find_other_centers(search: AlternativeSearch) -> Iterator[Alternative]:
+def find_other_centers(search: AlternativeSearch) -> Iterator[Alternative]:
+    """Yield as large rooms of other centers nearby at the same time, the nearest center first."""
     middle = search.room.center.coordinates
     if middle is None or search.services:
         return
@@ -115,7 +122,7 @@ def _find_other_centers(search: AlternativeSearch) -> Iterator[Alternative]:
         if center.coordinates
     ]
     distances = {pk: distance for distance, pk in nsmallest(MAX_CENTERS, found)}
-    rooms = _load_large_rooms(search, distances)
+    rooms = load_large_rooms(search, distances)
     rooms.sort(key=lambda room: distances[room.center_id])
     calendars = load_calendars(rooms, search.span, user=search.user, now=search.now)
     # The rooms of farther centers are priced only if those before them are not enough.
@@ -125,10 +132,10 @@ def _find_other_centers(search: AlternativeSearch) -> Iterator[Alternative]:
         )
 
 
-def _load_large_rooms(search: AlternativeSearch, centers: Collection[int]) -> list[MeetingRoom]:
-    rooms = MeetingRoom.objects.on_offer().filter(
-        center__in=list(centers), capacity__gte=search.room.capacity
-    )
+def load_large_rooms(search: AlternativeSearch, centers: Collection[int]) -> list[MeetingRoom]:
+    """Load the other rooms of the centers that are large enough, the smallest first."""
+    people = search.people or search.room.capacity
+    rooms = MeetingRoom.objects.on_offer().filter(center__in=list(centers), capacity__gte=people)
     rooms = rooms.exclude(pk=search.room.pk).select_related("center", "rate")
     found = list(rooms.order_by("capacity", "pk")[:MAX_ROOMS])
     load_special_prices([room.rate for room in found if room.rate])
@@ -146,13 +153,13 @@ def _price_available(
     found = [
         alternative
         for room in rooms
-        if calendars[room.pk].is_available(search.span, now=search.now)
-        for alternative in _price(search, room, search.span, reason, distance)
+        if calendars[room.pk].is_available(search.span, now=search.now, by_staff=search.by_staff)
+        for alternative in price_alternative(search, room, search.span, reason, distance)
     ]
     return sorted(found, key=lambda each: (each.total, each.room_id))
 
 
-def _price(
+def price_alternative(
     search: AlternativeSearch,
     room: MeetingRoom,
     span: Span,

@@ -109,27 +109,34 @@ def find_next_bookings(
     user: "User | None",
     now: dt.datetime,
     is_walk_in: bool = False,
+    wanted: Span | None = None,
 ) -> Iterator[tuple[MeetingRoom, Span]]:
     """Yield the rooms with the next times in which they can be booked as usual; forms propose it.
 
     Rooms that are not free for three weeks are left out. The customer's own drafts are no
     conflicts, because a new draft replaces them. `is_walk_in`: the slot that is running now is
-    proposed too, to staff.
+    proposed too, to staff. `wanted`: times as long as this one, from its start on.
     """
-    end = now + PROPOSAL_HORIZON
+    end = (wanted.start if wanted else now) + PROPOSAL_HORIZON
     calendars = load_calendars(rooms, Span(now - DAY, end), user=user, now=now)
     for room in rooms:
         slot, zone = get_booking_rules(room).slot_minutes, room.center.zone
         start = hours.round_down_to_slot(now, zone, slot) if is_walk_in else now + TIME_TO_SUBMIT
-        for span in _list_bookings(calendars[room.pk], Span(start, end), now):
+        start, duration = (wanted.start, wanted.duration) if wanted else (start, None)
+        for span in _list_bookings(calendars[room.pk], Span(start, end), now, duration):
             yield room, span
             break
 
 
-def _list_bookings(calendar: RoomCalendar, within: Span, now: dt.datetime) -> Iterator[Span]:
-    """Yield the available bookings of the usual length that local times without an offset name."""
+def _list_bookings(
+    calendar: RoomCalendar, within: Span, now: dt.datetime, duration: dt.timedelta | None
+) -> Iterator[Span]:
+    """Yield the available bookings of this length that local times without an offset name.
+
+    By default, it is the usual length.
+    """
     zone, rules = calendar.room.center.zone, get_booking_rules(calendar.room)
-    duration = rules.usual_duration
+    duration = duration or rules.usual_duration
     for free in calendar.find_free_times(within, duration=duration, now=now, by_staff=True):
         start = free.start
         while (end := start + duration) <= free.end:

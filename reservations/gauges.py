@@ -75,21 +75,19 @@ def read_gauges(*, now: dt.datetime) -> list[GaugeMetricFamily]:
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 cursor.execute(f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'")
-        return [*_read_payments(now), *_read_emails(now), *_read_webhooks(now), *_read_jobs()]
+        return [*_read_payments(now), *_read_deliveries(now), *_read_jobs()]
+
+
+def _gauge(name: str, help_text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"roombook_{name}", help_text, value=value)
 
 
 def _read_payments(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
     in_doubt = Payment.objects.stale(now).aggregate(count=Count("pk"), since=Min("lease_until"))
-    yield GaugeMetricFamily(
-        "roombook_payments_in_doubt",
-        "Payments whose outcome is unknown after their lease.",
-        value=in_doubt["count"],
-    )
-    yield GaugeMetricFamily(
-        "roombook_payments_in_doubt_oldest_seconds",
-        "Seconds since the first of these leases expired; 0 if there is none.",
-        value=_get_age(in_doubt["since"], now),
-    )
+    text = "Payments whose outcome is unknown after their lease."
+    yield _gauge("payments_in_doubt", text, in_doubt["count"])
+    text = "Seconds since the first of these leases expired; 0 if there is none."
+    yield _gauge("payments_in_doubt_oldest_seconds", text, _get_age(in_doubt["since"], now))
     captures = Q(counts=True, reservation__status__in=sorted(CAPTURE_DUE_STATUSES))
     voids = Q(counts=False)
     due_since = Greatest(
@@ -102,11 +100,6 @@ def _read_payments(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
         voids_since=Min(due_since, filter=voids),
     )
     refunds = Refund.objects.due().aggregate(count=Count("pk"), since=Min("created_at"))
-    rows = (
-        ("capture", due["captures"], due["captures_since"]),
-        ("void", due["voids"], due["voids_since"]),
-        ("refund", refunds["count"], refunds["since"]),
-    )
     count = GaugeMetricFamily(
         "roombook_obligations_due",
         "Captures, voids and refunds that must still be made at the gateway.",
@@ -117,60 +110,38 @@ def _read_payments(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
         "Seconds for which the oldest of them has been due; 0 if there is none.",
         labels=["kind"],
     )
-    for kind, number, since in rows:
+    for kind, number, since in (
+        ("capture", due["captures"], due["captures_since"]),
+        ("void", due["voids"], due["voids_since"]),
+        ("refund", refunds["count"], refunds["since"]),
+    ):
         count.add_metric([kind], number)
         age.add_metric([kind], _get_age(since, now))
-    yield count
-    yield age
+    yield from (count, age)
 
 
-def _read_emails(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
-    waiting = OutboxMessage.objects.waiting().aggregate(count=Count("pk"), since=Min("created_at"))
-    failed = OutboxMessage.objects.filter(
-        state=DeliveryState.FAILED, created_at__gt=now - FAILED_EMAILS_PERIOD
-    )
-    yield GaugeMetricFamily(
-        "roombook_outbox_waiting", "E-mails that are not sent yet.", value=waiting["count"]
-    )
-    yield GaugeMetricFamily(
-        "roombook_outbox_oldest_seconds",
-        "Seconds since the oldest of them was written; 0 if there is none.",
-        value=_get_age(waiting["since"], now),
-    )
-    yield GaugeMetricFamily(
-        "roombook_outbox_failed",
-        "E-mails of the last 24 hours that failed for good.",
-        value=failed.count(),
-    )
-
-
-def _read_webhooks(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
+def _read_deliveries(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
+    emails = OutboxMessage.objects.waiting().aggregate(count=Count("pk"), since=Min("created_at"))
+    yield _gauge("outbox_waiting", "E-mails that are not sent yet.", emails["count"])
+    text = "Seconds since the oldest of them was written; 0 if there is none."
+    yield _gauge("outbox_oldest_seconds", text, _get_age(emails["since"], now))
+    failed = Q(state=DeliveryState.FAILED, created_at__gt=now - FAILED_EMAILS_PERIOD)
+    text = "E-mails of the last 24 hours that failed for good."
+    yield _gauge("outbox_failed", text, OutboxMessage.objects.filter(failed).count())
     unpublished = get_unpublished().order_by("pk").values_list("timestamp", flat=True).first()
     to_be_sent = WebhookDelivery.objects.waiting().to_active_endpoints()
     if not settings.SEND_WEBHOOKS:  # They wait on purpose.
         to_be_sent = to_be_sent.none()
-    waiting = to_be_sent.aggregate(count=Count("pk"), since=Min("created_at"))
-    failed = WebhookDelivery.objects.filter(
-        state=DeliveryState.FAILED, created_at__gt=now - FAILED_WEBHOOKS_PERIOD
-    )
-    yield GaugeMetricFamily(
-        "roombook_webhooks_waiting", "Events that are not delivered yet.", value=waiting["count"]
-    )
-    yield GaugeMetricFamily(
-        "roombook_webhooks_oldest_seconds",
-        "Seconds since the oldest event that is not delivered or not published; 0: none.",
-        value=max(_get_age(since, now) for since in (unpublished, waiting["since"])),
-    )
-    yield GaugeMetricFamily(
-        "roombook_webhooks_failed",
-        "Deliveries of the last 7 days that failed for good.",
-        value=failed.count(),
-    )
-    yield GaugeMetricFamily(
-        "roombook_webhooks_disabled",
-        "Webhooks that were disabled automatically.",
-        value=WebhookEndpoint.objects.disabled_automatically().count(),
-    )
+    events = to_be_sent.aggregate(count=Count("pk"), since=Min("created_at"))
+    yield _gauge("webhooks_waiting", "Events that are not delivered yet.", events["count"])
+    text = "Seconds since the oldest event that is not delivered or not published; 0: none."
+    ages = (_get_age(since, now) for since in (unpublished, events["since"]))
+    yield _gauge("webhooks_oldest_seconds", text, max(ages))
+    failed = Q(state=DeliveryState.FAILED, created_at__gt=now - FAILED_WEBHOOKS_PERIOD)
+    text = "Deliveries of the last 7 days that failed for good."
+    yield _gauge("webhooks_failed", text, WebhookDelivery.objects.filter(failed).count())
+    disabled = WebhookEndpoint.objects.disabled_automatically().count()
+    yield _gauge("webhooks_disabled", "Webhooks that were disabled automatically.", disabled)
 
 
 def _read_jobs() -> Iterator[GaugeMetricFamily]:

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 from collections.abc import Hashable, Iterable, Sequence
+from decimal import Decimal
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
@@ -121,7 +122,7 @@ class RestrictedBenefitResource(CenterScopedResource[BenefitT]):
                 ids |= {int(text) for text in split_list(row.get("center_ids", "")) if is_id(text)}
         self.centers = {str(each.pk): each for each in Center.objects.only("pk").filter(pk__in=ids)}
 
-    def save_related(self, rows: Sequence[ImportRowResult], *, answer: str) -> None:
+    def save_related(self, rows: Sequence[ImportRowResult]) -> None:
         own = self._meta.model._meta.model_name
         for column, (relation, other) in self.RELATIONS.items():
             changed = [row.instance for row in rows if column in row.changes]
@@ -139,6 +140,7 @@ class PromoCodeResource(RestrictedBenefitResource[PromoCode]):
 
     name: ClassVar = "promo-codes"
     singular: ClassVar = "promo code"
+    example: ClassVar = {"code": "WELCOME10", "percent": Decimal(10)}
     key: ClassVar = ("code",)
     required_columns: ClassVar = (("code",),)
 
@@ -169,6 +171,12 @@ class AllowanceResource(RestrictedBenefitResource[Allowance]):
 
     name: ClassVar = "allowances"
     singular: ClassVar = "allowance"
+    example: ClassVar = {
+        "user": User(email="customer@example.com"),
+        "description": "Membership",
+        "kind": Allowance.Kind.MONTHLY,
+        "hours": 4,
+    }
     related: ClassVar = ("user",)
     key: ClassVar = ("account", "description", "kind", "valid_from")
     required_columns: ClassVar = (("account",), ("description",))

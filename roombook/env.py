@@ -4,8 +4,10 @@ The parsers of URLs are those of django-environ. Its other ones accept too much:
 be taken for false. No message repeats a URL, which may contain a password.
 """
 
+import io
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -39,6 +41,29 @@ BROWSER_SCHEMES = {
     "javascript",
     "vbscript",
 }
+
+
+LINE = re.compile(r"(#.*|(export )?\w+=.*)?", re.ASCII)
+
+
+def load_file(path: Path, *, must_exist: bool = False) -> None:
+    """Load the variables of a file that the environment does not set, as django-environ does.
+
+    Raises ImproperlyConfigured. The library would skip a line, or a file, that it cannot read.
+    """
+    try:
+        lines = [line.strip() for line in path.read_text("utf-8-sig").splitlines()]
+    except FileNotFoundError:
+        if must_exist:
+            raise ImproperlyConfigured(f"{path}: there is no such file of settings.") from None
+        return
+    except (OSError, UnicodeDecodeError) as error:
+        why = "is not encoded in UTF-8" if isinstance(error, ValueError) else "cannot be read"
+        raise ImproperlyConfigured(f"{path}: this file of settings {why}.") from None
+    for number, line in enumerate(lines, start=1):
+        if not LINE.fullmatch(line):
+            raise ImproperlyConfigured(f"{path}, line {number}: write NAME=value, or # comment.")
+    environ.Env.read_env(io.StringIO("\n".join(lines)))
 
 
 class Required:

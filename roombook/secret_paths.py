@@ -1,9 +1,8 @@
 """Paths that end in a secret, which no log and no trace shows.
 
-An invitation sets a password, a calendar feed shows an account's meetings, an export all that is
-stored about it, a payment link a bill, a receipt file what was paid, and a page of the sandbox
-saves a card or confirms a payment. Stripe adds the client secret of a payment to the query of the
-page to which it leads back.
+An invitation sets a password, a calendar feed shows an account's meetings, a payment link a bill, a
+receipt file what was paid, and a page of the sandbox saves a card or confirms a payment. Stripe
+adds the client secret of a payment to the query of the page to which it leads back.
 """
 
 import re
@@ -11,7 +10,7 @@ import re
 from roombook.card_numbers import mask_cards
 
 SECRET_PATHS = (
-    *("/calendar/", "/invitation/", "/account-export/", "/pay/", "/receipt-file/"),
+    *("/calendar/", "/invitation/", "/pay/", "/receipt-file/"),
     *("/sandbox/setups/", "/sandbox/payments/", "/payments/return"),
 )
 _BEGIN = f"({'|'.join(SECRET_PATHS)})"

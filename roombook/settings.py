@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from roombook import env, env_file
+from roombook import env
 from roombook.backoffice.unfold_settings import UNFOLD  # noqa: F401 (a setting)
 from roombook.db.configuration import complete_database
 from roombook.log_settings import build_logging
@@ -21,7 +21,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 # The path is relative to the folder of manage.py.
 ENV_FILE = BASE_DIR / (os.environ.get("ENV_FILE") or ".env")
-env_file.load(ENV_FILE, must_exist=bool(os.environ.get("ENV_FILE")))
+env.load_file(ENV_FILE, must_exist=bool(os.environ.get("ENV_FILE")))
 
 # --- The service -----------------------------------------------------------------------------
 

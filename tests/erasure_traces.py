@@ -25,7 +25,7 @@ from accounts.models import (
     OutboxMessage,
     User,
 )
-from accounts.models.email_code import CodePurpose
+from accounts.models.tokens import CodePurpose
 from payments.gateways.sandbox_models import SandboxCard
 from payments.models import Payment, PaymentSetup, PaymentState
 from reservations.models import Attendee, Note, Reservation

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group
 from django.utils import timezone
 
 from accounts.models import ApiToken, CenterRole, CodePurpose, EmailCode, User
-from accounts.models.api_token import hash_token_secret
+from accounts.models.tokens import hash_token_secret
 from centers.models import Center
 from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
 from payments.models import PaymentSetup, SavedCard

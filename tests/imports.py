@@ -25,6 +25,7 @@ LISTS = {
     "centers/terms": True,
     "centers/service": True,
     "centers/closure": True,
+    "centers/resourcetype": False,
     "reservations/promocode": False,
     "reservations/allowance": False,
 }

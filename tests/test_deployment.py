@@ -131,7 +131,7 @@ def test_scheduled_commands_delete_expired_sessions():
         session.set_expiry(seconds)
         session.save()
 
-    call_command("clearsessions")
+    call_command("erase_expired")
 
     assert [each.session_key for each in Session.objects.all()] == [session.session_key]
 

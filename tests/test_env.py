@@ -1,9 +1,14 @@
 """Environment variables are parsed strictly, and wrong values are named."""
 
+import codecs
+import os
+from pathlib import Path
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from roombook import env
+from tests.test_startup import GUNICORN, run
 
 
 @pytest.fixture
@@ -111,3 +116,53 @@ def test_read_app_schemes_accepts_schemes_of_apps_only(set_variable):
         set_variable(f"myapp,{wrong}")
         with pytest.raises(ImproperlyConfigured, match=r"TRIAL.*is not the scheme of an app"):
             env.read_app_schemes("TRIAL")
+
+
+# --- The file of settings ------------------------------------------------------------------------
+
+
+def test_environment_wins_over_the_file_which_may_be_missing(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "environ", {"TRIAL": "environment"})
+    monkeypatch.setattr(env.environ.Env, "ENVIRON", os.environ)
+    (tmp_path / "settings").write_bytes(
+        codecs.BOM_UTF8
+        + b'TRIAL=file\r\n# comment\r\n\r\nexport TWO=\'a # b\'\r\nTHREE="a \\"b\\""'
+    )
+
+    env.load_file(tmp_path / "settings")
+    env.load_file(tmp_path / "there is none")
+    env.load_file(Path(os.devnull), must_exist=True)
+
+    assert os.environ == {"TRIAL": "environment", "TWO": "a # b", "THREE": 'a "b"'}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"A=1\nKEY: s3cret", r", line 2: write NAME=value"),
+        (b"KEY = s3cret", r", line 1: write NAME=value"),
+        (b"KEY=s3cret\xe4", r" is not encoded in UTF-8\.$"),
+    ],
+)
+def test_file_that_cannot_be_read_is_refused_without_its_values(tmp_path, content, problem):
+    (tmp_path / "settings").write_bytes(content)
+
+    with pytest.raises(ImproperlyConfigured, match=problem) as refused:
+        env.load_file(tmp_path / "settings")
+    assert "s3cret" not in str(refused.value)
+    with pytest.raises(ImproperlyConfigured, match="there is no such file"):
+        env.load_file(tmp_path / "none", must_exist=True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("manage.py", "check"), ("manage.py", "serve"), ("-c", "import roombook.wsgi"), GUNICORN],
+)
+def test_every_way_to_start_refuses_the_file_with_one_line(tmp_path, command):
+    (tmp_path / "settings").write_text("LOG_LEVEL=INFO\nCURRENCY: EUR\n")
+
+    ended = run(*command, ENV_FILE=str(tmp_path / "settings"))
+
+    assert ended.returncode != 0
+    assert ended.stderr.startswith(f"Error: {tmp_path}/settings, line 2: ")
+    assert len(ended.stderr.splitlines()) == 1

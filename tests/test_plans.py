@@ -11,10 +11,10 @@ from django.urls import reverse
 
 from accounts.models import CalendarAddress, OutboxMessage
 from accounts.personal_data import erase_expired_rows, find_exported_history
+from centers import search
 from centers.geo import Coordinates
 from centers.models import Center, MeetingRoom
-from centers.search import locations as search
-from centers.search.filters import SearchFilters
+from centers.search import SearchFilters
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.booking import reminders
 from reservations.desk.dashboard.dashboard import build_dashboard

@@ -89,7 +89,7 @@ def test_unreachable_database_ends_the_command_with_one_line(url, database):
 
 
 def test_other_database_errors_keep_their_traceback(tmp_path):
-    ended = run("manage.py", "prune_tokens", DATABASE_URL=f"sqlite:///{tmp_path}/empty.sqlite3")
+    ended = run("manage.py", "erase_expired", DATABASE_URL=f"sqlite:///{tmp_path}/empty.sqlite3")
 
     assert "Traceback" in ended.stderr
     assert "no such table" in ended.stderr

@@ -63,16 +63,11 @@ class AuditEntryAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, M
     fields = ("when", "who", "action", "what", "details", "network_address")
     readonly_fields = fields
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
-        words = search_term.strip()
-        if not words:
-            return queryset, False
+    def search(self, request: HttpRequest, rows: QuerySet, words: str) -> QuerySet:
         if (pk := parse_id(words.removeprefix("#"))) is not None:
-            return queryset.filter(object_id=pk), False
+            return rows.filter(object_id=pk)
         actors = User.objects.filter(email=canonicalize_email(words))
-        return queryset.filter(actor__in=list(actors.values_list("pk", flat=True))), False
+        return rows.filter(actor__in=list(actors.values_list("pk", flat=True)))
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
         load_field_changes(rows)

@@ -1,16 +1,22 @@
-"""The filter of a list by its first and last day."""
+"""The filters of lists by days: the first and the last one, or a period that is named."""
 
 import datetime as dt
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import forms
 from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.contrib.filters.admin import RangeDateFilter
+from django.utils import timezone
+from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter
 
 from accounts.admin.center_scope import get_shared_time_zone
 from roombook.backoffice.widgets import DateTextInput, DayField, parse_day
+
+DAY = dt.timedelta(days=1)
+# The first day, and the day after the last.
+Days = tuple[dt.date | None, dt.date | None]
 
 
 class DateRangeForm(forms.Form):
@@ -43,27 +49,68 @@ class DateRangeFilter(RangeDateFilter):
         self.model_admin = model_admin
 
     def get_zone(self, request: HttpRequest) -> dt.tzinfo:
-        """The time zone of the selected center, or that of all of the user's centers."""
-        page = self.model_admin
-        return get_shared_time_zone(
-            request,
-            page.get_permission_name("view"),
-            center_parameter=f"{getattr(page, 'center_path', '')}__id__exact",
-        )
+        return get_list_time_zone(request, self.model_admin)
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         first, last = (
             parse_day(self.used_parameters.get(f"{self.field_path}_{end}"))
             for end in ("from", "to")
         )
-        if not (first or last):
+        end = last and last + DAY
+        is_time = isinstance(self.field, models.DateTimeField)
+        zone = self.get_zone(request) if is_time and (first or end) else None
+        return filter_days(queryset, self.field_path, first, end, zone)
+
+
+class PeriodFilter(DropdownFilter):
+    """By a period of local days that is counted from today."""
+
+    field_path: str
+    # By value: its label, and from today the first day and the day after the last.
+    periods: Mapping[str, tuple[str, Callable[[dt.date], Days]]]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        self.model_admin = model_admin
+        return [(value, label) for value, (label, _) in self.periods.items()]
+
+    def get_zone(self, request: HttpRequest) -> dt.tzinfo:
+        return get_list_time_zone(request, self.model_admin)
+
+    def get_selected(self, request: HttpRequest) -> str:
+        return str(self.value())
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        selected = self.get_selected(request)
+        if selected not in self.periods:
             return queryset
-        end: dt.date | None = last and last + dt.timedelta(days=1)
-        if isinstance(self.field, models.DateTimeField):
-            zone = self.get_zone(request)
-            first, end = (day and dt.datetime.combine(day, dt.time(), zone) for day in (first, end))
-        if first:
-            queryset = queryset.filter(**{f"{self.field_path}__gte": first})
-        if end:
-            queryset = queryset.filter(**{f"{self.field_path}__lt": end})
-        return queryset
+        zone = self.get_zone(request)
+        _, get_days = self.periods[selected]
+        days = get_days(timezone.now().astimezone(zone).date())
+        return filter_days(queryset, self.field_path, *days, zone)
+
+
+def get_list_time_zone(request: HttpRequest, page: Any) -> dt.tzinfo:
+    """The time zone of the selected center of a list, or that of all of the user's centers."""
+    return get_shared_time_zone(
+        request,
+        page.get_permission_name("view"),
+        center_parameter=f"{getattr(page, 'center_path', '')}__id__exact",
+    )
+
+
+def filter_days(
+    queryset: QuerySet[Any],
+    path: str,
+    first: dt.date | None,
+    end: dt.date | None,
+    zone: dt.tzinfo | None,
+) -> QuerySet[Any]:
+    """Limit rows to the days from the first up to, but not including, the end.
+
+    With a time zone, the column has times.
+    """
+    for lookup, day in (("gte", first), ("lt", end)):
+        if day:
+            value = dt.datetime.combine(day, dt.time(), zone) if zone else day
+            queryset = queryset.filter(**{f"{path}__{lookup}": value})
+    return queryset

@@ -33,16 +33,11 @@ class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin
         *("next_attempt_at", "last_error", "subject", "shown_text", "calendar"),
     )
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
-        words = " ".join(search_term.split())
-        if not words:
-            return queryset, False
-        about = queryset.filter(about=words)
+    def search(self, request: HttpRequest, rows: QuerySet, words: str) -> QuerySet:
+        about = rows.filter(about=words)
         if about.exists():
-            return about, False
-        return queryset.filter(customer_access.get_search_filter(request.user, words)), False
+            return about
+        return rows.filter(customer_access.get_search_filter(request.user, words))
 
     @admin.display(description="text")
     def shown_text(self, message: OutboxMessage) -> str:

@@ -14,7 +14,12 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse_lazy
 from django.utils import timezone
 from django.utils.decorators import method_decorator
-from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminPasswordWidget
+from django.views.generic import FormView
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from accounts import invitations, roles, second_factor
 from accounts.admin.center_scope import SharedTimeZoneMixin, SuperuserOnlyMixin
@@ -22,7 +27,8 @@ from accounts.admin.users import UserSearchMixin
 from accounts.models import CenterRole, StaffMember, User, canonicalize_email
 from roombook.backoffice.model_admin import ModelAdmin
 from roombook.backoffice.widgets import AutocompleteMultipleField, AutocompleteMultipleWidget
-from roombook.middleware import mark_secret
+from roombook.errors import InvalidRequest, TooManyRequests
+from roombook.middleware import get_client_address, mark_secret
 
 NAME_FIELDS = ("first_name", "last_name")
 CENTERS_PREFIX = "centers_"
@@ -103,6 +109,10 @@ def build_staff_form(base: type[StaffForm]) -> type[StaffForm]:
         for group in Group.objects.order_by("name")
     }
     return cast("type[StaffForm]", type("StaffFormWithCenters", (base,), fields))
+
+
+def get_base_url(request: HttpRequest) -> str:
+    return settings.PUBLIC_URL or request.build_absolute_uri("/").rstrip("/")
 
 
 @admin.register(StaffMember)
@@ -224,9 +234,11 @@ class StaffAdmin(UserSearchMixin, SuperuserOnlyMixin, SharedTimeZoneMixin, Model
             self._invite(request, form.instance)
 
     def _invite(self, request: HttpRequest, user: User) -> None:
-        base_url = settings.PUBLIC_URL or request.build_absolute_uri("/").rstrip("/")
         invitations.send_invitation(
-            user, base_url=base_url, invited_by=roles.get_staff(request), now=timezone.now()
+            user,
+            base_url=get_base_url(request),
+            invited_by=roles.get_staff(request),
+            now=timezone.now(),
         )
         self.log_change(request, user, "An invitation was sent.")
 
@@ -252,12 +264,14 @@ class StaffAdmin(UserSearchMixin, SuperuserOnlyMixin, SharedTimeZoneMixin, Model
         text = f"Two-step sign-in was reset for {len(users)} accounts."
         self.message_user(request, text, messages.SUCCESS)
 
-    # --- The invitation
+    # --- Links by e-mail
 
     def get_urls(self) -> list[URLPattern]:
-        view = InvitationView.as_view()
+        request_link, choose = ForgottenPasswordView.as_view(), InvitationView.as_view()
         return [
-            path("invitation/<uidb64>/<token>/", view, name="accounts_invitation"),
+            # The theme links a page with this name on its sign-in page.
+            path("forgotten-password/", request_link, name="admin_password_reset"),
+            path("invitation/<uidb64>/<token>/", choose, name="accounts_invitation"),
             *super().get_urls(),
         ]
 
@@ -273,7 +287,7 @@ class NewPasswordForm(SetPasswordForm):
 
 @method_decorator(mark_secret, name="dispatch")
 class InvitationView(PasswordResetConfirmView):
-    """Where an invited member of staff chooses a password."""
+    """Where a member of staff who was sent a link chooses a password."""
 
     form_class = NewPasswordForm
     template_name = "backoffice/invitation.html"
@@ -282,6 +296,43 @@ class InvitationView(PasswordResetConfirmView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         messages.success(self.request, "Your password is set. Sign in with it.")
+        return super().form_valid(form)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**admin.site.each_context(self.request), **super().get_context_data(**kwargs)}
+
+
+class EmailForm(forms.Form):
+    email_address = forms.CharField(
+        label="E-mail address",
+        max_length=255,
+        widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "username", "autofocus": True}),
+    )
+
+
+class ForgottenPasswordView(FormView):
+    """Sends staff a link to that page."""
+
+    form_class = EmailForm
+    template_name = "backoffice/forgotten_password.html"
+    success_url = reverse_lazy("admin:login")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        try:
+            invitations.send_forgotten_password(
+                form.cleaned_data["email_address"],
+                network_address=get_client_address(self.request),
+                base_url=get_base_url(self.request),
+                now=timezone.now(),
+            )
+        except InvalidRequest as error:
+            form.add_error("email_address", error.fields["email_address"])
+        except TooManyRequests as error:
+            form.add_error(None, error.message)
+        if form.errors:
+            return self.form_invalid(form)
+        text = "If the account has two-step sign-in, the e-mail arrives in a minute."
+        messages.success(self.request, text)
         return super().form_valid(form)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -21,11 +21,11 @@ from django.utils.decorators import method_decorator
 from unfold.forms import AdminPasswordChangeForm
 
 from accounts import customer_access, emails, limits, user_search
-from accounts.admin import forgotten_password
 from accounts.admin import second_factor as second_factor_pages
 from accounts.admin.center_scope import SharedRowsMixin, SharedTimeZoneMixin
 from accounts.forms import UserAddForm, UserEditForm
 from accounts.models import AccountErasure, ApiToken, CalendarAddress, User, UserType
+from accounts.models.outbox_message import EMAIL_CHANGE_KIND
 from roombook import images
 from roombook.backoffice import audit_log
 from roombook.backoffice.model_admin import (
@@ -41,15 +41,10 @@ MAX_DEVICES = 50
 class UserSearchMixin(ModelAdminBase):
     """Searches accounts as accounts/user_search.py does."""
 
-    # Not empty, so that there is a search box; get_search_results does the search.
     search_fields = ("email",)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
-        if not search_term.strip():
-            return queryset, False
-        return user_search.filter_users(queryset, search_term), False
+    def search(self, request: HttpRequest, rows: QuerySet, words: str) -> QuerySet:
+        return user_search.filter_users(rows, words)
 
 
 class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUserAdmin, ModelAdmin):
@@ -191,7 +186,6 @@ class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUse
         view = self.admin_site.admin_view(self.sign_out_view)
         return [
             *second_factor_pages.get_urls(),
-            *forgotten_password.get_urls(),
             path("<path:object_id>/sign-out/", view, name="accounts_user_sign_out"),
             *super().get_urls(),
         ]
@@ -288,7 +282,13 @@ class UserAdmin(UserSearchMixin, SharedRowsMixin, SharedTimeZoneMixin, DjangoUse
             # The reader of a former address cannot take the account back.
             obj.email_codes.all().delete()
             if former := form.initial.get("email"):
-                emails.send_address_corrected(obj.pk, former, now=timezone.now())
+                emails.send(
+                    "address_corrected",
+                    user_id=obj.pk,
+                    to=former,
+                    kind=EMAIL_CHANGE_KIND,
+                    now=timezone.now(),
+                )
 
     def log_change(self, request: HttpRequest, obj: Model, message: object) -> Any:
         """Record that a password was set, without its hash."""

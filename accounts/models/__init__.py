@@ -2,15 +2,10 @@
 erasures."""
 
 from accounts.models.account_erasure import AccountErasure
-from accounts.models.api_token import ApiToken
-from accounts.models.attempt_window import AttemptWindow
-from accounts.models.calendar_address import CalendarAddress
-from accounts.models.center_role import CenterRole
-from accounts.models.email_code import CodePurpose, EmailCode
-from accounts.models.known_network import KnownNetwork
+from accounts.models.attempts import AttemptWindow, KnownNetwork
 from accounts.models.outbox_message import OutboxMessage
-from accounts.models.staff_member import StaffMember
-from accounts.models.user import User, UserType, canonicalize_email
+from accounts.models.tokens import ApiToken, CalendarAddress, CodePurpose, EmailCode
+from accounts.models.user import CenterRole, StaffMember, User, UserType, canonicalize_email
 
 __all__ = [
     "AccountErasure",

@@ -1,8 +1,8 @@
-"""Accounts of customers and staff."""
+"""Accounts of customers and staff, and roles at centers."""
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
@@ -10,7 +10,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.contrib.sessions.backends.base import SessionBase
 from django.core.validators import MinValueValidator
 from django.db import models, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 from django.utils import timezone
 from django_otp import DEVICE_ID_SESSION_KEY
@@ -18,12 +18,14 @@ from django_otp import DEVICE_ID_SESSION_KEY
 from accounts import emails
 from accounts.models.account_erasure import NO_ADDRESS_DOMAIN
 from accounts.models.search_text import SEARCHED_FIELDS, SearchTextField
-from accounts.passwords import get_compared_forms, normalize_password
+from accounts.passwords import normalize_password
 from accounts.validators import validate_email_without_card, validate_name, validate_phone_number
 from roombook import images
 from roombook.errors import InvalidRequest
 from roombook.money import MoneyField
 from roombook.texts import CleanedMixin, LineField, clean_line
+
+# --- Accounts of customers and staff -------------------------------------------------------------
 
 NAME_NEEDED = "A name is needed."
 
@@ -168,9 +170,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         super().set_password(None if raw_password is None else normalize_password(raw_password))
 
     def check_password(self, raw_password: str | None) -> bool:
-        # Django's own, which may upgrade the hash.
-        check = super().check_password
-        return any(check(each) for each in get_compared_forms(raw_password or ""))
+        return super().check_password(normalize_password(raw_password or ""))
 
     def set_unusable_password(self) -> None:
         super().set_unusable_password()
@@ -237,3 +237,58 @@ class User(AbstractBaseUser, PermissionsMixin):
     def saved_payment_info(self) -> Any:
         """The saved card (payments.SavedCard), or None. Costs a query the first time."""
         return getattr(self, "saved_card", None)
+
+
+# --- Accounts of staff, which the back office lists apart from those of customers -----------------
+
+
+class StaffManager(UserManager):
+    def get_queryset(self) -> QuerySet[User]:
+        return super().get_queryset().filter(is_staff=True)
+
+
+class StaffMember(User):
+    """An account whose owner may sign in to the back office. Only administrators see these."""
+
+    objects: ClassVar[StaffManager] = StaffManager()
+
+    class Meta:
+        proxy = True
+        default_permissions = ()
+        verbose_name = "member of staff"
+        verbose_name_plural = "staff"
+
+
+# --- Roles of staff at single centers ------------------------------------------------------------
+
+
+class CenterRole(models.Model):
+    """A role of a member of staff at one center (B18).
+
+    A role is a group. Members of the group itself have the role at every center.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        related_name="center_roles",
+        verbose_name="member of staff",
+    )
+    center = models.ForeignKey("centers.Center", models.CASCADE, related_name="+")
+    group = models.ForeignKey(
+        "auth.Group", models.PROTECT, related_name="center_roles", verbose_name="role"
+    )
+
+    class Meta:
+        verbose_name = "role at a center"
+        verbose_name_plural = "roles at centers"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "center", "group"],
+                name="center_role_is_given_once",
+                violation_error_message="This person already has this role at this center.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.group} at {self.center}"

@@ -1,5 +1,7 @@
 """Lists that all centers share: neighborhoods and types of rooms and services."""
 
+from typing import Any
+
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -9,7 +11,9 @@ from django.views.decorators.http import require_POST
 
 from accounts.admin.center_scope import SharedRowsMixin
 from centers import models
+from centers.resources.types import TypeResource
 from roombook.backoffice.model_admin import ModelAdmin
+from roombook.imports.admin import ImportExportAdminMixin
 
 # What most centers have: whether it is a type of service, by its name.
 SAMPLE_TYPES = {"Meeting room": False, "Training room": False, "Catering and equipment": True}
@@ -23,11 +27,17 @@ class NeighborhoodAdmin(SharedRowsMixin, ModelAdmin):
 
 
 @admin.register(models.ResourceType)
-class ResourceTypeAdmin(SharedRowsMixin, ModelAdmin):
+class ResourceTypeAdmin(ImportExportAdminMixin, SharedRowsMixin, ModelAdmin):
+    resource_class = TypeResource
     list_display = ("name", "is_service", "position", "internal")
     list_filter = ("is_service", "internal")
     search_fields = ("name",)
     ordering = ("is_service", "position", "name")
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """From the page of a service, it is a type of services."""
+        is_service = "/centers/service/" in request.headers.get("Referer", "")
+        return {"is_service": is_service, **super().get_changeform_initial_data(request)}
 
     def get_urls(self) -> list[URLPattern]:
         view = require_POST(self.admin_site.admin_view(self.samples_view))

@@ -35,7 +35,7 @@ from centers.closure_effects import (
 )
 from centers.models.schedule import closure_saved
 from centers.resources.centers import CenterResource
-from centers.search.words import split_words
+from centers.search import split_words
 from roombook import places
 from roombook.backoffice.concurrent_edits import CachedChoiceField
 from roombook.backoffice.model_admin import (
@@ -92,6 +92,7 @@ class CenterTabInline(CenterScopedInlineMixin, TabularInline):
     # select box, and read once for all rows of the inline.
     center_choices: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
+    made_in_place: tuple[str, ...] = ()
     tab = True
     show_count = True
     per_page = 25
@@ -115,7 +116,8 @@ class CenterTabInline(CenterScopedInlineMixin, TabularInline):
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
+        is_linked = field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper)
+        if is_linked and db_field.name not in self.made_in_place:
             # No links to add or change: the choices have their own tab or list.
             field.widget = field.widget.widget
         return field
@@ -155,7 +157,7 @@ class MeetingRoomInline(CenterTabInline):
         *("name", "resource_type", "capacity", "rate"),
         *("is_live_inventory", "is_active", "is_blocked"),
     )
-    choices = ("resource_type",)
+    choices = made_in_place = ("resource_type",)
     center_choices = ("rate",)
     ordering = ("name", "pk")
     show_change_link = True
@@ -223,7 +225,7 @@ class CenterAdmin(
     list_filter = (
         *("is_active", "is_after_hours_support_enabled", "is_new_location", "is_new_low_price"),
     )
-    # Shows the search box. get_search_results decides what is found.
+    # Shows the search box.
     search_fields = ("search_text",)
     search_help_text = "Name, address, country, neighborhood or landmark, as customers search"
     ordering = ("rank", "name_folded", "pk")
@@ -274,10 +276,8 @@ class CenterAdmin(
         css = {"all": ["centers/centers.css"]}
         js = ["centers/week.js", "centers/place.js"]
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: Any, search_term: str
-    ) -> tuple[Any, bool]:
-        return queryset.containing_words(split_words(search_term)), False
+    def search(self, request: HttpRequest, rows: Any, words: str) -> Any:
+        return rows.containing_words(split_words(words))
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
         active = models.MeetingRoom.objects.filter(center__in=rows, is_active=True)

@@ -11,11 +11,11 @@ from django.utils.html import format_html
 from accounts import roles
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
-from centers.search.words import split_words
+from centers.search import split_words
 from roombook.backoffice.pagination import CappedPaginator, PaginatedInlineFormSet
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.ids import parse_id
-from roombook.texts import clean_line, fold_name
+from roombook.texts import fold_name
 
 # Groups the rows of each center, in the order of an index.
 CENTER_ORDERING = ("center_id", "name", "pk")
@@ -75,11 +75,8 @@ class CenterSearchMixin(ModelAdminBase):
 
     search_column = "name"
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        words = clean_line(search_term)
-        return search_rows_and_centers(queryset, words, column=self.search_column), False
+    def search(self, request: HttpRequest, rows: QuerySet[Any], words: str) -> QuerySet[Any]:
+        return search_rows_and_centers(rows, words, column=self.search_column)
 
 
 class FixedCenterMixin(CenterScopedMixin):

@@ -68,7 +68,7 @@ class Center(Address):
     address_changed_at = models.DateTimeField(null=True, editable=False)
 
     # What searches read. Derived from the columns above, the neighborhood and the landmarks, and
-    # updated when any of these changes (centers/search/index.py).
+    # updated when any of these changes (centers/search_index.py).
     x = models.FloatField(null=True, editable=False)
     y = models.FloatField(null=True, editable=False)
     z = models.FloatField(null=True, editable=False)

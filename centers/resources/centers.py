@@ -4,6 +4,7 @@ import datetime as dt
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
+from decimal import Decimal
 from itertools import product
 from typing import Any, ClassVar
 
@@ -12,16 +13,10 @@ from django.utils import timezone
 from import_export.fields import Field
 
 from accounts.resources import CenterScopedResource
-from centers.closure_effects import (
-    KEPT_TIMES,
-    KEPT_TIMES_CHOICES,
-    find_effects_of_hours,
-    find_effects_of_settings,
-    time_zone_changed,
-)
+from centers.closure_effects import find_effects_of_hours, find_effects_of_settings
 from centers.hours import MIDNIGHT, WEEKDAYS, find_overlapping_days
 from centers.models import Center, Neighborhood, OpeningHours
-from centers.resources.common import load_terms, terms_widget
+from centers.resources.common import EXAMPLE_CENTER, load_terms, terms_widget
 from roombook import places
 from roombook.backoffice import audit_log
 from roombook.imports.resources import Cells
@@ -93,12 +88,24 @@ class CenterResource(CenterScopedResource[Center]):
 
     name: ClassVar = "centers"
     singular: ClassVar = "center"
+    example: ClassVar = {
+        "name": EXAMPLE_CENTER.name,
+        "street1": "1701 Wynkoop Street",
+        "city": "Denver",
+        "state": "Colorado",
+        "postal_code": "80202",
+        "country": "USA",
+        "latitude": 39.7527,
+        "longitude": -104.9992,
+        "time_zone_id": EXAMPLE_CENTER.time_zone_id,
+        "tax_rate": Decimal("8.81"),
+        **{f"hours_{day}": [(dt.time(8), dt.time(18))] for day in range(5)},
+    }
     center_path: ClassVar = "pk"
     related: ClassVar = ("neighborhood", "terms")
     key: ClassVar = ("name", "city", "state", "country")
     required_columns: ClassVar = (("name",),)
     derived_fields: ClassVar = (*Center.SEARCH_COLUMNS, "country", "state", "time_zone_id")
-    question: ClassVar = ("time_zone", KEPT_TIMES, KEPT_TIMES_CHOICES)
 
     time_zone = Field(
         "time_zone_id",
@@ -156,7 +163,12 @@ class CenterResource(CenterScopedResource[Center]):
 
     def get_errors(self, instance: Center, original: Center | None) -> dict[str, str]:
         days = find_overlapping_days(self._get_week(instance))
-        return {f"hours_{day}": "These opening hours overlap others." for day in days}
+        errors = {f"hours_{day}": "These opening hours overlap others." for day in days}
+        if original and original.time_zone_id != instance.time_zone_id:
+            errors["time_zone_id"] = (
+                "Change it on the page of the center, which asks what bookings keep."
+            )
+        return errors
 
     def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
         """Name the reservations that the new hours and other settings would touch."""
@@ -174,7 +186,7 @@ class CenterResource(CenterScopedResource[Center]):
     def before_save_instance(self, instance: Center, row: Cells, **kwargs: object) -> None:
         instance.update_search_columns()
 
-    def save_related(self, rows: Sequence[ImportRowResult], *, answer: str) -> None:
+    def save_related(self, rows: Sequence[ImportRowResult]) -> None:
         """Replace the opening hours of the weekdays that changed."""
         # Weekday -> centers.
         deleted: dict[int, list[int]] = defaultdict(list)
@@ -195,16 +207,6 @@ class CenterResource(CenterScopedResource[Center]):
         for column, fields in Center.CHANGE_COLUMNS.items():
             changed = [row.instance.pk for row in rows if fields & self._get_changed_fields(row)]
             Center.objects.filter(pk__in=changed).update(**{column: now})
-        for row in rows:
-            if "time_zone" in row.changes and row.is_update():
-                time_zone_changed.send(
-                    Center,
-                    center=row.instance,
-                    former_zone=row.original.time_zone_id,
-                    keeps_instants=bool(answer),
-                    by=self.user,
-                    now=now,
-                )
 
     def _get_week(self, center: Center) -> list[OpeningHours]:
         return [

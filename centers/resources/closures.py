@@ -12,7 +12,7 @@ from centers.closure_effects import find_effects
 from centers.hours import localize
 from centers.models import Closure, MeetingRoom
 from centers.models.schedule import closure_saved
-from centers.resources.common import CenterChildResource, name_at_center_widget
+from centers.resources.common import EXAMPLE_CENTER, CenterChildResource, name_at_center_widget
 from roombook.imports.displayed_values import CellKind
 from roombook.imports.resources import MAX_ROWS_WITH_NOTES, Cells
 from roombook.imports.results import ImportRowResult
@@ -49,6 +49,12 @@ class ClosureResource(CenterChildResource[Closure]):
 
     name: ClassVar = "closures"
     singular: ClassVar = "closure"
+    example: ClassVar = {
+        "center": EXAMPLE_CENTER,
+        "reason": "Christmas",
+        "starts_at": localize(dt.datetime(2027, 12, 25), EXAMPLE_CENTER.zone),  # noqa: DTZ001
+        "ends_at": localize(dt.datetime(2027, 12, 26), EXAMPLE_CENTER.zone),  # noqa: DTZ001
+    }
     key: ClassVar = ("center", "room", "starts_at")
     required_columns: ClassVar = (("center_id", "center"), ("starts_at",))
     related: ClassVar = ("center", "room")

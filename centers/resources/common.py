@@ -48,6 +48,11 @@ def name_at_center_widget(singular: str, if_empty: str = "") -> ReferenceWidget:
     return ReferenceWidget(f"the name of a {singular} of this center{if_empty}", find)
 
 
+# What the templates of all tables refer to.
+EXAMPLE_CENTER = Center(name="Downtown", time_zone_id="America/Denver")
+EXAMPLE_RATE = Rate(center=EXAMPLE_CENTER, name="Standard")
+
+
 class ModelFieldWidget(TextWidget):
     """A text that a field of the model reads and normalizes."""
 

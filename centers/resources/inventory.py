@@ -1,6 +1,7 @@
 """Rates, rooms and services as tables."""
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any, ClassVar, TypeVar
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -10,6 +11,8 @@ from centers.closure_effects import find_effects_of_settings
 from centers.models import MeetingRoom, Rate, ResourceType, Service
 from centers.models.room import is_offered
 from centers.resources.common import (
+    EXAMPLE_CENTER,
+    EXAMPLE_RATE,
     NamedResource,
     get_types_by_name,
     load_terms,
@@ -29,6 +32,13 @@ class RateResource(NamedResource[Rate]):
 
     name: ClassVar = "rates"
     singular: ClassVar = "rate"
+    example: ClassVar = {
+        "center": EXAMPLE_CENTER,
+        "name": EXAMPLE_RATE.name,
+        "hourly": Decimal(40),
+        "half_day": Decimal(140),
+        "full_day": Decimal(250),
+    }
 
     class Meta:
         model = Rate
@@ -73,6 +83,13 @@ class RoomResource(PricedResource[MeetingRoom]):
 
     name: ClassVar = "rooms"
     singular: ClassVar = "room"
+    example: ClassVar = {
+        "center": EXAMPLE_CENTER,
+        "name": "Boardroom",
+        "capacity": 12,
+        "rate": EXAMPLE_RATE,
+        "resource_type": ResourceType(name="Meeting room"),
+    }
     is_service: ClassVar = False
     related: ClassVar = (*PricedResource.related, "terms")
 
@@ -105,6 +122,11 @@ class ServiceResource(PricedResource[Service]):
 
     name: ClassVar = "services"
     singular: ClassVar = "service"
+    example: ClassVar = {
+        "center": EXAMPLE_CENTER,
+        "name": "Flip chart",
+        "resource_type": ResourceType(name="Catering and equipment"),
+    }
     is_service: ClassVar = True
 
     class Meta:

@@ -1,6 +1,8 @@
 """Special price lists as a table, by the rate and the center that they belong to."""
 
+import datetime as dt
 from collections.abc import Hashable, Sequence
+from decimal import Decimal
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet
@@ -12,7 +14,12 @@ from centers.models import Center, PriceList, Rate
 from centers.models.price_list import lock_rates, update_rates
 from centers.price_lists import find_overlap
 from centers.resources.centers import OpeningHoursWidget
-from centers.resources.common import ModelFieldWidget, NamedResource, name_at_center_widget
+from centers.resources.common import (
+    EXAMPLE_RATE,
+    ModelFieldWidget,
+    NamedResource,
+    name_at_center_widget,
+)
 from roombook.imports.files import ImportTable
 from roombook.imports.resources import Cells
 from roombook.imports.results import ImportResult, ImportRowResult
@@ -51,6 +58,13 @@ class PriceListResource(NamedResource[PriceList]):
 
     name: ClassVar = "price-lists"
     singular: ClassVar = "price list"
+    example: ClassVar = {
+        "rate": EXAMPLE_RATE,
+        "name": "Evening",
+        "weekdays": "mon,tue,wed,thu,fri",
+        "hours": (dt.time(18), MIDNIGHT),
+        "hourly": Decimal(48),
+    }
     center_path: ClassVar = "rate__center"
     related: ClassVar = ("rate__center",)
     key: ClassVar = ("rate", "name")
@@ -114,7 +128,7 @@ class PriceListResource(NamedResource[PriceList]):
             if overlap := find_overlap(lists[rate_id], today=today):
                 self.refuse_row(result, row, "hours", [overlap])
 
-    def save_related(self, rows: Sequence[ImportRowResult], *, answer: str) -> None:
+    def save_related(self, rows: Sequence[ImportRowResult]) -> None:
         update_rates(
             {each.rate_id for row in rows for each in (row.instance, row.original) if each}
         )

@@ -5,7 +5,7 @@ from typing import ClassVar
 from import_export.fields import Field
 
 from centers.models import Terms
-from centers.resources.common import ModelFieldWidget, NamedResource
+from centers.resources.common import EXAMPLE_CENTER, ModelFieldWidget, NamedResource
 
 STEPS = ModelFieldWidget(
     Terms._meta.get_field("steps"),
@@ -18,6 +18,7 @@ class TermsResource(NamedResource[Terms]):
 
     name: ClassVar = "terms"
     singular: ClassVar = "set of terms"
+    example: ClassVar = {"center": EXAMPLE_CENTER, "name": "Flexible", "steps": "168: 100; 48: 50"}
 
     steps = Field("steps", widget=STEPS)
 

@@ -1,29 +1,29 @@
 """What the lists and pages of payments, refunds and disputes share: columns, search and filters."""
 
+import datetime as dt
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html
 from unfold.contrib.filters.admin import DropdownFilter
 
-from accounts import customer_access, roles
-from accounts.admin.center_scope import get_shared_time_zone
+from accounts import customer_access
+from accounts.admin.center_scope import CenterTimeMixin
+from accounts.admin.date_range import DAY, PeriodFilter
 from payments import gateways
 from payments.models import Dispute, Payment, Refund, SavedCard, UnknownPayment
 from roombook import dates
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT
-from roombook.backoffice.model_admin import LocalTimeMixin
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
+from roombook.dates import add_months
 from roombook.ids import parse_id
 from roombook.money import format_amount
 
@@ -63,7 +63,7 @@ class FeeMixin:
         return format_amount(row.fee, currency)
 
 
-class PaymentListMixin(FeeMixin, LocalTimeMixin):
+class PaymentListMixin(FeeMixin, CenterTimeMixin):
     """Lists rows with their reservation, customer and center; times are those of the center.
 
     `to_payment` is the lookup path from a row to its payment. List this mixin before ModelAdmin.
@@ -89,11 +89,6 @@ class PaymentListMixin(FeeMixin, LocalTimeMixin):
     def get_list_select_related(self, request: HttpRequest) -> tuple[str, ...]:
         return (f"{self.to_reservation}__room__center", f"{self.to_reservation}__user")
 
-    def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
-        rows = self.model._default_manager.select_related(*self.get_list_select_related(request))
-        row = rows.filter(pk=parse_id(object_id) or 0).first()
-        return get_zone(row) if row else None
-
     # --- Columns
 
     @admin.display(description="no.")
@@ -115,25 +110,19 @@ class PaymentListMixin(FeeMixin, LocalTimeMixin):
 
     # --- Search: each kind of term is answered by an index
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        values = {**parse_payment_search(term), "key": _parse_uuid(term)}
+    def search(self, request: HttpRequest, rows: QuerySet, words: str) -> QuerySet:
+        values = {**parse_payment_search(words), "key": _parse_uuid(words)}
         columns = {"pk", *(field.name for field in self.opts.get_fields())}
         lookups = {name: value for name, value in values.items() if name in columns}
         if self.to_payment:
             lookups |= {f"{self.to_payment}{name}": value for name, value in values.items()}
         lookups[self.to_reservation] = values["pk"]
-        found = find_by_columns(queryset, lookups)
-        if found or term.startswith("#"):
-            return queryset.filter(pk__in=found), False
+        found = find_by_columns(rows, lookups)
+        if found or words.startswith("#"):
+            return rows.filter(pk__in=found)
         # Digits may also be those of a phone number.
         customer = f"{self.to_reservation}__user"
-        by_customer = customer_access.get_search_filter(request.user, term, customer)
-        return queryset.filter(by_customer), False
+        return rows.filter(customer_access.get_search_filter(request.user, words, customer))
 
 
 def get_payment(row: PaymentRow) -> Payment:
@@ -144,13 +133,19 @@ def get_zone(row: PaymentRow) -> ZoneInfo:
     return get_payment(row).reservation.room.center.zone
 
 
-def format_local(row: PaymentRow, at: datetime | None) -> str | None:
-    """A time in the time zone of the center; None is shown as a dash."""
-    return dates.format_datetime(at, get_zone(row)) if at else None
+def show_local(column: str, description: str, *, ordering: str | None = None) -> Any:
+    """A column of a list with a time in the time zone of the center; None is shown as a dash."""
+
+    @admin.display(description=description, ordering=ordering)
+    def show(page: Any, row: PaymentRow) -> str | None:
+        at = getattr(row, column)
+        return dates.format_datetime(at, get_zone(row)) if at else None
+
+    return show
 
 
-def get_local(row: PaymentRow, at: datetime | None) -> datetime | None:
-    """The same for an exported cell."""
+def get_local(row: PaymentRow, at: dt.datetime | None) -> dt.datetime | None:
+    """The time in the time zone of the center, for an exported cell."""
     return at.astimezone(get_zone(row)).replace(tzinfo=None) if at else None
 
 
@@ -197,54 +192,25 @@ def _parse_uuid(text: str) -> UUID | None:
         return None
 
 
-class CreatedFilter(DropdownFilter):
-    """Filters by the day of creation, in the time zone that the centers share."""
+def add_quarters(day: dt.date, count: int) -> dt.date:
+    """The first day of the quarter that is so many quarters later (or earlier, if negative)."""
+    return add_months(day, 3 * count - (day.month - 1) % 3)
+
+
+class CreatedFilter(PeriodFilter):
+    """Filters by the day of creation."""
 
     title = "created"
     parameter_name = "made"
-
-    def __init__(
-        self,
-        request: HttpRequest,
-        params: dict[str, list[str]],
-        model: type[Model],
-        model_admin: PaymentListMixin,
-    ) -> None:
-        self.center_path = f"{model_admin.to_reservation}__room__center"
-        super().__init__(request, params, model, model_admin)
-
-    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
-        return [
-            ("today", "Today"),
-            ("week", "Last 7 days"),
-            ("month", "This month"),
-            ("last-month", "Last month"),
-            ("quarter", "This quarter"),
-            ("last-quarter", "Last quarter"),
-        ]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        if self.value() not in dict(self.lookup_choices):
-            return queryset
-        zone = get_shared_time_zone(
-            request, roles.VIEW_PAYMENT, center_parameter=f"{self.center_path}__id__exact"
-        )
-        now = timezone.now().astimezone(zone)
-        today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-        first = today.replace(day=1)
-        quarter = first.replace(month=first.month - (first.month - 1) % 3)
-        quarter_before = (quarter - timedelta(days=80)).replace(day=1)
-        periods = {
-            "today": (today, None),
-            "week": (today - timedelta(days=6), None),
-            "month": (first, None),
-            "last-month": ((first - timedelta(days=1)).replace(day=1), first),
-            "quarter": (quarter, None),
-            "last-quarter": (quarter_before, quarter),
-        }
-        since, until = periods[str(self.value())]
-        queryset = queryset.filter(created_at__gte=since)
-        return queryset.filter(created_at__lt=until) if until is not None else queryset
+    field_path = "created_at"
+    periods = {
+        "today": ("Today", lambda day: (day, None)),
+        "week": ("Last 7 days", lambda day: (day - 6 * DAY, None)),
+        "month": ("This month", lambda day: (add_months(day, 0), None)),
+        "last-month": ("Last month", lambda day: (add_months(day, -1), add_months(day, 0))),
+        "quarter": ("This quarter", lambda day: (add_quarters(day, 0), None)),
+        "last-quarter": ("Last quarter", lambda day: (add_quarters(day, -1), add_quarters(day, 0))),
+    }
 
 
 class GatewayFilter(DropdownFilter):

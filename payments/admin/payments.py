@@ -26,9 +26,9 @@ from payments.admin.lists import (
     GatewayFilter,
     PaymentListMixin,
     WayMixin,
-    format_local,
     get_booking_cells,
     get_local,
+    show_local,
 )
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import (
@@ -137,7 +137,6 @@ class PaymentAdmin(
     )
     list_filter_submit = True
     ordering = ("-created_at", "-pk")
-    # Only shows the search box; PaymentListMixin does the search.
     search_fields = ("key",)
     inlines = (RefundInline, DisputeInline)
 
@@ -145,9 +144,7 @@ class PaymentAdmin(
     def card(self, payment: Payment) -> str:
         return f"{payment.card_brand} {payment.card_last4}".strip()
 
-    @admin.display(description="created", ordering="created_at")
-    def created(self, payment: Payment) -> str | None:
-        return format_local(payment, payment.created_at)
+    created = show_local("created_at", "created", ordering="created_at")
 
     def get_export_row(self, row: Payment) -> tuple[CellValue, ...]:
         times = (row.created_at, row.captured_at, row.received_at, row.closed_at)
@@ -211,17 +208,9 @@ class DisputeAdmin(
     to_payment = "payment__"
     search_fields = ("reference",)
 
-    @admin.display(description="respond by")
-    def respond_until(self, dispute: Dispute) -> str | None:
-        return format_local(dispute, dispute.respond_by)
-
-    @admin.display(description="opened")
-    def opened(self, dispute: Dispute) -> str | None:
-        return format_local(dispute, dispute.opened_at)
-
-    @admin.display(description="closed")
-    def closed(self, dispute: Dispute) -> str | None:
-        return format_local(dispute, dispute.closed_at)
+    respond_until = show_local("respond_by", "respond by")
+    opened = show_local("opened_at", "opened")
+    closed = show_local("closed_at", "closed")
 
 
 @admin.register(SavedCard)
@@ -239,13 +228,10 @@ class SavedCardAdmin(WayMixin, ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZon
     )
     readonly_fields = ("way",)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[SavedCard], search_term: str
-    ) -> tuple[QuerySet[SavedCard], bool]:
-        if not search_term.strip():
-            return queryset, False
-        by_customer = customer_access.get_search_filter(request.user, search_term)
-        return queryset.filter(by_customer), False
+    def search(
+        self, request: HttpRequest, rows: QuerySet[SavedCard], words: str
+    ) -> QuerySet[SavedCard]:
+        return rows.filter(customer_access.get_search_filter(request.user, words))
 
     @admin.display(description="expires")
     def expiry(self, card: SavedCard) -> str:

@@ -10,7 +10,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
 from django.utils import timezone
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
@@ -23,9 +22,9 @@ from payments.admin.lists import (
     CREATED_COLUMN,
     CreatedFilter,
     PaymentListMixin,
-    format_local,
     get_booking_cells,
     get_local,
+    show_local,
 )
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import InvalidPaymentTransition, Refund, RefundState
@@ -102,13 +101,8 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
     # Offers the actions on the refund's own page.
     change_form_outer_before_template = "admin/payments/refund/to_handle.html"
 
-    @admin.display(description="created", ordering="created_at")
-    def created(self, refund: Refund) -> str | None:
-        return format_local(refund, refund.created_at)
-
-    @admin.display(description="done")
-    def done(self, refund: Refund) -> str | None:
-        return format_local(refund, refund.done_at)
+    created = show_local("created_at", "created", ordering="created_at")
+    done = show_local("done_at", "done")
 
     def get_export_row(self, row: Refund) -> tuple[CellValue, ...]:
         return (
@@ -166,44 +160,48 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
     def mark_refunded_manually(
         self, request: HttpRequest, queryset: QuerySet[Refund]
     ) -> HttpResponse | None:
-        return self._resolve_manually(
-            request,
-            queryset,
-            ManualRefundForm,
-            refunds.mark_refunded_manually,
-            title="Mark as refunded manually",
-            text="The gateway refuses to refund these amounts. Confirm that the customers have"
-            " received them in another way.",
+        text = (
+            "The gateway refuses to refund these amounts. Confirm that the customers have received"
+            " them in another way."
         )
+        form = ManualRefundForm(request.POST if "confirmed" in request.POST else None)
+        return self._resolve(request, queryset, refunds.mark_refunded_manually, form, text)
 
     @admin.action(description="Confirm as returned manually", permissions=["resolve"])
     def confirm_by_hand(
         self, request: HttpRequest, queryset: QuerySet[Refund]
     ) -> HttpResponse | None:
-        return self._resolve_manually(
-            request,
-            queryset,
-            RefundByHandForm,
-            refunds.confirm_refund_by_hand,
-            title="Confirm as returned manually",
-            text="These payments were taken without a gateway. Confirm that the customers have"
-            " received the money.",
+        text = (
+            "These payments were taken without a gateway. Confirm that the customers have received"
+            " the money."
         )
+        form = RefundByHandForm(request.POST if "confirmed" in request.POST else None)
+        return self._resolve(request, queryset, refunds.confirm_refund_by_hand, form, text)
 
-    def _resolve_manually(
+    def _resolve(
         self,
         request: HttpRequest,
         queryset: QuerySet[Refund],
-        form_class: type[forms.Form],
         resolve: Callable[..., Refund],
-        *,
-        title: str,
+        form: forms.Form,
         text: str,
     ) -> HttpResponse | None:
         """Ask how the money was returned, and then record that of each refund."""
-        form = form_class(request.POST if "confirmed" in request.POST else None)
         if not form.is_valid():
-            return self._manual_refund_page(request, queryset, form, title=title, text=text)
+            action = request.POST["action"]
+            chosen = self.get_actions(request)[action]
+            context = {
+                **self.admin_site.each_context(request),
+                "title": chosen and chosen[2],
+                "text": text,
+                "action": action,
+                "opts": self.opts,
+                "rows": queryset.select_related("payment__reservation__user").order_by("pk"),
+                "form": form,
+                "checkbox_name": ACTION_CHECKBOX_NAME,
+                "from_page": "from_page" in request.POST,
+            }
+            return TemplateResponse(request, "admin/payments/refund/manual_refund.html", context)
         proof = ", ".join(form.cleaned_data.values())
         for refund in queryset.order_by("pk"):
             try:
@@ -215,47 +213,8 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
             self.message_user(request, f"{refund}: refunded manually.", messages.SUCCESS)
         return _return_to_page(request, queryset)
 
-    def _manual_refund_page(
-        self,
-        request: HttpRequest,
-        queryset: QuerySet[Refund],
-        form: forms.Form,
-        **texts: str,
-    ) -> HttpResponse:
-        rows = queryset.select_related("payment__reservation__user").order_by("pk")
-        from_page = "from_page" in request.POST
-        context = {
-            **self.admin_site.each_context(request),
-            **texts,
-            "action": request.POST["action"],
-            "opts": self.opts,
-            "rows": [
-                {
-                    "refund": refund,
-                    "customer": refund.payment.reservation.user.get_full_name(),
-                    "url": _get_url(refund),
-                    "reservation_url": reverse(
-                        "admin:reservations_reservation_change",
-                        args=[refund.payment.reservation_id],
-                    ),
-                }
-                for refund in rows
-            ],
-            "form": form,
-            "checkbox_name": ACTION_CHECKBOX_NAME,
-            "from_page": from_page,
-            "back_url": _get_url(rows[0])
-            if from_page and rows
-            else reverse("admin:payments_refund_changelist"),
-        }
-        return TemplateResponse(request, "admin/payments/refund/manual_refund.html", context)
-
 
 def _return_to_page(request: HttpRequest, queryset: QuerySet[Refund]) -> HttpResponse | None:
     """Return to the refund's own page if the action was taken there; None: to the list."""
     refund = queryset.first() if "from_page" in request.POST else None
-    return redirect(_get_url(refund)) if refund else None
-
-
-def _get_url(refund: Refund) -> str:
-    return reverse("admin:payments_refund_change", args=[refund.pk])
+    return redirect("admin:payments_refund_change", refund.pk) if refund else None

@@ -166,8 +166,8 @@ class Payment(FormattedAmountMixin, models.Model):
     action_until = models.DateTimeField(null=True, blank=True, editable=False)
     # The bank has declined it while it waited, and no request has told the customer yet (B21.3).
     has_unreported_decline = models.BooleanField(default=False, editable=False)
-    # Set when the gateway did not know the key: the key is then voided there. The reservation must
-    # not be booked on this payment any more, whatever its worker hears later.
+    # Set when the payment shall end without a charge, before it is voided at the gateway: nothing
+    # must be booked or changed on it any more, whatever its worker hears later.
     is_called_off = models.BooleanField("called off", default=False, editable=False)
     created_at = models.DateTimeField(editable=False)
     authorized_at = models.DateTimeField(null=True, blank=True)

@@ -147,7 +147,7 @@ class Amendment:
         return self.new_total - self.old_total
 
     @property
-    def is_unpaid(self) -> bool:
+    def is_refused(self) -> bool:
         return isinstance(self.obstacle, Refused)
 
     @property
@@ -251,7 +251,7 @@ def amend(
         ServiceUnavailable: the payment is not resolved yet; nothing was changed.
     """
     lock_drafts_of_customer(reservation_id, now=act.now)
-    cover = refund
+    cover = refund_or_refuse
     if taken is not None:
         if taken.gateway == ACCOUNT.name:
             # First of all, because it locks the customer's account.
@@ -349,7 +349,7 @@ def perform(
     amendment = _apply(amendment, waiver)
     require_expected("price", amendment.new_total, expected=expected_total)
     amendment = cover(amendment)
-    if amendment.is_unpaid:
+    if amendment.is_refused:
         transaction.set_rollback(True)
         return amendment
     call_off_changes(amendment.reservation, now=amendment.act.now)
@@ -589,6 +589,13 @@ def _record(amendment: Amendment, waiver: str) -> None:
     former_center = old.room.center_id if has_moved else None
     history.record_changes(reservation, changes, act, former_center_id=former_center)
     if not reservation.is_new:
+        moves_money = amendment.refund or amendment.charge or amendment.waived
+        can_be_undone = bool(
+            act.is_staff
+            and old != new
+            and not (has_moved or moves_money or amendment.changed.labels)
+            and reservation.start > act.now
+        )
         emails.send_rescheduled(
             reservation,
             old_room=old.room,
@@ -597,6 +604,7 @@ def _record(amendment: Amendment, waiver: str) -> None:
             refund=amendment.refund,
             charge=amendment.charge,
             changed=amendment.changed.labels,
+            can_be_undone=can_be_undone,
             now=act.now,
         )
         post(reservation.pk, EventKind.CHANGED, by=act.user, now=act.now)
@@ -605,7 +613,7 @@ def _record(amendment: Amendment, waiver: str) -> None:
 # --- Covering the difference ----------------------------------------------------------------------
 
 
-def refund(amendment: Amendment) -> Amendment:
+def refund_or_refuse(amendment: Amendment) -> Amendment:
     """Refund what a booking costs less, or refuse a higher price. A draft costs nothing yet."""
     reservation, old_total = amendment.reservation, amendment.old_total
     if reservation.is_new:
@@ -623,7 +631,7 @@ def _take(amendment: Amendment, taken: TakenPayment) -> Amendment:
     """Record the payment of a higher price. No gateway is called, so nothing can be in doubt."""
     reservation, act = amendment.reservation, amendment.act
     if amendment.difference <= 0 or not reservation.is_confirmed_or_completed:
-        return refund(amendment)
+        return refund_or_refuse(amendment)
     payment = record_manual_payment(
         reservation_id=reservation.pk,
         reservation_uid=reservation.uid,
@@ -637,7 +645,7 @@ def _take(amendment: Amendment, taken: TakenPayment) -> Amendment:
         purpose=PaymentPurpose.CHANGE,
         now=act.now,
     )
-    change = store(payment, amendment)
+    change = store_change(payment, amendment)
     change.resolve(ChangeState.APPLIED, now=act.now)
     way = MANUAL_GATEWAYS[taken.gateway].label
     return replace(amendment, charge=amendment.difference, way=way)
@@ -681,7 +689,7 @@ def refund_reduction(
 # --- What waits for its payment -------------------------------------------------------------------
 
 
-def store(
+def store_change(
     payment: Payment | None,
     amendment: Amendment,
     *,
@@ -709,7 +717,7 @@ def store(
     )
 
 
-def read(change: BookingChange) -> ChangeRequest:
+def read_request(change: BookingChange) -> ChangeRequest:
     """Return what was requested, from its row. Once it is resolved, without personal values."""
     values = cast("BookingValues", change.values | (change.personal_values or {}))
     if "services" in values:
@@ -734,7 +742,8 @@ def call_off_changes(reservation: Reservation, *, now: dt.datetime) -> None:
 
     The caller holds the lock of the reservation: if they were resolved before, another one could
     begin, or begin to wait, in between. Those that wait for the customer are voided after the
-    transaction (`charging.settle`). The requests that are at work on the others void these.
+    transaction (`charging.settle`), and so are those whose worker died. The requests that are at
+    work on the others void these.
     """
     was_booked = reservation.booked_at is not None
     if not was_booked or not reservation.changes.filter(state=ChangeState.STARTED).exists():

@@ -106,12 +106,10 @@ class Cancellation:
 
 
 def _call_payment_off(act: Act, reservation_id: int) -> None:
-    """Void a payment that waits, unless it is too late to cancel: then nothing may change."""
+    """Void the payment of a draft that waits. That of a change is called off by `cancel` itself."""
     payments = charging.find_resolvable(reservation_id, user=act.customer, now=act.now)
-    for payment in payments:
-        if payment.purpose == PaymentPurpose.CHANGE:
-            _require_cancellable(payment.reservation, act.now)
-    charging.resolve_payments(payments, calls_off=True, now=act.now)
+    of_draft = [each for each in payments if each.purpose == PaymentPurpose.BOOKING]
+    charging.resolve_payments(of_draft, calls_off=True, now=act.now)
 
 
 @command_after(_call_payment_off, without_capture={"can_be_captured": False})
@@ -170,8 +168,8 @@ def cancel(
     refunds.create_refunds(captured, amount=outcome.refund, reason="Cancelled", now=at)
     # Whatever comes in for the others is returned.
     charging.release(each for each in payments if each not in captured)
-    post(reservation.pk, EventKind.CANCELLED, by=act.user, fee=outcome.fee, now=now)
     call_off_changes(reservation, now=now)
+    post(reservation.pk, EventKind.CANCELLED, by=act.user, fee=outcome.fee, now=now)
     return result, None
 
 

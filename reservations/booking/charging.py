@@ -47,7 +47,7 @@ from payments.models import (
 from reservations.models import Reservation
 from reservations.models.reservation import get_own_reservation
 from reservations.models.status import Status
-from roombook.db.compiled_queries import compiled_query, int_param
+from roombook.db.compiled_queries import compiled_query, datetime_param, int_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined, ReservationNotOpen
 
@@ -235,44 +235,36 @@ def conclude(
     kind = Purchase.kinds[payment.purpose]
     purchase = kind.lock(payment, may_be_paid=may_be_paid, room_id=room_id, now=act.now)
     payment = lock_payment(payment.pk)
-    if _store_answer(purchase, payment, result, now=act.now):
-        if payment.state in FUNDED_STATES:
-            purchase.conclude(payment, act)
-        else:
-            purchase.abandon(payment, act)
+    if payment.state != PaymentState.STARTED:
+        apply_gateway_result(payment, result, now=act.now)
+    elif not (payment.is_called_off and result.state in {"action_required", "authorized"}):
+        _store_answer(purchase, payment, result, act)
+    # Otherwise another process is voiding it: it stays unresolved until it is voided.
     payment.reservation = purchase.reservation
     return purchase.reservation, payment
 
 
-def _store_answer(
-    purchase: Purchase, payment: Payment, result: GatewayPayment, *, now: dt.datetime
-) -> bool:
-    """Store the gateway's answer to a payment; return whether that has resolved the payment.
-
-    It has not if the customer still has to act at the bank, or if another call has resolved it
-    before.
-    """
-    is_waiting, was_waiting = result.state == "action_required", payment.action_until is not None
-    was_unresolved = payment.state == PaymentState.STARTED
-    if was_unresolved and payment.is_called_off and (is_waiting or result.state == "authorized"):
-        # Another process is voiding this payment. It stays unresolved until it is voided.
-        return False
-    has_failed = False
-    if was_unresolved and is_waiting:
+def _store_answer(purchase: Purchase, payment: Payment, result: GatewayPayment, act: Act) -> None:
+    """Resolve a payment with the gateway's answer, or let it wait for the customer's bank."""
+    was_waiting, has_failed = payment.action_until is not None, False
+    if result.state == "action_required":
         _wait_for_customer(purchase.reservation, payment)
     else:
-        counts = purchase.pays(now) if was_unresolved else None
-        apply_gateway_result(payment, result, counts=counts, now=now)
-        has_failed = payment.state == PaymentState.DECLINED or was_not_confirmed(payment, now)
-    if was_unresolved and purchase.is_attempt(payment):
+        apply_gateway_result(payment, result, counts=purchase.pays(act.now), now=act.now)
+        has_failed = payment.state == PaymentState.DECLINED or was_not_confirmed(payment, act.now)
+        if payment.state in FUNDED_STATES:
+            purchase.conclude(payment, act)
+        else:
+            purchase.abandon(payment, act)
+    # Last, because the counter is locked after all other rows (locks.py).
+    if purchase.is_attempt(payment):
         pk = purchase.reservation.pk if payment.is_by_link else None
         key = get_payer_key(purchase.reservation.user_id, pk)
         if not was_waiting and not has_failed:
             # Also once it waits for the bank: such payments would keep good cards from being tried.
             CARD_DECLINED.give_back(key)
         elif was_waiting and has_failed:
-            CARD_DECLINED.add_failure(key, now=now)
-    return was_unresolved and not is_waiting
+            CARD_DECLINED.add_failure(key, now=act.now)
 
 
 def _wait_for_customer(reservation: Reservation, payment: Payment) -> None:
@@ -439,7 +431,7 @@ def settle(reservation_id: int, *, now: dt.datetime) -> None:
     Call it after the transaction that makes something due. It may be repeated; what fails stays due
     until `reconcile_payments` tries again and reports it.
     """
-    for payment in open_payments(reservation=reservation_id):
+    for payment in open_payments(reservation=reservation_id, now=now):
         _try_settle(payment, now=now)
 
 
@@ -447,7 +439,9 @@ def settle(reservation_id: int, *, now: dt.datetime) -> None:
 def open_payments() -> QuerySet[Payment]:
     rows = Payment.objects.open().filter(reservation=int_param("reservation"))
     # The request that is at work on a payment settles it.
-    rows = rows.exclude(state=PaymentState.STARTED, action_until=None)
+    rows = rows.exclude(
+        state=PaymentState.STARTED, action_until=None, lease_until__gt=datetime_param("now")
+    )
     return rows.select_related("reservation").order_by("-pk")
 
 

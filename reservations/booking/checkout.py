@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import ParamSpec, Self, Unpack
 
 from django.conf import settings
-from django.db import IntegrityError, InterfaceError, OperationalError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError
 
 from accounts import roles
 from accounts.act import Act
@@ -24,7 +24,7 @@ from accounts.limits import CARD_DECLINED, PARTNER_CODE
 from accounts.models import User
 from payments import gateways, lifecycle, saved_cards
 from payments.cards import Card
-from payments.gateways.manual import ACCOUNT
+from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
 from payments.ledger.posting import post_booking
 from payments.manual_payments import record_manual_payment, require_credit
 from payments.models import Payment, PaymentPurpose, PaymentState, SavedCard
@@ -37,6 +37,7 @@ from reservations.booking.charging import (
     Purchase,
     Source,
 )
+from reservations.booking.commands import Obstacle, Refused, command
 from reservations.booking.holds import release_holds_for
 from reservations.booking.locks import lock_drafts_of_customer, lock_reservation
 from reservations.models import Partner, Reservation, history
@@ -63,6 +64,7 @@ SUBMITTED_STATUSES = BOOKED_STATUSES | {Status.PROCESSING}
 ALREADY_BOOKED = "This reservation is booked already. No payment was recorded."
 EARLIER_PAYMENT = "An earlier payment of this reservation has not been returned yet."
 LINK_HAS_ENDED = "This payment link has ended. You were not charged."
+NOT_TAKEN = "Choose how the customer pays."
 NOT_PERMITTED = "Your role does not allow bookings on account."
 OUTCOME_UNKNOWN = (
     "We cannot tell yet whether the booking went through. Please repeat it: that is safe, and the"
@@ -166,7 +168,7 @@ def dry_run(
     get_partner(partner_code, user=user, now=now)
     source = payment_method.get_source(user, now=now) if draft.total_cost else None
     require_current_price(draft, Act(user, now))
-    require_claimable(draft, now=now)
+    book_draft.preview(Act(user, now), draft.pk)
     if source is not None:
         with CARD_DECLINED.count_failure(user.pk, CardDeclined, now=now):
             lifecycle.check_card(source)
@@ -332,13 +334,6 @@ def _consume(reservation: Reservation, *, now: dt.datetime) -> None:
     bill.consume_benefits(reservation, now=now)
 
 
-@in_transaction
-def require_claimable(draft: Reservation, *, now: dt.datetime) -> None:
-    """Run every check of a claim without changing a row. Raises the errors of `_consume`."""
-    _consume(lock_reservation(draft.pk, room_id=draft.room_id), now=now)
-    transaction.set_rollback(True)
-
-
 class Booking(Purchase):
     """A draft that is being booked: its status is Processing."""
 
@@ -445,18 +440,32 @@ def take_manual_payment(
     """
     if draft.is_new:
         require_current_price(draft, act, shown_total=shown_total)
-    return _take_and_book(act, draft, gateway=gateway, reference=reference)
+    return book_draft(act, draft.pk, gateway=gateway, reference=reference, total=draft.total_cost)
 
 
-@in_transaction
-def _take_and_book(act: Act, draft: Reservation, *, gateway: str, reference: str) -> Reservation:
+@command
+def book_draft(
+    act: Act,
+    draft_id: int,
+    *,
+    gateway: str = "",
+    reference: str = "",
+    total: Decimal | None = None,
+) -> tuple[Reservation, Obstacle]:
+    """Book a draft whose `total` staff have taken in this way, or that costs nothing.
+
+    Another way is refused, but its preview shows what would be booked.
+    """
+    draft = Reservation.objects.select_related("room", "user").get(pk=draft_id)
     if gateway == ACCOUNT.name:
         require_account_payment(act, draft, draft.total_cost)
     reservation = _lock_and_consume(draft, now=act.now)
     if not reservation.is_new:
         raise ReservationNotOpen(ALREADY_BOOKED)
+    if total not in {None, reservation.total_cost}:
+        raise ReservationNotOpen(PRICE_HAS_CHANGED)
     payment = None
-    if reservation.total_cost:
+    if gateway in MANUAL_GATEWAYS and reservation.total_cost:
         try:
             payment = record_manual_payment(
                 reservation_id=reservation.pk,
@@ -475,7 +484,8 @@ def _take_and_book(act: Act, draft: Reservation, *, gateway: str, reference: str
             # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.
             raise ReservationNotOpen(EARLIER_PAYMENT) from error
     book(reservation, act, payment)
-    return reservation
+    is_unpaid = bool(reservation.total_cost) and payment is None
+    return reservation, Refused(NOT_TAKEN) if is_unpaid else None
 
 
 def require_account_payment(act: Act, reservation: Reservation, amount: Decimal) -> None:

@@ -38,7 +38,7 @@ from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen
 from roombook.money import ZERO
 
 CHANGED_MEANWHILE = "The reservation has changed meanwhile. Please look at it again."
-CHANGE_UNDER_WAY = "The payment of another change is under way. Please try again in a minute."
+CHANGE_UNDER_WAY = "The payment of a change is under way. Please try again in a minute."
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ def change_booking(
     `expected_total` is the total that the customer has seen. Staff charge the saved card of a
     customer who has agreed to that, or the card of the payer who has the `link`.
 
-    Repeating the same change is safe: if the booking is already as it should be, or the payment of
-    the change is not resolved yet, nothing is done. Another change is refused while that payment is
-    not resolved.
+    Repeating the same change is safe: if the booking is already as it should be, nothing is done;
+    nor if the payment of the same change by the customer is not resolved yet. Every other change is
+    refused while a payment is not resolved.
 
     Raises:
         CardDeclined, SlotUnavailable, ReservationNotOpen, NoSavedCard, InvalidRequest, NotFound,
@@ -117,10 +117,12 @@ def hold_for_link(
     booking.end_waiting_change(message="Another link was sent.", now=now)
     # First, because what it releases must not be rolled back.
     amendments.evaluate(amendment).raise_if_unavailable()
-    amendment = amendments.perform(amendment, amendments.refund, expected_total=expected_total)
-    if not amendment.is_unpaid:
+    amendment = amendments.perform(
+        amendment, amendments.refund_or_refuse, expected_total=expected_total
+    )
+    if not amendment.is_refused:
         raise InvalidRequest({"way": "There is nothing to pay."})
-    change = amendments.store(None, amendment, link_until=until)
+    change = amendments.store_change(None, amendment, link_until=until)
     if (amendment.old == new and new.end <= now) or amendments.is_in_turnaround(amendment):
         return change  # It is over, and nothing is to be held.
     Reservation.slots.create(
@@ -192,6 +194,7 @@ def _claim(
     amendment = _open(act, reservation_id, request)
     booking = amendment.former
     is_absent = payment_method is not None and not payment_method.is_customer_present
+    # Only the customer's own request continues with the payment of an earlier one.
     unresolved = None if is_absent else _find_unresolved_payment(amendment)
     if unresolved is not None and payment_method is not None:
         return _Claimed(Claim(booking, unresolved), amendment), None
@@ -201,8 +204,11 @@ def _claim(
         return _Claimed(Claim(booking), amendment), None
     amendments.require_version(booking, request.expected_version)
     _require_may_change(amendment)
-    amendment = amendments.perform(amendment, amendments.refund, expected_total=expected_total)
-    if payment_method is None or not amendment.is_unpaid:
+    # What costs more is refused, so that nothing has changed but the price is known.
+    amendment = amendments.perform(
+        amendment, amendments.refund_or_refuse, expected_total=expected_total
+    )
+    if payment_method is None or not amendment.is_refused:
         return _Claimed(Claim(booking), amendment), amendment.obstacle
     source = payment_method.get_source(booking.user, now=act.now)
     if payment_method.may_wait(source):
@@ -235,7 +241,7 @@ def _find_unresolved_payment(amendment: Amendment) -> Payment | None:
     payment = rows.filter(purpose=PaymentPurpose.CHANGE, state=PaymentState.STARTED).first()
     if payment is None:
         return None
-    if amendments.read(payment.change) != _resolve_times(amendment):
+    if amendments.read_request(payment.change) != _resolve_times(amendment):
         raise ReservationNotOpen(CHANGE_UNDER_WAY)
     return payment
 
@@ -256,7 +262,7 @@ def _take_unreported_decline(
     # The personal values of a change that is resolved are not stored.
     values, _ = split_values(amendment.request.values)
     request = replace(_resolve_times(amendment), values=values)
-    if payment is None or amendments.read(payment.change) != request:
+    if payment is None or amendments.read_request(payment.change) != request:
         return None
     return method.take_unreported_decline(payments.filter(pk=payment.pk), source)
 
@@ -294,7 +300,7 @@ def _create_payment(amendment: Amendment, *, is_by_link: bool) -> Payment:
         refusal=CHANGE_UNDER_WAY,
         now=amendment.act.now,
     )
-    amendments.store(payment, amendment)
+    amendments.store_change(payment, amendment)
     if is_by_link:
         # The payer may have to confirm the payment at the bank when the link has ended already.
         deadline = lifecycle.get_action_deadline(payment)
@@ -328,20 +334,20 @@ class Difference(Purchase):
 
         Otherwise the payment does not count, and is voided.
         """
-        change, waiting = self.change, act
-        act = Act(change.by, act.now, is_staff=change.is_by_staff)
+        change = self.change
+        asked = Act(change.by, act.now, is_staff=change.is_by_staff)
         try:
             if not self._is_unchanged():
                 raise ReservationNotOpen(CHANGED_MEANWHILE)
-            request = amendments.read(change)
-            amendment = amendments.begin(act, self.reservation, self.room, request)
+            request = amendments.read_request(change)
+            amendment = amendments.begin(asked, self.reservation, self.room, request)
             amendments.perform(amendment, functools.partial(self._cover, payment=payment))
         except DomainError as error:
             payment.counts = False
             message = " ".join(error.fields.values()) if isinstance(error, InvalidRequest) else ""
             # What the attempt has changed in memory was rolled back.
             self.reservation.refresh_from_db()
-            self._give_up(message or error.message, waiting)
+            self._give_up(message or error.message, act)
 
     def _cover(self, amendment: Amendment, *, payment: Payment) -> Amendment:
         change, now = self.change, amendment.act.now
@@ -360,11 +366,15 @@ class Difference(Purchase):
         self._give_up(payment.message or not_paid, act)
 
     def _give_up(self, message: str, act: Act) -> None:
-        """Record why the change was not made, and tell the customer if no user waits for that."""
+        """Record why the change was not made, and tell the customer if no user waits for that.
+
+        The customer has heard already what staff have changed meanwhile.
+        """
         reservation = self.reservation
         self.change.resolve(ChangeState.ABANDONED, message=message, now=act.now)
         history.record_changes(reservation, {"change_not_made": (None, message)}, act)
-        if act.user is None and reservation.status == Status.CONFIRMED:
+        is_told = self.change.is_by_staff and not self._is_unchanged()
+        if act.user is None and reservation.status == Status.CONFIRMED and not is_told:
             emails.send_not_changed(reservation, reason=message, now=act.now)
 
     def _is_unchanged(self) -> bool:

@@ -167,7 +167,7 @@ class ChangeLink(PaymentLink):
     def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
         # The difference was fixed when the link was sent.
         change, act = self.change, Act(self.change.by, now, is_staff=True)
-        request = amendments.read(change)
+        request = amendments.read_request(change)
         amendment = differences.preview_change(act, change.reservation_id, request, link=change)
         if (amendment.old_total, amendment.new_total) != (change.old_total, change.new_total):
             raise ReservationNotOpen(LINK_PRICE_HAS_CHANGED)
@@ -179,7 +179,7 @@ class ChangeLink(PaymentLink):
         differences.change_booking(
             Act(change.by, now, is_staff=True),
             change.reservation_id,
-            amendments.read(change),
+            amendments.read_request(change),
             payment_method,
             expected_total=change.new_total,
             link=change,
@@ -260,7 +260,7 @@ def send_change_link_again(
     return send_change_link.body(
         act,
         reservation_id,
-        amendments.read(change),
+        amendments.read_request(change),
         expected_total=change.new_total,
         base_url=base_url,
     )

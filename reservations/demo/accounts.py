@@ -2,7 +2,6 @@
 
 import datetime as dt
 
-from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, Permission
 
 from accounts.models import CenterRole, User
@@ -24,20 +23,8 @@ ROLES_CENTER: str = DATA["roles_center"]
 MANAGED_APPS = ("accounts", "backoffice", "centers", "payments", "reservations")
 
 
-def create_demo_account() -> bool:
-    """Create the first account, and return whether it is new.
-
-    Of two runs at once, the second waits here for the first, and then finds its account.
-    """
-    demo = DATA["accounts"][0]
-    # Hashed here: a password that is set later is a change, with an e-mail about it.
-    defaults = demo | {"password": make_password(PASSWORD)}
-    _, is_new = User.objects.get_or_create(email=demo["email"], defaults=defaults)
-    return is_new
-
-
-def create_other_accounts() -> None:
-    for account in DATA["accounts"][1:]:
+def create_accounts() -> None:
+    for account in DATA["accounts"]:
         User.objects.create_user(**account, password=PASSWORD)
     permissions = Permission.objects.filter(content_type__app_label__in=MANAGED_APPS)
     User.objects.get(email=STAFF).user_permissions.set(permissions)
@@ -46,27 +33,23 @@ def create_other_accounts() -> None:
         CenterRole.objects.create(
             user=User.objects.get(email=email), center=center, group=Group.objects.get(name=role)
         )
+    for name in DATA["favorites"]:
+        user = User.objects.get(email=DEMO)
+        Favorite.objects.set_favorite(user, Center.objects.get(name=name), is_favorite=True)
 
 
 def create_customers(*, now: dt.datetime) -> None:
     """Create the customers of the working days. They have no password, which takes time to hash."""
     for customer in DATA["customers"]:
-        User.objects.get_or_create(email=customer["email"], defaults=customer)
+        User.objects.create(**customer)
     rows = User.objects.filter(email__in=CUSTOMER_EMAILS)
     rows.update(date_joined=now - CUSTOMERS_SINCE)
-
-
-def add_favorites() -> None:
-    user = User.objects.get(email=DEMO)
-    for name in DATA["favorites"]:
-        Favorite.objects.set_favorite(user, Center.objects.get(name=name), is_favorite=True)
 
 
 def save_card(*, now: dt.datetime) -> None:
     """Save a test card for the demo account. Calls the gateway: no transaction may be open."""
     user = User.objects.get(email=DEMO)
-    if user.saved_payment_info is None:
-        update_saved_card(user, get_card(user, now), now=now)
+    update_saved_card(user, get_card(user, now), now=now)
 
 
 def get_card(user: User, now: dt.datetime) -> CardFields:

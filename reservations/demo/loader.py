@@ -1,4 +1,4 @@
-"""Load the demo into an empty database, and leave every other database alone (B20)."""
+"""Load the demo into an empty database (B20)."""
 
 import datetime as dt
 from collections.abc import Callable, Iterator
@@ -17,7 +17,9 @@ from centers.models import (
     Neighborhood,
     ResourceType,
 )
-from reservations.demo import accounts, bookings, working_days
+from payments import fees
+from payments.models import Payment
+from reservations.demo import accounts, meetings, working_days
 from reservations.demo.data_files import import_rows, read_csv, read_picture
 from reservations.models import Partner, Seller
 from roombook.db.transactions import in_transaction
@@ -30,46 +32,22 @@ CITY_PICTURES = 12
 ROOM_PICTURES = 7
 
 
-class ForeignData(Exception):
-    """The database has accounts or centers that are not the demo's; the message counts them."""
-
-
-def load(*, now: dt.datetime, write_line: WriteLine, is_small: bool = False) -> bool:
-    """Load what is missing, and return whether anything was: after a run that was interrupted, the
-    rest. Raises ForeignData if the database contains anything else.
-
-    `is_small`: without the working days.
-    """
-    if bookings.are_complete() and (is_small or working_days.are_complete()):
-        return False
-    refuse_foreign_data(now)
-    _load_centers_and_accounts(now, write_line)
-    # These call the gateway, which must not happen inside a transaction.
-    accounts.save_card(now=now)
-    bookings.create_missing(now=now, write_line=write_line)
-    if not is_small:
-        accounts.create_customers(now=now)
-        working_days.create_missing(write_line=write_line)
-        _mark_emails_as_sent()
-    return True
-
-
 def is_empty() -> bool:
     return not (User.objects.exists() or Center.objects.exists())
 
 
-def refuse_foreign_data(now: dt.datetime) -> None:
-    users = User.objects.exclude(email__in=accounts.EMAILS + accounts.CUSTOMER_EMAILS).count()
-    names = [row["name"] for row in read_csv("centers.csv", now=now)]
-    centers = Center.objects.exclude(name__in=names).count()
-    parts = [
-        f"{count} {noun}{'' if count == 1 else 's'}"
-        for count, noun in ((users, "account"), (centers, "center"))
-        if count
-    ]
-    if parts:
-        verb = "is" if users + centers == 1 else "are"
-        raise ForeignData(f"{' and '.join(parts)} that {verb} not the demo's")
+def load(*, now: dt.datetime, write_line: WriteLine, is_small: bool = False) -> None:
+    """Load the demo into an empty database; with `is_small`, without the working days."""
+    _load_centers_and_accounts(now, write_line)
+    # These call the gateway, which must not happen inside a transaction.
+    accounts.save_card(now=now)
+    meetings.create_from_file(now=now, write_line=write_line)
+    if not is_small:
+        accounts.create_customers(now=now)
+        working_days.create(now=now, write_line=write_line)
+        _mark_emails_as_sent()
+    for payment in Payment.objects.with_fees_due(now):
+        fees.fetch_fees(payment, now=now)
 
 
 def _mark_emails_as_sent() -> None:
@@ -84,8 +62,6 @@ def _mark_emails_as_sent() -> None:
 @in_transaction
 def _load_centers_and_accounts(now: dt.datetime, write_line: WriteLine) -> None:
     """Create the centers and accounts, all or none."""
-    if not accounts.create_demo_account():
-        return
     for row in read_csv("resource_types.csv", now=now):
         ResourceType.objects.create(**row)
     for row in read_csv("neighborhoods.csv", now=now):
@@ -102,10 +78,9 @@ def _load_centers_and_accounts(now: dt.datetime, write_line: WriteLine) -> None:
         Landmark.objects.create(**row | {"center": centers[row["center"]]})
     import_rows("closures", _iterate_closures(centers, now), now=now)
     _add_pictures(centers, now=now, write_line=write_line)
-    accounts.create_other_accounts()
+    accounts.create_accounts()
     for name in ("allowances", "promo-codes"):
         _import_file(name, now=now)
-    accounts.add_favorites()
     Partner.objects.bulk_create(Partner(**row) for row in accounts.DATA["partners"])
     Seller.objects.create(**accounts.DATA["seller"])
 

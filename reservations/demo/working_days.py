@@ -1,7 +1,7 @@
 """The working days of the demo: at every center, 60 days back and 60 ahead of its first run (B20).
 
 What happens is planned without chance from the time of the first run, and then done in the order of
-time. So a run that was interrupted is continued by the next one.
+time.
 """
 
 import datetime as dt
@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import transaction
@@ -21,13 +21,12 @@ from accounts.models import User
 from centers.hours import get_open_spans, round_down_to_slot, round_up_to_slot
 from centers.models import MeetingRoom, Service
 from centers.span import Span, get_local_midnight
-from payments import fees
-from payments.models import Payment
 from reservations import availability
 from reservations.booking import expiry, reminders
 from reservations.demo import accounts, meetings
 from reservations.demo.meetings import Meeting, Way
 from reservations.models import Reservation
+from reservations.models.booking_fields import BookingValues
 
 MINUTE, HOUR, DAY = dt.timedelta(minutes=1), dt.timedelta(hours=1), dt.timedelta(days=1)
 DAYS = 60
@@ -57,9 +56,8 @@ class Event(NamedTuple):
     calls_gateway: bool = False
 
 
-def create_missing(*, write_line: Callable[[str], object]) -> None:
-    """Create what is missing. Calls the gateway: no transaction may be open."""
-    now = User.objects.get(email=accounts.DEMO).date_joined
+def create(*, now: dt.datetime, write_line: Callable[[str], object]) -> None:
+    """Create the reservations. Calls the gateway: no transaction may be open."""
     events = Plan(now).plan()
     # Many changes share a transaction, which takes half the time.
     for calls_gateway, group in groupby(events, lambda event: event.calls_gateway):
@@ -68,18 +66,11 @@ def create_missing(*, write_line: Callable[[str], object]) -> None:
                 if event.meeting is None or event.meeting.pk is not None:
                     event.act(now=event.at)
     _close_overdue(now=now)
-    for payment in Payment.objects.with_fees_due(now):
-        fees.fetch_fees(payment, now=now)
     with transaction.atomic():
         for _ in reminders.send_meeting_reminders(now=now):
             pass
     rows = Reservation.objects.filter(user__email__in=accounts.CUSTOMER_EMAILS)
     write_line(f"{rows.count()} reservations, from {DAYS} days ago until {DAYS} days ahead")
-
-
-def are_complete() -> bool:
-    """Return whether the last reservation that is created exists."""
-    return Reservation.objects.filter(user__email=accounts.CUSTOMER_EMAILS[-1]).exists()
 
 
 def _close_overdue(*, now: dt.datetime) -> None:
@@ -98,8 +89,6 @@ class Plan:
     customers: list[User] = field(init=False)
     staff: dict[str, User] = field(init=False)
     coffee: dict[int, Service] = field(init=False)
-    # What an earlier run has created.
-    existing: dict[tuple[int, int, dt.datetime], int] = field(init=False)
 
     def __post_init__(self) -> None:
         rooms = MeetingRoom.objects.with_booking_details().filter(is_blocked=False)
@@ -111,11 +100,6 @@ class Plan:
         self.staff = users
         coffee = Service.objects.filter(name="Coffee and tea")
         self.coffee = {service.center_id: service for service in coffee}
-        rows = Reservation.objects.filter(user__in=self.customers)
-        self.existing = {
-            (user, room, start): pk
-            for user, room, start, pk in rows.values_list("user", "room", "start", "pk")
-        }
 
     def plan(self) -> list[Event]:
         """Plan the special cases first, and other meetings where rooms are still free."""
@@ -199,10 +183,9 @@ class Plan:
             span.start.astimezone(room.center.zone).date(), room.center.zone
         )
         self.taken[room.pk].append(Span(midnight, midnight + DAY))
-        # Nothing is created later: `are_complete` looks for it.
         created_at = self.now - 5 * MINUTE
         room, span = self._find_day(self._get_room("Summit"), 5, 13, 3, created_at=created_at)
-        unpaid = self._meet(self.customers[-1], room, span, created_at, way="draft")
+        unpaid = self._meet(self.customers[-1], room, span, created_at, way="link")
         self._do(created_at, unpaid, meetings.send_payment_link)
 
     def _get_room(self, name: str) -> MeetingRoom:
@@ -227,9 +210,6 @@ class Plan:
     def _is_available(self, room: MeetingRoom, span: Span, created_at: dt.datetime) -> bool:
         if not self._is_free(room, span):
             return False
-        # An earlier run has created it.
-        if any((room.pk, span.start) == key[1:] for key in self.existing):
-            return True
         return availability.evaluate(room, span, now=created_at).is_available
 
     # --- Other meetings --------------------------------------------------------------------------
@@ -300,14 +280,20 @@ class Plan:
         span: Span,
         created_at: dt.datetime,
         *,
+        way: Way,
         has_coffee: bool = False,
-        **details: Any,
+        people: int = 2,
+        promo_code: str = "",
     ) -> Meeting:
         has_roles = room.center.name == accounts.ROLES_CENTER
         staff = self.staff[accounts.MANAGER if has_roles else accounts.STAFF]
-        coffee = self.coffee[room.center_id] if has_coffee else None
-        meeting = Meeting(customer, room, span, created_at, staff=staff, coffee=coffee, **details)
-        meeting.pk = self.existing.get((customer.pk, room.pk, span.start))
+        values = BookingValues(number_of_attendees=people)
+        if has_coffee:
+            coffee = self.coffee[room.center_id]
+            values["services"] = [{"service_id": coffee.pk, "quantity": people}]
+        meeting = Meeting(
+            customer, room, span, created_at, way, staff, values=values, promo_code=promo_code
+        )
         book = partial(meetings.book, meeting)
         self.events.append(Event(created_at, book, calls_gateway=meeting.way == "card"))
         self.taken[room.pk].append(span)

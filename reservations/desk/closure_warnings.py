@@ -1,7 +1,7 @@
 """Shows staff the reservations that a closure or another setting touches, before they save it.
 
 A closure prevents new bookings. Existing reservations stay as they are: staff have to reschedule
-or cancel them, on the page of bookings to resolve (closed_bookings.py).
+or cancel them, on the page of bookings to resolve (bulk_actions.py).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ from centers.hours import OpeningInterval
 from centers.models import Center, Closure, MeetingRoom
 from centers.models.schedule import closure_saved
 from centers.span import Span
-from reservations.desk.closed_bookings import get_closed_bookings_url
+from reservations.desk.bulk_actions import get_closed_bookings_url
 from reservations.display import format_customer, format_time_span, get_reservation_url
 from reservations.models import Reservation
 from reservations.models.querysets import ReservationQuerySet

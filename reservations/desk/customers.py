@@ -9,12 +9,11 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import QuerySet
 from django.forms import modelform_factory
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -36,6 +35,8 @@ from reservations.display import format_time_span, render_status_badge
 from reservations.models import Reservation
 from reservations.models.querysets import get_next_first
 from reservations.models.status import BOOKED_STATUSES, Status
+from reservations.reports.ledger import get_reported_lines, sum_accounts
+from reservations.reports.revenue import REVENUE
 from roombook import money
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.errors import AccountInUse
@@ -209,9 +210,12 @@ def _build_bookings(user: User, staff: User, now: dt.datetime) -> dict[str, obje
     loaded = rows.select_related("room__center")
     upcoming = loaded.filter(status__in=[Status.CONFIRMED, Status.PENDING], start__gt=now)
     following = upcoming.order_by("start", "pk").first()
-    # The same reservations as in the revenue report.
-    billed = rows.counting_as_revenue().filter(currency=settings.CURRENCY)
-    sums = billed.aggregate(count=Count("pk"), billed=Sum("total_cost"))
+    billed = sum_accounts(
+        get_reported_lines().filter(
+            roles.get_center_filter(staff, roles.VIEW_RESERVATION, "center"),
+            reservation__user=user,
+        )
+    )
     list_url = reverse("admin:reservations_reservation_changelist")
     add_url = reverse("admin:reservations_reservation_add")
     can_book = user.is_active and roles.has_permission(staff, roles.ADD_RESERVATION)
@@ -229,8 +233,8 @@ def _build_bookings(user: User, staff: User, now: dt.datetime) -> dict[str, obje
         "upcoming": upcoming.count(),
         "next": following,
         "next_when": format_time_span(following) if following else "",
-        "billed": money.format_amount(sums["billed"] or 0),
-        "count": sums["count"],
+        "billed": REVENUE.display(billed),
+        "count": billed["bookings"],
         "missed": rows.filter(status=Status.NO_SHOW).count(),
         "owed": _format_owed_amount(rows, staff),
         "is_partial": roles.get_permitted_centers(staff, roles.VIEW_RESERVATION) is not None,

@@ -16,7 +16,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from accounts import customer_access, roles
 from accounts.models import User
 from reservations.booking import notes
-from reservations.desk.actions.base import list_problems
+from reservations.desk.previews import list_problems
 from reservations.display import format_staff
 from reservations.models import Note, Reservation
 from reservations.models.note import MAX_LENGTH

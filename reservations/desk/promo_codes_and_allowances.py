@@ -1,9 +1,12 @@
 """Allowances, promo codes and partners in the back office, with what they were used for."""
 
+import datetime as dt
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from django.contrib import admin
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, Q, QuerySet, Sum
+from django.db.models.functions import TruncMonth
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -14,19 +17,24 @@ from accounts import roles
 from accounts.admin.center_scope import SharedRowsMixin
 from accounts.customer_access import get_account_filter
 from reservations import resources
-from reservations.desk import allowance_balances
-from reservations.desk.allowance_balances import AttributedRevenue
 from reservations.display import get_reservation_url
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, PromoRedemption
+from reservations.reports.cube import MONTH, Dimension, Measure, ReportTable, count
+from reservations.reports.revenue import measure_attributed
 from roombook import money
-from roombook.backoffice.model_admin import (
-    ModelAdmin,
-    ReadOnlyMixin,
-    TabularInline,
-)
+from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin, TabularInline
 from roombook.imports.admin import ImportExportAdminMixin
 
 RowT = TypeVar("RowT", bound=Model)
+MAX_MONTHS = 24
+MONTH_COLUMNS: list[Dimension | Measure] = [
+    MONTH,
+    *(count(each, "") for each in ("Granted", "Used", "Left", "Used in total")),
+]
+
+# Entries with a reservation are uses, or uses that were returned; others were added by staff.
+USED_HOURS = Sum("hours", filter=Q(reservation__isnull=False), default=0)
+ADDED_HOURS = Sum("hours", filter=Q(reservation__isnull=True), default=0)
 
 
 def _render_link(url: str, text: str) -> str:
@@ -122,7 +130,7 @@ class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
         return self.limit_to_centers(request, rows)
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        left = allowance_balances.get_hours_left(rows, timezone.now().date())
+        left = get_hours_left(rows, timezone.now().date())
         for allowance in rows:
             allowance.hours_left = left[allowance.pk]
 
@@ -134,12 +142,56 @@ class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
     def months(self, allowance: Allowance) -> str:
         if allowance._state.adding:
             return "-"
-        months = allowance_balances.get_monthly_balances(allowance, timezone.now().date())
-        return render_to_string("admin/reservations/allowance_months.html", {"months": months})
+        table = build_month_table(allowance, timezone.now().date())
+        return render_to_string("admin/reservations/table.html", {"table": table})
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         """Allowances are deactivated, not deleted: the ledger stays."""
         return False
+
+
+def build_month_table(allowance: Allowance, today: dt.date) -> ReportTable:
+    """The months up to today, and later ones that have entries; the latest first.
+
+    Monthly hours belong to the month of the meeting and expire at its end. One-off hours belong to
+    the month in which they were entered, and the rest is carried over.
+    """
+    is_monthly = allowance.kind == Allowance.Kind.MONTHLY
+    rows: Any = allowance.entries.order_by()
+    if is_monthly:
+        rows = rows.filter(period__isnull=False).values_list("period")
+    else:
+        rows = rows.filter(period__isnull=True).values_list(TruncMonth("at", tzinfo=dt.UTC))
+    entries = {
+        (month.date() if isinstance(month, dt.datetime) else month): (added, -used)
+        for month, added, used in rows.annotate(added=ADDED_HOURS, used=USED_HOURS)
+    }
+    entries.setdefault(today.replace(day=1), (0, 0))
+    months: list[tuple[dt.date, int, int, int, int]] = []
+    left = used_in_total = 0
+    for month, (added, used) in sorted(entries.items()):
+        granted = added + (allowance.hours if is_monthly or not months else 0)
+        left = granted - used + (0 if is_monthly else left)
+        used_in_total += used
+        months.append((month, granted, used, left, used_in_total))
+    return ReportTable("month", "", MONTH_COLUMNS, months[: -MAX_MONTHS - 1 : -1])
+
+
+def get_hours_left(allowances: Iterable[Allowance], today: dt.date) -> dict[int, int]:
+    """What is left of each allowance in this month, or in total if it is one-off; one query."""
+    allowances = list(allowances)
+    rows = (
+        AllowanceEntry.objects.filter(
+            Q(allowance__kind=Allowance.Kind.MONTHLY, period=today.replace(day=1))
+            | Q(allowance__kind=Allowance.Kind.ONE_OFF, period__isnull=True),
+            allowance__in=allowances,
+        )
+        .order_by()
+        .values_list("allowance")
+        .annotate(Sum("hours"))
+    )
+    entered = dict(rows)
+    return {each.pk: each.hours + entered.get(each.pk, 0) for each in allowances}
 
 
 # --- Promo codes ---------------------------------------------------------------------------------
@@ -169,13 +221,13 @@ class AttributedRevenueAdmin(DiscountAdmin):
     column: str
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        by_id = allowance_balances.get_attributed_revenue(
+        by_code = measure_attributed(
             self.column,
             [row.pk for row in rows],
-            visible=roles.get_center_filter(request.user, roles.VIEW_RESERVATION),
+            visible=roles.get_center_filter(request.user, roles.VIEW_RESERVATION, "center"),
         )
         for row in rows:
-            row.attributed = by_id.get(row.pk, AttributedRevenue())
+            row.bookings, row.revenue = by_code.get(row.code, (0, money.ZERO))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         row = super().get_object(request, object_id, from_field)
@@ -185,11 +237,11 @@ class AttributedRevenueAdmin(DiscountAdmin):
 
     @admin.display(description="bookings")
     def bookings(self, row: PromoCode | Partner) -> int:
-        return getattr(row, "attributed", AttributedRevenue()).bookings
+        return getattr(row, "bookings", 0)
 
     @admin.display(description="revenue generated")
     def revenue(self, row: PromoCode | Partner) -> str:
-        return money.format_amount(getattr(row, "attributed", AttributedRevenue()).revenue)
+        return money.format_amount(getattr(row, "revenue", money.ZERO))
 
 
 @admin.register(PromoCode)

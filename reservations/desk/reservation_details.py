@@ -91,7 +91,7 @@ def build_summary_context(
         "status": render_status_badge(reservation, now=now),
         "actions": actions,
         "immediate_actions": [
-            action for action in actions if action.is_immediate_for(reservation, now=now)
+            action for action in actions if action.is_immediate(reservation, now=now)
         ],
         "receipts_url": _get_receipts_url(reservation, user),
         "booking": list(

@@ -52,7 +52,6 @@ class ReservationListMixin(ListExportMixin):
     )
     list_filter_submit = True
     list_select_related = ("room__center", "user")
-    # `get_search_results` does the search; without search_fields there is no search box.
     search_fields = ("=id",)
     search_help_text = "Number, or name, company, e-mail or phone of the customer"
 
@@ -75,19 +74,16 @@ class ReservationListMixin(ListExportMixin):
             return get_next_first(timezone.now())
         return ("-start", "-pk") if is_latest_first(request) else ("start", "pk")
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Reservation], search_term: str
-    ) -> tuple[QuerySet[Reservation], bool]:
+    def search(
+        self, request: HttpRequest, rows: QuerySet[Reservation], words: str
+    ) -> QuerySet[Reservation]:
         """Search by number, else by customer; never scan all reservations."""
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        if (pk := parse_id(term.removeprefix("#"))) is not None:
-            by_number = queryset.filter(pk=pk)
+        if (pk := parse_id(words.removeprefix("#"))) is not None:
+            by_number = rows.filter(pk=pk)
             # Digits may also be those of a phone number.
-            if term.startswith("#") or by_number.exists():
-                return by_number, False
-        return queryset.filter(customer_access.get_search_filter(request.user, term)), False
+            if words.startswith("#") or by_number.exists():
+                return by_number
+        return rows.filter(customer_access.get_search_filter(request.user, words))
 
     result_icon = "event"
 

@@ -1,10 +1,7 @@
 """The page of a reservation, and a page for each action on it."""
 
 import datetime as dt
-from dataclasses import replace
-from decimal import Decimal, InvalidOperation
 from functools import partial
-from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
@@ -24,10 +21,11 @@ from payments.gateways.manual import TERMINAL
 from payments.manual_payments import find_missing_reference
 from reservations.booking.notes import add_note
 from reservations.desk import reservation_details
+from reservations.desk.action_forms import ActionForm
 from reservations.desk.actions import ACTIONS
-from reservations.desk.actions.base import Action, ActionPreview, ActionRequest, list_problems
-from reservations.desk.actions.forms import ActionForm
+from reservations.desk.find_room import read_choice
 from reservations.desk.notes import handle_note, posts_note
+from reservations.desk.previews import Action, ActionPreview, list_problems
 from reservations.display import (
     format_place_and_time,
     format_status,
@@ -117,35 +115,21 @@ class ReservationPageMixin(ModelAdminBase):
             )
             messages.error(request, text + _keep_slip(request, action, reservation, now))
             return redirect(_get_next_url(request, reservation))
-        form = action.form_class(
-            request.POST if request.method == "POST" else None,
-            reservation=reservation,
-            user=staff,
-            now=now,
-        )
-        preview = None
-        data = _get_cleaned_data(form)
-        if data is not None:
-            action_request = ActionRequest(
-                reservation,
-                Act(staff, now, is_staff=True),
-                data,
-                base_url=_get_base_url(request),
-            )
+        act, is_post = Act(staff, now, is_staff=True), request.method == "POST"
+        data = read_choice(request.POST) if is_post else None
+        form = action.form_class(data, reservation=reservation, act=act)
+        complete_form, preview = _get_complete_form(form), None
+        if complete_form is not None:
+            complete_form.base_url = _get_base_url(request)
             if request.POST.get("confirmed"):
-                confirmed = replace(
-                    action_request,
-                    expected_amount=parse_expected_amount(request, "expected_amount"),
-                    expected_version=parse_expected_version(request.POST.get("expected_version")),
-                )
-                is_done = execute(request, action, confirmed)
+                is_done = execute(request, action, complete_form)
                 if is_done and action.leads_to_next_request and "next" not in request.POST:
                     pending = Reservation.objects.filter(
                         roles.get_center_filter(staff, action.permission), status=Status.PENDING
                     )
                     reservation = pending.order_by("start", "pk").first() or reservation
                 return redirect(_get_next_url(request, reservation))
-            preview = action.preview(action_request)
+            preview = action.preview(complete_form)
         elif kept := _keep_slip(request, action, reservation, now):
             messages.error(request, kept.strip())
         return self._render_action(request, action, form, preview)
@@ -167,7 +151,7 @@ class ReservationPageMixin(ModelAdminBase):
             "form": form,
             "media": self.media + form.media,
             "preview": preview,
-            "submitted": (submitted := _get_submitted_values(form)),
+            "submitted": (submitted := get_submitted_values(form)),
             "open_fields": _get_open_fields(form, submitted),
             "back_url": get_reservation_url(reservation.pk),
         }
@@ -188,18 +172,15 @@ def _get_next_url(request: HttpRequest, reservation: Reservation) -> str:
     return url if is_ours else get_reservation_url(reservation.pk)
 
 
-def execute(request: HttpRequest, action: Action, action_request: ActionRequest) -> bool:
+def execute(request: HttpRequest, action: Action, form: ActionForm) -> bool:
     """Take the action, and show the user what was done, or why it was not."""
-    reservation = action_request.reservation
+    reservation = form.reservation
     try:
-        message = action.execute(action_request)
+        messages.success(request, f"{reservation}: {action.take(form)}")
     except DomainError as error:
         text = f"{reservation}: {' '.join(list_problems(error))}"
-        messages.error(
-            request, text + _keep_slip(request, action, reservation, action_request.act.now)
-        )
+        messages.error(request, text + _keep_slip(request, action, reservation, form.now))
         return False
-    messages.success(request, f"{reservation}: {message}")
     return True
 
 
@@ -232,39 +213,19 @@ def _keep_slip(
     return " A note keeps the number of the slip: return the money, or take the payment again."
 
 
-def parse_expected_amount(request: HttpRequest, name: str) -> Decimal | None:
-    """An amount that the preview showed. Anything invalid becomes -1, which matches no amount."""
-    text = request.POST.get(name)
-    if text is None:
-        return None
-    try:
-        amount = Decimal(text)
-    except InvalidOperation:
-        return Decimal(-1)
-    # Comparing a signaling NaN raises an exception.
-    return amount if amount.is_finite() else Decimal(-1)
-
-
-def parse_expected_version(text: str | None) -> int | None:
-    """The version that a page showed. Anything invalid becomes -1, which is no version."""
-    if text is None:
-        return None
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
-
-
-def _get_cleaned_data(form: ActionForm) -> dict[str, Any] | None:
-    """The data of the form, or None if they are incomplete or invalid.
+def _get_complete_form(form: ActionForm) -> ActionForm | None:
+    """The form with its data, or None if they are incomplete or invalid.
 
     A form that requires nothing is complete at once, so the page can show a preview.
     """
     if not form.is_bound:
         if any(field.required for field in form.fields.values()):
             return None
-        form = type(form)({}, reservation=form.reservation, user=form.user, now=form.now)
-    return form.cleaned_data if form.is_valid() else None
+        form = type(form)({}, reservation=form.reservation, act=form.act)
+    return form if form.is_valid() else None
 
 
-def _get_submitted_values(form: ActionForm) -> list[tuple[str, str]]:
+def get_submitted_values(form: ActionForm) -> list[tuple[str, str]]:
     """The submitted values, which the confirmation sends again."""
     if not form.is_bound:
         return []

@@ -4,134 +4,83 @@ It adds up the reductions of the ledger, before tax, on the days on which revenu
 hours of allowances are not in it.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from decimal import Decimal
-from operator import attrgetter
-from typing import NamedTuple
-
 from django.conf import settings
-from django.db.models import Count, Expression, F, Q, Sum
+from django.db.models import Count, Q, Sum
 
 from payments.ledger.accounts import BILL, Account
-from payments.ledger.models import add_accounts
-from reservations.models import AllowanceUse
+from reservations.display import format_staff, format_time_span
+from reservations.models import AllowanceUse, RefundOverride
 from reservations.models.status import REVENUE_STATUSES
-from reservations.reports.aggregates import (
-    ZERO,
-    Breakdown,
-    Hundredths,
-    SummableMixin,
-    add_up,
-    break_down,
-)
-from reservations.reports.ledger import fetch_recognized
-from reservations.reports.refund_overrides import build_refund_override_table
-from reservations.reports.report import (
+from reservations.reports.cube import (
+    CENTER,
+    MONTH,
+    Cube,
+    Dimension,
     Report,
-    ReportFigure,
-    build_center_table,
-    build_month_chart,
-    build_month_table,
+    Sums,
+    count,
+    credit,
+    debit,
 )
+from reservations.reports.ledger import Hundredths, add_up_recognized
+from reservations.reports.revenue import get_promo_code
 from reservations.reports.selection import MAX_GROUPS, ReportSelection, fetch_at_most
-from reservations.reports.tables import COUNT, MONEY, ReportColumn, ReportTable, build_table
-from roombook import money
-from roombook.money import from_hundredths
+from roombook.money import to_hundredths
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiscountSums(SummableMixin):
-    """What was taken off. Adjustments may add to the price and are negative then."""
-
-    promotions: Decimal = ZERO
-    allowances: Decimal = ZERO
-    adjustments: Decimal = ZERO
-
-    @property
-    def total(self) -> Decimal:
-        return self.promotions + self.allowances + self.adjustments
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromoCodeSums(SummableMixin):
-    """How often a promo code was used, what it took off, and what its bookings were billed."""
-
-    uses: int = 0
-    promotions: Decimal = ZERO
-    billed: Decimal = ZERO
-
-
-class AllowanceSums(NamedTuple):
-    """All allowances with one description; the report does not show whose they are."""
-
-    description: str
-    accounts: int
-    bookings: int
-    hours: int
-    discount: Decimal
-
-
-@dataclass(frozen=True, slots=True)
-class Discounts:
-    """The sums by promo code add up to the breakdown's total.
-
-    Those by allowance are what the bills of the period show now, with the tax if prices contain it.
-    """
-
-    breakdown: Breakdown[DiscountSums]
-    by_promo_code: dict[str, PromoCodeSums]
-    allowances: list[AllowanceSums]
-
-
-REMOVED = "(removed)"
-COLUMNS = (
-    ReportColumn("Promo codes", MONEY, "promotions"),
-    ReportColumn("Allowances", MONEY, "allowances"),
-    ReportColumn("Adjustments", MONEY, "adjustments"),
-    ReportColumn("Total", MONEY, "total"),
-)
-PROMO_CODE_COLUMNS = (
-    ReportColumn("Uses", COUNT, "uses"),
-    ReportColumn("Discount", MONEY, "promotions"),
-    ReportColumn("Billed with it", MONEY, "billed"),
-)
-ALLOWANCE_COLUMNS = (
-    ReportColumn("Allowance"),
-    ReportColumn("Accounts", COUNT),
-    ReportColumn("Bookings", COUNT),
-    ReportColumn("Hours", COUNT),
-    ReportColumn("Discount on the bill", MONEY),
-)
+# Adjustments may add to the price and are negative then.
+ADJUSTMENTS = (Account.ADJUSTMENTS, Account.WAIVED)
+TOTAL = debit("Total", Account.PROMOTIONS, Account.INCLUDED_HOURS, *ADJUSTMENTS)
+PROMOTIONS = debit("Promo codes", Account.PROMOTIONS)
+INCLUDED_HOURS = debit("Allowances", Account.INCLUDED_HOURS)
+ADJUSTED = debit("Adjustments", *ADJUSTMENTS)
+MEASURES = (PROMOTIONS, INCLUDED_HOURS, ADJUSTED, TOTAL)
+BY_PROMO_CODE = debit("Discount", Account.PROMOTIONS)
 
 
 def build_report(selection: ReportSelection) -> Report:
     """Build the report. Raises ReportTooLarge."""
-    discounts = measure_discounts(selection)
-    breakdown, total = discounts.breakdown, discounts.breakdown.total
-    by_month = {month: sums.total for month, sums in breakdown.by_month.items()}
-    hours = sum(each.hours for each in discounts.allowances)
+    cube = measure_discounts(selection)
+    codes = Cube([fact for fact in cube.facts if fact[0].get("promo_code")])
     return Report(
         figures=[
-            ReportFigure("Discounts", money.format_amount(total.total), "off the list prices"),
-            ReportFigure("by promo codes", money.format_amount(total.promotions)),
-            ReportFigure("by allowances", money.format_amount(total.allowances)),
-            ReportFigure("by adjustments of staff", money.format_amount(total.adjustments)),
+            cube.summarize(TOTAL, "off the list prices", "Discounts"),
+            cube.summarize(PROMOTIONS, label="by promo codes"),
+            cube.summarize(INCLUDED_HOURS, label="by allowances"),
+            cube.summarize(ADJUSTED, label="by adjustments of staff"),
         ],
-        charts=[build_month_chart("Discounts by month", by_month)],
+        charts=[cube.draw_amounts_by_month("Discounts by month", TOTAL)],
         tables=[
-            build_table(
-                *("code", "Promo codes", [ReportColumn("Promo code")], PROMO_CODE_COLUMNS),
-                [([code], sums) for code, sums in discounts.by_promo_code.items()],
-                sum(discounts.by_promo_code.values(), PromoCodeSums()),
+            codes.tabulate(
+                *("code", "Promo codes", [Dimension("promo_code", "Promo code")]),
+                [count("Uses", "uses"), BY_PROMO_CODE, credit("Billed with it", *BILL)],
+                order=BY_PROMO_CODE,
+                omits_zeros=True,
             ),
-            ReportTable(
-                *("allowance", "Allowances", ALLOWANCE_COLUMNS, discounts.allowances),
-                ["Total", None, None, hours, sum(each.discount for each in discounts.allowances)],
+            measure_allowances(selection).tabulate(
+                *("allowance", "Allowances", [Dimension("allowance", "Allowance")]),
+                [
+                    count("Accounts", "accounts", adds_up=False),
+                    count("Bookings", "bookings", adds_up=False),
+                    count("Hours", "hours"),
+                    debit("Discount on the bill", "discount"),
+                ],
+                order=debit("", "discount"),
             ),
-            build_center_table(breakdown, COLUMNS, attrgetter("total")),
-            build_month_table(breakdown, COLUMNS),
-            build_refund_override_table(selection),
+            cube.tabulate(
+                *("center", "By center", [CENTER], MEASURES),
+                order=TOTAL,
+                note=selection.center_note,
+            ),
+            cube.tabulate("month", "By month", [MONTH], MEASURES),
+            list_refund_overrides(selection).tabulate(
+                *("refund-override", "Refunds by decision"),
+                [
+                    Dimension("reservation", "Reservation"),
+                    CENTER,
+                    *(Dimension(name.lower(), name) for name in ("When", "Reason", "By")),
+                ],
+                [debit("By the policy", "policy"), debit("Refund", "refund")],
+            ),
         ],
         description=(
             "What was taken off the bills of bookings whose meeting is in the period, in"
@@ -142,57 +91,54 @@ def build_report(selection: ReportSelection) -> Report:
     )
 
 
-def measure_discounts(selection: ReportSelection) -> Discounts:
-    """The discounts of the selection. Raises ReportTooLarge."""
-    by_code = {"promo_code": F("reservation__promo_code__code")}
-    groups = fetch_recognized(selection, SUMS, by_code)
-    by_promo_code = add_up(
-        (group["promo_code"], PromoCodeSums.from_row(group))
-        if group["promo_code"]
-        # It was removed after the meeting, on another day than that of the discount.
-        else (REMOVED, PromoCodeSums(promotions=from_hundredths(group["promotions"])))
-        for group in groups
+def measure_discounts(selection: ReportSelection) -> Cube:
+    """The discounts of the selection by month, center and promo code. Raises ReportTooLarge."""
+    uses = Sum("bookings", filter=Q(promotions__isnull=False))
+    return add_up_recognized(selection, {"uses": uses}, promo_code=(get_promo_code(),))
+
+
+def measure_allowances(selection: ReportSelection) -> Cube:
+    """What the bills of the period show now, with the tax if prices contain it.
+
+    By description: the report does not show whose allowances they are.
+    """
+    uses = AllowanceUse.objects.filter(
+        selection.filter_reservations("reservation__"),
+        reservation__status__in=sorted(REVENUE_STATUSES),
+        reservation__currency=settings.CURRENCY,
+        hours__gt=0,
     )
-    allowances = (
-        AllowanceUse.objects.filter(
+    sums = {
+        "accounts": Count("allowance__user", distinct=True),
+        "bookings": Count("reservation", distinct=True),
+        "hours": Sum("hours"),
+        "discount": Sum(Hundredths("discount")),
+    }
+    return selection.add_up(uses, sums, allowance=("allowance__description",))
+
+
+def list_refund_overrides(selection: ReportSelection) -> Cube:
+    """The cancelled reservations of the selection with another refund. Raises ReportTooLarge."""
+    overrides = (
+        RefundOverride.objects.filter(
             selection.filter_reservations("reservation__"),
-            reservation__status__in=sorted(REVENUE_STATUSES),
             reservation__currency=settings.CURRENCY,
-            hours__gt=0,
         )
-        .order_by()
-        .values_list("allowance__description")
-        .annotate(
-            Count("allowance__user", distinct=True),
-            Count("reservation", distinct=True),
-            Sum("hours"),
-            cost=Sum(Hundredths("discount")),
-        )
-        .order_by("-cost", "allowance__description")
+        .select_related("reservation__room__center", "by")
+        .order_by("reservation__start", "pk")
     )
-    return Discounts(
-        break_down(selection, groups, DiscountSums),
-        {
-            code: sums
-            for code, sums in sorted(
-                by_promo_code.items(), key=lambda item: (-item[1].promotions, item[0])
-            )
-            if sums != PromoCodeSums()
-        },
+    return Cube(
         [
-            AllowanceSums(description, accounts, bookings, hours, from_hundredths(discount))
-            for description, accounts, bookings, hours, discount in fetch_at_most(
-                MAX_GROUPS, allowances, "Choose fewer days."
+            (
+                {
+                    "reservation": str(each.reservation_id),
+                    "center": each.reservation.room.center.name,
+                    "when": format_time_span(each.reservation),
+                    "reason": each.reason,
+                    "by": format_staff(each.by),
+                },
+                Sums(policy=to_hundredths(each.policy_refund), refund=to_hundredths(each.refund)),
             )
-        ],
+            for each in fetch_at_most(MAX_GROUPS, overrides, "Choose fewer days.")
+        ]
     )
-
-
-# In this order: a sum hides the account that it is named after.
-SUMS: Mapping[str, Expression] = {
-    "billed": Sum(add_accounts(BILL)) * -1,
-    "uses": Sum("bookings", filter=Q(promotions__isnull=False)),
-    "adjustments": Sum(add_accounts({Account.ADJUSTMENTS, Account.WAIVED})),
-    "promotions": Sum("promotions"),
-    "allowances": Sum("included_hours"),
-}

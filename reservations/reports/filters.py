@@ -11,7 +11,7 @@ from django.http import QueryDict
 from accounts import roles
 from accounts.models import User
 from centers.models import Center, MeetingRoom, ResourceType
-from reservations.reports.periods import DAY, ReportPeriod, add_months
+from reservations.reports.periods import DAY, ReportPeriod
 from reservations.reports.selection import ReportSelection
 from roombook.backoffice.widgets import (
     AutocompleteMultipleField,
@@ -19,33 +19,25 @@ from roombook.backoffice.widgets import (
     DayField,
     parse_day,
 )
+from roombook.dates import add_months
 
 # Limits that keep a report within a few seconds.
 MAX_DAYS = 400
 MAX_CHOICES = 200
 
 
-class OptionalMultiSelect(AutocompleteMultipleWidget):
-    """A field for several rows; none means all."""
-
-    def build_attrs(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        return {**super().build_attrs(*args, **kwargs), "data-placeholder": "All"}
-
-
-class OptionalMultiChoice(AutocompleteMultipleField):
-    """Several rows; the autocomplete view needs a foreign key to their model, any one does."""
-
-    def __init__(
-        self, queryset: QuerySet[Model], key: ForeignKey, *, label: str, error: str
-    ) -> None:
-        super().__init__(
-            queryset,
-            max_rows=MAX_CHOICES,
-            required=False,
-            label=label,
-            widget=OptionalMultiSelect(key, admin.site),
-            error_messages={"invalid_choice": error},
-        )
+def _build_choice(
+    queryset: QuerySet[Model], key: ForeignKey, *, label: str, error: str
+) -> AutocompleteMultipleField:
+    """Several rows; none means all. The widget needs a foreign key to their model, any one does."""
+    return AutocompleteMultipleField(
+        queryset,
+        max_rows=MAX_CHOICES,
+        required=False,
+        label=label,
+        widget=AutocompleteMultipleWidget(key, admin.site, {"data-placeholder": "All"}),
+        error_messages={"invalid_choice": error},
+    )
 
 
 class ReportFilters(forms.Form):
@@ -53,13 +45,13 @@ class ReportFilters(forms.Form):
 
     since = DayField(label="From")
     until = DayField(label="To")
-    center = OptionalMultiChoice(
+    center = _build_choice(
         Center.objects.none(),
         MeetingRoom._meta.get_field("center"),
         label="Centers",
         error="There is no center %(value)s whose reports you may see.",
     )
-    type = OptionalMultiChoice(
+    type = _build_choice(
         ResourceType.objects.filter(is_service=False).order_by("position", "name"),
         MeetingRoom._meta.get_field("resource_type"),
         label="Room types",
@@ -73,8 +65,7 @@ class ReportFilters(forms.Form):
         if not has_room_types:
             del self.fields["type"]
         self.user, self.today = user, today
-        centers = self.fields["center"]
-        assert isinstance(centers, OptionalMultiChoice)
+        centers: Any = self.fields["center"]
         centers.queryset = Center.objects.filter(
             roles.get_center_filter(user, roles.SEE_REPORTS, "")
         )

@@ -2,39 +2,36 @@
 
 import datetime as dt
 from collections.abc import Mapping
-from decimal import Decimal
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.db.models import Expression, F, QuerySet, Sum
+from django.db.models import BigIntegerField, Expression, Func, QuerySet, Sum
 from django.db.models.functions import TruncMonth
 from django.urls import reverse
 
 from payments import gateways
-from payments.ledger.accounts import Account
+from payments.ledger.accounts import BILL, Account
 from payments.models import LedgerLine
-from reservations.reports.selection import (
-    MAX_GROUPS,
-    ReportGroup,
-    ReportSelection,
-    fetch_at_most,
-)
-from roombook.money import from_hundredths
+from reservations.reports.cube import Cube, Sums
+from reservations.reports.selection import ReportSelection
 
-TOO_LARGE = "This is too much for one report. Choose fewer days, or some centers."
+SUMS = {name: Sum(name) for name in (*sorted(BILL), "bookings")}
 
 
 def select_lines(selection: ReportSelection) -> QuerySet[LedgerLine]:
-    """The lines of the selected centers and room types on any day, in the deployment's currency.
+    """The lines of the selected centers and room types on any day."""
+    return get_reported_lines().filter(
+        selection.filter_centers("center"), selection.filter_room_types("reservation__room__")
+    )
+
+
+def get_reported_lines() -> QuerySet[LedgerLine]:
+    """The lines in the deployment's currency.
 
     Test payments are apart: a deployment with a live gateway reports live payments only.
     """
-    return LedgerLine.objects.filter(
-        selection.filter_centers("center"),
-        selection.filter_room_types("reservation__room__"),
-        currency=settings.CURRENCY,
-        is_test=not gateways.get_current_gateway().is_live,
-    )
+    is_test = not gateways.get_current_gateway().is_live
+    return LedgerLine.objects.filter(currency=settings.CURRENCY, is_test=is_test)
 
 
 def select_recognized(selection: ReportSelection) -> QuerySet[LedgerLine]:
@@ -45,26 +42,29 @@ def select_recognized(selection: ReportSelection) -> QuerySet[LedgerLine]:
     )
 
 
-def fetch_recognized(
-    selection: ReportSelection, sums: Mapping[str, Expression], keys: Mapping[str, F] | None = None
-) -> list[ReportGroup]:
-    """Sum up what counts in the period by month and center, and by additional keys.
+def add_up_recognized(
+    selection: ReportSelection,
+    sums: Mapping[str, Expression] | None = None,
+    **dimensions: tuple[str | Expression, ...],
+) -> Cube:
+    """Add up the bills that count in the period by month, center and dimensions.
 
     Raises ReportTooLarge.
     """
-    all_keys: dict[str, Expression | F] = {**(keys or {}), "month": TruncMonth("recognized_on")}
-    columns = [*all_keys]
-    if selection.lists_centers:
-        columns.append("center")
-    rows = select_recognized(selection).order_by().annotate(**all_keys)
-    groups = fetch_at_most(MAX_GROUPS, rows.values(*columns).annotate(**sums), TOO_LARGE)
-    return [{"center": None, **group} for group in groups]
+    return selection.add_up(
+        select_recognized(selection),
+        {**SUMS, **(sums or {})},
+        center="center",
+        month=(TruncMonth("recognized_on"),),
+        **dimensions,
+    )
 
 
-def sum_accounts(rows: QuerySet[LedgerLine]) -> dict[Account, Decimal]:
-    """The sum of each account."""
-    sums = rows.aggregate(**{f"sum_{account}": Sum(account) for account in Account})
-    return {account: from_hundredths(sums[f"sum_{account}"]) for account in Account}
+def sum_accounts(rows: QuerySet[LedgerLine]) -> Sums:
+    """The sum of each account, and of the bookings."""
+    names = (*Account, "bookings")
+    sums = rows.aggregate(**{f"sum_{name}": Sum(name) for name in names})
+    return Sums({name: int(sums[f"sum_{name}"] or 0) for name in names})
 
 
 def get_lines_url(selection: ReportSelection, account: str, **days: dt.date | None) -> str:
@@ -78,3 +78,11 @@ def get_lines_url(selection: ReportSelection, account: str, **days: dt.date | No
         "is_test__exact": int(not gateways.get_current_gateway().is_live),
     }
     return f"{reverse('admin:payments_ledgerline_changelist')}?{urlencode(query)}"
+
+
+class Hundredths(Func):
+    """An amount of money in whole hundredths. SQLite would add up decimals as binary floats."""
+
+    template = "CAST(ROUND(%(expressions)s * 100) AS BIGINT)"
+    arity = 1
+    output_field = BigIntegerField()

@@ -6,121 +6,81 @@ back is cancelled, one that the center refused is declined, one that nobody answ
 """
 
 import datetime as dt
-from collections.abc import Mapping
-from dataclasses import dataclass
-from decimal import Decimal
 
-from django.db.models import Count, Expression, F, Q, Sum
+from django.db.models import Count, F, Q, Sum
 
 from reservations.models import Reservation
 from reservations.models.status import REVENUE_STATUSES, Status
-from reservations.reports.aggregates import (
-    ZERO,
-    Breakdown,
-    Hundredths,
-    SummableMixin,
-    break_down,
-)
-from reservations.reports.charts import build_chart
-from reservations.reports.report import (
+from reservations.reports.cube import (
+    CENTER,
+    MONTH,
+    Cube,
+    Measure,
     Report,
-    ReportFigure,
-    build_center_table,
-    build_month_table,
+    Sums,
+    count,
+    debit,
+    share,
 )
+from reservations.reports.ledger import Hundredths
+from reservations.reports.periods import build_month
 from reservations.reports.selection import ReportSelection
-from reservations.reports.tables import COUNT, MONEY, SHARE, ReportColumn, format_percent
-from roombook import dates, money
 
 # A room that is cancelled later than this before the start is rarely sold again.
 LATE_CANCELLATION = dt.timedelta(hours=24)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeCounts(SummableMixin):
-    """The number of bookings by outcome.
-
-    ``kept`` are Confirmed, Completed and NoShow, ``over`` the last two, ``lost`` is the sum of the
-    cancelled bills.
-    """
-
-    kept: int = 0
-    over: int = 0
-    no_shows: int = 0
-    cancelled: int = 0
-    late: int = 0
-    declined: int = 0
-    expired: int = 0
-    lost: Decimal = ZERO
-
-    @property
-    def cancelled_share(self) -> float | None:
-        """The share of the bookings that were cancelled, 0 to 1."""
-        return _divide(self.cancelled, self.kept + self.cancelled)
-
-    @property
-    def no_show_share(self) -> float | None:
-        """The share of no-shows in the meetings that are over, 0 to 1."""
-        return _divide(self.no_shows, self.over)
-
-
-def _divide(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
-
-
-COLUMNS = (
-    ReportColumn("Kept", COUNT, "kept"),
-    ReportColumn("Cancelled", COUNT, "cancelled"),
-    ReportColumn("Cancelled, %", SHARE, "cancelled_share"),
-    ReportColumn("Late", COUNT, "late"),
-    ReportColumn("Value", MONEY, "lost"),
-    ReportColumn("No-shows", COUNT, "no_shows"),
-    ReportColumn("No-shows, %", SHARE, "no_show_share"),
-    ReportColumn("Declined", COUNT, "declined"),
-    ReportColumn("Not answered", COUNT, "expired"),
+IS_CANCELLED = Q(status=Status.CANCELLED)
+# ``kept`` are Confirmed, Completed and NoShow, ``over`` the last two, ``lost`` is the sum of the
+# cancelled bills.
+SUMS = {
+    "kept": Count("pk", filter=Q(status__in=sorted(REVENUE_STATUSES))),
+    "over": Count("pk", filter=Q(status__in=[Status.COMPLETED, Status.NO_SHOW])),
+    "no_shows": Count("pk", filter=Q(status=Status.NO_SHOW)),
+    "cancelled": Count("pk", filter=IS_CANCELLED),
+    "late": Count("pk", filter=IS_CANCELLED & Q(cancelled_at__gt=F("start") - LATE_CANCELLATION)),
+    "declined": Count("pk", filter=Q(status=Status.DECLINED)),
+    "expired": Count("pk", filter=Q(status=Status.EXPIRED)),
+    "lost": Sum(Hundredths("total_cost"), filter=IS_CANCELLED),
+}
+CANCELLED, NO_SHOWS = count("Cancelled", "cancelled"), count("No-shows", "no_shows")
+CANCELLED_SHARE = share("Cancelled, %", "cancelled", "kept", "cancelled")
+NO_SHOW_SHARE = share("No-shows, %", "no_shows", "over")
+LATE, DECLINED, LOST = count("Late", "late"), count("Declined", "declined"), debit("Value", "lost")
+MEASURES = (
+    count("Kept", "kept"),
+    *(CANCELLED, CANCELLED_SHARE, LATE, LOST, NO_SHOWS, NO_SHOW_SHARE, DECLINED),
+    count("Not answered", "expired"),
+)
+CANCELLED_OR_NO_SHOW = Measure(
+    "", CANCELLED.format, lambda sums: sums["cancelled"] + sums["no_shows"]
 )
 
 
 def build_report(selection: ReportSelection) -> Report:
     """Build the report. Raises ReportTooLarge."""
-    breakdown = count_outcomes(selection)
-    total = breakdown.total
+    cube = count_outcomes(selection)
     return Report(
         figures=[
-            ReportFigure(
-                *("Cancelled", f"{total.cancelled:,}"),
-                _describe_share(total.cancelled_share, "of the bookings"),
-            ),
-            ReportFigure("Cancelled late", f"{total.late:,}", "within 24 hours of the start"),
-            ReportFigure(
-                "Value", money.format_amount(total.lost), "the bills of cancelled bookings"
-            ),
-            ReportFigure(
-                *("No-shows", f"{total.no_shows:,}"),
-                _describe_share(total.no_show_share, "of the meetings"),
-            ),
-            ReportFigure(
-                "Declined", f"{total.declined:,}", f"{total.expired:,} not answered in time"
-            ),
+            cube.summarize(CANCELLED, _describe(CANCELLED_SHARE, cube.total, "of the bookings")),
+            cube.summarize(LATE, "within 24 hours of the start", "Cancelled late"),
+            cube.summarize(LOST, "the bills of cancelled bookings"),
+            cube.summarize(NO_SHOWS, _describe(NO_SHOW_SHARE, cube.total, "of the meetings")),
+            cube.summarize(DECLINED, f"{cube.total['expired']:,} not answered in time"),
         ],
         charts=[
-            build_chart(
-                "Cancelled, of all bookings, by month",
-                [
-                    (
-                        dates.format_month(month),
-                        counts.cancelled_share or 0,
-                        SHARE.display(counts.cancelled_share),
-                        f"{counts.cancelled:,} of {counts.kept + counts.cancelled:,}",
-                    )
-                    for month, counts in breakdown.by_month.items()
-                ],
+            cube.draw(
+                *("Cancelled, of all bookings, by month", MONTH, CANCELLED_SHARE),
+                describe=lambda sums: (
+                    f"{sums['cancelled']:,} of {sums['kept'] + sums['cancelled']:,}"
+                ),
             )
         ],
         tables=[
-            build_month_table(breakdown, COLUMNS),
-            build_center_table(
-                breakdown, COLUMNS, lambda counts: counts.cancelled + counts.no_shows
+            cube.tabulate("month", "By month", [MONTH], MEASURES),
+            cube.tabulate(
+                *("center", "By center", [CENTER], MEASURES),
+                order=CANCELLED_OR_NO_SHOW,
+                note=selection.center_note,
             ),
         ],
         description=(
@@ -131,28 +91,16 @@ def build_report(selection: ReportSelection) -> Report:
     )
 
 
-def _describe_share(share: float | None, whole: str) -> str:
-    return "" if share is None else f"{format_percent(share)} {whole}"
+def _describe(measure: Measure, total: Sums, whole: str) -> str:
+    return "" if measure.read(total) is None else f"{measure.display(total)} {whole}"
 
 
-CANCELLED = Q(status=Status.CANCELLED)
-SUMS: Mapping[str, Expression] = {
-    "kept": Count("pk", filter=Q(status__in=sorted(REVENUE_STATUSES))),
-    "over": Count("pk", filter=Q(status__in=[Status.COMPLETED, Status.NO_SHOW])),
-    "no_shows": Count("pk", filter=Q(status=Status.NO_SHOW)),
-    "cancelled": Count("pk", filter=CANCELLED),
-    "late": Count("pk", filter=CANCELLED & Q(cancelled_at__gt=F("start") - LATE_CANCELLATION)),
-    "declined": Count("pk", filter=Q(status=Status.DECLINED)),
-    "expired": Count("pk", filter=Q(status=Status.EXPIRED)),
-    "lost": Sum(Hundredths("total_cost"), filter=CANCELLED),
-}
-
-
-def count_outcomes(selection: ReportSelection) -> Breakdown[OutcomeCounts]:
+def count_outcomes(selection: ReportSelection) -> Cube:
     """Count the bookings of the selection by outcome. Raises ReportTooLarge."""
     rows = Reservation.objects.filter(
         selection.filter_reservations(),
         status__in=[*sorted(REVENUE_STATUSES), Status.CANCELLED, Status.DECLINED, Status.EXPIRED],
         booked_at__isnull=False,
     )
-    return break_down(selection, selection.fetch_sums(rows, SUMS), OutcomeCounts)
+    month = build_month(selection.period, selection.zones)
+    return selection.add_up(rows, SUMS, center="room__center", month=(month,))

@@ -3,22 +3,26 @@
 from collections.abc import Callable
 from http import HTTPStatus
 
-from django.contrib.admin import AdminSite
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
 from django.utils import timezone
 from django.views.generic import RedirectView
 
 from accounts import roles
 from reservations.reports import discounts, month_end, outcomes, revenue, utilization
+from reservations.reports.cube import Report, ReportTable
 from reservations.reports.filters import ReportFilters
-from reservations.reports.report import Report
 from reservations.reports.selection import ReportSelection, ReportTooLarge
-from reservations.reports.tables import render_csv, render_workbook
-from roombook.backoffice.spreadsheets import download_csv, download_workbook
+from roombook.backoffice.pages import BackofficePages
+from roombook.backoffice.spreadsheets import (
+    Sheet,
+    SheetColumn,
+    download_csv,
+    download_workbook,
+    iterate_csv,
+    write_workbook,
+)
 from roombook.db.replica import reads_from_replica
 
 # By the end of the URL: the title, and the function that builds the report.
@@ -29,25 +33,21 @@ REPORTS: dict[str, tuple[str, Callable[[ReportSelection], Report]]] = {
     "cancellations": ("Cancellations and no-shows", outcomes.build_report),
     "discounts": ("Discounts", discounts.build_report),
 }
+# A limit of the XLSX format.
+MAX_SHEET_NAME_LENGTH = 31
 TIMEOUT_MESSAGE = "This takes too long for one report. Choose fewer days, or some centers."
 
 
-class ReportPages:
-    """The pages of the reports on an admin site."""
+class ReportPages(BackofficePages):
+    """The pages of the reports."""
 
-    def __init__(self, site: AdminSite) -> None:
-        self.site = site
-
-    def urls(self) -> list[URLPattern]:
-        view = self.site.admin_view
-        to_report = RedirectView.as_view(
-            pattern_name="admin:reservations_report", query_string=True
-        )
-        first = {"name": next(iter(REPORTS))}
-        return [
-            path("reports/", view(to_report), first, name="reservations_reports"),
-            path("reports/<slug:name>/", view(self.show_report), name="reservations_report"),
-        ]
+    pages = (
+        ("reports/", "show_first", "reservations_reports", {"name": next(iter(REPORTS))}),
+        ("reports/<slug:name>/", "show_report", "reservations_report"),
+    )
+    show_first = staticmethod(
+        RedirectView.as_view(pattern_name="admin:reservations_report", query_string=True)
+    )
 
     def show_report(self, request: HttpRequest, name: str) -> HttpResponseBase:
         """Show a report, or export it if the query has a format."""
@@ -79,7 +79,6 @@ class ReportPages:
                 return response
             filters.add_error(None, "The format is csv, with the name of a table, or xlsx.")
         context = {
-            **self.site.each_context(request),
             "title": f"Reports: {title}",
             "report": None if filters.errors else report,
             "filters": filters,
@@ -90,7 +89,7 @@ class ReportPages:
             "media": filters.media,
         }
         status = HTTPStatus.BAD_REQUEST if filters.errors else HTTPStatus.OK
-        return TemplateResponse(request, "admin/reservations/report.html", context, status=status)
+        return self.render(request, "admin/reservations/report.html", context, status=status)
 
 
 def _export(
@@ -100,8 +99,22 @@ def _export(
     tables = {table.key: table for table in report.tables}
     if query["format"] == "xlsx":
         about = [*filters.describe(), ("What is counted", report.description)]
-        book = render_workbook(title, about, report.tables)
-        return download_workbook(book, f"{file_name}.xlsx")
+        columns = [SheetColumn("Report", 20), SheetColumn(title, 100)]
+        sheets = [Sheet("About", columns, about), *map(_build_sheet, report.tables)]
+        return download_workbook(write_workbook(sheets), f"{file_name}.xlsx")
     if query["format"] == "csv" and (table := tables.get(query.get("table", ""))):
-        return download_csv(render_csv(table), f"{file_name}-{table.key}.csv")
+        total = [] if table.total is None else [table.total]
+        rows = map(table.get_cells, [*table.rows, *total])
+        lines = iterate_csv([column.name for column in table.columns], rows)
+        return download_csv(lines, f"{file_name}-{table.key}.csv")
     return None
+
+
+def _build_sheet(table: ReportTable) -> Sheet:
+    columns = [
+        SheetColumn(each.name, 14 if each.format.is_number else 28, each.format.number_format)
+        for each in table.columns
+    ]
+    total = table.get_cells(table.total) if table.total else ()
+    rows = map(table.get_cells, table.rows)
+    return Sheet(table.title[:MAX_SHEET_NAME_LENGTH], columns, rows, total)

@@ -5,7 +5,6 @@ here in UTC, time zone by time zone, and the database gets timestamps only. So b
 the same result, also on days on which the clocks change, and neither needs time zone data.
 """
 
-import calendar
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -13,10 +12,10 @@ from typing import TypeVar
 
 from django.db.models import (
     Case,
+    DateField,
     DateTimeField,
     Exists,
     ExpressionWrapper,
-    IntegerField,
     OuterRef,
     Q,
     Value,
@@ -26,6 +25,7 @@ from django.db.models import (
 from centers.models import MeetingRoom
 from centers.span import Span, get_local_midnight
 from roombook import places
+from roombook.dates import add_months
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class ReportPeriod:
     @classmethod
     def from_month(cls, day: dt.date) -> "ReportPeriod":
         """The calendar month of a day."""
-        return cls(day.replace(day=1), day.replace(day=count_days_in_month(day)))
+        return cls(add_months(day, 0), add_months(day, 1) - DAY)
 
     @property
     def label(self) -> str:
@@ -83,16 +83,6 @@ class ReportPeriod:
         return Span(first - MAX_UTC_OFFSET, last + DAY + MAX_UTC_OFFSET)
 
 
-def count_days_in_month(day: dt.date) -> int:
-    return calendar.monthrange(day.year, day.month)[1]
-
-
-def add_months(first: dt.date, count: int) -> dt.date:
-    """The first day of the month that is so many months later (or earlier, if negative)."""
-    months = first.year * 12 + first.month - 1 + count
-    return dt.date(months // 12, months % 12 + 1, 1)
-
-
 def filter_by_local_span(
     zones: Iterable[str], get_span: Callable[[str], Span], *, path: str = ""
 ) -> Q:
@@ -125,11 +115,9 @@ def _filter_by_start(first: dt.datetime, last: dt.datetime, path: str = "") -> Q
     return Q(**{f"{path}start__gte": first, f"{path}start__lt": last})
 
 
-def build_month_index(period: ReportPeriod, zones: Iterable[str]) -> Case | Value:
-    """An expression for the index in ``period.months()`` of the local month of a start."""
-    later_months = period.months()[1:]
-    if not later_months:
-        return Value(0)
+def build_month(period: ReportPeriod, zones: Iterable[str]) -> Case | Value:
+    """An expression for the local month, within the period, in which a reservation starts."""
+    first, *later_months = period.months()
 
     def get_month_starts(zone: str) -> tuple[dt.datetime, ...]:
         return tuple(
@@ -139,12 +127,16 @@ def build_month_index(period: ReportPeriod, zones: Iterable[str]) -> Case | Valu
     cases = []
     for month_starts, names in group_zones(zones, get_month_starts):
         whens = [
-            When(start__lt=month_start, then=Value(index))
-            for index, month_start in enumerate(month_starts)
+            When(start__lt=month_start, then=_build_date(month))
+            for month, month_start in zip(period.months(), month_starts, strict=False)
         ]
-        month = Case(*whens, default=Value(len(later_months)), output_field=IntegerField())
+        month = Case(*whens, default=_build_date(period.last.replace(day=1)))
         cases.append(When(room__center__time_zone_id__in=names, then=month))
-    return Case(*cases, default=Value(0), output_field=IntegerField())
+    return Case(*cases, default=_build_date(first)) if later_months else _build_date(first)
+
+
+def _build_date(day: dt.date) -> Value:
+    return Value(day, output_field=DateField())
 
 
 def group_zones(zones: Iterable[str], get_value: Callable[[str], T]) -> list[tuple[T, list[str]]]:

@@ -9,125 +9,69 @@ Every booking has exactly one source: its partner, else its promo code, else non
 sums by center, by month and by source have the same total.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from decimal import Decimal
-from operator import attrgetter
-from typing import NamedTuple
+from typing import Any
 
 from django.conf import settings
-from django.db.models import F, Sum
+from django.db.models import Expression, F, OuterRef, Q, Subquery, Sum
+from django.db.models.functions import Coalesce, Greatest
 
-from payments.ledger.accounts import REDUCTIONS
-from reservations.reports.aggregates import ZERO, Breakdown, SummableMixin, add_up, break_down
-from reservations.reports.ledger import fetch_recognized, select_recognized
-from reservations.reports.report import (
+from payments.ledger.accounts import BILL, INCOME, REDUCTIONS, Account
+from payments.ledger.models import add_accounts
+from reservations.models import PromoRedemption
+from reservations.reports.cube import (
+    CENTER,
+    MONTH,
+    Cube,
+    Dimension,
+    Member,
     Report,
-    ReportFigure,
-    build_center_table,
-    build_month_chart,
-    build_month_table,
-    sort_by_size,
+    count,
+    credit,
+    debit,
 )
-from reservations.reports.selection import ReportGroup, ReportSelection
-from reservations.reports.tables import COUNT, MONEY, ReportColumn, build_table
-from roombook import money
+from reservations.reports.ledger import add_up_recognized, get_reported_lines
+from reservations.reports.selection import ReportSelection
+from roombook.money import from_hundredths
 
+SOURCE = (Dimension("kind", "Source"), Dimension("source", "Name"))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevenueSums(SummableMixin):
-    """The income of some bookings before tax, what reduced it, and its tax."""
-
-    bookings: int = 0
-    room: Decimal = ZERO
-    services: Decimal = ZERO
-    setup: Decimal = ZERO
-    cancellation: Decimal = ZERO
-    reductions: Decimal = ZERO
-    tax: Decimal = ZERO
-
-    @property
-    def net(self) -> Decimal:
-        return self.room + self.services + self.setup + self.cancellation - self.reductions
-
-    @property
-    def revenue(self) -> Decimal:
-        return self.net + self.tax
-
-
-# Income is on the credit side of the ledger.
-SUMS = {
-    "bookings": Sum("bookings"),
-    **{name: Sum(name) * -1 for name in ("room", "services", "setup", "cancellation")},
-    **{f"sum_{account}": Sum(account) for account in sorted(REDUCTIONS)},
-    "tax": Sum("tax_payable") * -1,
-}
-
-
-class RevenueSource(NamedTuple):
-    """Where a booking came from: a partner, else a promo code, else neither."""
-
-    kind: str
-    name: str = ""
-    pk: int = 0
-
-    @classmethod
-    def from_group(cls, group: ReportGroup) -> "RevenueSource":
-        if group["by_partner"]:
-            return cls("Partner", group["partner_name"], group["by_partner"])
-        if group["by_promo_code"]:
-            return cls("Promo code", group["promo_code_text"], group["by_promo_code"])
-        return DIRECT
-
-
-DIRECT = RevenueSource("Direct")
-SOURCE_KEYS = {
-    "by_partner": F("reservation__partner"),
-    "partner_name": F("reservation__partner__name"),
-    "by_promo_code": F("reservation__promo_code"),
-    "promo_code_text": F("reservation__promo_code__code"),
-}
-
-COLUMNS = (
-    ReportColumn("Bookings", COUNT, "bookings"),
-    ReportColumn("Rooms", MONEY, "room"),
-    ReportColumn("Services", MONEY, "services"),
-    ReportColumn("Set-up", MONEY, "setup"),
-    ReportColumn("Reductions", MONEY, "reductions"),
-    ReportColumn("Cancellation fees", MONEY, "cancellation"),
-    ReportColumn("Net of tax", MONEY, "net"),
-    ReportColumn("Tax", MONEY, "tax"),
-    ReportColumn("Revenue", MONEY, "revenue"),
+BOOKINGS = count("Bookings", "bookings")
+REDUCED = debit("Reductions", *REDUCTIONS)
+FEES = credit("Cancellation fees", Account.CANCELLATION)
+NET = credit("Net of tax", *INCOME)
+TAX = credit("Tax", Account.TAX_PAYABLE)
+REVENUE = credit("Revenue", *BILL)
+MEASURES = (
+    BOOKINGS,
+    credit("Rooms", Account.ROOM),
+    credit("Services", Account.SERVICES),
+    credit("Set-up", Account.SETUP),
+    *(REDUCED, FEES, NET, TAX, REVENUE),
 )
 
 
 def build_report(selection: ReportSelection) -> Report:
     """Build the report. Raises ReportTooLarge."""
-    breakdown, by_source = measure_revenue(selection)
-    total = breakdown.total
-    by_month = {month: sums.revenue for month, sums in breakdown.by_month.items()}
+    cube = measure_revenue(selection)
     return Report(
         figures=[
-            ReportFigure("Revenue", money.format_amount(total.revenue), "tax included"),
-            ReportFigure(
-                "Net of tax",
-                money.format_amount(total.net),
-                f"{money.format_amount(total.tax)} is tax",
-            ),
-            ReportFigure("Bookings", f"{total.bookings:,}"),
-            ReportFigure("Reductions", money.format_amount(total.reductions)),
-            ReportFigure("Cancellation fees", money.format_amount(total.cancellation)),
+            cube.summarize(REVENUE, "tax included"),
+            cube.summarize(NET, f"{TAX.display(cube.total)} is tax"),
+            *map(cube.summarize, (BOOKINGS, REDUCED, FEES)),
         ],
-        charts=[build_month_chart("Revenue by month", by_month)],
+        charts=[cube.draw_amounts_by_month("Revenue by month", REVENUE)],
         tables=[
-            build_month_table(breakdown, COLUMNS),
-            build_center_table(breakdown, COLUMNS, attrgetter("revenue")),
-            build_table(
-                *("source", "By source", [ReportColumn("Source"), ReportColumn("Name")], COLUMNS),
-                [
-                    ([source.kind, source.name], sums)
-                    for source, sums in sort_by_size(by_source, attrgetter("revenue"))
-                ],
-                total,
+            cube.tabulate("month", "By month", [MONTH], MEASURES),
+            cube.tabulate(
+                *("center", "By center", [CENTER], MEASURES),
+                order=REVENUE,
+                note=selection.center_note,
+            ),
+            cube.tabulate(
+                *("source", "By source", SOURCE, MEASURES),
+                order=REVENUE,
                 note="The source of a booking is its partner, else its promo code, else direct.",
             ),
         ],
@@ -140,22 +84,53 @@ def build_report(selection: ReportSelection) -> Report:
     )
 
 
-def measure_revenue(
-    selection: ReportSelection,
-) -> tuple[Breakdown[RevenueSums], dict[RevenueSource, RevenueSums]]:
-    """The revenue of the selection, and the same by source. Raises ReportTooLarge."""
-    groups = [_add_reductions(group) for group in fetch_recognized(selection, SUMS, SOURCE_KEYS)]
-    by_source = add_up(
-        (RevenueSource.from_group(group), RevenueSums.from_row(group)) for group in groups
+def measure_revenue(selection: ReportSelection) -> Cube:
+    """The revenue of the selection by month, center and source. Raises ReportTooLarge."""
+    cube = add_up_recognized(
+        selection,
+        partner=("reservation__partner__name", "reservation__partner"),
+        promo_code=(get_promo_code(),),
     )
-    return break_down(selection, groups, RevenueSums), by_source
+    return Cube([(_add_source(members), sums) for members, sums in cube.facts])
 
 
-def sum_revenue(selection: ReportSelection) -> RevenueSums:
-    """Only the total of the selection."""
-    return RevenueSums.from_row(_add_reductions(select_recognized(selection).aggregate(**SUMS)))
+def _add_source(members: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "partner" not in members:
+        return members
+    if members["partner"]:
+        return {**members, "kind": "Partner", "source": members["partner"]}
+    if code := members["promo_code"]:
+        return {**members, "kind": "Promo code", "source": Member(code, code)}
+    return {**members, "kind": "Direct", "source": Member("", "")}
 
 
-def _add_reductions(group: ReportGroup) -> ReportGroup:
-    reductions = sum(group[f"sum_{account}"] or 0 for account in REDUCTIONS)
-    return {**group, "reductions": reductions}
+def get_promo_code() -> Expression:
+    """The promo code of a line: the one that its booking used when the meeting began, or later.
+
+    Not the present one of the reservation, which staff can change when its month is over.
+    """
+    start = OuterRef("reservation__start")
+    redemptions = PromoRedemption.objects.filter(
+        Q(given_back_at__isnull=True) | Q(given_back_at__gte=start),
+        reservation=OuterRef("reservation"),
+        taken_at__lte=Greatest(OuterRef("at"), start),
+    )
+    latest = redemptions.order_by("-taken_at", "-pk").values("promo_code__code")[:1]
+    # A cancelled booking has returned its use.
+    return Coalesce(Subquery(latest), F("reservation__promo_code__code"))
+
+
+def measure_attributed(
+    column: str, ids: Collection[int], *, visible: Q
+) -> dict[str, tuple[int, Decimal]]:
+    """The bookings and the revenue on any day of partners or promo codes, by code; one query."""
+    lines = get_reported_lines().filter(visible, meeting_day__isnull=False)
+    if column == "partner":
+        lines = lines.filter(reservation__partner__in=ids)
+        lines = lines.annotate(code=F("reservation__partner__code"))
+    else:
+        used = PromoRedemption.objects.filter(promo_code__in=ids).values("reservation")
+        lines = lines.filter(reservation__in=used).annotate(code=get_promo_code())
+    by_code = lines.order_by().values_list("code")
+    found = by_code.annotate(Sum("bookings"), revenue=Sum(add_accounts(BILL)) * -1)
+    return {code: (bookings, from_hundredths(revenue)) for code, bookings, revenue in found}

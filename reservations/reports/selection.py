@@ -3,24 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any, TypeVar
 
 from django.db.models import Expression, F, Model, Q, QuerySet
 
 from centers.models import Center
-from reservations.reports.periods import ReportPeriod, build_month_index, filter_by_local_span
+from reservations.reports.cube import Cube, Member, Sums
+from reservations.reports.periods import ReportPeriod, filter_by_local_span
 
 # With more centers than this, a report has no row for each center.
 MAX_CENTERS = 2_000
-# The longest period, in days, for more than MAX_CENTERS centers.
-MAX_DAYS_OF_MANY_CENTERS = 100
 # The most groups (a center in a month, ...) that a report reads.
 MAX_GROUPS = 100_000
-
+TOO_LARGE = "This is too much for one report. Choose fewer days, or some centers."
 
 RowT = TypeVar("RowT")
-# A row of ``ReportSelection.fetch_sums``: keys and sums.
-ReportGroup = Mapping[str, Any]
 
 
 class ReportTooLarge(Exception):
@@ -64,49 +62,57 @@ class ReportSelection:
 
     @cached_property
     def lists_centers(self) -> bool:
-        """Whether the centers are few enough for a row each.
-
-        Raises:
-            ReportTooLarge: there are more, and the period is long.
-        """
+        """Whether the centers are few enough for a row each."""
         if self.centers is not None:
-            count = len(self.centers)
-        else:
-            count = Center.objects.all()[: MAX_CENTERS + 1].count()
-        if count > MAX_CENTERS and self.period.length > MAX_DAYS_OF_MANY_CENTERS:
-            raise ReportTooLarge(
-                f"These are more than {MAX_CENTERS:,} centers. Choose some of them, or at most"
-                f" {MAX_DAYS_OF_MANY_CENTERS} days."
-            )
-        return count <= MAX_CENTERS
+            return len(self.centers) <= MAX_CENTERS
+        return Center.objects.all()[: MAX_CENTERS + 1].count() <= MAX_CENTERS
 
-    def fetch_sums(
-        self, rows: QuerySet[Model], sums: Mapping[str, Expression]
-    ) -> list[ReportGroup]:
-        """Sum up reservations by month and center.
+    @property
+    def center_note(self) -> str:
+        """What a table by center says if there are too many centers."""
+        if self.lists_centers:
+            return ""
+        return f"These are more than {MAX_CENTERS:,} centers: choose some to see a line of each."
 
-        Each group has the sums, ``month`` (its first day) and ``center`` (None if centers are not
-        listed).
+    def add_up(
+        self,
+        rows: QuerySet[Model],
+        sums: Mapping[str, Expression],
+        *,
+        center: str = "",
+        **dimensions: tuple[str | Expression, ...],
+    ) -> Cube:
+        """Add up rows by dimensions, and by center unless there are too many; it has all months.
+
+        A dimension is an expression for its values, or two for the name and the id of a row.
+        ``center`` leads to the center; "" adds up all centers.
 
         Raises:
             ReportTooLarge: there are too many groups.
         """
-        months = self.period.months()
-        keys: dict[str, Expression | F] = {
-            "month_index": build_month_index(self.period, self.zones)
+        if center and self.lists_centers:  # Grouping by center joins the room of each reservation.
+            dimensions["center"] = (f"{center}__name", center)
+        keys = {
+            f"{name}_{number}": F(each) if isinstance(each, str) else each
+            for name, expressions in dimensions.items()
+            for number, each in enumerate(expressions)
         }
-        # Grouping by center joins the room of each reservation.
-        if self.lists_centers:
-            keys["center"] = F("room__center")
-        grouped = rows.order_by().annotate(**keys).values(*keys).annotate(**sums)
-        groups = fetch_at_most(
-            MAX_GROUPS,
-            grouped,
-            "This is too much for one report. Choose fewer days, or some centers.",
-        )
-        return [
-            {"center": None, **group, "month": months[group["month_index"]]} for group in groups
-        ]
+        grouped = rows.order_by().annotate(**keys).values_list(*keys)
+        grouped = grouped.annotate(**{f"sum_{name}": each for name, each in sums.items()})
+        facts = [({"month": month}, Sums()) for month in self.period.months()]
+        for row in fetch_at_most(MAX_GROUPS, grouped, TOO_LARGE):
+            values = iter(row)
+            members = {
+                name: _read_member(*islice(values, len(expressions)))
+                for name, expressions in dimensions.items()
+            }
+            numbers = zip(sums, values, strict=True)
+            facts.append((members, Sums({name: int(number or 0) for name, number in numbers})))
+        return Cube(facts)
+
+
+def _read_member(value: Any, pk: int | None = None) -> Any:
+    return value if pk is None else Member(value, pk)
 
 
 def fetch_at_most(limit: int, rows: QuerySet[Model, RowT], advice: str) -> list[RowT]:

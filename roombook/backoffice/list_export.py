@@ -96,11 +96,16 @@ class ListExportMixin(ModelAdminBase):
             text = f"At most {MAX_ROWS:,} rows can be exported. Filter the list for fewer rows."
             messages.error(request, text)
             return redirect(filtered_url)
-        name = self.export_name
-        logger.info("%s exports %s %s", request.user.pk, count, name)
-        file_name = f"{name.replace(' ', '-')}-{timezone.now():%Y-%m-%d}.{extension}"
-        columns = self.get_export_columns()
+        logger.info("%s exports %s %s", request.user.pk, count, self.export_name)
         cells = self.iterate_export_rows(request, rows)
+        return self.send_file(f"{timezone.now():%Y-%m-%d}", extension, cells)
+
+    def send_file(
+        self, suffix: str, extension: str, cells: Iterable[Sequence[CellValue]]
+    ) -> HttpResponseBase:
+        """Send rows as CSV or .xlsx."""
+        name, columns = self.export_name, self.get_export_columns()
+        file_name = f"{name.replace(' ', '-')}-{suffix}.{extension}"
         if extension == "csv":
             header = [column.name for column in columns]
             return download_csv(iterate_csv(header, cells), file_name)

@@ -31,6 +31,7 @@ from roombook.backoffice.pagination import (
 from roombook.backoffice.typing_bases import AnyAdminBase, InlineAdminBase, ModelAdminBase
 from roombook.backoffice.widgets import FIELD_OVERRIDES, AutocompleteMixin
 from roombook.ids import is_id, parse_id
+from roombook.texts import clean_line
 
 HISTORY_PAGE_SIZE = 50
 
@@ -124,7 +125,23 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
         An annotated queryset would compute it for every row of the table in order to show fifty.
         """
 
-    # --- The search in the head of every page
+    # --- The search of the list, which is also that in the head of every page
+
+    def search(
+        self, request: HttpRequest, rows: models.QuerySet, words: str
+    ) -> models.QuerySet | None:
+        """Find rows, if not as Django does. Without `search_fields` there is no search box."""
+        return None
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: models.QuerySet, search_term: str
+    ) -> tuple[models.QuerySet, bool]:
+        if not (words := clean_line(search_term)):
+            return queryset, False
+        found = self.search(request, queryset, words)
+        if found is not None:
+            return found, False
+        return super().get_search_results(request, queryset, search_term)
 
     result_icon = "data_object"
 

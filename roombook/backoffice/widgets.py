@@ -66,7 +66,9 @@ class AutocompleteMultipleWidget(SelectedIdsMixin, AutocompleteSelectMultiple):
     def build_attrs(
         self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        return {**super().build_attrs(base_attrs, extra_attrs), "data-allow-clear": "false"}
+        attrs = super().build_attrs(base_attrs, extra_attrs)
+        placeholder = base_attrs.get("data-placeholder", "")  # Django removes it.
+        return {**attrs, "data-allow-clear": "false", "data-placeholder": placeholder}
 
 
 class AutocompleteMultipleField(forms.ModelMultipleChoiceField):

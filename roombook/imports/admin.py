@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
@@ -15,7 +16,7 @@ from import_export.admin import ImportMixin
 from import_export.formats.base_formats import Format
 from import_export.forms import ConfirmImportForm
 from unfold.contrib.import_export.forms import ImportForm
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldBooleanWidget
+from unfold.widgets import UnfoldBooleanWidget
 
 from roombook.backoffice.list_export import ListExportMixin
 from roombook.backoffice.spreadsheets import (
@@ -87,18 +88,10 @@ class ConfirmForm(ConfirmImportForm):
         super().__init__(*args, **kwargs)
         self.resource = resource
         self.uploads = Upload.objects.filter(user=user.pk, sheet=resource.name)
-        if resource.question:
-            _, label, choices = resource.question
-            self.fields["answer"] = forms.ChoiceField(
-                label=label, choices=choices, required=False, widget=UnfoldAdminSelectWidget
-            )
 
     def describe(self, result: ImportResult) -> None:
         """Ask what the preview has to ask."""
         self.initial["digest"] = result.digest
-        question = self.resource.question
-        if question and not any(question[0] in row.changes for row in result.rows):
-            del self.fields["answer"]
         if losses := result.describe_losses(self.resource.singular):
             self.fields["may_clear"].required = True
             self.fields["may_clear"].label = f"Clear these values ({losses})"
@@ -193,11 +186,16 @@ class ImportExportAdminMixin(ListExportMixin, ImportMixin):
         self, request: HttpRequest, form: forms.Form, **kwargs: object
     ) -> dict[str, object]:
         """What the user confirmed; nothing yet for a preview."""
-        names = {"digest", "may_clear", "answer"} & form.cleaned_data.keys()
+        names = {"digest", "may_clear"} & form.cleaned_data.keys()
         confirmed = {name: form.cleaned_data[name] for name in names}
         return confirmed | {"now": timezone.now(), "request": request}
 
     def import_action(self, request: HttpRequest, **kwargs: object) -> HttpResponseBase:
+        if (extension := request.GET.get("template")) in {"csv", "xlsx"}:
+            if not self.has_import_permission(request):
+                raise PermissionDenied
+            example = self.resource_class(request.user).get_example_row()
+            return self.send_file("template", extension, [example])
         response: Any = self._refuse_or_return(request, super().import_action)
         context = getattr(response, "context_data", {})
         if form := context.get("confirm_form"):

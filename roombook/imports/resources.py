@@ -102,11 +102,11 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
     required_columns: ClassVar[tuple[tuple[str, ...], ...]]
     # Foreign keys that a row displays.
     related: ClassVar[tuple[str, ...]] = ()
+    # The row of a template, by attribute; others have their default. Their references fit together:
+    # the templates can be imported one after the other.
+    example: ClassVar[Mapping[str, Any]]
     # Fields that are computed when a row is saved.
     derived_fields: ClassVar[tuple[str, ...]] = ()
-    # What a preview asks if the file changes a column: the column, the label, and the choices, of
-    # which the first is the default. `answer` is the value of the choice.
-    question: ClassVar[tuple[str, str, list[tuple[str, str]]] | None] = None
     can_import: bool
     can_export: bool
 
@@ -183,7 +183,7 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
         """What a preview calls the row."""
         return str(instance)
 
-    def save_related(self, rows: Sequence[ImportRowResult], *, answer: str) -> None:
+    def save_related(self, rows: Sequence[ImportRowResult]) -> None:
         """Write what is not in the model's own table."""
 
     def after_save(self, rows: Sequence[ImportRowResult], request: HttpRequest) -> None:
@@ -247,7 +247,6 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
         *,
         digest: str | None = None,
         may_clear: bool = True,
-        answer: str = "",
         file_name: str = "",
         now: dt.datetime | None = None,
         request: HttpRequest | None = None,
@@ -273,7 +272,7 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
             raise ImportRefused("Something changed since the preview: upload the file again.")
         if not may_clear and any(row.cleared for row in result.rows):
             raise ImportRefused("Confirm that values are to be cleared: upload the file again.")
-        self.save_related(result.rows, answer=answer)
+        self.save_related(result.rows)
         address = get_client_address(request) or None if request else None
         AuditEntry.objects.bulk_create(
             (
@@ -473,6 +472,12 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
             result.diff_headers = ["row", "which", *self.header]
 
     # --- Export ---------------------------------------------------------------------------------
+
+    def get_example_row(self) -> list[CellValue]:
+        instance = self._meta.model()
+        for attribute, value in self.example.items():
+            setattr(instance, attribute, value)
+        return [self.export_field(self.fields[name], instance) for name in self._meta.fields]
 
     @classmethod
     def get_sheet_columns(cls) -> list[SheetColumn]:

@@ -1,14 +1,12 @@
 """E-mails in the back office."""
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from accounts.models import OutboxMessage
 from accounts.outbox import MAX_ATTEMPTS
 from roombook.deliveries import DeliveryState
 from tests.accounts.outbox_helpers import NOW, act, write
-from tests.factories_people import AdministratorFactory, StaffFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -51,18 +49,3 @@ def test_message_pages_are_read_only(admin_client):
     assert "reservation 17" in listed.content.decode()
     assert "What they read" in page.content.decode()
     assert 'name="_save"' not in page.content.decode()
-
-
-def test_send_again_without_change_permission_is_refused(client):
-    staff = StaffFactory()
-    staff.user_permissions.add(Permission.objects.get(codename="view_outboxmessage"))
-    client.force_login(staff)
-    message = write(AdministratorFactory())
-    OutboxMessage.objects.filter(pk=message.pk).update(
-        state=DeliveryState.FAILED, next_attempt_at=None
-    )
-
-    act(client, message)
-
-    message.refresh_from_db()
-    assert message.state == DeliveryState.FAILED

@@ -4,7 +4,6 @@
 import re
 
 import pytest
-from django.contrib.auth import hashers
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
@@ -88,14 +87,6 @@ def test_pages_and_commands_set_and_check_passwords_alike(client, monkeypatch, o
     fields = {"old_password": other, "new_password1": f"{one}!", "new_password2": f"{one}!"}
     assert client.post(reverse("admin:password_change"), fields).status_code == 302
     assert User.objects.get(email="root@example.com").check_password(f"{other}!")
-
-
-def test_hash_of_a_version_before_is_right_as_typed_and_is_upgraded(client):
-    ada = UserFactory()
-    for former in (DECOMPOSED, COMPOSED):
-        User.objects.filter(pk=ada.pk).update(password=hashers.make_password(former))
-        for typed in (former, COMPOSED, DECOMPOSED):
-            assert sign_in(client, ada.email, typed).status_code == 200
 
 
 def test_common_password_in_full_width_is_refused(client):

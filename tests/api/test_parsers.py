@@ -148,10 +148,10 @@ def test_brackets_side_by_side_or_in_strings_do_not_count_as_depth(post):
     ],
 )
 def test_hostile_nesting_is_rejected_quickly(refused, body):
-    start = time.monotonic()
+    start = time.process_time()
 
     assert refused("/api/echo", body)[0] == 400
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_brackets_in_an_unterminated_string_do_not_count():

@@ -16,8 +16,9 @@ from payments.ledger.accounts import BILL
 from payments.ledger.accounts import Account as LedgerAccount
 from reservations.booking import integrity
 from reservations.reports import month_end
-from reservations.reports.periods import ReportPeriod, add_months
+from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection
+from roombook.dates import add_months
 
 # By center: 18:00 UTC is noon of the same day in Denver, and the next day in Tokyo.
 ZONES = {
@@ -151,7 +152,7 @@ def _compare_month(
         yield f"{period.first}: the accounts do not add up to zero"
     if sum(lines.values()) != cash:
         yield f"{period.first}: the lines add up to {sum(lines.values())}, cash is {cash}"
-    reported = {tuple(row[:3]): tuple(row[4:]) for row in tables["cash"].rows}
+    reported = {(row[0], str(row[1]), str(row[2])): tuple(row[4:]) for row in tables["cash"].rows}
     for cell, sums in _get_expected_cash(accounts, period, names).items():
         if reported.pop(cell, (0, 0, 0, 0, 0)) != sums:
             yield f"{cell}: the cash report does not have {sums}"
@@ -188,9 +189,9 @@ def _compare_balances(
         ),
     }
     reported = {
-        "revenue": found.sum_changes(BILL),
+        "revenue": sum(month_end.CHANGE.read(found[account]) for account in BILL),
         **{
-            account.value: found.by_account[account].closing
+            account.value: month_end.CLOSING.read(found[account])
             for account in (LedgerAccount.RECEIVABLES, LedgerAccount.REFUNDS_PAYABLE)
         },
     }

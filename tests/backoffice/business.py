@@ -10,8 +10,8 @@ from centers.models import Center, MeetingRoom
 from payments import fees, manual_payments, refunds, setups
 from payments.gateway_events import record_dispute
 from payments.gateways.base import GatewayDispute
+from payments.gateways.sandbox import confirm_setup
 from payments.gateways.sandbox_models import SandboxPayment
-from payments.gateways.sandbox_setups import confirm_setup
 from payments.models import Payment, Refund
 from payments.saved_cards import update_saved_card
 from reservations.booking import (

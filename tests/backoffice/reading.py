@@ -29,9 +29,9 @@ def list_rows(client, label, **query):
 
 
 def get_hidden_fields(page):
-    """What the form of a preview sends."""
+    """What the form that confirms a preview sends."""
     fields: dict[str, list[str]] = {}
     pattern = r'(?:<input type="hidden"|type="submit") name="([^"]+)" value="([^"]*)">'
-    for name, value in re.findall(pattern, page.text):
+    for name, value in re.findall(pattern, page.text.partition("action-confirm")[2]):
         fields.setdefault(name, []).append(unescape(value))
     return fields

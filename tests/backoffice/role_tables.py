@@ -67,6 +67,7 @@ IMPORTED = (
     *(
         "centers_pricelist",
         "centers_terms",
+        "centers_resourcetype",
         "centers_service",
         "reservations_allowance",
         "reservations_promocode",
@@ -78,7 +79,7 @@ OPEN = {
     *("app_list", "search", "view_on_site", "autocomplete"),
     # Of the user's own account.
     *("accounts_second_factor", "accounts_second_factor_set_up", "accounts_second_factor_off"),
-    *("accounts_recovery_codes", "admin_password_reset", "accounts_new_password"),
+    *("accounts_recovery_codes", "admin_password_reset"),
     # Needs the secret of an e-mail.
     "accounts_invitation",
     # Of one reservation: test_receipts.py calls them in every role.
@@ -101,6 +102,7 @@ PAGES = {
     "centers_rate_choices": ("centers.view_rate", CENTER),
     "reservations_draft_preview": ("reservations.add_reservation", CENTER),
     "reservations_draft_customers": ("reservations.add_reservation", CENTER),
+    "reservations_find_room": ("reservations.add_reservation", CENTER),
     "reservations_report": ("reservations.see_reports", CENTER),
     "reservations_timeline": ("reservations.view_reservation", CENTER),
     "reservations_timeline_week": ("reservations.view_reservation", CENTER),

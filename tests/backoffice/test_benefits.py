@@ -1,6 +1,5 @@
 """The pages of allowances, promo codes and partners, with their balances and revenue."""
 
-import datetime as dt
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -9,14 +8,21 @@ import time_machine
 from django.db.models import Q
 from django.urls import reverse
 
-from reservations.desk import allowance_balances
-from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode
+from reservations.desk.promo_codes_and_allowances import build_month_table, get_hours_left
+from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, Reservation
 from reservations.models.status import Status
+from reservations.reports.revenue import measure_attributed
 from tests.admin_forms import errors_of
 from tests.admin_forms import form_of as fields_of
 from tests.backoffice.many import many
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import ReservationFactory, make_room
+from tests.factories_reservations import (
+    PartnerFactory,
+    PromoCodeFactory,
+    ReservationFactory,
+    make_room,
+    post_sale,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -63,10 +69,8 @@ def reservation():
 
 
 def get_months(allowance):
-    return [
-        (f"{each.month:%Y-%m}", each.granted, each.used, each.left, each.used_in_total)
-        for each in allowance_balances.get_monthly_balances(allowance, TODAY)
-    ]
+    table = build_month_table(allowance, TODAY)
+    return [(f"{month:%Y-%m}", *hours) for month, *hours in table.rows]
 
 
 def test_monthly_balances_monthly_allowance_expires_unused_hours(reservation):
@@ -83,7 +87,7 @@ def test_monthly_balances_monthly_allowance_expires_unused_hours(reservation):
         ("2027-02", 10, -5, 15, -2),
         ("2027-01", 10, 3, 7, 3),
     ]
-    assert allowance_balances.get_hours_left([monthly], TODAY) == {monthly.pk: 10}
+    assert get_hours_left([monthly], TODAY) == {monthly.pk: 10}
 
 
 def test_monthly_balances_one_off_allowance_carries_hours_over(reservation):
@@ -95,7 +99,7 @@ def test_monthly_balances_one_off_allowance_carries_hours_over(reservation):
         ("2027-02", 0, 3, 3, 7),
         ("2027-01", 10, 4, 6, 4),
     ]
-    assert allowance_balances.get_hours_left([gift], TODAY) == {gift.pk: 3}
+    assert get_hours_left([gift], TODAY) == {gift.pk: 3}
 
 
 def test_monthly_balances_unused_allowance_shows_current_month():
@@ -144,46 +148,54 @@ def test_multi_select_invalid_ids_are_refused(office):
 # --- Promo codes and partners ---------------------------------------------------------------------
 
 
-def test_attributed_revenue_counts_bookings_only(office):
+def sold(promo, partner, **fields):
+    reservation = ReservationFactory(
+        **{"status": Status.COMPLETED, "total_cost": Decimal("75.00"), "booked_at": THEN, **fields},
+        start=THEN,
+        promo_code=promo,
+        partner=partner,
+    )
+    if promo:
+        uses = {"promo_code": promo, "user": reservation.user, "amount": 5, "taken_at": THEN}
+        reservation.promo_redemptions.create(**uses)
+    return post_sale(reservation, now=THEN)
+
+
+def test_attributed_revenue_is_that_of_the_ledger(office):
     promo = PromoCode.objects.create(code="SPRING", percent=10, max_uses=5, uses=2, budget=100)
     PromoCode.objects.filter(pk=promo.pk).update(spent=Decimal("12.50"))
     partner = Partner.objects.create(code="ACME", name="Acme")
-    room, user = make_room(), UserFactory()
-    for index, status in enumerate(Status):
-        start = THEN + index * dt.timedelta(days=1)
-        many(room, user, 2, start=start, status=status, promo_code=promo, partner=partner)
-    attributed = allowance_balances.get_attributed_revenue("promo_code", [promo.pk], visible=Q())
-    assert attributed == {promo.pk: allowance_balances.AttributedRevenue(6, Decimal("60.00"))}
-    for model, row in (("promocode", promo), ("partner", partner)):
-        for page in (url(model, "changelist"), url(model, "change", row.pk)):
-            assert "$60.00" in text_of(office.get(page))
+    for booking in (sold(promo, partner), sold(promo, partner)):
+        # The price of a later reservation has changed: no bill was posted.
+        Reservation.objects.filter(pk=booking.pk).update(total_cost=1000)
+    sold(PromoCodeFactory(), PartnerFactory())
+    for column, row in (("promo_code", promo), ("partner", partner)):
+        found = measure_attributed(column, [row.pk], visible=Q())
+        assert found[row.code] == (2, Decimal("150.00"))
+        name = column.replace("_", "")
+        for page in (url(name, "changelist"), url(name, "change", row.pk)):
+            assert "$150.00" in text_of(office.get(page))
     page = text_of(office.get(url("promocode", "changelist")))
     assert "2 of 5, 3 left" in page
     assert "$12.50 of $100.00, $87.50 left" in page
 
 
 def test_attributed_revenue_other_currency_is_not_counted(office):
-    partner = Partner.objects.create(code="ACME", name="Acme")
-    rows = many(make_room(), UserFactory(), 2, start=THEN, partner=partner)
-    rows[0].currency = "EUR"
-    rows[0].save()
-    assert (
-        allowance_balances.get_attributed_revenue("partner", [partner.pk], visible=Q())[
-            partner.pk
-        ].bookings
-        == 1
-    )
+    partner = PartnerFactory()
+    sold(None, partner)
+    sold(None, partner, currency="EUR")
+    found = measure_attributed("partner", [partner.pk], visible=Q())
+    assert found == {partner.code: (1, Decimal("75.00"))}
 
 
 def test_attributed_revenue_is_limited_to_visible_centers(client, staff):
-    partner = Partner.objects.create(code="ACME", name="Acme")
-    mine, other = make_room(), make_room()
-    many(mine, UserFactory(), 1, start=THEN, partner=partner)
-    many(other, UserFactory(), 4, start=THEN, partner=partner)
+    partner, mine = PartnerFactory(), make_room()
+    sold(None, partner, room=mine)
+    sold(None, partner, room=make_room())
     client.force_login(staff("Manager", mine.center))
     page = text_of(client.get(url("partner", "changelist")))
-    assert "$10.00" in page
-    assert "$50.00" not in page
+    assert "$75.00" in page
+    assert "$150.00" not in page
 
 
 def test_promo_code_page_invalid_data_shows_error(office):

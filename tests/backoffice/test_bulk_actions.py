@@ -14,7 +14,7 @@ from reservations.models import Partner, Reservation
 from reservations.models.status import Status
 from roombook.backoffice.model_admin import ModelAdmin
 from tests.backoffice.many import many
-from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reading import get_hidden_fields, messages_of, words
 from tests.backoffice.reservation_pages import DAY, LIST
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
@@ -112,20 +112,17 @@ def test_bulk_cancel_with_another_refund_and_message_is_previewed_first(office, 
     bookings = make_booking(), make_booking(start=START + HOUR * 4)
     clock.move_to(START - HOUR)
     office.force_login(AdministratorFactory())
-    typed = {"refund": "full", "message": "We are sorry.", "confirmed": "yes"}
+    typed = {"everything": "on", "message": "We are sorry."}
 
     page = act(office, "cancel", *bookings, **typed)
-    assert "A refund of everything needs a reason." in words(page)
+    assert "A refund that the policy does not give needs a reason." in words(page)
     assert page.context["possible"] == 0
-    typed["reason"] = "Broken heating"
-    page = act(office, "cancel", *bookings, previewed="policy", **typed)
-    assert messages_of(page)[0][1] == "Nothing was changed yet: this preview is new."
+    page = act(office, "cancel", *bookings, reason="Broken heating", **typed)
     assert "We are sorry." in page.context["email"].text
     assert not OutboxMessage.objects.filter(kind="cancelled").exists()
     shown = expected_amounts_on(page)
     assert shown == {f"expected_amount_{each.pk}": "75.00" for each in bookings}
-    previewed = page.context["form"].values_text
-    act(office, "cancel", *bookings, previewed=previewed, **typed, **shown)
+    office.post(LIST, get_hidden_fields(page) | {"confirmed": "yes"})
 
     assert [get_current_status(each) for each in bookings] == [Status.CANCELLED] * 2
     assert [refund.amount for refund in Refund.objects.all()] == [75, 75]

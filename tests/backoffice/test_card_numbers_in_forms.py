@@ -4,11 +4,13 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from payments.admin.refunds import ManualRefundForm, RefundByHandForm
-from reservations.desk.actions.amendment_forms import RescheduleForm
-from reservations.desk.actions.forms import CancellationForm, MessageForm, PriceAdjustmentForm
-from reservations.desk.actions.payment_form import PaymentForm
-from reservations.desk.bulk_actions import BulkCancellationForm
-from reservations.desk.closed_bookings import ClosedBookingsForm
+from reservations.desk.action_forms import (
+    CancellationForm,
+    MessageForm,
+    PaymentForm,
+    PriceAdjustmentForm,
+)
+from reservations.desk.booking_form import ChangeForm
 from reservations.desk.new_reservation.forms import NewReservationForm
 from reservations.desk.notes import NoteForm
 
@@ -20,9 +22,7 @@ from reservations.desk.notes import NoteForm
         (PriceAdjustmentForm, ["reason"]),
         (MessageForm, ["message"]),
         (CancellationForm, ["reason", "message"]),
-        (RescheduleForm, ["reference", "waiver"]),
-        (ClosedBookingsForm, ["reason", "message"]),
-        (BulkCancellationForm, ["reason", "message"]),
+        (ChangeForm, ["reference", "waiver"]),
         (NewReservationForm, ["hours_override_reason"]),
         (NoteForm, ["text"]),
         (ManualRefundForm, ["method", "reference"]),

@@ -241,7 +241,7 @@ def test_harmless_changes_of_other_centers_do_not_use_up_the_notes(office, booki
 def test_email_with_the_new_address_resolves_a_booking(office, booking, clock):
     load("centers", build_csv({"id": booking.room.center_id, "street1": "9 New St"}))
     clock.move_to(NOW + 2 * HOUR)
-    selected = {"do": "resend", "move_to": "room", "refund": "full", "_selected_action": booking.pk}
+    selected = {"do": "resend", "_selected_action": booking.pk}
 
     assert "E-mail to: " in words(office.post(RESOLVE, selected))
     office.post(RESOLVE, selected | {"confirmed": "yes"})
@@ -266,7 +266,7 @@ def test_booking_of_more_people_is_moved_to_a_room_that_holds_them(office, booki
     MeetingRoom.objects.update(capacity=3)
     MeetingRoomFactory(center=center, rate=rate, name="Small", capacity=3)
     large = MeetingRoomFactory(center=center, rate=rate, name="Large", capacity=4)
-    selected = {"do": "move", "move_to": "room", "refund": "full", "_selected_action": booking.pk}
+    selected = {"do": "move", "_selected_action": booking.pk}
     office.post(RESOLVE, get_hidden_fields(office.post(RESOLVE, selected)))
     booking.refresh_from_db()
     assert booking.room == large

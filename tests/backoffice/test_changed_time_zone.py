@@ -33,7 +33,7 @@ from tests.factories_reservations import (
     make_pending_booking,
     make_room,
 )
-from tests.imports import Browser, build_csv, load
+from tests.imports import Browser, build_csv
 from tests.reservations.emails.helpers import get_email, get_event
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
@@ -59,19 +59,9 @@ def change_zone(office, center, zone, **fields):
     return office.post(page_of(center), form_of(page))
 
 
-def import_zone(office, center, zone, keeps_instants=""):
-    browser = Browser(office, LIST)
-    page = browser.upload(build_csv({"id": center.pk, "time_zone": zone}))
-    assert "Choose whether they keep their local times or their instants." in page
-    form = page.split("process_import/")[1].split("</form>")[0]
-    assert '<option value="instants">' in form.split('name="answer"')[1]
-    return browser.confirm(answer=keeps_instants)
-
-
-@pytest.mark.parametrize("change", [change_zone, import_zone])
 @pytest.mark.parametrize("keeps_instants", ["", "instants"])
 def test_bookings_keep_local_time_or_instant_and_customers_are_told(
-    office, clock, client, change, keeps_instants
+    office, clock, client, keeps_instants
 ):
     booking, pending = make_booking(), make_pending_booking()
     center = booking.room.center
@@ -79,7 +69,7 @@ def test_bookings_keep_local_time_or_instant_and_customers_are_told(
     draft = make_draft(room=MeetingRoomFactory(center=center))
     clock.move_to(NOW + 5 * MINUTE)
 
-    change(office, center, "America/Chicago", keeps_instants=keeps_instants)
+    change_zone(office, center, "America/Chicago", keeps_instants=keeps_instants)
 
     center.refresh_from_db()
     assert center.time_zone_id == "America/Chicago"
@@ -194,26 +184,17 @@ def test_booking_that_the_clock_skips_stands_in_the_way_and_nothing_changes(offi
     later = make_booking(room=room, start=START + 30 * 24 * HOUR)
     answer = change_zone(office, room.center, "America/Denver")
     assert f"{night} cannot keep its local time" in messages_of(answer)[0][1]
-    load("centers", build_csv({"id": room.center_id, "rank": 3}))
-    page = import_zone(office, room.center, "America/Denver")
-    assert f"{night} cannot keep its local time" in page
     assert Center.objects.get().time_zone_id == "America/Phoenix"
     assert Reservation.objects.get(pk=later.pk).start == later.start
     change_zone(office, room.center, "America/Denver", keeps_instants="instants")
     assert Center.objects.get().time_zone_id == "America/Denver"
 
 
-def test_import_by_command_keeps_local_times():
-    booking = make_booking()
-    load("centers", build_csv({"id": booking.room.center_id, "time_zone": "America/New_York"}))
-    booking.refresh_from_db()
-    assert booking.start == START - 2 * HOUR
-
-
-def test_import_without_another_zone_asks_nothing(office):
-    center = make_booking().room.center
-    page = Browser(office, LIST).upload(build_csv({"id": center.pk, "rank": "3"}))
-    assert 'name="answer"' not in page
+def test_import_of_another_zone_is_refused(office):
+    center = make_room().center
+    for zone in ("America/New_York", "America/Denver"):
+        page = Browser(office, LIST).upload(build_csv({"id": center.pk, "time_zone": zone}))
+        assert ("Change it on the page of the center" in page) == (zone != center.time_zone_id)
 
 
 @pytest.mark.parametrize("zone", ["Factory", "localtime", "posixrules", "right/UTC", "denver"])

@@ -9,11 +9,12 @@ from centers.models import MeetingRoom
 from roombook.backoffice.models import AuditEntry
 from roombook.imports import files
 from roombook.imports.models import Upload
-from roombook.imports.resources import SpreadsheetResource
+from roombook.imports.resources import RESOURCES, SpreadsheetResource
 from tests.factories_centers import (
     CenterFactory,
     MeetingRoomFactory,
     RateFactory,
+    ResourceTypeFactory,
     open_every_day,
 )
 from tests.factories_people import AdministratorFactory
@@ -26,6 +27,7 @@ from tests.imports import (
     closure_row,
     get_cells,
     get_errors,
+    load,
     room_row,
 )
 
@@ -104,6 +106,23 @@ def test_import_page_lists_columns(rooms_page):
     assert "<code>turnaround_minutes</code>" in page
     assert "the name of a rate of this center" in page
     assert "found by center and name" in page
+
+
+@pytest.mark.parametrize("extension", ["csv", "xlsx"])
+def test_templates_can_be_imported_one_after_the_other_into_an_empty_database(client, extension):
+    client.force_login(AdministratorFactory(email="customer@example.com"))
+    ResourceTypeFactory(name="Catering and equipment", is_service=True)
+    for name, resource in RESOURCES.items():
+        page = f"/admin/{resource._meta.model._meta.label_lower.replace('.', '/')}/import/"
+        assert f'href="?template={extension}"' in client.get(page).text
+        template = client.get(page, {"template": extension})
+        assert f'filename="{name}-template.{extension}"' in template.headers["Content-Disposition"]
+        content = b"".join(template)
+        assert get_errors(name, content) == []
+        assert load(name, content) == {"new": 1}, name
+    room = MeetingRoom.objects.get()
+    assert (room.center.name, room.lowest_rate) == ("Downtown", "$40.00/hour")
+    assert room.center.opening_hours.count() == 5
 
 
 def test_preview_confirmed_is_written(rooms_page):

@@ -27,8 +27,8 @@ def build(period=MARCH, **selection):
 
 def get_lines(tables):
     """The amounts from income to cash that are not 0, by the words of their lines."""
-    amounts = dict(tables["difference"].rows) | dict([tables["difference"].total])
-    return {words: str(amount) for words, amount in amounts.items() if amount}
+    amounts = [*tables["difference"].rows, tables["difference"].total]
+    return {str(words): str(amount) for words, amount in amounts if amount}
 
 
 def pay(amount, day, *, account="gateway", **fields):
@@ -70,7 +70,7 @@ def test_accounts_have_their_balances_before_and_at_the_end():
     pay(10, FEBRUARY_DAY)
     post_bill(-4, 0, day=MARCH_DAY, meeting_day=APRIL_DAY)
 
-    rows = {row[0]: [str(cell) for cell in row[1:]] for row in build()["account"].rows}
+    rows = {str(row[0]): [str(cell) for cell in row[1:]] for row in build()["account"].rows}
 
     assert rows == {
         "Receivables": ["0.00", "4.00", "4.00"],
@@ -211,8 +211,9 @@ def test_each_balance_opens_the_lines_that_it_adds_up_and_a_line_its_reservation
     post_bill(-8, 0, day=MARCH_DAY, meeting_day=MARCH_DAY)
     post_bill(-16, 0, day=MARCH_DAY, meeting_day=APRIL_DAY)
     table = build()["account"]
-    period, total = dict(zip([row[0] for row in table.rows], table.links, strict=True)), {}
-    for name, *_, closing in table.rows:
+    period, total = dict(zip([str(row[0]) for row in table.rows], table.links, strict=True)), {}
+    for member, *_, closing in table.rows:
+        name = str(member)
         account = next((each for each in Account if each.label == name), None)
         for url, expected in zip(period[name], (None, closing), strict=True):
             lines = office.get(url).context["cl"].result_list

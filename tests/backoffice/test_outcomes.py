@@ -1,6 +1,7 @@
 """The reports on cancellations and no-shows, and on discounts."""
 
 import datetime as dt
+from collections import Counter
 from decimal import Decimal
 
 import pytest
@@ -10,11 +11,9 @@ from centers.models import Center
 from reservations.booking import cancellation, charging, price_adjustments
 from reservations.booking.amendments import TakenPayment
 from reservations.models.status import Status
-from reservations.reports import discounts, outcomes, selection
-from reservations.reports.discounts import DiscountSums
-from reservations.reports.outcomes import OutcomeCounts
+from reservations.reports import discounts, outcomes, revenue
 from reservations.reports.periods import ReportPeriod
-from reservations.reports.selection import ReportSelection, ReportTooLarge
+from reservations.reports.selection import ReportSelection
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -40,6 +39,11 @@ SPRING = ReportPeriod(dt.date(2027, 3, 1), dt.date(2027, 5, 31))
 DAY = 24 * HOUR
 
 
+def read(report, sums):
+    """The figures by the names of their columns, without those that are 0."""
+    return {each.name: each.read(sums) for each in report.MEASURES if each.read(sums)}
+
+
 def row(status, **fields):
     booked_at = None if status in {Status.NEW, Status.PROCESSING} else NOW
     return ReservationFactory(
@@ -60,29 +64,26 @@ def test_outcomes_count_each_status():
         row(status, **late)
     row(Status.CANCELLED, cancelled_at=START - 23 * HOUR)
 
-    found = became().total
-
-    assert found == OutcomeCounts(
-        kept=3,
-        over=2,
-        no_shows=1,
-        cancelled=3,
-        late=1,
-        declined=1,
-        expired=1,
-        lost=Decimal("225.00"),
-    )
-    assert found.cancelled_share == 0.5
-    assert found.no_show_share == 0.5
+    assert read(outcomes, became().total) == {
+        "Kept": 3,
+        "Cancelled": 3,
+        "Cancelled, %": 0.5,
+        "Late": 1,
+        "Value": Decimal("225.00"),
+        "No-shows": 1,
+        "No-shows, %": 0.5,
+        "Declined": 1,
+        "Not answered": 1,
+    }
 
 
 def test_outcomes_dropped_drafts_are_not_counted():
     row(Status.CANCELLED, booked_at=None)
     row(Status.EXPIRED, booked_at=None)
 
-    assert became().total == outcomes.OutcomeCounts()
-    assert outcomes.OutcomeCounts().cancelled_share is None
-    assert outcomes.OutcomeCounts().no_show_share is None
+    total = became().total
+    assert read(outcomes, total) == {}
+    assert outcomes.CANCELLED_SHARE.read(total) is outcomes.NO_SHOW_SHARE.read(total) is None
 
 
 def test_outcomes_by_center_and_month_add_up():
@@ -92,26 +93,24 @@ def test_outcomes_by_center_and_month_add_up():
 
     found = became(SPRING)
 
-    assert len(found.by_center) == 2
-    assert list(found.by_month) == [dt.date(2027, month, 1) for month in (3, 4, 5)]
-    assert found.total.cancelled == 3
-    for parts in (found.by_center, found.by_month):
-        assert sum(parts.values(), outcomes.OutcomeCounts()) == found.total
-    assert became(centers=frozenset()).total == outcomes.OutcomeCounts()
-
-
-def test_outcomes_too_many_groups_are_refused(monkeypatch):
-    row(Status.COMPLETED)
-    monkeypatch.setattr(selection, "MAX_GROUPS", 0)
-    with pytest.raises(ReportTooLarge):
-        became()
+    assert len(found.by("center")) == 2
+    assert list(found.by("month")) == [(dt.date(2027, month, 1),) for month in (3, 4, 5)]
+    assert found.total["cancelled"] == 3
+    for key in ("center", "month"):
+        assert sum(found.by(key).values(), Counter()) == found.total
+    assert read(outcomes, became(centers=frozenset()).total) == {}
 
 
 # --- Discounts ----------------------------------------------------------------------------------
 
 
-def given(period=MARCH, **also):
-    return discounts.measure_discounts(ReportSelection(period, **also))
+def given(period=MARCH):
+    return discounts.measure_discounts(ReportSelection(period))
+
+
+def build_tables(period=MARCH):
+    report = discounts.build_report(ReportSelection(period))
+    return {table.key: table for table in report.tables}
 
 
 def test_discounts_match_the_bill():
@@ -132,14 +131,15 @@ def test_discounts_match_the_bill():
 
     found = given()
 
-    assert found.breakdown.total == DiscountSums(
-        promotions=Decimal("12.50"), allowances=Decimal("50.00"), adjustments=Decimal("5.00")
-    )
-    assert found.breakdown.total.total == Decimal("67.50")
-    assert found.by_promo_code == {
-        "HALF": discounts.PromoCodeSums(uses=1, promotions=Decimal("12.50"), billed=Decimal("7.50"))
+    assert read(discounts, found.total) == {
+        "Promo codes": Decimal("12.50"),
+        "Allowances": Decimal("50.00"),
+        "Adjustments": Decimal("5.00"),
+        "Total": Decimal("67.50"),
     }
-    assert found.allowances == [discounts.AllowanceSums("Founder hours", 1, 1, 2, Decimal("50.00"))]
+    tables = build_tables()
+    assert tables["code"].rows == [["HALF", 1, Decimal("12.50"), Decimal("7.50")]]
+    assert tables["allowance"].rows == [["Founder hours", 1, 1, 2, Decimal("50.00")]]
 
 
 def test_discounts_cancelled_reservation_is_not_counted():
@@ -147,12 +147,12 @@ def test_discounts_cancelled_reservation_is_not_counted():
     AllowanceFactory(user=user)
     reservation = make_draft(user)
     checkout.check_out(reservation.pk, user=user, payment_method=charging.PaymentMethod(), now=NOW)
-    assert given().breakdown.total.allowances == Decimal("75.00")
+    assert read(discounts, given().total)["Allowances"] == Decimal("75.00")
 
     cancellation.cancel(Act(user, NOW), reservation.pk)
 
-    assert given().breakdown.total == discounts.DiscountSums()
-    assert given().allowances == []
+    assert read(discounts, given().total) == {}
+    assert build_tables()["allowance"].rows == []
 
 
 def test_discounts_by_center_month_code_and_allowance_add_up():
@@ -170,32 +170,59 @@ def test_discounts_by_center_month_code_and_allowance_add_up():
 
     found = given(SPRING)
 
-    assert len(found.breakdown.by_center) == len(found.by_promo_code) == len(found.allowances) == 2
-    for parts in (found.breakdown.by_center, found.breakdown.by_month):
-        assert sum(parts.values(), discounts.DiscountSums()) == found.breakdown.total
-    assert (
-        sum(each.promotions for each in found.by_promo_code.values())
-        == found.breakdown.total.promotions
-        > 0
-    )
-    assert sum(each.discount for each in found.allowances) == found.breakdown.total.allowances > 0
+    tables = build_tables(SPRING)
+    totals = read(discounts, found.total)
+    assert totals["Promo codes"] > 0
+    assert totals["Allowances"] > 0
+    for key, column, name in (
+        ("center", -1, "Total"),
+        ("month", -1, "Total"),
+        ("code", 2, "Promo codes"),
+        ("allowance", -1, "Allowances"),
+    ):
+        assert len(tables[key].rows) >= 2
+        amounts = [row[column] for row in tables[key].rows]
+        assert sum(amounts) == tables[key].total[column] == totals[name]
 
 
-def test_discounts_of_a_code_that_was_removed_after_its_month_still_add_up():
+@pytest.mark.parametrize("code", ["", "HALF"])
+def test_discounts_keep_the_code_that_was_removed_or_replaced_after_its_month(code):
     """At prices that contain the tax, the bill shows discounts with it, and the ledger without."""
     room, start = make_room(), dt.datetime(2027, 3, 31, 16, tzinfo=dt.UTC)
     Center.objects.update(tax_rate=19, prices_include_tax=True)
     draft = make_draft(room=room, start=start)
     PromoCodeFactory(code="TEN", percent=10)
+    PromoCodeFactory(code="HALF", percent=50)
     update_promo_code(draft.pk, "TEN", user=draft.user, now=NOW)
     booking = pay(show_price(draft))
-    assert given().by_promo_code["TEN"].promotions == Decimal("6.31")
+    before, sources = build_tables()["code"].rows, measure_sources()
+    assert before == [["TEN", 1, Decimal("6.31"), Decimal("67.50")]]
+    assert [str(name) for _, name in sources] == ["TEN"]
+
+    taken = None if code else TakenPayment("cash")
+    change = {"values": {"promo_code": code}, "taken": taken}
+    reschedule(booking, AdministratorFactory(), start=start, now=start + 23 * HOUR, **change)
+
+    assert build_tables()["code"].rows == before
+    assert measure_sources() == sources
+    april = ReportPeriod(dt.date(2027, 4, 1), dt.date(2027, 4, 30))
+    [row] = build_tables(april)["code"].rows
+    # What another code takes off in addition is its own.
+    assert row[0::2] == (["HALF", Decimal("25.21")] if code else ["TEN", Decimal("-6.31")])
+
+
+def test_discounts_of_a_code_that_was_removed_before_the_meeting_are_not_counted():
+    draft = make_draft()
+    PromoCodeFactory(code="TEN", percent=10)
+    update_promo_code(draft.pk, "TEN", user=draft.user, now=NOW)
+    booking = pay(show_price(draft))
 
     change = {"values": {"promo_code": ""}, "taken": TakenPayment("cash")}
-    next_day = start + 23 * HOUR
-    reschedule(booking, AdministratorFactory(), start=start, now=next_day, **change)
+    reschedule(booking, AdministratorFactory(), start=booking.start, now=NOW + HOUR, **change)
 
-    found = given()
-    assert found.breakdown.total.promotions == Decimal("6.31")
-    removed = discounts.PromoCodeSums(promotions=Decimal("6.31"))
-    assert found.by_promo_code == {discounts.REMOVED: removed}
+    assert build_tables()["code"].rows == []
+    assert [kind for kind, _ in measure_sources()] == ["Direct"]
+
+
+def measure_sources():
+    return revenue.measure_revenue(ReportSelection(MARCH)).by("kind", "source")

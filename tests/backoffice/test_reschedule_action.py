@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from accounts.models import CenterRole, User
 from payments.models import Payment
-from reservations.desk.actions.payment_form import SAVED_CARD
+from reservations.desk.action_forms import SAVED_CARD
 from reservations.models import Reservation, history
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import DAY, action_url, confirm, fill_slot

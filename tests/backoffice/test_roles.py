@@ -5,6 +5,7 @@ one that is new fails until a table below says who may open it. Rows of center A
 A; staff with a role at A only never see anything of center B.
 """
 
+import itertools
 from copy import deepcopy
 
 import pytest
@@ -171,7 +172,9 @@ def test_custom_pages_require_their_permission(actor, rows, world):
                 method, query = actor.client.post, {"center": center.pk, "room": room.pk}
             elif name == "reservations_draft_customers":
                 query = {"term": "foreign"}
-            elif name.startswith(("reservations_timeline", "centers_rate_choices")):
+            elif name.startswith(
+                ("reservations_timeline", "reservations_find_room", "centers_rate_choices")
+            ):
                 query = {"center": center.pk}
             elif name == "reservations_room_week":
                 query = {"room": room.pk}
@@ -412,20 +415,28 @@ def test_only_superusers_grant_privileges(actor, world, groups):
 
 @pytest.mark.parametrize("actor", ["viewer of A", "viewer"], indirect=True)
 def test_viewer_sees_names_and_no_other_personal_data(actor, rows, world):
+    User.objects.filter(pk=world.ada.pk).update(company_name="Hidden Ltd")
+    day = world.reservation.start.astimezone(world.center.zone).date()
     pages = [
         reverse("admin:index"),
         reverse("admin:reservations_reservation_changelist"),
         reverse("admin:reservations_reservation_change", args=[world.reservation.pk]),
         reverse("admin:reservations_reservation_history", args=[world.reservation.pk]),
-        reverse("admin:reservations_timeline"),
-        reverse("admin:reservations_today"),
+        f"{reverse('admin:reservations_timeline')}?date={day}",
+        f"{reverse('admin:reservations_room_week')}?room={world.room.pk}&date={day}",
+        f"{reverse('admin:reservations_today')}?date={day}",
     ]
-    for page in pages:
-        response = actor.client.get(page)
+    # Scripts get the part of a page that they show.
+    for page, script in itertools.product(pages, (None, {"X-Requested-With": "fetch"})):
+        response = actor.client.get(page, headers=script)
         text = response.content.decode()
         assert response.status_code == 200, page
-        for secret in (world.ada.email, world.ada.phone_number, "charles@example.com"):
-            assert secret not in text, (page, secret)
+        for hidden in (
+            *(world.ada.email, world.ada.phone_number, "charles@example.com"),
+            *("/step/", "reservation/add/?room"),
+            *(["Hidden Ltd"] if "timeline" in page else []),
+        ):
+            assert hidden not in text, (page, hidden)
 
 
 def test_user_with_two_roles_has_each_only_at_its_center(client, world, groups):

@@ -1,22 +1,22 @@
 """The back office's sign-in page: its rate limits, what it reveals, and its security headers."""
 
 import logging
+import re
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from accounts.models import OutboxMessage
+from tests.backoffice.reading import words
 from tests.factories_people import PASSWORD, AdministratorFactory, StaffFactory, UserFactory
 from tests.factories_reservations import NOW
 from tests.http import post
-from tests.operations.account_codes import read_code
 
 pytestmark = pytest.mark.django_db
 
 LOGIN = reverse("admin:login")
 FORGOTTEN = reverse("admin:admin_password_reset")
-NEW_PASSWORD = reverse("admin:accounts_new_password")
-NEW = {"new_password": "noisy-harbour-43", "confirm_new_password": "noisy-harbour-43"}
 
 
 def sign_in(client, email, password):
@@ -65,30 +65,33 @@ def test_sixth_failed_sign_in_shows_rate_limit_message_wherever_the_others_were(
     assert "_auth_user_id" not in client.session
 
 
-def test_forgotten_password_is_replaced_with_a_code_by_email(client):
+def test_forgotten_password_is_replaced_with_a_link_by_email(client):
     StaffFactory(email="staff@example.com", second_factor_since=NOW)
-    page = client.get(LOGIN).content.decode()
-    assert f'href="{FORGOTTEN}"' in page
-    assert client.post(FORGOTTEN, {"email_address": "staff@example.com"}).url == NEW_PASSWORD
-    wrong = client.post(NEW_PASSWORD, {**NEW, "code": "00000000"})
-    assert "code" in wrong.context["form"].errors
-    again = {"code": read_code("staff@example.com"), **NEW}
-    different = client.post(NEW_PASSWORD, {**again, "confirm_new_password": "quiet"})
-    assert "confirm_new_password" in different.context["form"].errors
-    assert client.post(NEW_PASSWORD, again).url == LOGIN
-    assert sign_in(client, "staff@example.com", NEW["new_password"]).status_code == 302
-    assert client.get(NEW_PASSWORD).url == FORGOTTEN
+    assert f'href="{FORGOTTEN}"' in client.get(LOGIN).content.decode()
+    assert client.post(FORGOTTEN, {"email_address": "Staff@example.com"}).url == LOGIN
+    message = OutboxMessage.objects.get()
+    assert (message.to, message.is_secret) == ("staff@example.com", True)
+    [link] = re.findall(r"http://testserver(/admin/\S+)", message.text)
+    form = client.get(link, follow=True)
+    new = "noisy-harbour-43"
+    address, fields = form.redirect_chain[-1][0], {"new_password1": new, "new_password2": new}
+    assert client.post(address, fields).url == LOGIN
+    assert sign_in(client, "staff@example.com", new).status_code == 302
+    assert "This link was used already" in client.get(link, follow=True).text
 
 
-def test_forgotten_password_does_not_reveal_whether_account_exists(client):
+def test_forgotten_password_sends_nothing_to_others_and_does_not_reveal_it(client):
     StaffFactory(email="staff@example.com")
-    for email in ("staff@example.com", "nobody@example.com"):
-        assert client.post(FORGOTTEN, {"email_address": email}).url == NEW_PASSWORD
+    StaffFactory(email="gone@example.com", second_factor_since=NOW, is_active=False)
+    UserFactory(email="ada@example.com")
+    for name in ("staff", "gone", "ada", "nobody"):
+        assert client.post(FORGOTTEN, {"email_address": f"{name}@example.com"}).url == LOGIN
+    assert not OutboxMessage.objects.exists()
     refused = client.post(FORGOTTEN, {"email_address": "no address"})
     assert "email_address" in refused.context["form"].errors
 
 
-def test_sixth_request_for_a_code_shows_rate_limit_message(client):
+def test_sixth_request_for_a_link_shows_rate_limit_message(client):
     answers = [client.post(FORGOTTEN, {"email_address": "ada@example.com"}) for _ in range(6)]
     assert answers[0].status_code == 302
     assert "Too many attempts" in get_form_errors(answers[-1])[0]
@@ -198,6 +201,27 @@ def test_request_that_django_refuses_logs_no_error(client, caplog, path, data):
 
     assert response.status_code == 400
     assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
+
+
+def test_form_of_a_lapsed_session_is_sent_by_nobody_but_who_entered_it(client):
+    ann, bob = (AdministratorFactory(first_name=name) for name in ("Ann", "Bob"))
+    url, sent = reverse("admin:centers_resourcetype_add"), {"name": "Studio", "position": "0"}
+    client.force_login(ann)
+    client.get(url)
+    del client.cookies["sessionid"]
+    page = client.post(url, sent)
+    for user in (bob, ann):
+        kept = {"kept_form": page.context["kept_form"], "username": user.email}
+        answer = client.post(page.context["app_path"], {**kept, "password": PASSWORD})
+        text = words(answer)
+        if user == bob:
+            assert "Ann" in text
+            assert "only who entered it can send it" in text
+            assert 'value="Studio"' not in answer.text
+        else:
+            assert "for admin / centers / resourcetype / add, is kept" in text
+            assert 'value="Studio"' in answer.text
+        del client.cookies["sessionid"]
 
 
 @pytest.mark.parametrize("debug", [True, False])

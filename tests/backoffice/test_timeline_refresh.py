@@ -194,7 +194,7 @@ def test_only_bookings_that_can_be_rescheduled_can_be_moved(client, staff, clock
     query = {"center": room.center_id, "date": WEDNESDAY}
 
     def movable():
-        bars = [bar for _, _, bar in bars_of(client.get(DAY, query)) if hasattr(bar, "name")]
+        bars = [bar for _, _, bar in bars_of(client.get(DAY, query)) if bar.name]
         return [bool(bar.move_url) for bar in bars]
 
     # The other one begins on the day before, so that only its end is here.
@@ -218,9 +218,7 @@ def test_track_describes_its_axis_for_scripts(office, room):
 
 def find_version(office, booking):
     query = {"center": booking.room.center_id, "date": WEDNESDAY}
-    [version] = [
-        str(bar.version) for _, _, bar in bars_of(office.get(DAY, query)) if hasattr(bar, "name")
-    ]
+    [version] = [str(bar.version) for _, _, bar in bars_of(office.get(DAY, query)) if bar.name]
     return version
 
 
@@ -283,20 +281,6 @@ def test_panel_shows_a_summary_with_actions(office):
     for shown in ("Ada Lovelace", "+1 303 555 0100", "Confirmed", "$75.00", "Open the reservation"):
         assert shown in text
     assert action_url(booking, "move") in panel.text
-
-
-def test_panel_shows_viewers_no_personal_data(client, staff):
-    booking = make_booking()
-    booking.user.phone_number = "+1 303 555 0100"
-    booking.user.save()
-    client.force_login(staff("Viewer", booking.room.center))
-    panel = client.get(reservation_url(booking), headers=SCRIPT)
-    assert "Ada Lovelace" in panel.text
-    assert "555 0100" not in panel.text
-    assert booking.user.email not in panel.text
-    assert "/step/" not in panel.text
-    client.force_login(staff("Manager", make_room().center))
-    assert client.get(reservation_url(booking), headers=SCRIPT).status_code == 302
 
 
 def test_move_that_costs_more_offers_the_fields_that_allow_it(office):

@@ -1,6 +1,7 @@
 """The utilization report: open and sold time, in the local time of each center."""
 
 import datetime as dt
+from collections import Counter
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,10 +10,9 @@ from centers.hours import OpeningHoursRow
 from centers.span import Span
 from reservations.models.status import Status
 from reservations.reports import utilization
-from reservations.reports.open_time import Schedule, split_by_weekday_hour
-from reservations.reports.periods import ReportPeriod, count_days_in_month
+from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection, ReportTooLarge
-from reservations.reports.utilization import UsedTime
+from reservations.reports.utilization import Schedule, split_by_weekday_hour
 from tests import factories_centers as make
 from tests.factories_reservations import ReservationFactory, make_room
 
@@ -45,8 +45,12 @@ def schedule_of(period, *opening_hours, closures=()):
     return Schedule(period, "America/Denver", frozenset(openings), closures)
 
 
-def hours(use):
-    return (use.opened / HOUR, use.sold / HOUR, use.outside / HOUR)
+def get_open_spans(schedule):
+    return schedule.get_open_parts(schedule.period.span(schedule.time_zone_id))
+
+
+def hours(sums):
+    return tuple(sums[name] / HOUR for name in ("opened", "sold", "outside"))
 
 
 # --- Pure ---------------------------------------------------------------------------------------
@@ -59,7 +63,7 @@ def test_period_has_days_and_months():
     assert period.months() == tuple(
         dt.date(*each, 1) for each in ((2027, 11), (2027, 12), (2028, 1), (2028, 2))
     )
-    assert count_days_in_month(dt.date(2028, 2, 9)) == 29
+    assert ReportPeriod.from_month(dt.date(2028, 2, 9)).length == 29
     with pytest.raises(ValueError, match="before it ends"):
         ReportPeriod(dt.date(2027, 1, 2), dt.date(2027, 1, 1))
 
@@ -97,7 +101,7 @@ def test_schedule_is_shorter_when_clock_goes_forward():
     period = ReportPeriod(dt.date(2027, 3, 7), dt.date(2027, 3, 14))
     schedule = schedule_of(period, (6, 0, 6))
 
-    lengths = [each.duration // dt.timedelta(hours=1) for each in schedule.spans]
+    lengths = [each.duration // dt.timedelta(hours=1) for each in get_open_spans(schedule)]
 
     assert lengths == [6, 5]
 
@@ -110,18 +114,18 @@ def test_schedule_subtracts_overlapping_closures():
     )
     whole_month = span("2027-02-01T00:00", "2027-04-01T00:00")
 
-    assert schedule_of(WEEK, (0, 8, 18), closures=closed).spans == [
+    assert get_open_spans(schedule_of(WEEK, (0, 8, 18), closures=closed)) == [
         span("2027-03-01T10:00", "2027-03-01T12:00"),
         span("2027-03-01T13:00", "2027-03-01T18:00"),
     ]
-    assert schedule_of(WEEK, (0, 8, 18), closures=(whole_month,)).spans == []
+    assert get_open_spans(schedule_of(WEEK, (0, 8, 18), closures=(whole_month,))) == []
 
 
 def test_schedule_returns_open_parts_of_span():
     schedule = schedule_of(WEEK, (0, 8, 12), (0, 13, 18))
 
     def parts(start, end):
-        return list(schedule.get_open_parts(span(start, end)))
+        return schedule.get_open_parts(span(start, end))
 
     assert parts("2027-03-01T06:00", "2027-03-01T07:00") == []
     assert parts("2027-03-01T12:00", "2027-03-01T13:00") == []
@@ -133,8 +137,8 @@ def test_schedule_returns_open_parts_of_span():
 
 
 def test_used_time_without_open_time_has_no_share():
-    assert UsedTime(opened=0, outside=HOUR).share is None
-    assert UsedTime(opened=4 * HOUR, sold=HOUR).share == 0.25
+    assert utilization.UTILIZATION.read(Counter(outside=HOUR)) is None
+    assert utilization.UTILIZATION.read(Counter(opened=4 * HOUR, sold=HOUR)) == 0.25
 
 
 # --- Queries ------------------------------------------------------------------------------------
@@ -157,12 +161,13 @@ def test_utilization_of_bookings_within_hours(room):
 
     found = of()
 
-    assert hours(found.total) == (70, 6.5, 0)
-    assert found.total.bookings == 3
-    assert found.by_weekday_hour[0, 9] == UsedTime(HOUR, HOUR, 0)
-    assert found.by_weekday_hour[1, 10] == UsedTime(HOUR, HOUR // 2, 0)
-    assert hours(found.by_weekday[2]) == (10, 2, 0)
-    assert list(found.center_names.values()) == ["Glenarm"]
+    assert hours(found.rooms.total) == (70, 6.5, 0)
+    assert found.rooms.total["bookings"] == 3
+    times = found.times.by("weekday", "hour")
+    assert hours(times[0, 9]) == (1, 1, 0)
+    assert hours(times[1, 10]) == (1, 0.5, 0)
+    assert hours(found.times.by("weekday")[2,]) == (10, 2, 0)
+    assert [str(center) for (center,) in found.rooms.by("center")] == ["Glenarm"]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +177,7 @@ def test_utilization_of_bookings_within_hours(room):
 def test_utilization_other_statuses_are_not_sold(room, status):
     sold(room, "2027-03-01T09:00", "2027-03-01T12:00", status)
 
-    assert hours(of().total) == (70, 0, 0)
+    assert hours(of().rooms.total) == (70, 0, 0)
 
 
 def test_utilization_time_outside_hours_is_separate(room):
@@ -180,8 +185,8 @@ def test_utilization_time_outside_hours_is_separate(room):
 
     found = of()
 
-    assert hours(found.total) == (70, 1, 2)
-    assert sum(use.sold for use in found.by_weekday_hour.values()) == HOUR
+    assert hours(found.rooms.total) == (70, 1, 2)
+    assert found.times.total["sold"] == HOUR
 
 
 def test_utilization_closures_reduce_open_time(room):
@@ -200,15 +205,14 @@ def test_utilization_closures_reduce_open_time(room):
 
     found = of()
 
-    assert sorted(used.opened / HOUR for used in found.by_room.values()) == [58, 60]
-    assert hours(found.total)[0] == 118
-    assert sum(use.opened for use in found.by_weekday_hour.values()) == 118 * HOUR
+    assert sorted(hours(used)[0] for used in found.rooms.by("room").values()) == [58, 60]
+    assert found.rooms.total["opened"] == found.times.total["opened"] == 118 * HOUR
 
 
 def test_utilization_counts_part_within_period(room):
     sold(room, "2027-02-28T16:00", "2027-03-01T09:00")
 
-    assert hours(of(ReportPeriod(MONDAY, MONDAY)).total) == (10, 1, 8)
+    assert hours(of(ReportPeriod(MONDAY, MONDAY)).rooms.total) == (10, 1, 8)
 
 
 def test_utilization_uses_local_days(db):
@@ -223,8 +227,8 @@ def test_utilization_uses_local_days(db):
 
     found = of(ReportPeriod(MONDAY, MONDAY))
 
-    assert hours(found.total) == (10, 2, 0)
-    assert found.by_weekday_hour[0, 8].sold == HOUR
+    assert hours(found.rooms.total) == (10, 2, 0)
+    assert found.times.by("weekday", "hour")[0, 8]["sold"] == HOUR
 
 
 def test_utilization_inactive_room_counts_if_booked(room):
@@ -232,7 +236,7 @@ def test_utilization_inactive_room_counts_if_booked(room):
     used = make.MeetingRoomFactory(center=room.center, is_active=False)
     sold(used, "2027-03-01T09:00", "2027-03-01T12:00")
 
-    found = {each.pk: hours(used) for each, used in of().by_room.items()}
+    found = {each.pk: hours(used) for (each,), used in of().rooms.by("room").items()}
 
     assert found == {room.pk: (70, 0, 0), used.pk: (70, 3, 0)}
     assert idle.pk not in found
@@ -247,9 +251,9 @@ def test_utilization_is_limited_to_selection(room):
     here = of(centers=frozenset({room.center_id}))
     of_type = of(room_types=frozenset({other.resource_type_id}))
 
-    assert {each.pk for each in here.by_room} == {room.pk, other.pk}
-    assert {each.pk for each in of_type.by_room} == {other.pk}
-    assert of(centers=frozenset()).by_room == {}
+    assert {each.pk for (each,) in here.rooms.by("room")} == {room.pk, other.pk}
+    assert {each.pk for (each,) in of_type.rooms.by("room")} == {other.pk}
+    assert of(centers=frozenset()).rooms.by("room") == {}
 
 
 def test_utilization_rooms_centers_and_hours_add_up(room):
@@ -261,10 +265,9 @@ def test_utilization_rooms_centers_and_hours_add_up(room):
 
     found = of()
 
-    for sums in (found.by_center, found.by_weekday_hour, found.by_weekday):
-        assert sum(use.sold for use in sums.values()) == found.total.sold
-        assert sum(use.opened for use in sums.values()) == found.total.opened
-    assert sum(used.sold for used in found.by_room.values()) == found.total.sold > 0
+    for name in ("sold", "opened"):
+        assert found.rooms.total[name] == found.times.total[name] > 0
+    assert len(found.rooms.by("center")) == 2
 
 
 def test_utilization_too_many_rows_are_refused(room, monkeypatch):

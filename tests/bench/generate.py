@@ -27,7 +27,7 @@ from django.db.models import Max, Model, UUIDField
 from django.utils import timezone
 
 from accounts.models import ApiToken, AttemptWindow, OutboxMessage, User
-from accounts.models.api_token import hash_token_secret
+from accounts.models.tokens import hash_token_secret
 from centers.hours import localize
 from centers.models import Center, CenterImage, MeetingRoom, Neighborhood, ResourceType
 from reservations.booking import expiry

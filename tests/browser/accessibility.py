@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.db.models import Model
 from django.test import Client
 from django.urls import URLPattern, URLResolver, reverse
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page, expect
 
 from reservations.desk.actions import ACTIONS
 from reservations.models import Reservation
@@ -55,6 +55,7 @@ OWN_CLASS = re.compile(
 VOID_ELEMENTS = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source"}
 # The fewest elements that no larger page has for which a page is scanned.
 NEW_ELEMENTS = 1 if LONG else 40
+BOTH_THEMES = ("light", "dark")
 # Colors that are in transition would be measured halfway.
 STILL = "*, *::before, *::after { transition: none !important; animation: none !important }"
 
@@ -128,8 +129,20 @@ def select_pages(pages: Iterable[tuple[str, str]]) -> Iterator[str]:
             seen |= structure
 
 
-def scan(page: Page, themes: Sequence[str] = ("light", "dark")) -> list[str]:
-    """The violations of a page of the back office in both themes; elsewhere there is only one."""
+def open_and_scan(page: Page, url: str, themes: Sequence[str] = BOTH_THEMES) -> list[str]:
+    page.goto(url)
+    return scan(page.locator("body"), themes)
+
+
+def scan(shown: Locator, themes: Sequence[str] = BOTH_THEMES) -> list[str]:
+    """The violations of a page of the back office in both themes; elsewhere there is only one.
+
+    The page is the one that shows this element. After a click, name one that the page before it
+    does not show: the scan would not wait for the next page otherwise, and find the former one.
+    """
+    page = shown.page
+    expect(shown).to_be_visible()
+    page.wait_for_load_state()
     page.wait_for_function("!document.querySelector('[aria-busy]')")
     page.add_style_tag(content=STILL)
     page.evaluate(AXE)

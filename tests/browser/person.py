@@ -36,6 +36,7 @@ class Person:
     def click(self, target: Locator, *, key: str = "Enter") -> None:
         """Click the target, or press a key on it: Space for a checkbox."""
         if self.has_mouse:
+            wait_for_scripts(target)
             target.click()
         else:
             go_to(self.page, target)
@@ -52,6 +53,7 @@ class Person:
 
     def fill(self, target: Locator, text: str) -> None:
         if self.has_mouse:
+            wait_for_scripts(target)
             target.fill(text)
         else:
             go_to(self.page, target)
@@ -59,9 +61,18 @@ class Person:
             self.page.keyboard.type(text)
 
 
+def wait_for_scripts(target: Locator) -> None:
+    """Wait until the page of the target is loaded.
+
+    Before, its scripts do not notice what is done to it, and move the focus later.
+    """
+    expect(target.first).to_be_attached()
+    target.page.wait_for_load_state()
+
+
 def go_to(page: Page, target: Locator, *, key: str = "Tab") -> None:
     """Press the key until the target has the focus, which must be visible."""
-    expect(target.first).to_be_attached()
+    wait_for_scripts(target)
     for _ in range(MAX_TABS):
         if target.first.evaluate(HAS_FOCUS):
             assert target.first.evaluate(HAS_FOCUS_STYLE), f"{target} shows no focus"

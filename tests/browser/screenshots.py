@@ -38,8 +38,6 @@ MANAGE = [
 # Each page for client developers by its URL and selectors of what to open there.
 DEVELOPER_PAGES: dict[str, tuple[str, ...]] = {
     "api": ("docs", "#operations-Reservations-createReservation .opblock-summary-control"),
-    "guide": ("docs/guide/",),
-    "guide-page": ("docs/guide/first-booking/",),
 }
 
 

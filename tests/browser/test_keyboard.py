@@ -9,7 +9,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.browser.chromium import DESKTOP, TIMEOUT
 from tests.browser.day import open_day, request_for, room
-from tests.browser.person import go_to, go_to_slot, press
+from tests.browser.person import go_to, go_to_slot, press, wait_for_scripts
 from tests.browser.ways import PHONE
 
 
@@ -71,8 +71,8 @@ def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
         "demo@roombook.example",
     )
 
-    # Find the approved booking, and cancel it. Scripts handle the keys once the page is loaded.
-    page.wait_for_load_state()
+    # Find the approved booking, and cancel it.
+    wait_for_scripts(page.locator("textarea"))
     page.locator("textarea").first.focus()
     page.keyboard.press("Control+k")
     expect(page.locator("#search-input-command")).to_be_focused()

@@ -4,12 +4,14 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import chromium
 from tests.browser.day import open_day, request_for, room
+from tests.browser.person import wait_for_scripts
 from tests.browser.ways import PHONE
 
 RESERVATIONS = "/admin/reservations/reservation/"
 
 
 def is_on_screen(link: Locator) -> bool:
+    wait_for_scripts(link)
     link.scroll_into_view_if_needed()
     box = link.bounding_box()
     width = link.evaluate("() => window.innerWidth")

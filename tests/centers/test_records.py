@@ -7,8 +7,7 @@ from django.db import connection
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from centers import records
-from centers.search import locations
+from centers import records, search
 from centers.serializers import CenterInfo, CenterInfoFull
 from roombook.api.serializers import RenderContext
 from roombook.errors import NotFound
@@ -22,7 +21,7 @@ def user(db):
 
 
 def load(user):
-    return locations.search_locations(user).centers
+    return search.search_locations(user).centers
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from centers.models import Center, MeetingRoom
-from roombook.backoffice.models import AuditAction, AuditEntry
 from tests.factories_centers import CenterFactory, MeetingRoomFactory
-from tests.factories_people import AdministratorFactory, StaffFactory
 from tests.imports import build_csv
 
 pytestmark = pytest.mark.django_db
@@ -84,15 +82,6 @@ def test_what_chooses_the_kind_of_rows(run, file):
 
     assert "1 changed" in run("import_centers", path, "--what", "rooms")
     assert MeetingRoom.objects.get().capacity == 5
-
-
-def test_import_as_staff_is_logged_and_limited_by_roles(run, file, capsys):
-    ann, bob = AdministratorFactory(), StaffFactory()
-    run("import_centers", file(ROW), "--as", ann.email.upper())
-
-    assert AuditEntry.objects.filter(actor=ann, action=AuditAction.CREATE).count() == 1
-    assert "may not import centers" in refused(capsys, file(ROW), "--as", bob.email)
-    assert "no member of staff" in refused(capsys, file(ROW), "--as", "nobody@example.com")
 
 
 def test_note_about_price_of_zero_is_printed(run, file):

@@ -7,8 +7,8 @@ import time_machine
 from django.core.management import call_command
 
 from payments import setups
+from payments.gateways.sandbox import confirm_setup
 from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
-from payments.gateways.sandbox_setups import confirm_setup
 from payments.models import PaymentSetup, SavedCard
 from tests.factories_people import SavedCardFactory
 from tests.factories_reservations import NOW

@@ -6,7 +6,7 @@ import pytest
 from django.urls import get_resolver
 
 from accounts.models import UserType
-from centers.search.locations import AreaType
+from centers.search import AreaType
 from reservations.models import LineItemType
 from reservations.models.status import Status
 from roombook import urls

@@ -312,11 +312,11 @@ def test_query_without_kept_plan_during_a_table_rewrite_finds_its_rows(rooms, wi
     has_begun = Event()
     migration = Thread(target=rewrite_table, args=(has_begun,))
     migration.start()
-    assert has_begun.wait(timeout=10)
+    assert has_begun.wait(timeout=60)
 
     found = get_rooms_without_kept_plan(seats=8)
 
-    migration.join(timeout=10)
+    migration.join()
     assert len(found) == 2
 
 

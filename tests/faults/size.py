@@ -11,8 +11,6 @@ class Size:
     rounds: int = 1
     # Seconds in which each of them must be answered. Only the long form requires it.
     max_seconds: float = 2.0
-    # Rounds of each race between two requests.
-    races: int = 4
     # Seconds of a storm, its clients, and the seconds between two killed workers.
     storm: float = 6.0
     clients: int = 8
@@ -27,11 +25,7 @@ class Size:
 
 
 LONG = os.environ.get("FAULTS") == "long"
-SIZE = (
-    Size(rounds=5, races=40, storm=20.0, restart_every=5.0, hang=10.0, hunt=10.0)
-    if LONG
-    else Size()
-)
+SIZE = Size(rounds=5, storm=20.0, restart_every=5.0, hang=10.0, hunt=10.0) if LONG else Size()
 
 WORKERS = 4
 # The lease of a payment in seconds, where tests wait for its end.

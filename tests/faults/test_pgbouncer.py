@@ -109,7 +109,7 @@ def test_service_with_pgbouncer_starts_only_if_the_role_has_the_limits(role_data
     session.close()
     assert run(*START_SERVICE, **environment).returncode == 0
     # A command needs the limits too, and other limits than those of the role are refused.
-    other = run("manage.py", "prune_tokens", STATEMENT_TIMEOUT="5", **environment)
+    other = run("manage.py", "erase_expired", STATEMENT_TIMEOUT="5", **environment)
     assert other.returncode == 1
     assert "statement_timeout = '5s'" in other.stderr
 

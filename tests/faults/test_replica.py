@@ -16,7 +16,7 @@ pytestmark = pytest.mark.postgres
 
 REPORT = "/admin/reservations/reservation/reports/revenue/?format=csv&table=month"
 LAG_SECONDS = settings.DATABASE_REPLICA_LAG_SECONDS
-DEADLINE_SECONDS = 30
+DEADLINE_SECONDS = 120
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import time
 import urllib.error
 import urllib.request
 
-DEADLINE_SECONDS = 30
+DEADLINE_SECONDS = 120
 
 
 def scrape(port):

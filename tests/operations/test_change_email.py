@@ -166,7 +166,7 @@ def test_revocation_ends_after_a_week(client, token, time_machine):
     change(client, token)
     code = read_code(OLD)
     time_machine.move_to(NOW + timedelta(days=6))
-    call_command("prune_tokens")
+    call_command("erase_expired")
     assert EmailCode.objects.exists()
     time_machine.move_to(NOW + timedelta(days=7))
 

@@ -1,4 +1,4 @@
-"""POST /api/account/export, and the download that its e-mail leads to"""
+"""POST /api/account/export"""
 
 import json
 from datetime import timedelta
@@ -7,8 +7,7 @@ import pytest
 
 from accounts import account_export
 from accounts.models import ApiToken, OutboxMessage
-from accounts.models.outbox_message import EXPORT_KIND, SECRET_KINDS
-from reservations.booking import account_erasure
+from accounts.models.outbox_message import SECRET_KINDS
 from reservations.models import RefundOverride
 from roombook.backoffice.audit_log import build_entry
 from roombook.backoffice.models import AuditAction
@@ -28,10 +27,6 @@ def export(client, token):
     response = post(client, PATH, {"Token": token})
     assert response.status_code == 200, response.content
     return response.json()
-
-
-def read(response):
-    return json.loads(b"".join(response.streaming_content))
 
 
 def test_export_of_a_new_account_has_its_profile_and_device_only(client, ada, token):
@@ -199,73 +194,24 @@ def test_export_after_a_change_of_address_does_not_say_whether_the_address_is_ta
     ]
 
 
-def test_large_export_is_sent_as_a_link_to_the_same_document(
-    client, ada, token, monkeypatch, settings
-):
-    settings.PUBLIC_URL = "https://rooms.example.com"
+def test_export_reads_its_lists_in_batches_up_to_a_limit(client, ada, token, monkeypatch):
     monkeypatch.setattr(account_export, "BATCH_SIZE", 2)
     for hours in range(5):
         ReservationFactory(user=ada, start=NOW + timedelta(hours=10 * hours), status="Expired")
     ReservationFactory(status="Expired")
-    whole = export(client, token)["Export"]
-    assert len(whole["Reservations"]) == 5
-    monkeypatch.setattr(account_export, "MAX_ROWS", 4)
+    assert len(export(client, token)["Export"]["Reservations"]) == 5
 
+    monkeypatch.setattr(account_export, "MAX_ROWS", 4)
     assert export(client, token) == {
         "Success": True,
-        "Message": "Your data is too large for the app. We have sent you an e-mail with a link to"
-        " download it.",
+        "Message": "Your data is too large for the app. Please contact us, and we send it to you.",
     }
 
-    message = OutboxMessage.objects.get()
-    assert (message.to, message.kind, message.user) == (ada.email, EXPORT_KIND, ada)
-    (url,) = [line for line in message.text.splitlines() if line.startswith("https://")]
-    assert url.startswith("https://rooms.example.com/account-export/")
-    response = client.get(url)
-    assert response["Content-Type"] == "application/json"
-    assert response["Cache-Control"] == "no-store"
-    downloaded = read(response)
-    assert downloaded.pop("Emails")[0] == {
-        "To": ada.email,
-        "Subject": message.subject,
-        "State": "waiting",
-        "CreatedAt": "2027-03-01T16:00:00+00:00",
-    }
-    whole.pop("Emails")
-    assert downloaded == whole
 
-
-def get_link(user):
-    links = []
-    account_export.send_link(user, lambda secret: links.append(secret) or "https://x", now=NOW)
-    return f"/account-export/{links[0]}.json"
-
-
-def test_link_ends_with_its_time_the_password_and_the_account(client, ada, token, time_machine):
-    link = get_link(ada)
-    assert read(client.get(link))["Account"]["Id"] == ada.pk
-    assert client.get(link.replace(".json", "x.json")).status_code == 404
-    assert client.get("/account-export/x.json").status_code == 404
-    assert client.post(link).status_code == 405
-
-    time_machine.move_to(NOW + timedelta(hours=24, seconds=1), tick=False)
-    assert client.get(link).status_code == 404
-    time_machine.move_to(NOW, tick=False)
-    ada.set_password("noisy-harbour-43")
-    ada.save()
-    assert client.get(link).status_code == 404
-    link = get_link(ada)
-    account_erasure.erase_account(ada.pk, by=None, now=NOW)
-    assert client.get(link).status_code == 404
-
-
-def test_exports_and_downloads_are_limited(client, ada, token):
-    link = get_link(ada)
-    for _ in range(5):
-        assert client.get(link).status_code == 200
+def test_exports_are_limited(client, ada, token):
+    for _ in range(10):
         export(client, token)
 
-    assert post(client, PATH, {"Token": token}).status_code == 429
-    response = client.get(link)
+    response = post(client, PATH, {"Token": token})
     assert (response.status_code, response["Retry-After"]) == (429, "3600")
     assert post(client, PATH, {"Token": issue_token(UserFactory())}).status_code == 200

@@ -128,14 +128,14 @@ def test_repeated_creates_do_not_count_towards_the_limit(client, body, settings)
 def test_key_is_free_after_a_day_and_its_response_deleted(client, body):
     first = post(client, PATH, body, **KEY)
     with time_machine.travel(NOW + timedelta(hours=24, seconds=-1), tick=False):
-        call_command("prune_tokens", verbosity=0)
+        call_command("erase_expired", verbosity=0)
         repeated = post(client, PATH, body, **KEY)
     with time_machine.travel(NOW + timedelta(hours=24), tick=False):
         again = post(client, PATH, {**body, "NumberOfAttendees": 4}, **KEY)
-        call_command("prune_tokens", verbosity=0)
+        call_command("erase_expired", verbosity=0)
     assert SavedResponse.objects.count() == 1
     with time_machine.travel(NOW + timedelta(hours=48), tick=False):
-        call_command("prune_tokens", verbosity=0)
+        call_command("erase_expired", verbosity=0)
 
     assert repeated.content == first.content
     assert again.json()["Reservation"]["Id"] != first.json()["Reservation"]["Id"]

@@ -297,11 +297,14 @@ def test_room_filters_must_be_met_by_the_same_room(filtered):
         ({"CapacityHigh": 0}, False),
         ({"CapacityHigh": 4, "OnlyRealtime": True}, True),
         ({"CapacityLow": 5, "OnlyRealtime": True}, False),
+        ({"OnlyAfterHours": True}, False),
         ({"ResourceTypeIds": [small.pk, large.pk]}, True),
         ({"ResourceTypeIds": [], "ServiceIds": [], "NeighborhoodIds": []}, True),
         ({"_connector": "OR", "rooms__reservations__user__password__startswith": "p"}, True),
     ):
         assert filtered(**filters) == (["Center"] if is_found else []), filters
+    Center.objects.update(is_after_hours_support_enabled=True)
+    assert filtered(OnlyAfterHours=True) == ["Center"]
 
 
 def test_center_lists_only_rooms_that_meet_the_filters(search):
@@ -344,7 +347,7 @@ def test_neighborhood_filter_accepts_any_of_them(filtered):
     assert filtered(NeighborhoodIds=[one.pk, other.pk]) == ["One", "Other"]
 
 
-def test_filter_options_ignore_the_filters(search, get):
+def test_filter_options_ignore_the_filters(search, get, settings):
     boardroom = ResourceTypeFactory(name="Boardroom", position=2)
     desk, attic = (ResourceTypeFactory(name=name, position=1) for name in ("Desk", "Attic"))
     internal = ResourceTypeFactory(name="Storage", internal=True)
@@ -370,6 +373,11 @@ def test_filter_options_ignore_the_filters(search, get):
         "Services": ["Screen", "Coffee"],
         "Neighborhoods": ["LoDo"],
     }
+    # They ignore the limit, too.
+    make_center_with_room(name="Another", neighborhood=NeighborhoodFactory(name="RiNo"))
+    settings.SEARCH_MAX_RESULTS = 1
+    options = search(Query="denver")["FilterOptions"]
+    assert [each["Name"] for each in options["Neighborhoods"]] == ["LoDo", "RiNo"]
 
 
 # --- Location and radius --------------------------------------------------------------------------

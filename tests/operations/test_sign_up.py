@@ -8,7 +8,7 @@ from django.test import Client
 
 from accounts.limits import clear_failed_sign_ins
 from accounts.models import CodePurpose, EmailCode, OutboxMessage, User
-from accounts.models.email_code import MAX_TRIES, MAX_TRIES_ELSEWHERE
+from accounts.models.tokens import MAX_TRIES, MAX_TRIES_ELSEWHERE
 from roombook.backoffice.models import AuditAction, AuditEntry
 from tests.concurrency import run_concurrently
 from tests.factories_people import PASSWORD, UserFactory, issue_token, make_email_code
@@ -149,7 +149,7 @@ def test_code_ends_after_wrong_ones_and_after_half_an_hour(client, time_machine)
     assert get_details(confirm(client, code, address="192.0.2.9")) == WRONG_CODE
     assert not User.objects.exists()
 
-    call_command("prune_tokens")
+    call_command("erase_expired")
     assert not EmailCode.objects.exists()
 
 

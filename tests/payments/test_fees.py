@@ -10,7 +10,7 @@ import time_machine
 from django.core.management import call_command
 
 from accounts.act import Act
-from payments.gateways.stripe.fees import get_fee
+from payments.gateways.stripe.intents import get_fee
 from payments.models import Payment, Refund
 from reservations.booking import cancellation
 from tests.factories_reservations import NOW, make_booking, make_pending_booking

@@ -12,10 +12,14 @@ from uuid import uuid4
 import pytest
 
 from payments.gateways.base import GatewayRefused
-from payments.gateways.sandbox import SandboxGateway
-from payments.gateways.sandbox_cards import DECLINE_MESSAGES, OUTCOMES, SUCCEEDS
+from payments.gateways.sandbox import (
+    DECLINE_MESSAGES,
+    OUTCOMES,
+    SUCCEEDS,
+    SandboxGateway,
+    confirm_setup,
+)
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxSetup
-from payments.gateways.sandbox_setups import confirm_setup
 from tests.concurrency import run_concurrently
 from tests.factories_people import SandboxCardFactory
 from tests.payments.gateway_helpers import NOW, TEN, authorize, card

@@ -2,8 +2,8 @@
 
 import re
 
+from payments.gateways.sandbox import confirm_setup
 from payments.gateways.sandbox_models import SandboxSetup
-from payments.gateways.sandbox_setups import confirm_setup
 from tests.backoffice.reading import words
 from tests.payments.gateway_helpers import card
 

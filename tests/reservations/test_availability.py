@@ -1,18 +1,16 @@
 """Availability of a room: each reason alone, and all reasons together."""
 
 import re
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from centers import hours
-from centers.models import Closure, MeetingRoom
+from centers.models import MeetingRoom
 from centers.span import Span
 from reservations import availability
-from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import SlotUnavailable
-from tests.factories_centers import ClosureFactory, MeetingRoomFactory, OpeningHoursFactory
+from tests.factories_centers import ClosureFactory
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -20,9 +18,7 @@ from tests.factories_reservations import (
     NOW,
     START,
     ReservationFactory,
-    make_booking,
     make_draft,
-    make_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -151,24 +147,6 @@ def test_center_without_opening_hours_is_closed(room):
     assert "never" in answer.reasons[0].detail
 
 
-def test_opening_hours_on_dst_change_follow_local_time(room):
-    # Open from midnight to 4 on the Sunday that has 23 hours.
-    OpeningHoursFactory(center=room.center, weekday=6, opens=time(0), closes=time(4))
-    midnight = datetime(2027, 3, 14, 7, tzinfo=UTC)
-    assert codes(room, Span(midnight, midnight + 3 * HOUR)) == []
-    assert codes(room, Span(midnight, midnight + 4 * HOUR)) == ["closed"]
-
-
-@pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Kathmandu", "Australia/Lord_Howe"])
-def test_grid_and_opening_hours_follow_the_time_zone_of_the_center(zone):
-    room = make_room(time_zone_id=zone)
-    nine = datetime(2027, 3, 3, 9, tzinfo=room.center.zone)
-    assert codes(room, Span(nine, nine + HOUR)) == []
-    change(room, grid_minutes=60)
-    assert codes(room, Span(nine, nine + HOUR)) == []
-    assert codes(room, Span(nine + 30 * MINUTE, nine + 90 * MINUTE)) == ["off-grid"]
-
-
 # --- Closures -------------------------------------------------------------------------------------
 
 
@@ -214,23 +192,6 @@ def test_active_reservation_makes_room_unavailable_to_everybody(room, status):
 def test_closed_reservation_does_not_conflict(room, status):
     ReservationFactory(room=room, status=status)
     assert codes(room) == []
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "is_conflict"),
-    [
-        (-3, 0, False),  # ends when the span starts
-        (3, 6, False),
-        (-3, 0.25, True),
-        (2.75, 6, True),
-        (1, 2, True),
-        (-1, 4, True),
-        (0, 3, True),
-    ],
-)
-def test_adjacent_reservations_do_not_conflict(room, first, last, is_conflict):
-    ReservationFactory(room=room, start=START + first * HOUR, end=START + last * HOUR)
-    assert codes(room) == (["held"] if is_conflict else [])
 
 
 def test_draft_conflicts_until_its_hold_expires(room):
@@ -281,55 +242,3 @@ def test_after_hours_support_without_opening_hours_is_open(room):
 
 
 # --- Availability of a room, compared with a brute-force check ------------------------------------
-
-
-@pytest.mark.parametrize(("after_hours", "turnaround"), [(False, 45), (True, 0)])
-def test_evaluation_agrees_with_a_brute_force_check(room, after_hours, turnaround):
-    """Compares two days with opening hours, closures and reservations of every kind."""
-    change(room, turnaround_minutes=turnaround)
-    change(room.center, is_after_hours_support_enabled=after_hours)
-    OpeningHoursFactory(center=room.center, weekday=2, opens=time(19), closes=time(0))
-    ClosureFactory(center=room.center, starts_at=START - HOUR, ends_at=START - HOUR / 2)
-    ClosureFactory(center=room.center, room=room, starts_at=START + DAY, ends_at=START + DAY + HOUR)
-    elsewhere = MeetingRoomFactory(center=room.center)
-    ClosureFactory(center=room.center, room=elsewhere, starts_at=START, ends_at=START + DAY)
-    ada, bob = UserFactory(), UserFactory()
-    make_booking(ada, room=room, start=START + 2 * HOUR)
-    ReservationFactory(room=elsewhere, start=START, end=START + DAY, status=Status.CONFIRMED)
-    held = make_draft(bob, room=room, start=START + 6 * HOUR)
-    expired = make_draft(bob, room=room, start=START + DAY + 4 * HOUR)
-    change(expired, hold_until=NOW)
-
-    intervals = list(room.center.opening_hours.all())
-    closures = list(Closure.objects.exclude(room=elsewhere))
-    active = [
-        each
-        for each in Reservation.objects.filter(room=room)
-        if each.status == Status.CONFIRMED or each.hold_until > NOW
-    ]
-    gap = turnaround * MINUTE
-
-    def expect(span, user=None, excluding=None):
-        if not after_hours and not hours.is_open(span, intervals, room.center.zone):
-            yield "closed"
-        for each in closures:
-            if each.starts_at < span.end and span.start < each.ends_at:
-                yield "closure"
-        for each in active:
-            is_own_draft = each.user == user and each.status == Status.NEW
-            if each == excluding or is_own_draft:
-                continue
-            if each.start < span.end + gap and span.start - gap < each.end:
-                yield "held"
-
-    seen = set()
-    for minutes in range(-120, 36 * 60, 30):
-        for length in (HOUR / 2, 3 * HOUR):
-            start = START + minutes * MINUTE
-            span = Span(start, start + length)
-            for user, excluding in ((None, None), (ada, None), (bob, None), (None, held)):
-                expected = list(expect(span, user, excluding))
-                found = codes(room, span, for_user=user, excluding=excluding)
-                assert found == expected, (span, user, excluding)
-                seen.update(found or ["available"])
-    assert seen == {"available", "closure", "held"} | (set() if after_hours else {"closed"})

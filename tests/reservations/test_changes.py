@@ -272,6 +272,65 @@ def test_cancelling_that_is_refused_leaves_the_payment_of_a_change_waiting(waiti
     assert payment.change.state == "started"
 
 
+@pytest.fixture
+def stranded(booking, clerk, clock, monkeypatch):
+    """Staff charge the saved card for two more hours; the worker dies, and its lease expires."""
+    SavedCardFactory(user=booking.user)
+    real = SandboxGateway.authorize
+
+    def die(*args, **kwargs):
+        real(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr(SandboxGateway, "authorize", die)
+        with pytest.raises(KeyboardInterrupt):
+            charge(booking, clerk, total=125, hours=5)
+    return booking
+
+
+def test_cancellation_voids_the_payment_of_a_change_whose_worker_died(stranded, clock):
+    clock.move_to(NOW + 2 * MINUTE)
+    for _ in range(2):
+        cancelled = cancellation.cancel(Act(stranded.user, NOW + 2 * MINUTE), stranded.pk)
+        assert cancelled.refund == 75
+    assert Payment.objects.get(purpose="change").state == "voided"
+
+
+def test_cancellation_is_repeated_while_the_payment_of_a_change_is_unresolved(stranded, clock):
+    first = cancellation.cancel(Act(stranded.user, NOW), stranded.pk)
+
+    clock.move_to(NOW + 2 * MINUTE)
+    second = cancellation.cancel(Act(stranded.user, NOW + 2 * MINUTE), stranded.pk)
+
+    assert (first.refund, second.refund, second.is_repeated) == (75, 75, True)
+
+
+def test_refused_cancellation_keeps_the_change_whose_worker_died(stranded, clerk, clock):
+    clock.move_to(NOW + 2 * MINUTE)
+    act = Act(clerk, NOW + 2 * MINUTE, is_staff=True)
+
+    with pytest.raises(ReservationNotOpen):
+        cancellation.cancel(act, stranded.pk, expected_refund=Decimal(1))
+
+    assert Payment.objects.get(purpose="change").state == "started"
+    call_command("reconcile_payments")
+    stranded.refresh_from_db()
+    assert stranded.total_cost == 125
+
+
+def test_customer_is_not_told_that_a_change_failed_which_staff_made_otherwise(
+    stranded, clerk, clock
+):
+    reschedule(stranded, clerk, hours=5, taken=amendments.TakenPayment("cash"))
+
+    clock.move_to(NOW + 2 * MINUTE)
+    call_command("reconcile_payments")
+
+    assert Payment.objects.filter(purpose="change", state="voided").count() == 1
+    assert list(OutboxMessage.objects.values_list("kind", flat=True)) == ["confirmed", "moved"]
+
+
 OTHERS = {
     "cancel": lambda booking, clerk: cancellation.cancel(
         Act(clerk, NOW, is_staff=True), booking.pk
@@ -458,7 +517,7 @@ def test_change_without_an_answer_of_the_gateway_stays_open_until_it_is_known(mo
         {"number_of_attendees": 4, "total": 75},
         {**wanted, "attendees": []},
     ):
-        with pytest.raises(ReservationNotOpen, match="another change is under way"):
+        with pytest.raises(ReservationNotOpen, match="of a change is under way"):
             change(booking, **other)
 
     assert change(booking, **wanted, now=NOW + 2 * MINUTE).is_applied
@@ -576,7 +635,7 @@ def test_adjustment_is_stored_as_applied_and_not_increased_by_reschedule(clerk):
     ]
     would = preview_reschedule(reservation, clerk, room=make_room_at_rate(room, 40))
     assert would.result.new_total == Decimal("76.16")  # 120 - 50.01 and tax
-    assert would.result.is_unpaid
+    assert would.result.is_refused
 
 
 def test_adjustment_of_free_draft_is_refused(clerk):

@@ -1,7 +1,7 @@
 """Concurrent calls, each in its own thread with its own database connection.
 
 SQLite serializes writers, so on SQLite these tests prove less: that no request fails because the
-database is locked, and that the counts are right. tests/faults has contests and races between real
+database is locked, and that the counts are right. tests/faults has contests between real
 processes, and their controls without locks and constraints.
 """
 
@@ -30,7 +30,7 @@ from reservations.booking.checkout import take_manual_payment
 from reservations.booking.price_adjustments import adjust_price
 from reservations.models import RefundOverride, Reservation
 from reservations.models.status import Status
-from reservations.views import changes as change_views
+from reservations.views import bookings
 from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen, TooManyRequests
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory, issue_token
@@ -68,14 +68,14 @@ def test_change_of_attendees_does_not_undo_a_move_by_staff_at_the_same_time(
 ):
     booking = make_booking(room=make_room_at_rate(make_room(), 25))
     other_room = make_room_at_rate(booking.room, 25)
-    real = change_views._build_request
+    real = bookings._build_request
 
     def build_before_staff_move_it(*args, **fields):
         request = real(*args, **fields)
         reschedule(booking, clerk, room=other_room)
         return request
 
-    monkeypatch.setattr(change_views, "_build_request", build_before_staff_move_it)
+    monkeypatch.setattr(bookings, "_build_request", build_before_staff_move_it)
     body = {"Token": issue_token(booking.user), "ReservationId": booking.pk}
     body |= {"NumberOfAttendees": 4, "ExpectedTotal": 75}
 
@@ -196,6 +196,29 @@ def test_changes_and_cancellations_at_once_leave_no_payment_for_the_customer():
         assert not Payment.objects.filter(state="started").exists()
         answer = get_payment_action(booking.pk, user=booking.user, now=NOW)
         assert answer == (Status.CANCELLED, None)
+
+
+def test_checkout_and_cancellation_at_once_book_and_charge_or_neither():
+    room = make_room()
+    for day in range(6):
+        draft = make_draft(room=room, start=START + day * DAY)
+        calls = [partial(pay, draft), partial(cancellation.cancel, Act(draft.user, NOW), draft.pk)]
+        run_concurrently(calls, losers=(DomainError,))
+
+        status = Reservation.objects.get(pk=draft.pk).status
+        paid = Payment.objects.filter(reservation=draft, state="captured").exists()
+        assert (status, paid) in {(Status.CONFIRMED, True), (Status.CANCELLED, False)}
+
+
+@pytest.mark.postgres
+def test_drafts_created_at_once_hold_no_more_rooms_than_an_account_may(settings):
+    settings.HELD_DRAFTS_MAX = 3
+    ada = UserFactory()
+    rooms = [make_room() for _ in range(8)]
+
+    run_concurrently([partial(make_draft, ada, room) for room in rooms])
+
+    assert Reservation.objects.filter(holds_slot=True).count() == 3
 
 
 @pytest.mark.postgres

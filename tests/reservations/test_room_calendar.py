@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from accounts.models import User
 from centers import hours
 from centers.models import OpeningHours
 from centers.rooms import get_booking_rules, get_room
@@ -20,7 +21,7 @@ from reservations import availability, free_times
 from reservations.availability import HeldTime, RoomCalendar, load_calendars
 from reservations.desk.timeline import geometry, timeline
 from reservations.desk.timeline.geometry import build_axis
-from reservations.desk.timeline.timeline import Timeline, TimelineFreeSlot, TimelineOptions
+from reservations.desk.timeline.timeline import Timeline
 from reservations.models.status import Status
 from tests.factories_centers import CenterFactory, ClosureFactory, MeetingRoomFactory
 from tests.factories_people import UserFactory
@@ -250,11 +251,9 @@ def find_differences(seeds):
 
 
 def list_free_slots(axis, room, now):
-    options = TimelineOptions(
-        now=now, whole_day=True, can_add=True, can_change=False, can_override_hours=True
-    )
-    [row] = Timeline(room.center, [room], [axis], options).rows
-    return [each for each in row.tracks[0].items if isinstance(each, TimelineFreeSlot)]
+    staff = User(is_superuser=True)
+    [row] = Timeline(room.center, [room], [axis], user=staff, now=now, whole_day=True).rows
+    return [each for each in row.tracks[0].items if not each.status]
 
 
 def compare_links(brute, axis, slots, is_closed):

@@ -1,9 +1,9 @@
 """Deliveries: signatures, retries, and what ends them (B25.3 to B25.6), to a real receiver."""
 
 import datetime as dt
+import threading
 import time
 from collections import Counter
-from functools import partial
 from io import StringIO
 
 import pytest
@@ -206,14 +206,20 @@ def test_answer_410_disables_at_once_and_the_command_says_so():
 
 
 def test_slow_and_dead_receivers_do_not_delay_the_others(monkeypatch):
-    monkeypatch.setattr(sending, "post", partial(post, seconds=2))
     with receive(hangs=True) as slow, receive() as quick:
+        were_sent = threading.Event()
+
+        def send(url, *args):
+            if url == slow.url:
+                were_sent.wait(60)
+            return post(url, *args, seconds=2)
+
+        monkeypatch.setattr(sending, "post", send)
         dead = make_endpoint("http://127.0.0.1:1/")
         hanging, working = make_endpoint(slow.url), make_endpoint(quick.url)
         for endpoint in (hanging, dead, working):
             for _ in range(3):
                 create_test_event(endpoint, now=NOW)
-        began = time.monotonic()
         results = send_due_deliveries(clock=lambda: NOW)
         states = []
         for delivery in results:
@@ -221,14 +227,13 @@ def test_slow_and_dead_receivers_do_not_delay_the_others(monkeypatch):
             if states.count((working, DeliveryState.SENT)) == 3:
                 break
         assert (hanging, DeliveryState.WAITING) not in states
+        were_sent.set()
         list(results)
-        took = time.monotonic() - began
 
     # The slow and the dead one got one request each, in spite of bytes that never ended.
     assert (len(slow.requests), len(quick.requests)) == (1, 3)
     assert [each.attempts for each in dead.deliveries.order_by("pk")] == [1, 0, 0]
     assert "No complete answer within 2 seconds." in hanging.deliveries.order_by("pk")[0].response
-    assert took < 30
 
 
 def test_webhooks_with_one_address_get_one_request_at_a_time(monkeypatch):

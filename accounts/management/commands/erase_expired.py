@@ -8,7 +8,8 @@ from roombook.jobs import RegularJob
 
 class Command(RegularJob):
     help = (
-        "Delete personal data that is older than its setting, and finish the erasures of accounts;"
+        "Delete expired sessions, Tokens, codes and saved responses, and personal data older"
+        " than its setting, and finish the erasures of accounts;"
         " run it every hour, exits with 1 if an erasure is unfinished for a day, or if"
         " a table could not be cleared."
     )

@@ -9,7 +9,6 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 from django.utils.safestring import SafeString
 
-from accounts.models import User, canonicalize_email
 from roombook.backoffice.spreadsheets import InvalidFile
 from roombook.imports.resources import RESOURCES
 from roombook.imports.results import ImportRefused, ImportResult
@@ -32,21 +31,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--dry-run", action="store_true", help="Check and report, and write nothing."
         )
-        parser.add_argument(
-            "--as",
-            dest="email",
-            metavar="EMAIL",
-            help="Who does it, for the audit log, and by whose roles; default: nobody in"
-            " particular, everywhere.",
-        )
 
-    def handle(
-        self, *, file: str, what: str, dry_run: bool, email: str | None, **options: object
-    ) -> None:
-        user = get_staff(email)
-        resource = RESOURCES[what](user)
-        if user and not resource.can_import:
-            raise CommandError(f"{user.email} may not import {what}.")
+    def handle(self, *, file: str, what: str, dry_run: bool, **options: object) -> None:
+        resource = RESOURCES[what]()
         try:
             table = resource.read_file(read_file(file))
             result = resource.import_data(
@@ -89,14 +76,3 @@ def read_file(file: str) -> bytes:
         return Path(file).read_bytes()
     except OSError as error:
         raise CommandError(f"{file}: {error.strerror}.") from error
-
-
-def get_staff(email: str | None) -> User | None:
-    if email is None:
-        return None
-    user = User.objects.filter(
-        email=canonicalize_email(email), is_staff=True, is_active=True
-    ).first()
-    if user is None:
-        raise CommandError(f"There is no member of staff {email}.")
-    return user

@@ -7,8 +7,8 @@ from uuid import UUID
 import stripe
 from django.conf import settings
 
+from payments.gateways.stripe.cards import SETUP_METADATA
 from payments.gateways.stripe.intents import PAYMENT_KEY_METADATA, get_own_key
-from payments.gateways.stripe.setups import SETUP_METADATA
 
 
 class InvalidSignature(Exception):

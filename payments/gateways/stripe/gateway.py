@@ -34,6 +34,12 @@ from payments.gateways.base import (
     GatewayRefused,
     require_no_open_transaction,
 )
+from payments.gateways.stripe.cards import (
+    StripeSetupOperations,
+    create_payment_method,
+    is_stored,
+    split_reference,
+)
 from payments.gateways.stripe.client import (
     StripeRequestRefused,
     call_stripe,
@@ -42,7 +48,6 @@ from payments.gateways.stripe.client import (
     is_live_key,
     to_minor_units,
 )
-from payments.gateways.stripe.fees import fetch_fees, get_dispute_fee
 from payments.gateways.stripe.intents import (
     EXPAND_CHARGE,
     ON_SESSION_METADATA,
@@ -53,7 +58,10 @@ from payments.gateways.stripe.intents import (
     build_metadata,
     cancel_intent,
     confirm_intent,
+    fetch_fees,
     from_timestamp,
+    get_dispute_fee,
+    get_payment_row,
     is_unused,
     is_voidable,
     list_recent_refunds,
@@ -61,15 +69,9 @@ from payments.gateways.stripe.intents import (
     list_relevant_intents,
     make_declined_payment,
     retrieve_intent,
+    store_intent,
     to_gateway_payment,
 )
-from payments.gateways.stripe.payment_methods import (
-    create_payment_method,
-    is_stored,
-    split_reference,
-)
-from payments.gateways.stripe.setups import StripeSetupOperations
-from payments.gateways.stripe.stored_intents import get_payment_row, store_intent
 from payments.gateways.stripe_models import StripePayment
 from roombook.errors import CardDeclined
 

@@ -1,7 +1,8 @@
 """PaymentIntents: the calls on them, and what their status means to us."""
 
+import functools
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -10,15 +11,19 @@ from uuid import UUID
 
 import stripe
 from django.conf import settings
+from django.db.models import Q
 
 from payments.cards import Card, CardBrand
 from payments.gateways import declines
 from payments.gateways.base import (
     GatewayAction,
+    GatewayFees,
     GatewayPayment,
     GatewayRefund,
+    GatewayRefused,
     GatewayState,
     GatewayUnavailable,
+    require_no_open_transaction,
 )
 from payments.gateways.stripe.client import (
     StripeRequestRefused,
@@ -27,13 +32,46 @@ from payments.gateways.stripe.client import (
     from_minor_units,
     get_decline_message,
 )
+from payments.gateways.stripe_models import StripePayment
+from roombook import money
 
 if TYPE_CHECKING:
     from stripe.params import (
         PaymentIntentConfirmParams,
         PaymentIntentListParams,
+        PaymentIntentRetrieveParams,
         RefundListParams,
     )
+
+# --- Which PaymentIntent belongs to which of our keys --------------------------------------------
+
+
+def get_payment_row(key: UUID) -> StripePayment:
+    """The stored row of a key. Raises GatewayRefused if the key is unknown."""
+    require_no_open_transaction()
+    row = StripePayment.objects.filter(key=key).first()
+    if row is None:
+        raise GatewayRefused(f"There is no payment with the key {key}.")
+    return row
+
+
+def find_key(intent: str) -> UUID | None:
+    """The key of the payment that the intent belongs to, None if it is not ours."""
+    row = StripePayment.objects.filter(~Q(intent=""), intent=intent).first()
+    return row.key if row else None
+
+
+def store_intent(key: UUID, intent: str, *, is_live: bool) -> None:
+    """Store the id of an intent that a restored backup lacks. The intent has been confirmed."""
+    row, _ = StripePayment.objects.get_or_create(
+        key=key, defaults={"intent": intent, "is_live": is_live}
+    )
+    # The key was voided because we did not know the intent. That did not void the intent.
+    if not row.intent:
+        StripePayment.objects.filter(pk=row.pk).update(intent=intent, is_live=is_live)
+
+
+# --- PaymentIntents ------------------------------------------------------------------------------
 
 logger = logging.getLogger(__name__)
 
@@ -139,27 +177,28 @@ def list_relevant_intents(
         "limit": 100,
         "expand": [f"data.{name}" for name in EXPAND_CHARGE],
     }
-    while True:
-        # A client for each page, because its time limit counts for all its requests.
-        intents = create_client(is_live=is_live).v1.payment_intents
-        page = call_stripe(lambda: intents.list(params))  # noqa: B023 (called at once)
-        for intent in page.data:
-            key = get_own_key(intent.metadata.to_dict(), PAYMENT_KEY_METADATA)
-            if key and (intent.status in {"requires_capture", "succeeded"} or is_waiting(intent)):
-                yield key, intent
-        if not page.has_more:
-            return
-        params["starting_after"] = page.data[-1].id
+    for intent in _iterate(params, lambda api: api.v1.payment_intents.list, is_live=is_live):
+        key = get_own_key(intent.metadata.to_dict(), PAYMENT_KEY_METADATA)
+        if key and (intent.status in {"requires_capture", "succeeded"} or is_waiting(intent)):
+            yield key, intent
 
 
 def list_recent_refunds(*, is_live: bool, since: datetime) -> Iterator[tuple[str, GatewayRefund]]:
     """The refunds that were created `since`, with the ids of their intents."""
     params: RefundListParams = {"created": {"gte": int(since.timestamp())}, "limit": 100}
+    for refund in _iterate(params, lambda api: api.v1.refunds.list, is_live=is_live):
+        yield str(refund.payment_intent or ""), to_gateway_refund(refund)
+
+
+def _iterate(
+    params: Any, get_list: Callable[[stripe.StripeClient], Callable[[Any], Any]], *, is_live: bool
+) -> Iterator[Any]:
+    """Yield the objects of all pages of a list."""
     while True:
-        refunds = create_client(is_live=is_live).v1.refunds
-        page = call_stripe(lambda: refunds.list(params))  # noqa: B023 (called at once)
-        for refund in page.data:
-            yield str(refund.payment_intent or ""), to_gateway_refund(refund)
+        # A client for each page, because its time limit counts for all its requests.
+        list_page = get_list(create_client(is_live=is_live))
+        page = call_stripe(functools.partial(list_page, params))
+        yield from page.data
         if not page.has_more:
             return
         params["starting_after"] = page.data[-1].id
@@ -304,3 +343,56 @@ def parse_uuid(text: str | None) -> UUID | None:
     with suppress(ValueError):
         return UUID(text) if text else None
     return None
+
+
+# --- What Stripe charges -------------------------------------------------------------------------
+
+# Stripe creates the balance transaction of a charge at its capture or some time after it. Reading
+# one needs a permission of its own if the key is restricted. Therefore no request that moves money
+# asks for it.
+
+
+def fetch_fees(api: stripe.StripeClient, intent_id: str) -> GatewayFees:
+    """The fees of an intent's charge and of its refunds, as far as Stripe knows them."""
+    of_charge: PaymentIntentRetrieveParams = {"expand": ["latest_charge.balance_transaction"]}
+    intent = call_stripe(lambda: api.v1.payment_intents.retrieve(intent_id, of_charge))
+    charge = intent.latest_charge
+    if not isinstance(charge, stripe.Charge):
+        return GatewayFees()
+    fee = get_fee(charge.balance_transaction, charge.currency)
+    if not charge.amount_refunded:
+        return GatewayFees(fee)
+    of_refunds: RefundListParams = {
+        "payment_intent": intent_id,
+        "limit": 100,
+        "expand": ["data.balance_transaction"],
+    }
+    page = call_stripe(lambda: api.v1.refunds.list(of_refunds))
+    refund_fees = [
+        (to_gateway_refund(refund), get_fee(refund.balance_transaction, refund.currency))
+        for refund in page.data
+    ]
+    return GatewayFees(fee, [(refund, each) for refund, each in refund_fees if each is not None])
+
+
+def get_dispute_fee(dispute: stripe.Dispute) -> Decimal | None:
+    """The fees of a dispute, less what Stripe returned of them; None if no money was withdrawn."""
+    fees = [get_fee(each, dispute.currency) for each in dispute.balance_transactions]
+    known = [fee for fee in fees if fee is not None]
+    return sum(known, money.ZERO) if known else None
+
+
+def get_fee(transaction: stripe.BalanceTransaction | str | None, currency: str) -> Decimal | None:
+    """The fee of an expanded balance transaction, None if there is none yet.
+
+    Stripe charges it in the currency of the account's balance. If that is another one than
+    `currency`, the fee is converted by the exchange rate of the payment itself.
+    """
+    if not isinstance(transaction, stripe.BalanceTransaction):
+        return None
+    fee = from_minor_units(transaction.fee, transaction.currency)
+    if transaction.currency != currency:
+        if not transaction.exchange_rate:
+            return None
+        fee /= Decimal(str(transaction.exchange_rate))
+    return money.round_amount(fee, currency.upper())

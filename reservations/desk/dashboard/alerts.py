@@ -14,7 +14,7 @@ from payments import refunds
 from payments.models import Payment, Refund
 from payments.unknown_payments import get_unresolved
 from reservations.booking import alerts
-from reservations.desk.closed_bookings import get_closed_bookings_url
+from reservations.desk.bulk_actions import get_closed_bookings_url
 from reservations.display import format_place_and_time, get_reservation_url
 from reservations.models import Reservation, WebhookEndpoint
 from roombook import dates, money

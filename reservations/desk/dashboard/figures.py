@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from accounts import roles
 from accounts.models import User
 from centers.models import Center
-from reservations.reports import revenue, utilization
-from reservations.reports.charts import Chart, build_chart
-from reservations.reports.periods import DAY, ReportPeriod, add_months, count_days_in_month
+from reservations.reports import utilization
+from reservations.reports.cube import MONTH, Chart, Cube
+from reservations.reports.ledger import select_recognized, sum_accounts
+from reservations.reports.periods import DAY, ReportPeriod
+from reservations.reports.revenue import REVENUE
 from reservations.reports.selection import ReportSelection, ReportTooLarge
-from reservations.reports.tables import SHARE
-from roombook import dates, money, places
+from roombook import dates, places
 
 # The figures of more centers would take too long for this page.
 MAX_CENTERS = 1_000
@@ -22,14 +23,12 @@ class MonthComparison:
     """The revenue of the month so far, and of the same days of the month before."""
 
     current: str
-    previous: str
     current_period: str
     previous_period: str
     change: str
     is_up: bool
     chart: Chart
     previous_month: ReportPeriod
-    note: str = ""
 
 
 @dataclass(slots=True)
@@ -66,40 +65,37 @@ def build_figures(user: User, now: dt.datetime) -> DashboardFigures:
     except ReportTooLarge:
         figures.note = "There are too many rooms for this page. See the reports for the figures."
     else:
-        figures.week_share = SHARE.display(found.total.share)
-        figures.week = utilization.build_weekday_chart("Utilization of this week", found.by_weekday)
+        figures.week_share = utilization.UTILIZATION.display(found.rooms.total)
+        figures.week = utilization.draw_weekdays("Utilization of this week", found.times)
     return figures
 
 
 def _compare_months(centers: frozenset[int] | None, today: dt.date) -> MonthComparison:
     """Compare the month up to today with the same number of days of the previous month.
 
-    If the previous month is shorter, all of it is compared, and a note says so.
+    If the previous month is shorter, all of it is compared.
     """
     current = ReportPeriod(today.replace(day=1), today)
-    first = add_months(current.first, -1)
-    days = min(today.day, count_days_in_month(first))
-    previous = ReportPeriod(first, first + (days - 1) * DAY)
+    first = dates.add_months(current.first, -1)
+    last = min(first + (today.day - 1) * DAY, current.first - DAY)
+    previous = ReportPeriod(first, last)
     now, before = (
-        revenue.sum_revenue(ReportSelection(period, centers)).revenue
+        sum_accounts(select_recognized(ReportSelection(period, centers)))
         for period in (current, previous)
     )
+    cube = Cube([({"month": current.first}, now), ({"month": first}, before)])
+    amount, former_amount = REVENUE.get_size(now), REVENUE.get_size(before)
     return MonthComparison(
-        current=money.format_amount(now),
-        previous=money.format_amount(before),
+        current=REVENUE.display(now),
         current_period=_format_period(current),
         previous_period=_format_period(previous),
-        change=f"{float(now - before) / float(before) * 100:+.0f}%" if before else "",
-        is_up=now >= before,
-        chart=build_chart(
-            "Revenue of this month and the previous one",
-            [
-                (dates.format_month(period.first), float(amount), money.format_amount(amount), "")
-                for period, amount in ((current, now), (previous, before))
-            ],
+        change=f"{(amount / former_amount - 1) * 100:+.0f}%" if former_amount else "",
+        is_up=amount >= former_amount,
+        chart=cube.draw(
+            *("Revenue of this month and the previous one", MONTH, REVENUE),
+            describe=REVENUE.display,
         ),
         previous_month=ReportPeriod.from_month(first),
-        note=f"{dates.format_month(first)} has only {days} days." if days < today.day else "",
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.db.models import Q
 from django.urls import reverse
 
 from accounts import roles
@@ -33,13 +34,14 @@ def find_first_steps(user: User) -> list[FirstStep]:
     if Reservation.objects.filter(status__in=sorted(BOOKED_STATUSES)).exists():
         return []
     center = Center.objects.order_by("pk").first()
-    rooms_url = reverse("admin:centers_meetingroom_add")
+    center_url = reverse("admin:centers_center_add")
     if center is not None:
-        rooms_url = reverse("admin:centers_center_change", args=[center.pk])
+        center_url = reverse("admin:centers_center_change", args=[center.pk])
+    is_open = Q(opening_hours__isnull=False) | Q(is_after_hours_support_enabled=True)
     return [
         FirstStep(
             "The company",
-            f"Who issues receipts. Prices are in {settings.CURRENCY}.",
+            f"Its name and address on receipts. Prices are in {settings.CURRENCY}.",
             reverse("admin:reservations_seller_add"),
             is_done=Seller.objects.exists(),
         ),
@@ -52,14 +54,14 @@ def find_first_steps(user: User) -> list[FirstStep]:
         ),
         FirstStep(
             "A center",
-            "Its address, opening hours and tax.",
-            reverse("admin:centers_center_add"),
-            is_done=center is not None,
+            "Its address, tax, terms and opening hours: without hours it is closed.",
+            center_url,
+            is_done=Center.objects.filter(is_open).exists(),
         ),
         FirstStep(
             "Rooms and their prices",
             "On the page of the center: first a rate, then rooms that have it.",
-            rooms_url,
+            center_url,
             is_done=MeetingRoom.objects.on_offer().exists(),
         ),
         FirstStep(

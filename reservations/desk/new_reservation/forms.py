@@ -22,7 +22,7 @@ from accounts.models import User, canonicalize_email
 from accounts.profile import EMAIL_TAKEN
 from centers.models import Center, MeetingRoom
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
-from reservations.desk.booking_form import ENTERED_FIELDS, BookingFieldsMixin
+from reservations.desk.booking_form import ENTERED_FIELDS, BookingForm
 from reservations.desk.forms import (
     MAX_EMAIL_LENGTH,
     MAX_NAME_LENGTH,
@@ -125,7 +125,7 @@ def _build_text_field(label: str, max_length: int, **attrs: str) -> forms.CharFi
     return forms.CharField(label=label, max_length=max_length, required=False, widget=widget)
 
 
-class NewReservationForm(BookingFieldsMixin):
+class NewReservationForm(BookingForm):
     """A new reservation at a center, in its local time, for an existing or a new customer.
 
     After validation, either ``customer`` or ``new_customer`` (the data of a new account) is set.
@@ -255,6 +255,12 @@ class NewReservationForm(BookingFieldsMixin):
     @property
     def override_reason(self) -> str:
         return str(self.cleaned_data.get("hours_override_reason", "")).strip()
+
+    @property
+    def draft(self) -> dict[str, Any]:
+        """The arguments of the draft, apart from its customer and its room."""
+        times = {name: self.cleaned_data.get(name) for name in ("start", "end")}
+        return {**times, "hours_override_reason": self.override_reason, **self.get_values()}
 
     def add_errors(self, errors: Mapping[str, str]) -> None:
         """Add the domain's errors, by field path, to the fields that have none yet."""

@@ -3,15 +3,14 @@
 import datetime as dt
 import hashlib
 import json
-from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.admin import AdminSite
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts import roles
@@ -19,8 +18,11 @@ from accounts.act import Act
 from accounts.customer_access import find_bookable_customers
 from accounts.models import User
 from centers.models import Center, MeetingRoom
-from reservations.booking import drafts, staff_drafts
-from reservations.booking.staff_drafts import DraftPreview
+from centers.requested_span import resolve_span
+from reservations.alternatives import AlternativeSearch
+from reservations.booking import drafts
+from reservations.booking.drafts import DraftPreview
+from reservations.desk.find_room import FindRoomForm, FoundRooms, find_rooms, read_choice
 from reservations.desk.new_reservation.forms import (
     CenterChoiceForm,
     NewReservationForm,
@@ -30,29 +32,25 @@ from reservations.desk.new_reservation.forms import (
 from reservations.display import format_datetime, format_time_zone, get_reservation_url
 from reservations.models import Reservation
 from roombook import money
+from roombook.backoffice.pages import BackofficePages
 from roombook.db.transactions import in_transaction
 from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
 from roombook.ids import parse_id
 from roombook.models import SavedResponse
 
 MAX_CUSTOMER_SUGGESTIONS = 20
+PEOPLE = "number_of_attendees"
 
 
-class NewReservationPages:
-    """The pages of a new reservation on an admin site."""
+class NewReservationPages(BackofficePages):
+    """The pages of a new reservation."""
 
-    def __init__(self, site: AdminSite) -> None:
-        self.site = site
-
-    def urls(self) -> list[URLPattern]:
-        view = self.site.admin_view
-        return [
-            path("add/", view(self.add), name="reservations_reservation_add"),
-            path(
-                "add/customers/", view(self.suggest_customers), name="reservations_draft_customers"
-            ),
-            path("add/preview/", view(self.preview), name="reservations_draft_preview"),
-        ]
+    pages = (
+        ("add/", "add", "reservations_reservation_add"),
+        ("add/customers/", "suggest_customers", "reservations_draft_customers"),
+        ("add/preview/", "preview", "reservations_draft_preview"),
+        ("add/find-room/", "find_room", "reservations_find_room"),
+    )
 
     def add(self, request: HttpRequest) -> HttpResponse:
         """Ask for the center if it is not known, then for everything else on one page."""
@@ -64,7 +62,7 @@ class NewReservationPages:
             return self._render(request, "new_reservation_center.html", context)
         now = timezone.now()
         form = _build_form(request, center, staff, now)
-        is_submitted = request.method == "POST" and "check" not in request.POST
+        is_submitted = request.method == "POST" and not {"check", "choose"} & {*request.POST}
         if is_submitted:
             reservation = _create_once(request, form, staff, now)
             if reservation is not None:
@@ -81,7 +79,7 @@ class NewReservationPages:
             "media": form.media,
             "has_errors": is_submitted,
             "submission": uuid4(),
-            **_get_preview_context(form, preview, center),
+            **_get_preview_context(form, preview, center, now),
         }
         return self._render(request, "new_reservation.html", context)
 
@@ -94,9 +92,27 @@ class NewReservationPages:
         now = timezone.now()
         form = _build_form(request, center, staff, now)
         form.is_valid()
-        context = _get_preview_context(form, _build_preview(form, now), center)
+        context = _get_preview_context(form, _build_preview(form, now), center, now)
         template = "admin/reservations/new_reservation_preview.html"
         return TemplateResponse(request, template, context)
+
+    def find_room(self, request: HttpRequest) -> HttpResponse:
+        """The free rooms for some people and a time, each of which leads to a new reservation."""
+        staff = roles.require_permission(request, roles.ADD_RESERVATION)
+        center, now = _get_center(request, staff), timezone.now()
+        form = FindRoomForm(request.GET, get_bookable_centers(staff), center, now)
+        context = {
+            "title": f"Find a room at {center.name}" if center else "Find a room",
+            "form": form,
+            "media": form.media,
+            "zone_name": format_time_zone(center, now) if center else "",
+            "found": form.find(staff, now=now) if center else None,
+            "new_url": (
+                f"{reverse('admin:reservations_reservation_add')}?"
+                f"{urlencode({PEOPLE: form.data['people']})}"
+            ),
+        }
+        return self._render(request, "find_room.html", context)
 
     def suggest_customers(self, request: HttpRequest) -> HttpResponse:
         """The suggestions of the customer field."""
@@ -112,12 +128,8 @@ class NewReservationPages:
     def _render(
         self, request: HttpRequest, template: str, context: dict[str, object]
     ) -> HttpResponse:
-        context = {
-            **self.site.each_context(request),
-            "content_title": context["title"],
-            **context,
-        }
-        return TemplateResponse(request, f"admin/reservations/{template}", context)
+        context = {"content_title": context["title"], **context}
+        return self.render(request, f"admin/reservations/{template}", context)
 
 
 def _get_center(request: HttpRequest, staff: User) -> Center | None:
@@ -127,7 +139,7 @@ def _get_center(request: HttpRequest, staff: User) -> Center | None:
         Http404: the user may not book at that center.
     """
     centers = get_bookable_centers(staff)
-    query = request.POST if request.method == "POST" else request.GET
+    query = read_choice(request.POST) if request.method == "POST" else request.GET
     if center_id := query.get("center") or request.GET.get("center"):
         center = centers.filter(pk=parse_id(center_id) or 0).first()
         if center is None:
@@ -147,25 +159,16 @@ def _get_center(request: HttpRequest, staff: User) -> Center | None:
 def _build_form(
     request: HttpRequest, center: Center, staff: User, now: dt.datetime
 ) -> NewReservationForm:
-    data = request.POST if request.method == "POST" else None
+    data = read_choice(request.POST) if request.method == "POST" else None
     return NewReservationForm(center, staff, data, request.GET.dict(), now=now)
 
 
 def _build_preview(form: NewReservationForm, now: dt.datetime) -> DraftPreview | None:
     """The preview of the draft, or None without a room and times."""
-    data = form.cleaned_data
-    room, start, end = (data.get(name) for name in ("room", "start", "end"))
-    if not (room and start and end):
+    room, draft = form.cleaned_data.get("room"), form.draft
+    if not (room and draft["start"] and draft["end"]):
         return None
-    return staff_drafts.preview_draft(
-        form.customer,
-        room,
-        start=start,
-        end=end,
-        ignore_opening_hours=bool(form.override_reason),
-        now=now,
-        **form.get_values(),
-    )
+    return drafts.preview_draft(form.customer, room, now=now, **draft)
 
 
 @in_transaction
@@ -197,19 +200,14 @@ def _create_once(
 
 def _create_draft(form: NewReservationForm, act: Act) -> Reservation | None:
     """Create the draft, or add the errors to the form and return None."""
-    data = form.cleaned_data
-    arguments: dict[str, Any] = {
-        "room_id": data["room"].pk,
-        "start": data["start"],
-        "end": data["end"],
-        "hours_override_reason": form.override_reason,
-        **form.get_values(),
-    }
+    room_id = form.cleaned_data["room"].pk
     try:
         if form.new_customer is not None:
-            return staff_drafts.create_draft_for_new_customer(act, form.new_customer, **arguments)
+            return drafts.create_draft_for_new_customer(
+                act, form.new_customer, room_id=room_id, **form.draft
+            )
         assert form.customer is not None
-        return drafts.create_draft(act, form.customer, **arguments)
+        return drafts.create_draft(act, form.customer, room_id=room_id, **form.draft)
     except InvalidRequest as error:
         form.add_errors(error.fields)
     except SlotUnavailable:
@@ -220,10 +218,33 @@ def _create_draft(form: NewReservationForm, act: Act) -> Reservation | None:
     return None
 
 
+def _find_others(
+    form: NewReservationForm, preview: DraftPreview | None, center: Center, now: dt.datetime
+) -> FoundRooms | None:
+    """What is free, unless the chosen room can have so many people at that time."""
+    data = form.cleaned_data
+    room, start, end = (data.get(name) for name in ("room", "start", "end"))
+    fits = preview and preview.is_available and PEOPLE not in preview.problems
+    if fits or not (start and end):
+        return None
+    try:
+        span = resolve_span(center, start, end)
+    except InvalidRequest:
+        return None
+    search = AlternativeSearch(
+        room or MeetingRoom(center=center, capacity=1),
+        *(span, (), form.customer, now),
+        people=data.get(PEOPLE),
+        by_staff=True,
+    )
+    return find_rooms(search, form.staff, roles.ADD_RESERVATION)
+
+
 def _get_preview_context(
-    form: NewReservationForm, preview: DraftPreview | None, center: Center
+    form: NewReservationForm, preview: DraftPreview | None, center: Center, now: dt.datetime
 ) -> dict[str, object]:
     context: dict[str, object] = {"form": form, "preview": preview, "center": center}
+    context["found"] = _find_others(form, preview, center, now) if form.is_bound else None
     if preview is None:
         return context
     form.add_errors(preview.problems)

@@ -8,16 +8,26 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain
+from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Model
+from django import forms
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import Model, QuerySet
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
+from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.cache import get_conditional_response
 from django.utils.http import quote_etag
 
+from accounts import roles
+from accounts.models import User
 from centers.models import Center, MeetingRoom
 from centers.requested_span import MAX_SPAN
 from centers.rooms import get_booking_rules
@@ -29,13 +39,18 @@ from reservations.availability import (
     load_calendars,
 )
 from reservations.booking import amendments
-from reservations.desk.actions.amendment_actions import RescheduleAction
+from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
+from reservations.desk.forms import CenterSearchField
 from reservations.desk.timeline import geometry
 from reservations.desk.timeline.geometry import TimelineAxis, TimelineTick
-from reservations.display import get_reservation_url
+from reservations.display import format_time_zone, get_reservation_url
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates
+from roombook.backoffice.model_admin import is_fragment_request
+from roombook.backoffice.pages import BackofficePages
+from roombook.backoffice.widgets import INPUT_CLASSES, DayField, parse_day
+from roombook.ids import parse_id
 
 # Statuses are distinguished by a sign as well as by color.
 STATUS_SIGNS = {
@@ -49,17 +64,12 @@ STATUS_SIGNS = {
 # A timeline that is requested again shows a current time that is at most this old.
 NOW_STEP = dt.timedelta(minutes=5)
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineOptions:
-    """How a timeline is shown, and what its user may do at the center apart from seeing it."""
-
-    now: dt.datetime
-    whole_day: bool
-    can_add: bool
-    can_change: bool
-    can_override_hours: bool
+# One of these permissions is enough.
+VIEW_PERMISSIONS = (roles.VIEW_RESERVATION, roles.CHANGE_RESERVATION)
+# In the session: the center that the user has seen last.
+LAST_CENTER = "timeline_center"
+DAY, WEEK = dt.timedelta(days=1), dt.timedelta(days=7)
+LEGEND = [(status.value, sign, status.label) for status, sign in STATUS_SIGNS.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,39 +85,30 @@ class TimelineMark:
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineFreeSlot:
-    """A link to a new reservation at a free time."""
+class TimelineItem:
+    """A booking or, without a ``status``, a link to a new reservation at a free time.
 
-    href: str
-    style: str
-    label: str
-    is_closed: bool
-    start: dt.datetime
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineBooking:
-    """A booking; ``label`` describes it for screen readers.
-
-    Only a booking that can be rescheduled here has a ``move_url``. ``first`` and ``last`` are its
-    minutes on the axis, and ``version`` shows whether the page is stale.
+    ``label`` describes it for screen readers. Only a booking that can be rescheduled here has a
+    ``move_url``. ``first`` and ``last`` are its minutes on the axis, and ``version`` shows whether
+    the page is stale.
     """
 
     href: str
     style: str
-    status: str
-    status_label: str
-    sign: str
-    name: str
-    time: str
     label: str
-    starts_before: bool
-    ends_after: bool
     start: dt.datetime
-    move_url: str
-    first: int
-    last: int
-    version: int
+    is_closed: bool = False
+    status: str = ""
+    status_label: str = ""
+    sign: str = ""
+    name: str = ""
+    time: str = ""
+    starts_before: bool = False
+    ends_after: bool = False
+    move_url: str = ""
+    first: int = 0
+    last: int = 0
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ class TimelineTrack:
     new_url: str
     lanes: int
     marks: Sequence[TimelineMark]
-    items: Sequence[TimelineBooking | TimelineFreeSlot]
+    items: Sequence[TimelineItem]
     now_style: str
     ticks: Sequence[TimelineTick] = ()
     hour_lines: str = ""
@@ -161,16 +162,26 @@ class Timeline:
         center: Center,
         rooms: list[MeetingRoom],
         axes: list[TimelineAxis],
-        options: TimelineOptions,
         *,
+        user: User | AnonymousUser,
+        now: dt.datetime,
+        whole_day: bool = False,
         rows_are_days: bool = False,
     ) -> None:
-        self.center, self.rooms, self.options = center, rooms, options
-        self.rows_are_days = rows_are_days
+        self.center, self.rooms, self.now = center, rooms, now
+        self.whole_day, self.rows_are_days = whole_day, rows_are_days
+        self.can_change, self.can_add, self.can_override_hours = (
+            roles.has_permission(user, permission, center.pk)
+            for permission in (
+                roles.CHANGE_RESERVATION,
+                roles.ADD_RESERVATION,
+                OVERRIDE_OPENING_HOURS,
+            )
+        )
         self.has_columns = len(axes) > 1 and not rows_are_days
         self.day_axes = axes
         span = Span(axes[0].span.start, axes[-1].span.end)
-        self.calendars = load_calendars(rooms, span, user=None, now=options.now)
+        self.calendars = load_calendars(rooms, span, user=None, now=now)
         self.bookings: dict[int, list[Reservation]] = defaultdict(list)
         for booking in self._load_bookings(span):
             self.bookings[booking.room_id].append(booking)
@@ -186,7 +197,7 @@ class Timeline:
             start__lt=span.end,
             end__gt=span.start,
         )
-        rows = rows.occupying_time(self.options.now).select_related("user").order_by("start", "pk")
+        rows = rows.occupying_time(self.now).select_related("user").order_by("start", "pk")
         return rows.only(
             *("room_id", "start", "end", "status", "hold_until", "holds_for_id", "version"),
             *("checked_in_at", "user__first_name", "user__last_name"),
@@ -200,15 +211,15 @@ class Timeline:
         rows += (booking.user for booking in bookings)
         rows += (closure for calendar in calendars for closure in calendar.closures)
         times = [(calendar.opening_hours, calendar.held) for calendar in calendars]
-        step = (self.options.now - EPOCH) // NOW_STEP
-        options = replace(self.options, now=EPOCH)
-        content = (options, step, times, [_get_values(row) for row in rows])
+        step = (self.now - EPOCH) // NOW_STEP
+        may = (self.can_change, self.can_add, self.can_override_hours)
+        content = (may, self.whole_day, step, times, [_get_values(row) for row in rows])
         return quote_etag(sha256(repr(content).encode()).hexdigest())
 
     @cached_property
     def axes(self) -> list[TimelineAxis]:
         """The days, without the hours in which nothing is open or booked, unless wanted."""
-        if self.options.whole_day:
+        if self.whole_day:
             return self.day_axes
         spans = [booking.span for room in self.shown_rooms for booking in self.bookings[room.pk]]
         for calendar in list(self.calendars.values())[:1]:  # All have the hours of the center.
@@ -232,10 +243,6 @@ class Timeline:
     def hours(self) -> float:
         """The length of the axis."""
         return self.header.span.duration / geometry.HOUR
-
-    @property
-    def ticks(self) -> list[TimelineTick]:
-        return [] if self.has_columns else self.header.ticks
 
     @property
     def hour_lines(self) -> str:
@@ -277,14 +284,14 @@ class Timeline:
             href=_build_url("reservations_timeline", center=self.center.pk, date=axis.day),
             link_title=f"{self.center.name} on this day",
             subtitle=describe_clock_change(axis.day, axis.zone),
-            is_today=axis.day == self.options.now.astimezone(axis.zone).date(),
+            is_today=axis.day == self.now.astimezone(axis.zone).date(),
             tracks=tracks,
         )
 
     # --- The track of a room on a day ------------------------------------------------------------
 
     def _build_track(self, axis: TimelineAxis, room: MeetingRoom) -> TimelineTrack:
-        calendar, now = self.calendars[room.pk], self.options.now
+        calendar, now = self.calendars[room.pk], self.now
         bookings = [each for each in self.bookings[room.pk] if each.span.overlaps(axis.span)]
         new_url = self._get_new_url(axis, room)
         slots = list(self._find_slots(axis, calendar)) if new_url and not self.has_columns else []
@@ -295,7 +302,7 @@ class Timeline:
             f"{axis.format_style(span)};--lane:{lane}"
             for span, lane in zip(spans, lanes, strict=True)
         )
-        items: list[TimelineBooking | TimelineFreeSlot] = [
+        items: list[TimelineItem] = [
             *(self._build_booking(axis, booking, next(styles), room) for booking in bookings),
             *(_build_free_slot(axis, slot, next(styles), room, new_url) for slot in slots),
         ]
@@ -323,7 +330,7 @@ class Timeline:
 
     def _build_booking(
         self, axis: TimelineAxis, booking: Reservation, style: str, room: MeetingRoom
-    ) -> TimelineBooking:
+    ) -> TimelineItem:
         status = Status(booking.status)
         label = status_label = "Checked in" if booking.is_checked_in else status.label
         if booking.holds_for_id is not None:
@@ -335,13 +342,13 @@ class Timeline:
         # A slot that is held for a change belongs to its booking.
         reservation_id = booking.holds_for_id or booking.pk
         can_move = (
-            self.options.can_change
+            self.can_change
             and booking.holds_for_id is None
             and axis.span.contains(booking.span)
-            and amendments.can_reschedule(booking, now=self.options.now)
+            and amendments.can_reschedule(booking, now=self.now)
         )
-        move_page, args = "reservations_reservation_action", (booking.pk, RescheduleAction.name)
-        return TimelineBooking(
+        move_page, args = "reservations_reservation_action", (booking.pk, "move")
+        return TimelineItem(
             href=get_reservation_url(reservation_id),
             style=style,
             status=status.value,
@@ -362,10 +369,10 @@ class Timeline:
 
     def _get_new_url(self, axis: TimelineAxis, room: MeetingRoom) -> str:
         """The page of a new reservation of the room; "" if none can be made on that day."""
-        now = self.options.now
+        now = self.now
         last_day = get_booking_rules(room).get_last_day(now, axis.zone)
         is_bookable = now < axis.span.end and axis.day <= last_day and not check_state(room)
-        if not self.options.can_add or room.rate_id is None or not is_bookable:
+        if not self.can_add or room.rate_id is None or not is_bookable:
             return ""
         return f"{reverse('admin:reservations_reservation_add')}?room={room.pk}"
 
@@ -373,10 +380,10 @@ class Timeline:
         self, axis: TimelineAxis, calendar: RoomCalendar
     ) -> Iterator[geometry.TimelineSlot]:
         """The free time of a room; outside opening hours only if the user can override them."""
-        for is_closed in (False, True) if self.options.can_override_hours else (False,):
+        for is_closed in (False, True) if self.can_override_hours else (False,):
             free = calendar.find_free_times(
                 axis.span,
-                now=self.options.now,
+                now=self.now,
                 outside_opening_hours=is_closed,
                 by_staff=True,
             )
@@ -386,11 +393,11 @@ class Timeline:
 
 def _build_free_slot(
     axis: TimelineAxis, slot: geometry.TimelineSlot, style: str, room: MeetingRoom, page: str
-) -> TimelineFreeSlot:
+) -> TimelineItem:
     start, end = slot.proposed.to_local(axis.zone)
     time = geometry.format_span(slot.proposed, axis)
     label = f"New draft: {room.name}, {dates.format_day(axis.day)}, {time}"
-    return TimelineFreeSlot(
+    return TimelineItem(
         href=f"{page}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
         style=style,
         label=f"{label} (outside opening hours)" if slot.is_closed else label,
@@ -460,3 +467,174 @@ def describe_clock_change(day: dt.date, zone: dt.tzinfo) -> str:
 
 def _build_url(page: str, **query: object) -> str:
     return f"{reverse(f'admin:{page}')}?{urlencode(query)}"
+
+
+# --- The pages: a day or a week of a center, and a week of a room ---------------------------------
+
+
+class TimelinePages(BackofficePages):
+    """The pages of the timeline."""
+
+    pages = (
+        ("timeline/", "show_center", "reservations_timeline", {"view": "day"}),
+        (
+            *("timeline/center/", "show_center", "reservations_timeline_week"),
+            {"view": "center-week"},
+        ),
+        ("timeline/week/", "show_room_week", "reservations_room_week"),
+    )
+
+    def show_center(self, request: HttpRequest, *, view: str) -> HttpResponseBase:
+        """The rooms of a center on a day or, from Monday on, a week.
+
+        Without parameters, it is the last center, and today.
+        """
+        roles.require_permission(request, *VIEW_PERMISSIONS)
+        centers = Center.objects.filter(roles.get_center_filter(request.user, VIEW_PERMISSIONS, ""))
+        center = _get_center(request, centers)
+        if center is None:
+            return self._render(request, None, {"title": "Timeline"})
+        field: Any = CenterSearchField()
+        field.queryset = centers
+        return self._show(request, view, center, list(center.rooms.all()), field)
+
+    def show_room_week(self, request: HttpRequest) -> HttpResponseBase:
+        """A room on the days of a week, from Monday on."""
+        room = _get_room(request)
+        field = forms.ModelChoiceField(
+            room.center.rooms.order_by("name", "pk"),
+            empty_label=None,
+            widget=forms.Select({"class": INPUT_CLASSES}),
+        )
+        return self._show(request, "room-week", room.center, [room], field)
+
+    def _show(
+        self,
+        request: HttpRequest,
+        view: str,
+        center: Center,
+        rooms: list[MeetingRoom],
+        field: forms.Field,
+    ) -> HttpResponseBase:
+        """The page; ``field`` selects the center or the room."""
+        room = rooms[0] if view == "room-week" else None
+        place = room or center
+        now = timezone.now()
+        today = now.astimezone(center.zone).date()
+        label = "Date" if view == "day" else "Week of"
+        text = request.GET.get("date") or today.isoformat()
+        form = TimelineForm({"room" if room else "center": field}, place.pk, text, label)
+        day = parse_day(text)
+        if day is None:
+            # Not today: the free times of another day would look like the answer.
+            context = {"title": place.name, "center": center, "form": form, "problem": True}
+            return self._render(request, None, context)
+        unit, step, days, this = "day", DAY, [day], "Today"
+        if view != "day":
+            monday = day - day.weekday() * DAY
+            days = [monday + number * DAY for number in range(7)]
+            unit, step, this = "week", WEEK, "This week"
+        shown = " - ".join(dates.format_day(each) for each in dict.fromkeys((days[0], days[-1])))
+        axes = [axis for each in days if (axis := geometry.build_axis(each, center.zone))]
+        whole_day, timeline = request.GET.get("hours") == "all", None
+        if axes:
+            timeline = Timeline(
+                center,
+                rooms,
+                axes,
+                user=request.user,
+                now=now,
+                whole_day=whole_day,
+                rows_are_days=bool(room),
+            )
+        noon = dt.datetime.combine(day, dt.time(12), tzinfo=center.zone)
+        context = {
+            "title": f"{place.name}, {shown}",
+            "form": form,
+            "room": room,
+            "center": center,
+            "day": day,
+            "zone_name": format_time_zone(center, noon),
+            "whole_day": whole_day,
+            "view": view,
+            "heading": "Day" if room else "Room",
+            "day_links": [
+                (f"Previous {unit}", "chevron_left", day - step),
+                (this, "", today),
+                (f"Next {unit}", "chevron_right", day + step),
+            ],
+        }
+        return self._render(request, timeline, context)
+
+    def _render(
+        self, request: HttpRequest, timeline: Timeline | None, context: dict[str, Any]
+    ) -> HttpResponseBase:
+        """The page. Its script gets the rows only, or 304 if it shows the same already."""
+        is_fragment = is_fragment_request(request)
+        etag = timeline.compute_etag() if timeline else None
+        if is_fragment and (unchanged := get_conditional_response(request, etag)):
+            return unchanged
+        context |= {
+            "timeline": timeline,
+            "etag": etag,
+            # A page that only asks for news must not take the messages of another one.
+            "has_messages": is_fragment and "If-None-Match" not in request.headers,
+        }
+        if is_fragment:
+            template = "admin/reservations/timeline_rows.html"
+            headers = {"ETag": etag} if etag else None
+            return TemplateResponse(request, template, context, headers=headers)
+        context = {
+            "content_title": context["title"],
+            "media": context["form"].media if "form" in context else "",
+            "legend": LEGEND,
+            **context,
+        }
+        return self.render(request, "admin/reservations/timeline.html", context)
+
+
+class TimelineForm(forms.Form):
+    """Selects a center or a room, and the day or the week."""
+
+    date = DayField()
+
+    def __init__(self, place: dict[str, forms.Field], pk: int, day: str, label: str) -> None:
+        super().__init__(initial={**dict.fromkeys(place, pk), "date": day}, auto_id="timeline-%s")
+        self.fields = {**place, "date": self.fields["date"]}
+        self.fields["date"].label = label
+
+
+# --- Query parameters ----------------------------------------------------------------------------
+
+
+def _get_center(request: HttpRequest, centers: QuerySet[Center]) -> Center | None:
+    """The center of the query; without one the last that the user has seen, or the first."""
+    centers = centers.prefetch_related("rooms")
+    if not request.GET.get("center"):
+        last = centers.filter(pk=request.session.get(LAST_CENTER, 0)).first()
+        return last or centers.order_by("rank", "name_folded", "pk").first()
+    center = centers.filter(pk=parse_id(request.GET["center"]) or 0).first()
+    if center is None:
+        raise Http404("Not found.")
+    _remember_center(request, center.pk)
+    return center
+
+
+def _remember_center(request: HttpRequest, center_id: int) -> None:
+    # A page that refreshes in another tab is not what the user has seen last.
+    if is_fragment_request(request):
+        return
+    if request.session.get(LAST_CENTER) != center_id:
+        request.session[LAST_CENTER] = center_id
+
+
+def _get_room(request: HttpRequest) -> MeetingRoom:
+    rooms = MeetingRoom.objects.filter(
+        roles.get_center_filter(request.user, VIEW_PERMISSIONS, "center"),
+        pk=parse_id(request.GET.get("room")) or 0,
+    )
+    room = rooms.select_related("center").first()
+    if room is None:
+        raise Http404("Not found.")
+    _remember_center(request, room.center_id)
+    return room

@@ -19,10 +19,8 @@ from centers.models import Center
 from centers.span import Span, get_local_midnight
 from reservations.booking.balances import get_unpaid_amounts
 from reservations.desk.actions import ACTIONS
-from reservations.desk.actions.amendment_actions import ExtendAction
-from reservations.desk.actions.base import Action
-from reservations.desk.actions.command_actions import MarkNoShowAction
 from reservations.desk.notes import load_notes
+from reservations.desk.previews import Action
 from reservations.display import format_customer, format_service, format_time_zone
 from reservations.models import Note, Reservation
 from reservations.models.status import Status
@@ -196,7 +194,7 @@ def _describe_arrivals(rows: list[Reservation], user: User, now: dt.datetime) ->
 def _describe_no_show(row: Reservation, now: dt.datetime) -> str:
     """What a no-show costs, if that is not all: then it has a preview, and no button here."""
     percent = get_terms(row).no_show_percent
-    is_possible = ACTIONS[MarkNoShowAction.name].is_available(row, now=now)
+    is_possible = ACTIONS["no-show"].is_available(row, now=now)
     return f"A no-show costs {percent}%" if is_possible and percent < ALL else ""
 
 
@@ -215,13 +213,13 @@ def _find_actions(row: Reservation, user: User, now: dt.datetime) -> Iterator[Ac
     for name in ROW_ACTIONS:
         action = ACTIONS[name]
         is_possible = action.is_available(row, now=now) and action.is_permitted(user, row)
-        if is_possible and action.is_immediate_for(row, now=now):
+        if is_possible and action.is_immediate(row, now=now):
             yield action
 
 
 def _get_extend_url(row: Reservation, user: User, now: dt.datetime) -> str:
     """The page that extends a meeting that takes place, or "" if the user cannot do that."""
-    action = ACTIONS[ExtendAction.name]
+    action = ACTIONS["extend"]
     is_running = row.start <= now and action.is_available(row, now=now)
     if not is_running or not action.is_permitted(user, row):
         return ""

@@ -4,19 +4,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.contrib.admin import AdminSite
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.utils import timezone
 
 from accounts import roles
 from centers.models import Center
+from reservations.desk.find_room import FindRoomForm
 from reservations.desk.forms import CenterSearchField
 from reservations.desk.today.arrivals import load_day
 from reservations.reports.periods import DAY
 from roombook import dates
+from roombook.backoffice.pages import BackofficePages
 from roombook.backoffice.widgets import DayField
 
 # The key in the session of the center that was chosen last; None is all centers.
@@ -35,14 +34,10 @@ class DayFilterForm(forms.Form):
         field.queryset, field.required, field.label = centers, False, "Center (empty: all)"
 
 
-class TodayPage:
-    """The page on an admin site."""
+class TodayPage(BackofficePages):
+    """The page of a day."""
 
-    def __init__(self, site: AdminSite) -> None:
-        self.site = site
-
-    def urls(self) -> list[URLPattern]:
-        return [path("today/", self.site.admin_view(self.show), name="reservations_today")]
+    pages = (("today/", "show", "reservations_today"),)
 
     def show(self, request: HttpRequest) -> HttpResponse:
         """The meetings of a day. Without parameters today, at the center that was chosen last."""
@@ -68,21 +63,26 @@ class TodayPage:
         )
         if meetings and days == today:
             title = f"Today, {title}"
+        can_book = (
+            center is not None
+            and meetings is not None
+            and day is None
+            and roles.has_permission(user, roles.ADD_RESERVATION, center.pk)
+        )
+        find_form = FindRoomForm(QueryDict(), centers, center, now)
+        find_form.fields["center"].widget = forms.HiddenInput()
         context = {
-            **self.site.each_context(request),
             "title": title,
             "form": form,
             "media": form.media,
             "center": center,
             "meetings": meetings,
-            "can_book": center is not None
-            and meetings is not None
-            and day is None
-            and roles.has_permission(user, roles.ADD_RESERVATION, center.pk),
+            "can_book": can_book,
+            "find_form": find_form,
             "day_links": [
                 ("Previous day", "chevron_left", days[0] - DAY),
                 ("Today", "", None),
                 ("Next day", "chevron_right", days[0] + DAY),
             ],
         }
-        return TemplateResponse(request, "admin/reservations/today.html", context)
+        return self.render(request, "admin/reservations/today.html", context)

@@ -15,7 +15,7 @@ from reservations.management.command_line import domain_errors_as_command_errors
 class Command(BaseCommand):
     help = (
         "Fill an empty database with demo centers, accounts and reservations, the same every time;"
-        " refuses with DEBUG off unless forced, and if there is real data."
+        " refuses with DEBUG off unless forced, and if there are accounts or centers."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -39,9 +39,12 @@ class Command(BaseCommand):
     def handle(
         self, *, force: bool = False, if_empty: bool = False, small: bool = False, **options: object
     ) -> None:
-        if if_empty and not loader.is_empty():
+        is_empty = loader.is_empty()
+        if if_empty and not is_empty:
             self.stdout.write("No demo data made: the database is not empty.")
             return
+        if not is_empty:
+            raise CommandError("The database is not empty. Demo data goes only into a new one.")
         if not (settings.DEBUG or force):
             raise CommandError(
                 "DEBUG is off, and demo accounts have a password that everybody knows."
@@ -52,21 +55,12 @@ class Command(BaseCommand):
         began = perf_counter()
         try:
             with domain_errors_as_command_errors():
-                is_new = loader.load(
-                    now=timezone.now(), write_line=self.stdout.write, is_small=small
-                )
-        except loader.ForeignData as error:
-            raise CommandError(
-                f"This database has real data: {error}. Demo data goes only into an empty one."
-            ) from error
+                loader.load(now=timezone.now(), write_line=self.stdout.write, is_small=small)
         except (OperationalError, ProgrammingError) as error:
             raise CommandError(
-                f"The database refused: {str(error).strip()}. Is it migrated, and is no other"
-                " seed_demo at work? Then run this again."
+                f"The database refused: {str(error).strip()}. Is it migrated? Then run this again"
+                " with a new one."
             ) from error
-        if not is_new:
-            self.stdout.write("The demo data is already there; nothing was changed.")
-            return
         centers = Center.objects.count()
         self.stdout.write(
             f"The demo is ready after {perf_counter() - began:.1f} seconds: {centers} centers,"

@@ -19,7 +19,7 @@ WELCOME = """
   roombook is ready
 
     API      {url}/api/           13 operations and some more, listed in README.md
-    Guide    {url}/docs/guide/    for developers of client apps
+    Guide    docs/guide/          for developers of client apps
     Admin    {url}/admin/
     Health   {url}/healthz
 """

@@ -7,7 +7,7 @@ from accounts import limits
 from accounts.limits import RateLimit
 from accounts.models import AttemptWindow
 from payments import setups
-from payments.gateways.sandbox_setups import confirm_setup
+from payments.gateways.sandbox import confirm_setup
 from payments.models import PaymentSetup
 from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (

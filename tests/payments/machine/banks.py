@@ -7,7 +7,7 @@ from typing import Protocol
 from uuid import UUID
 
 from payments import gateway_events, gateways, setups
-from payments.gateways import sandbox, sandbox_setups
+from payments.gateways import sandbox
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxSetup
 from payments.models import Payment, PaymentSetup, SavedCard
 from tests.factories_people import SandboxCardFactory, SavedCardFactory
@@ -133,11 +133,11 @@ class SandboxBank:
 
     def enter_card(self, setup: PaymentSetup, kind: str) -> None:
         if secret := self._get_setup_secret(setup):
-            sandbox_setups.confirm_setup(secret, card(NUMBERS[kind]))
+            sandbox.confirm_setup(secret, card(NUMBERS[kind]))
 
     def refuse_setup(self, setup: PaymentSetup) -> None:
         if secret := self._get_setup_secret(setup):
-            sandbox_setups.refuse_setup(secret)
+            sandbox.refuse_setup(secret)
 
     def _get_setup_secret(self, setup: PaymentSetup) -> str:
         rows = SandboxSetup.objects.filter(key=setup.key)

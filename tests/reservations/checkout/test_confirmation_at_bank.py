@@ -10,7 +10,7 @@ from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
 from payments.models import InvalidPaymentTransition, Payment
 from reservations.booking import cancellation, charging
 from reservations.booking.charging import get_payment_action
-from reservations.desk.actions.command_actions import CancelAction
+from reservations.desk.actions import ACTIONS
 from reservations.display import format_status
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -243,7 +243,7 @@ def test_card_without_a_setup_is_declined_with_the_way_out(drafted, card):
 
 def test_staff_see_that_the_payment_waits_and_can_cancel_it(waiting):
     assert format_status(waiting, now=NOW) == "Waiting for the customer's bank"
-    assert CancelAction().is_available(waiting, now=NOW)
+    assert ACTIONS["cancel"].is_available(waiting, now=NOW)
 
 
 def test_payments_that_wait_for_the_bank_are_no_attempts_and_count_once_refused(ada):
