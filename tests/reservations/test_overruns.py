@@ -8,7 +8,7 @@ from django.core.management import call_command
 
 from accounts.act import Act
 from payments.gateways.sandbox import SandboxGateway
-from reservations.booking import account_erasure, expiry, integrity, no_show
+from reservations.booking import account_erasure, attendance, expiry, integrity
 from reservations.booking.amendments import TakenPayment
 from reservations.models import Reservation, history
 from reservations.models.status import Status
@@ -192,7 +192,7 @@ def test_overrun_is_not_billed_after_half_an_hour_by_customers_or_for_a_no_show(
 ):
     complete(END)
     if problem == "no-show":
-        no_show.mark_no_show(Act(clerk, END, is_staff=True), booking.pk)
+        attendance.mark_no_show(Act(clerk, END, is_staff=True), booking.pk)
     now = END + 30 * MINUTE if problem == "later" else LATE
     hours = 2 if problem == "shorter" else 3.5
     extend = functools.partial(reschedule, booking, clerk, hours=hours, now=now, taken=CASH)

@@ -18,10 +18,10 @@ from payments.models import Dispute, Payment
 from payments.saved_cards import update_saved_card
 from reservations.booking import (
     approval,
+    attendance,
     cancellation,
     checkout,
     expiry,
-    no_show,
     payment_links,
     price_adjustments,
 )
@@ -162,7 +162,7 @@ class WholeBusiness:
             self.rows["kept"].pk,
             decision=cancellation.RefundDecision(Decimal(20), "Kindness"),
         )
-        no_show.mark_no_show(self.act(FRIDAY + HOUR), self.rows["missed"].pk)
+        attendance.mark_no_show(self.act(FRIDAY + HOUR), self.rows["missed"].pk)
         assert [*expiry.close_overdue(now=FRIDAY + 5 * HOUR)]
 
     def build_bookings(self):
