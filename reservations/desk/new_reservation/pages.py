@@ -3,7 +3,6 @@
 import datetime as dt
 import hashlib
 import json
-from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -21,8 +20,8 @@ from accounts.models import User
 from centers.models import Center, MeetingRoom
 from centers.requested_span import resolve_span
 from reservations.alternatives import AlternativeSearch
-from reservations.booking import drafts, staff_drafts
-from reservations.booking.staff_drafts import DraftPreview
+from reservations.booking import drafts
+from reservations.booking.drafts import DraftPreview
 from reservations.desk.find_room import FindRoomForm, FoundRooms, find_rooms, read_choice
 from reservations.desk.new_reservation.forms import (
     CenterChoiceForm,
@@ -166,19 +165,10 @@ def _build_form(
 
 def _build_preview(form: NewReservationForm, now: dt.datetime) -> DraftPreview | None:
     """The preview of the draft, or None without a room and times."""
-    data = form.cleaned_data
-    room, start, end = (data.get(name) for name in ("room", "start", "end"))
-    if not (room and start and end):
+    room, draft = form.cleaned_data.get("room"), form.draft
+    if not (room and draft["start"] and draft["end"]):
         return None
-    return staff_drafts.preview_draft(
-        form.customer,
-        room,
-        start=start,
-        end=end,
-        ignore_opening_hours=bool(form.override_reason),
-        now=now,
-        **form.get_values(),
-    )
+    return drafts.preview_draft(form.customer, room, now=now, **draft)
 
 
 @in_transaction
@@ -210,19 +200,14 @@ def _create_once(
 
 def _create_draft(form: NewReservationForm, act: Act) -> Reservation | None:
     """Create the draft, or add the errors to the form and return None."""
-    data = form.cleaned_data
-    arguments: dict[str, Any] = {
-        "room_id": data["room"].pk,
-        "start": data["start"],
-        "end": data["end"],
-        "hours_override_reason": form.override_reason,
-        **form.get_values(),
-    }
+    room_id = form.cleaned_data["room"].pk
     try:
         if form.new_customer is not None:
-            return staff_drafts.create_draft_for_new_customer(act, form.new_customer, **arguments)
+            return drafts.create_draft_for_new_customer(
+                act, form.new_customer, room_id=room_id, **form.draft
+            )
         assert form.customer is not None
-        return drafts.create_draft(act, form.customer, **arguments)
+        return drafts.create_draft(act, form.customer, room_id=room_id, **form.draft)
     except InvalidRequest as error:
         form.add_errors(error.fields)
     except SlotUnavailable:

@@ -85,39 +85,30 @@ class TimelineMark:
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineFreeSlot:
-    """A link to a new reservation at a free time."""
+class TimelineItem:
+    """A booking or, without a ``status``, a link to a new reservation at a free time.
 
-    href: str
-    style: str
-    label: str
-    is_closed: bool
-    start: dt.datetime
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineBooking:
-    """A booking; ``label`` describes it for screen readers.
-
-    Only a booking that can be rescheduled here has a ``move_url``. ``first`` and ``last`` are its
-    minutes on the axis, and ``version`` shows whether the page is stale.
+    ``label`` describes it for screen readers. Only a booking that can be rescheduled here has a
+    ``move_url``. ``first`` and ``last`` are its minutes on the axis, and ``version`` shows whether
+    the page is stale.
     """
 
     href: str
     style: str
-    status: str
-    status_label: str
-    sign: str
-    name: str
-    time: str
     label: str
-    starts_before: bool
-    ends_after: bool
     start: dt.datetime
-    move_url: str
-    first: int
-    last: int
-    version: int
+    is_closed: bool = False
+    status: str = ""
+    status_label: str = ""
+    sign: str = ""
+    name: str = ""
+    time: str = ""
+    starts_before: bool = False
+    ends_after: bool = False
+    move_url: str = ""
+    first: int = 0
+    last: int = 0
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +130,7 @@ class TimelineTrack:
     new_url: str
     lanes: int
     marks: Sequence[TimelineMark]
-    items: Sequence[TimelineBooking | TimelineFreeSlot]
+    items: Sequence[TimelineItem]
     now_style: str
     ticks: Sequence[TimelineTick] = ()
     hour_lines: str = ""
@@ -254,10 +245,6 @@ class Timeline:
         return self.header.span.duration / geometry.HOUR
 
     @property
-    def ticks(self) -> list[TimelineTick]:
-        return [] if self.has_columns else self.header.ticks
-
-    @property
     def hour_lines(self) -> str:
         """CSS that draws the full hours behind the rows."""
         return "" if self.has_columns else _format_hour_lines(self.header)
@@ -315,7 +302,7 @@ class Timeline:
             f"{axis.format_style(span)};--lane:{lane}"
             for span, lane in zip(spans, lanes, strict=True)
         )
-        items: list[TimelineBooking | TimelineFreeSlot] = [
+        items: list[TimelineItem] = [
             *(self._build_booking(axis, booking, next(styles), room) for booking in bookings),
             *(_build_free_slot(axis, slot, next(styles), room, new_url) for slot in slots),
         ]
@@ -343,7 +330,7 @@ class Timeline:
 
     def _build_booking(
         self, axis: TimelineAxis, booking: Reservation, style: str, room: MeetingRoom
-    ) -> TimelineBooking:
+    ) -> TimelineItem:
         status = Status(booking.status)
         label = status_label = "Checked in" if booking.is_checked_in else status.label
         if booking.holds_for_id is not None:
@@ -361,7 +348,7 @@ class Timeline:
             and amendments.can_reschedule(booking, now=self.now)
         )
         move_page, args = "reservations_reservation_action", (booking.pk, "move")
-        return TimelineBooking(
+        return TimelineItem(
             href=get_reservation_url(reservation_id),
             style=style,
             status=status.value,
@@ -406,11 +393,11 @@ class Timeline:
 
 def _build_free_slot(
     axis: TimelineAxis, slot: geometry.TimelineSlot, style: str, room: MeetingRoom, page: str
-) -> TimelineFreeSlot:
+) -> TimelineItem:
     start, end = slot.proposed.to_local(axis.zone)
     time = geometry.format_span(slot.proposed, axis)
     label = f"New draft: {room.name}, {dates.format_day(axis.day)}, {time}"
-    return TimelineFreeSlot(
+    return TimelineItem(
         href=f"{page}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
         style=style,
         label=f"{label} (outside opening hours)" if slot.is_closed else label,
