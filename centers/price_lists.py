@@ -6,16 +6,17 @@ This module is pure: it works on unsaved rows and on any object with the attribu
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise, takewhile
 from typing import Protocol
 
 from centers.hours import MIDNIGHT, WEEKDAYS
 from centers.span import Span
 
 DAY = timedelta(days=1)
+# The calendar's weekdays repeat after 28 years, or after 40 around a year such as 2100.
+CALENDAR_CYCLE = 40 * 366
+LEAP_YEAR = date(2028, 1, 1)
 HORIZON_DAYS = 53 * 7
-# After that, of two lists that would both hold the older one counts.
-COMPARED_DAYS = 3 * 366
 
 
 class PriceListLike(Protocol):
@@ -134,7 +135,8 @@ def _split_at_clock_changes(span: Span, tz: tzinfo) -> Iterator[tuple[Span, time
 def find_overlap(lists: Sequence[PriceListLike], *, today: date) -> str:
     """Name two lists that hold at the same moment, and a moment; empty if there are none.
 
-    Lists that never overlap need no order of precedence. Moments of the past do not count.
+    Lists that never overlap need no order of precedence. The moment is not in the past if one in
+    the future exists.
     """
     for one, other in combinations(lists, 2):
         start = max(one.starts, other.starts)
@@ -151,9 +153,22 @@ def find_overlap(lists: Sequence[PriceListLike], *, today: date) -> str:
 
 
 def _find_common_day(one: PriceListLike, other: PriceListLike, *, today: date) -> date | None:
-    begins = [each.valid_from for each in (one, other) if each.valid_from and not each.is_yearly]
-    days = _iterate(max([today, *begins]), COMPARED_DAYS)
-    return next((day for day in days if holds_on(one, day) and holds_on(other, day)), None)
+    periods = [each for each in (one, other) if not each.is_yearly]
+    if not periods and not any(
+        _is_in_period(one, day) and _is_in_period(other, day) for day in _iterate(LEAP_YEAR, 366)
+    ):
+        # The weekday decides only on which day of which year it is.
+        return None
+    first = max((each.valid_from for each in periods if each.valid_from), default=date.min)
+    last = min((each.valid_until for each in periods if each.valid_until), default=date.max)
+    if first > last:
+        return None
+    future, past = max(first, today), max(first, min(today, last) - CALENDAR_CYCLE * DAY)
+    days = (takewhile(last.__ge__, _iterate(at, CALENDAR_CYCLE)) for at in (future, past))
+    for day in chain(*days):
+        if holds_on(one, day) and holds_on(other, day):
+            return day
+    return None
 
 
 def _iterate(day: date, count: int) -> Iterator[date]:

@@ -7,7 +7,7 @@ bookings succeed while the mail server is down.
 
 import re
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
 from email.utils import parseaddr
 from typing import Self
 
@@ -120,9 +120,10 @@ class OutboxMessage(Delivery):
         calendar_method: str = "",
         attachment: tuple[str, bytes] | None = None,
         expires_at: datetime | None = None,
+        delay: timedelta = timedelta(),
         now: datetime,
     ) -> "OutboxMessage":
-        """Write an e-mail; it is sent after the open transaction is committed."""
+        """Write an e-mail; it is sent after the open transaction is committed, and the delay."""
         require_transaction()
         if to.endswith(UNREAD):
             # Nobody reads it: it is deleted instead of sent.
@@ -141,7 +142,7 @@ class OutboxMessage(Delivery):
             attachment=attached,
             attachment_name=attachment_name,
             created_at=now,
-            next_attempt_at=now,
+            next_attempt_at=now + delay,
             expires_at=expires_at,
         )
 

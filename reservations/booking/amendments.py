@@ -589,6 +589,13 @@ def _record(amendment: Amendment, waiver: str) -> None:
     former_center = old.room.center_id if has_moved else None
     history.record_changes(reservation, changes, act, former_center_id=former_center)
     if not reservation.is_new:
+        moves_money = amendment.refund or amendment.charge or amendment.waived
+        can_be_undone = bool(
+            act.is_staff
+            and old != new
+            and not (has_moved or moves_money or amendment.changed.labels)
+            and reservation.start > act.now
+        )
         emails.send_rescheduled(
             reservation,
             old_room=old.room,
@@ -597,6 +604,7 @@ def _record(amendment: Amendment, waiver: str) -> None:
             refund=amendment.refund,
             charge=amendment.charge,
             changed=amendment.changed.labels,
+            can_be_undone=can_be_undone,
             now=act.now,
         )
         post(reservation.pk, EventKind.CHANGED, by=act.user, now=act.now)

@@ -52,6 +52,8 @@ from roombook.texts import clean_text
 EXTENSION = dt.timedelta(minutes=30)
 EMAIL_PATTERN = re.compile(r"\S+@\S+")
 EXTRA_PATTERN = re.compile(r"(?P<text>.+?)[,:]?\s+(?P<amount>\d{1,6}(\.\d{1,2})?)")
+# An amount that may have a space between its thousands: Dinner 1 500.
+THOUSANDS_PATTERN = re.compile(r"\d\s+\d{3}(\.\d{1,2})?$")
 MAX_REASON_LENGTH: Any = PriceAdjustment._meta.get_field("reason").max_length
 CHANGE_ONLY = {FieldKind.EXTRAS, FieldKind.PROMO_CODE}
 # Those of one form field each; services have several.
@@ -76,6 +78,12 @@ def _parse_extra(line: str) -> ExtraInput:
     match = EXTRA_PATTERN.fullmatch(line)
     if match is None or len(match["text"]) > MAX_REASON_LENGTH:
         raise ValidationError("End each line with an amount, for example: Lunch for ten 150.00")
+    if THOUSANDS_PATTERN.search(line):
+        # Both readings are possible, and only one of them is the price.
+        raise ValidationError(
+            f"Write “{line[:100]}” with a colon before the amount, and the amount without spaces:"
+            " Dinner: 1500 or Dinner 1: 500"
+        )
     return {"text": match["text"], "amount": Decimal(match["amount"])}
 
 
@@ -311,21 +319,6 @@ class MoveForm(ChangeForm):
         span = resolve_span(room.center, data["start"], data["end"])
         search = AlternativeSearch(room, span, (), self.reservation.user, self.now)
         return find_rooms(search, self.user, roles.CHANGE_RESERVATION)
-
-
-def build_slot_fields(room: MeetingRoom, span: Span, version: int) -> dict[str, str]:
-    """What `MoveForm` submits for a slot; nothing for a local time that occurs a second time."""
-    start, end = (at.astimezone(room.center.zone) for at in (span.start, span.end))
-    if start.fold or end.fold:
-        return {}
-    return {
-        "room": str(room.pk),
-        "start_0": f"{start:%Y-%m-%d}",
-        "start_1": f"{start:%H:%M}",
-        "end_0": f"{end:%Y-%m-%d}",
-        "end_1": f"{end:%H:%M}",
-        "expected_version": str(version),
-    }
 
 
 class ExtendForm(ChangeForm):

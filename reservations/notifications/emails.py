@@ -18,11 +18,11 @@ from django.conf import settings
 
 from accounts.emails import render_email
 from accounts.models import OutboxMessage
-from accounts.models.outbox_message import RECEIPT_KIND, collapse_whitespace
+from accounts.models.outbox_message import RECEIPT_KIND, OutboxQuerySet, collapse_whitespace
 from accounts.outbox import suppress_mail_errors
 from centers.models import MeetingRoom
 from payments.refunds import find_refunded
-from reservations.models import LineItem, Reservation
+from reservations.models import LineItem, Reservation, history
 from reservations.notifications import calendar
 from reservations.notifications.calendar import MeetingStatus
 from reservations.notifications.cancellation_terms import (
@@ -45,7 +45,10 @@ from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
 P = ParamSpec("P")
 # The paragraphs of a message, and its terms of cancellation, if any.
 Text = tuple[list[str], str]
-REMINDER = "reminder"
+REMINDER, MOVED = "reminder", "moved"
+# So long staff can undo a move before the customer gets an e-mail about it.
+UNDO_TIME = dt.timedelta(minutes=1)
+SLOT = {"room", "start", "end"}
 # Characters that staff can write to a customer.
 MAX_MESSAGE_LENGTH = 1_000
 
@@ -71,19 +74,28 @@ def get_last_email(reservation_id: int) -> OutboxMessage | None:
 def _message(
     kind: str, subject: str, heading: str
 ) -> Callable[
-    [Callable[Concatenate[Reservation, P], Text]], Callable[Concatenate[Reservation, P], None]
+    [Callable[Concatenate[Reservation, P], Text | None]],
+    Callable[Concatenate[Reservation, P], None],
 ]:
-    """Make a function that returns the paragraphs and the terms of a message send it."""
+    """Make a function that returns the paragraphs and the terms of a message send it.
+
+    If it returns None, there is nothing to say.
+    """
 
     def decorate(
-        write: Callable[Concatenate[Reservation, P], Text],
+        write: Callable[Concatenate[Reservation, P], Text | None],
     ) -> Callable[Concatenate[Reservation, P], None]:
         @functools.wraps(write)
         def send(reservation: Reservation, /, *args: P.args, **kwargs: P.kwargs) -> None:
             with suppress_mail_errors(get_subject_key(reservation.pk)):
-                paragraphs, terms = write(reservation, *args, **kwargs)
+                text = write(reservation, *args, **kwargs)
                 now = cast("dt.datetime", kwargs["now"])
-                _enqueue(reservation, kind, subject, heading, paragraphs, terms, now=now)
+                if reservation.calendar_sequence > 1:
+                    # What waits is older, and goes first.
+                    _get_waiting_moves(reservation, now=now).update(next_attempt_at=now)
+                if text is not None:
+                    delay = UNDO_TIME if kwargs.get("can_be_undone") else dt.timedelta()
+                    _enqueue(reservation, kind, subject, heading, text, delay=delay, now=now)
 
         return send
 
@@ -172,7 +184,27 @@ def send_cancelled(
     return paragraphs, ""
 
 
-@_message("moved", "Changed", "Your reservation has changed")
+def _get_waiting_moves(reservation: Reservation, *, now: dt.datetime) -> OutboxQuerySet:
+    messages = OutboxMessage.objects.about(get_subject_key(reservation.pk))
+    return messages.filter(kind=MOVED, attempts=0, next_attempt_at__gt=now)
+
+
+def _withdraw_move(reservation: Reservation, *, now: dt.datetime) -> dict[str, str]:
+    """Delete the message about a move that still waits. Returns what the customer knows instead.
+
+    These are the room, the start and the end before that move, of those that have changed since.
+    """
+    waiting = _get_waiting_moves(reservation, now=now)
+    since = waiting.values_list("created_at", flat=True).first()
+    known: dict[str, str] = {}
+    # A process that sends it right now has leased it, and then it is not deleted.
+    if since is not None and waiting.delete()[0]:
+        for entry in history.get_changes(reservation).filter(timestamp__gte=since):
+            known |= {name: old for name, (old, _) in entry.changes.items() if name in SLOT}
+    return known
+
+
+@_message(MOVED, "Changed", "Your reservation has changed")
 def send_rescheduled(
     reservation: Reservation,
     *,
@@ -182,14 +214,26 @@ def send_rescheduled(
     refund: Decimal,
     charge: Decimal,
     changed: Sequence[str] = (),
+    can_be_undone: bool = False,
     now: dt.datetime,
-) -> Text:
+) -> Text | None:
     """Send the new details, with a calendar file that updates the customer's calendar.
 
-    `changed` are labels of what has changed, apart from the room and the time.
+    `changed` are labels of what has changed, apart from the room and the time. `can_be_undone`: it
+    waits for UNDO_TIME. Another move meanwhile replaces it, and nothing is sent if it leads back.
     """
     withdraw_reminder(reservation)
-    center = old_room.center
+    center, room = old_room.center, reservation.room
+    old_place, new_place = (f"{each.name} at {each.center.name}" for each in (old_room, room))
+    if old_room.center_id == room.center_id and (known := _withdraw_move(reservation, now=now)):
+        old_place = known.get("room", new_place)
+        old_start, old_end = (
+            dt.datetime.fromisoformat(known[name]) if name in known else at
+            for name, at in (("start", reservation.start), ("end", reservation.end))
+        )
+        is_as_known = (old_start, old_end) == (reservation.start, reservation.end)
+        if old_place == new_place and is_as_known and not (refund or charge or changed):
+            return None
     old_time = format_time_range(center, old_start, old_end)
     price = "Nothing more is to be paid."
     if refund:
@@ -198,14 +242,10 @@ def send_rescheduled(
         [latest, *_] = reservation.paid_payments
         price = f"{money.format_amount(charge)} more is {describe_charge(latest)}."
     details = "The new details are below, and in the file for your calendar."
-    room = reservation.room
     # A new time zone can change the local time of the same instant.
     new_time = format_time_range(room.center, reservation.start, reservation.end)
-    if (old_room, old_time) != (room, new_time):
-        details = (
-            f"It was {collapse_whitespace(old_room.name)} at {collapse_whitespace(center.name)},"
-            f" {old_time}. {details}"
-        )
+    if (old_place, old_time) != (new_place, new_time) or old_room.center_id != room.center_id:
+        details = f"It was {collapse_whitespace(old_place)}, {old_time}. {details}"
     news = [f"What has changed: {', '.join(changed)}."] if changed else []
     terms = describe_cancellation(reservation, wording=IN_EMAIL, now=now)
     # What has begun cannot be cancelled.
@@ -256,15 +296,16 @@ def _enqueue(
     kind: str,
     subject: str,
     heading: str,
-    paragraphs: list[str],
-    terms: str,
+    text: Text,
     *,
+    delay: dt.timedelta,
     now: dt.datetime,
 ) -> None:
     """Add a message with the calendar file of the meeting, and with the bill unless it has ended.
 
     Every message that can be the last one has the file, because staff can send it again.
     """
+    paragraphs, terms = text
     meeting = calendar.get_meeting_status(reservation)
     has_ended = meeting == MeetingStatus.CANCELLED
     context = {
@@ -284,6 +325,7 @@ def _enqueue(
         calendar=calendar.render_invitation(reservation, meeting, now=now) if meeting else "",
         calendar_method=calendar.get_method(meeting) if meeting else "",
         expires_at=reservation.start if kind == REMINDER else None,
+        delay=delay,
         now=now,
         **render_email("reservation", context),
     )

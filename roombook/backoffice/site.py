@@ -8,9 +8,12 @@ from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib.admin.apps import AdminConfig
 from django.contrib.admin.views.autocomplete import AutocompleteJsonView
+from django.contrib.auth import get_user_model
 from django.core.paginator import Paginator
+from django.core.signing import BadSignature, Signer
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
@@ -44,6 +47,9 @@ class AutocompleteView(AutocompleteJsonView):
 
 # The field with the form that somebody sent without a session.
 KEPT_FORM = "kept_form"
+# The cookie, and the field of that form, with the id of who was signed in last in this browser. The
+# session has ended by then, and may be deleted.
+AUTHOR, AUTHOR_DAYS = "last_staff", 30
 
 
 class BackofficeSite(UnfoldAdminSite):
@@ -68,7 +74,9 @@ class BackofficeSite(UnfoldAdminSite):
             is_customer = request.user.is_authenticated and not request.user.is_staff
             is_exempt = request.method != "POST" or is_sign_out or is_customer
             if is_exempt or self.has_permission(request):
-                return guarded(request, *args, **kwargs)
+                response = guarded(request, *args, **kwargs)
+                self._remember_author(request, response)
+                return response
             if "X-Requested-With" in request.headers:
                 # A script could not tell a redirect to sign in from any other.
                 return HttpResponse(status=HTTPStatus.UNAUTHORIZED)
@@ -76,9 +84,23 @@ class BackofficeSite(UnfoldAdminSite):
             for name in [*entered]:
                 if name == "csrfmiddlewaretoken" or "password" in name:
                     del entered[name]
+            entered[AUTHOR] = request.COOKIES.get(AUTHOR, "")
             return self._ask_to_sign_in(request, entered.urlencode())
 
         return update_wrapper(show, guarded)
+
+    def _remember_author(self, request: HttpRequest, response: HttpResponseBase) -> None:
+        author = Signer(salt=AUTHOR).sign(str(request.user.pk))
+        if request.user.is_authenticated and request.COOKIES.get(AUTHOR) != author:
+            response.set_cookie(
+                AUTHOR,
+                author,
+                max_age=AUTHOR_DAYS * 24 * 60 * 60,
+                path=reverse("admin:index"),
+                secure=settings.SESSION_COOKIE_SECURE,
+                httponly=True,
+                samesite="Lax",
+            )
 
     def _ask_to_sign_in(self, request: HttpRequest, entered: str) -> HttpResponse:
         url = request.get_full_path()
@@ -93,8 +115,13 @@ class BackofficeSite(UnfoldAdminSite):
         return response
 
     def _show_kept_form(self, request: HttpRequest, entered: str, url: str) -> HttpResponse:
-        """A page that sends the form again; before that, it may lead to the second factor."""
-        fields = [(name, value) for name, values in QueryDict(entered).lists() for value in values]
+        """A page that sends the form again; before that, it may lead to the second factor.
+
+        Only who entered it can send it: a colleague would do in their own name what they never saw.
+        """
+        kept = QueryDict(entered, mutable=True)
+        [author] = kept.pop(AUTHOR, [""])
+        fields = [(name, value) for name, values in kept.lists() for value in values]
         target, layout = url, "backoffice/page.html"
         if not self.has_permission(request):
             layout = "unfold/layouts/unauthenticated.html"
@@ -106,6 +133,8 @@ class BackofficeSite(UnfoldAdminSite):
             "fields": fields,
             "target": target,
             "is_complete": target == url,
+            "author": _find_author(author),
+            "place": url.partition("?")[0].strip("/").replace("/", " / "),
             "layout": layout,
         }
         return TemplateResponse(request, "backoffice/kept_form.html", context)
@@ -180,3 +209,12 @@ class BackofficeSite(UnfoldAdminSite):
         )
         response: HttpResponse = view(request)  # type: ignore[assignment]
         return response
+
+
+def _find_author(signed: str) -> Any:
+    """The user of the cookie, or None."""
+    try:
+        pk = Signer(salt=AUTHOR).unsign(signed)
+    except BadSignature:
+        return None
+    return get_user_model()._default_manager.filter(pk=pk).first()

@@ -1,11 +1,12 @@
 """Two-step sign-in of staff: setting it up, signing in, turning it off, recovery codes (B18)."""
 
 from collections import Counter
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 import time_machine
 from django.core.management import CommandError, call_command
+from django.core.signing import Signer
 from django.test import Client
 from django.urls import reverse
 from django_otp.plugins.otp_static.models import StaticToken
@@ -391,8 +392,10 @@ def test_recovery_code_sent_in_parallel_is_accepted_once(grace):
 def test_form_of_a_lapsed_session_is_kept_until_the_code_is_entered(client, with_factor):
     url = reverse("admin:accounts_user_changelist")
     sent = {"q": ["a", "b"], "password1": "secret", "csrfmiddlewaretoken": "x"}
+    author = Signer(salt="last_staff").sign(str(with_factor.pk))
+    client.cookies["last_staff"] = author
     page = client.post(url, sent)
-    kept = {"kept_form": "q=a&q=b"}
+    kept = {"kept_form": urlencode({"q": ["a", "b"], "last_staff": author}, doseq=True)}
     assert page.context["kept_form"] == kept["kept_form"]
     assert page.context["app_path"] == f"{LOGIN}?next={quote(url, safe='')}"
 

@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import OutboxMessage
+from tests.backoffice.reading import words
 from tests.factories_people import PASSWORD, AdministratorFactory, StaffFactory, UserFactory
 from tests.factories_reservations import NOW
 from tests.http import post
@@ -200,6 +201,27 @@ def test_request_that_django_refuses_logs_no_error(client, caplog, path, data):
 
     assert response.status_code == 400
     assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
+
+
+def test_form_of_a_lapsed_session_is_sent_by_nobody_but_who_entered_it(client):
+    ann, bob = (AdministratorFactory(first_name=name) for name in ("Ann", "Bob"))
+    url, sent = reverse("admin:centers_resourcetype_add"), {"name": "Studio", "position": "0"}
+    client.force_login(ann)
+    client.get(url)
+    del client.cookies["sessionid"]
+    page = client.post(url, sent)
+    for user in (bob, ann):
+        kept = {"kept_form": page.context["kept_form"], "username": user.email}
+        answer = client.post(page.context["app_path"], {**kept, "password": PASSWORD})
+        text = words(answer)
+        if user == bob:
+            assert "Ann" in text
+            assert "only who entered it can send it" in text
+            assert 'value="Studio"' not in answer.text
+        else:
+            assert "for admin / centers / resourcetype / add, is kept" in text
+            assert 'value="Studio"' in answer.text
+        del client.cookies["sessionid"]
 
 
 @pytest.mark.parametrize("debug", [True, False])

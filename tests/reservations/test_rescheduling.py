@@ -9,6 +9,7 @@ from icalendar import Calendar
 
 from accounts.act import Act
 from accounts.models import OutboxMessage
+from accounts.outbox import send_due_messages
 from payments.models import Refund, RefundState
 from reservations.booking import amendments, approval, cancellation, charging, checkout
 from reservations.booking.drafts import extend_hold, has_outdated_price
@@ -53,6 +54,7 @@ from tests.reservations.rescheduling_helpers import (
     reschedule,
 )
 
+SECOND = MINUTE / 60
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.time_machine(NOW, tick=False),
@@ -492,6 +494,55 @@ def test_reschedule_moves_monthly_hours_to_the_new_month(clerk):
 
 
 # --- E-mails --------------------------------------------------------------------------------------
+
+
+def get_sent(now):
+    return [(each.kind, each.text) for each in send_due_messages(clock=lambda: now)]
+
+
+@pytest.mark.parametrize("seconds", [30, 90])
+def test_email_of_a_move_waits_a_minute_and_is_not_sent_if_it_is_undone(clerk, seconds):
+    reservation = make_booking()
+    get_sent(NOW)
+    reschedule(reservation, clerk, start=START + DAY)
+    assert get_sent(NOW + 59 * SECOND) == []
+    sent = get_sent(NOW + 60 * SECOND) if seconds > 60 else []
+    reschedule(reservation, clerk, start=START, now=NOW + seconds * SECOND)
+    sent += get_sent(NOW + HOUR)
+    assert [kind for kind, _ in sent] == (["moved", "moved"] if seconds > 60 else [])
+    assert not OutboxMessage.objects.waiting().exists()
+
+
+def test_second_move_within_a_minute_replaces_the_first_email(clerk):
+    reservation = make_booking()
+    get_sent(NOW)
+    other = make_room_in_same_center(reservation.room, name="Attic", rate=reservation.room.rate)
+    reschedule(reservation, clerk, room=other, start=START + DAY)
+    reschedule(reservation, clerk, room=other, start=START + 2 * DAY, now=NOW + 30 * SECOND)
+    [(kind, text)] = get_sent(NOW + 90 * SECOND)
+    assert kind == "moved"
+    assert "It was Boardroom at Glenarm, Wednesday, March 3, 2027, 9:00 AM" in text
+    assert "Attic" in text
+    assert "March 4, 2027, 9:00 AM -" not in text
+    assert "Friday, March 5, 2027, 9:00 AM" in text
+
+
+def test_other_email_lets_the_one_of_a_move_go_first(clerk):
+    reservation = make_booking()
+    get_sent(NOW)
+    reschedule(reservation, clerk, start=START + DAY)
+    cancellation.cancel(Act(reservation.user, NOW + SECOND), reservation.pk)
+    assert [kind for kind, _ in get_sent(NOW + SECOND)] == ["moved", "cancelled"]
+
+
+def test_email_that_is_being_sent_is_followed_by_that_of_the_undo(clerk):
+    reservation = make_booking()
+    reschedule(reservation, clerk, start=START + DAY)
+    now = NOW + 60 * SECOND
+    first = OutboxMessage.objects.get(kind="moved")
+    assert first.lease(OutboxMessage.objects.all(), period=DAY, now=now)
+    reschedule(reservation, clerk, start=START, now=now)
+    assert OutboxMessage.objects.filter(kind="moved").count() == 2
 
 
 def test_rescheduled_email_has_an_updated_calendar_file(clerk):
