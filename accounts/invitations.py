@@ -1,6 +1,7 @@
 """Links by e-mail with which staff choose a password: invitations, and forgotten passwords."""
 
 from datetime import datetime
+from typing import Any
 
 from django.contrib.auth.tokens import default_token_generator
 from django.urls import reverse
@@ -41,7 +42,7 @@ def send_forgotten_password(
 
 @in_transaction
 def _send_link(
-    template: str, user: User, kind: str, *, base_url: str, now: datetime, **context: str
+    template: str, user: User, kind: str, *, base_url: str, now: datetime, **context: Any
 ) -> None:
     """The link is valid for ``PASSWORD_RESET_TIMEOUT``, and until a password is set."""
     uid = urlsafe_base64_encode(force_bytes(user.pk))

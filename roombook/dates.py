@@ -17,6 +17,12 @@ YEARS = range(2000, 2101)
 TIME_OF_DAY = re.compile(r"(\d{1,2})(?:[:.]?(\d\d))?\s*(?:([ap])\.?m?\.?)?", re.IGNORECASE)
 
 
+def add_months(day: dt.date, count: int) -> dt.date:
+    """The first day of the month that is so many months later (or earlier, if negative)."""
+    months = day.year * 12 + day.month - 1 + count
+    return dt.date(months // 12, months % 12 + 1, 1)
+
+
 def format_day(day: dt.date) -> str:
     """A day: `Mon 2027-03-15`."""
     return f"{day:%a %Y-%m-%d}"

@@ -5,53 +5,13 @@ from django.conf.urls.static import static
 from django.contrib import admin
 from django.urls import URLPattern, path, re_path
 
-from accounts.views.account import (
-    ChangePassword,
-    GetCalendar,
-    RemoveAccountThumbnail,
-    SignIn,
-    SignOut,
-    UpdateAccountInfo,
-)
-from accounts.views.sign_up import (
-    ChangeEmail,
-    ConfirmEmail,
-    CreateAccount,
-    RequestPasswordReset,
-    ResetPassword,
-)
-from centers.views import CityCenters, ListPrices, SearchLocations, UpdateFavorite
+from accounts import views as accounts
+from centers import views as centers
 from payments import pages, webhooks
-from payments.views import (
-    CompletePaymentSetup,
-    CreatePaymentSetup,
-    RemovePaymentInfo,
-    UpdatePaymentInfo,
-)
-from reservations.views.account import DeleteAccount, ExportAccount
-from reservations.views.bookings import (
-    CancelReservation,
-    Checkout,
-    CreateReservation,
-    GetAllowances,
-    GetPaymentAction,
-    GetReservation,
-    GetTerms,
-    ListReservations,
-    UpdateAllowances,
-    UpdatePromoCode,
-)
+from payments import views as payments
+from reservations.views import account, bookings, integrations, rooms
 from reservations.views.calendar_feed import show_calendar
-from reservations.views.changes import ChangeReservation, PreviewChange
-from reservations.views.integrations import ListReservationChanges
 from reservations.views.payment_link import finish_payment_link, show_payment_link
-from reservations.views.receipts import GetReceipts, show_receipt
-from reservations.views.rooms import (
-    CheckRoomAvailability,
-    FindAlternatives,
-    ListFreeTimes,
-    ReservationCost,
-)
 from roombook.api.errors import handle_unknown_path
 from roombook.api.operations import Operation
 from roombook.api.views import serve_openapi, show_docs
@@ -64,49 +24,49 @@ def operation_path(route: str, view: type[Operation]) -> URLPattern:
 
 
 contract_paths = [
-    operation_path("api/sign-in", SignIn),
-    operation_path("api/account/reservation", GetReservation),
-    operation_path("api/account/update-info", UpdateAccountInfo),
-    operation_path("api/account/update-payment-info", UpdatePaymentInfo),
-    operation_path("api/account/remove-thumbnail", RemoveAccountThumbnail),
-    operation_path("api/change-password", ChangePassword),
-    operation_path("api/locations/search", SearchLocations),
-    operation_path("api/city-centers", CityCenters),
-    operation_path("api/meeting-rooms/check-availability", CheckRoomAvailability),
-    operation_path("api/reservations/cost", ReservationCost),
-    operation_path("api/reservation/update-promo-code", UpdatePromoCode),
-    operation_path("api/reservations/get-allowances", GetAllowances),
-    operation_path("api/reservations/checkout", Checkout),
+    operation_path("api/sign-in", accounts.SignIn),
+    operation_path("api/account/reservation", bookings.GetReservation),
+    operation_path("api/account/update-info", accounts.UpdateAccountInfo),
+    operation_path("api/account/update-payment-info", payments.UpdatePaymentInfo),
+    operation_path("api/account/remove-thumbnail", accounts.RemoveAccountThumbnail),
+    operation_path("api/change-password", accounts.ChangePassword),
+    operation_path("api/locations/search", centers.SearchLocations),
+    operation_path("api/city-centers", centers.CityCenters),
+    operation_path("api/meeting-rooms/check-availability", rooms.CheckRoomAvailability),
+    operation_path("api/reservations/cost", rooms.ReservationCost),
+    operation_path("api/reservation/update-promo-code", bookings.UpdatePromoCode),
+    operation_path("api/reservations/get-allowances", bookings.GetAllowances),
+    operation_path("api/reservations/checkout", bookings.Checkout),
 ]
 
 # Beyond the contract, with the same conventions (B17).
 extension_paths = [
-    operation_path("api/meeting-rooms/prices", ListPrices),
-    operation_path("api/meeting-rooms/free-times", ListFreeTimes),
-    operation_path("api/meeting-rooms/alternatives", FindAlternatives),
-    operation_path("api/reservations/payment-action", GetPaymentAction),
-    operation_path("api/reservations/create", CreateReservation),
-    operation_path("api/reservations/cancel", CancelReservation),
-    operation_path("api/reservations/terms", GetTerms),
-    operation_path("api/reservations/receipt", GetReceipts),
-    operation_path("api/reservations/preview-change", PreviewChange),
-    operation_path("api/reservations/change", ChangeReservation),
-    operation_path("api/reservations/update-allowances", UpdateAllowances),
-    operation_path("api/account/reservations", ListReservations),
-    operation_path("api/account/calendar", GetCalendar),
-    operation_path("api/account/export", ExportAccount),
-    operation_path("api/account/delete", DeleteAccount),
-    operation_path("api/account/update-favorite", UpdateFavorite),
-    operation_path("api/account/remove-payment-info", RemovePaymentInfo),
-    operation_path("api/account/create-payment-setup", CreatePaymentSetup),
-    operation_path("api/account/complete-payment-setup", CompletePaymentSetup),
-    operation_path("api/sign-out", SignOut),
-    operation_path("api/account/create", CreateAccount),
-    operation_path("api/account/confirm-email", ConfirmEmail),
-    operation_path("api/account/request-password-reset", RequestPasswordReset),
-    operation_path("api/account/reset-password", ResetPassword),
-    operation_path("api/account/change-email", ChangeEmail),
-    operation_path("api/integrations/changes", ListReservationChanges),
+    operation_path("api/meeting-rooms/prices", centers.ListPrices),
+    operation_path("api/meeting-rooms/free-times", rooms.ListFreeTimes),
+    operation_path("api/meeting-rooms/alternatives", rooms.FindAlternatives),
+    operation_path("api/reservations/payment-action", bookings.GetPaymentAction),
+    operation_path("api/reservations/create", bookings.CreateReservation),
+    operation_path("api/reservations/cancel", bookings.CancelReservation),
+    operation_path("api/reservations/terms", bookings.GetTerms),
+    operation_path("api/reservations/receipt", bookings.GetReceipts),
+    operation_path("api/reservations/preview-change", bookings.PreviewChange),
+    operation_path("api/reservations/change", bookings.ChangeReservation),
+    operation_path("api/reservations/update-allowances", bookings.UpdateAllowances),
+    operation_path("api/account/reservations", bookings.ListReservations),
+    operation_path("api/account/calendar", accounts.GetCalendar),
+    operation_path("api/account/export", account.ExportAccount),
+    operation_path("api/account/delete", account.DeleteAccount),
+    operation_path("api/account/update-favorite", centers.UpdateFavorite),
+    operation_path("api/account/remove-payment-info", payments.RemovePaymentInfo),
+    operation_path("api/account/create-payment-setup", payments.CreatePaymentSetup),
+    operation_path("api/account/complete-payment-setup", payments.CompletePaymentSetup),
+    operation_path("api/sign-out", accounts.SignOut),
+    operation_path("api/account/create", accounts.CreateAccount),
+    operation_path("api/account/confirm-email", accounts.ConfirmEmail),
+    operation_path("api/account/request-password-reset", accounts.RequestPasswordReset),
+    operation_path("api/account/reset-password", accounts.ResetPassword),
+    operation_path("api/account/change-email", accounts.ChangeEmail),
+    operation_path("api/integrations/changes", integrations.ListReservationChanges),
 ]
 
 urlpatterns = [
@@ -116,7 +76,11 @@ urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
     re_path(r"^calendar/(?P<secret>[0-9a-f]{64})\.ics\Z", show_calendar, name="calendar"),
-    re_path(r"^receipt-file/(?P<secret>[\w:-]{1,200})\.pdf\Z", show_receipt, name="receipt-file"),
+    re_path(
+        r"^receipt-file/(?P<secret>[\w:-]{1,200})\.pdf\Z",
+        bookings.show_receipt,
+        name="receipt-file",
+    ),
     re_path(r"^pay/(?P<secret>[\w:-]{1,500})\Z", show_payment_link, name="payment-link"),
     re_path(
         r"^pay/(?P<secret>[\w:-]{1,500})/(?P<setup>[0-9a-f-]{36})\Z",

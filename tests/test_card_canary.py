@@ -6,14 +6,12 @@ import re
 from datetime import date, datetime
 
 import pytest
-from django.contrib import admin
 from django.db import connection
 from django.test import Client
-from django.urls import NoReverseMatch, reverse
 
 from payments import lifecycle
 from roombook.logging import JsonLogFormatter, PlainLogFormatter, RequestIdFilter
-from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_people import UserFactory
 from tests.factories_reservations import NOW, START, make_draft, make_room
 from tests.gateway_faults import add_fault
 from tests.http import post, post_csv
@@ -223,35 +221,4 @@ def test_card_number_and_code_are_stored_and_shown_nowhere(canary, ada, token, m
     monkeypatch.setattr(lifecycle, "get_payment_source", crash_early)
     checkout(NOTATIONS[1](GOOD), 15, expected=500)
 
-    assert canary.find_leaks() == []
-
-
-@pytest.mark.parametrize("debug", [True, False])
-def test_back_office_pages_show_no_card_number(canary, ada, token, settings, debug):
-    settings.DEBUG = debug
-    room = make_room()
-    for day, number in ((3, GOOD), (4, DECLINED)):
-        reservation = make_draft(ada, room, start=START.replace(day=day))
-        body = {
-            "Token": token,
-            "ReservationId": reservation.pk,
-            "PaymentInfo": card(number),
-            "SavePaymentInfo": True,
-        }
-        canary.post("/api/reservations/checkout", body)
-    canary.client.force_login(AdministratorFactory())
-
-    pages = 0
-    for model in admin.site._registry:
-        name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
-        canary.record(canary.client.get(reverse(f"{name}_changelist")))
-        for row in model._default_manager.all()[:3]:
-            try:
-                url = reverse(f"{name}_change", args=[row.pk])
-            except NoReverseMatch:
-                continue
-            response = canary.record(canary.client.get(url))
-            assert response.status_code in {200, 302}, url
-            pages += 1
-    assert pages > 10
     assert canary.find_leaks() == []

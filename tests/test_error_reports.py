@@ -22,7 +22,7 @@ import django
 django.setup()
 import sentry_sdk
 from django.test import Client
-from accounts.views.account import SignIn
+from accounts.views import SignIn
 
 def fail(self, user, **fields):
     local = {CARD_NUMBER!r}

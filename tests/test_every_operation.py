@@ -12,12 +12,9 @@ from uuid import uuid4
 
 import pytest
 from django.apps import apps
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from centers.models import Center, Landmark, MeetingRoom, Rate, Service
 from payments.models import PaymentSetup
-from reservations.models import Allowance, Attendee, LineItem, Reservation
+from reservations.models import Reservation
 from roombook import urls
 from roombook.api import csv_table
 from tests.contract.schema import EXTENSIONS, iterate_paths
@@ -193,10 +190,6 @@ def test_table_has_all_operations_and_all_ids():
 
 # --- Formats --------------------------------------------------------------------------------------
 
-# Text that a database can store: it has no NUL and no lone surrogate.
-TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
-RISKY = st.text("'=+-@\t\r\n\",;. a1é\u2028\ufeff</", max_size=8)
-
 
 def convert_to_cells(value):
     """Convert a JSON body to the form of a CSV body: all values are text, without empty ones."""
@@ -253,62 +246,6 @@ def test_csv_request_gets_the_response_of_the_json_request(world, operation):
     assert response.status_code == 200, response.content
     body = world.call(operation.name).json()
     assert drop_new_values(response.json(), operation.name) == drop_new_values(body, operation.name)
-
-
-def test_response_with_any_stored_text_has_the_same_content_in_all_formats(world):
-    rows = {
-        Center: ["name", "street1", "promo_text", "parking_information"],
-        MeetingRoom: ["provider"],
-        Service: ["description"],
-        Rate: ["description"],
-        Landmark: ["name", "description", "type"],
-        Attendee: ["name", "company_name"],
-        LineItem: ["description"],
-        Allowance: ["description"],
-    }
-
-    @settings(max_examples=30)
-    @given(st.data())
-    def check(data):
-        def write_and_compare():
-            for model, names in rows.items():
-                # A name is required.
-                texts = {
-                    name: data.draw(TEXTS | RISKY, name) or ("x" if name == "name" else "")
-                    for name in names
-                }
-                model.objects.update(**texts)
-            for name in ("Search locations", "Get reservation", "Get allowances"):
-                instead = {"Query": None} if name == "Search locations" else {}
-                body = world.call(name, **instead).json()
-                assert call_in_csv(world, name, **instead) == (200, convert_to_cells(body))
-                assert jsonp(world.call(name, "?callback=f", **instead), "f") == body
-
-        world.call_and_roll_back(write_and_compare)
-
-    check()
-
-
-@pytest.mark.parametrize(
-    ("name", "instead", "rows"),
-    [
-        ("List reservations", {"Statuses": ["NoShow"]}, 0),
-        ("List reservations", {"PageSize": 2}, 2),
-        ("Search locations", {"Query": "nowhere"}, 0),
-        ("Search locations", {"Query": None, "Filters": None, "RadiusInMiles": 100}, 2),
-        ("Get allowances", {}, 2),
-        ("List free times", {"RoomIds": "both"}, 2),
-    ],
-)
-def test_csv_list_of_no_or_several_rows_has_the_content_of_the_json_list(
-    world, name, instead, rows
-):
-    if instead.get("RoomIds"):
-        instead = {"RoomIds": [world.room.pk, world.other_center.rooms.get().pk]}
-    body = world.call(name, **instead).json()
-
-    assert len(body[ROWS[name].partition(".")[0]]) == rows
-    assert call_in_csv(world, name, **instead) == (200, convert_to_cells(body))
 
 
 # --- One center -----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
 from django.db.models import Max, Min, Model, QuerySet
+from django.db.models.constants import LOOKUP_SEP
 from django.db.models.fields.related import RelatedField
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -213,6 +214,16 @@ class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase
                 self.message_user(request, text, messages.WARNING)
             queryset = queryset.filter(allowed)
         return super().response_action(request, queryset, *args, **kwargs)
+
+
+class CenterTimeMixin(LocalTimeMixin, CenterScopedMixin):
+    """Shows the times of a row in the time zone of its center."""
+
+    def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
+        path = LOOKUP_SEP.join(filter(None, (self.center_path, "time_zone_id")))
+        rows = self.model._default_manager.filter(pk=parse_id(object_id) or 0)
+        name = rows.values_list(path, flat=True).first()
+        return places.get_time_zone(name) if name else None
 
 
 class CenterOrAllMixin(CenterScopedMixin):

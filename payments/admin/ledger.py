@@ -1,14 +1,13 @@
 """The list of the lines of the ledger: from a figure of a report to its bookings."""
 
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter
 
-from accounts.admin.center_scope import CenterScopedMixin
+from accounts.admin.center_scope import CenterTimeMixin
 from accounts.admin.date_range import DateRangeFilter
 from payments.admin.lists import link_reservation
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account
@@ -16,7 +15,7 @@ from payments.models import LedgerLine
 from payments.statements import COLUMNS, build_row, describe_accounts
 from roombook import dates
 from roombook.backoffice.list_export import ListExportMixin
-from roombook.backoffice.model_admin import LocalTimeMixin, ModelAdmin, ReadOnlyMixin
+from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
 from roombook.backoffice.widgets import AutocompleteFilter
 from roombook.ids import parse_id
@@ -50,9 +49,7 @@ class AccountFilter(DropdownFilter):
 
 
 @admin.register(LedgerLine)
-class LedgerLineAdmin(
-    ListExportMixin, LocalTimeMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin
-):
+class LedgerLineAdmin(ListExportMixin, ReadOnlyMixin, CenterTimeMixin, ModelAdmin):
     list_display = (
         *("day", "event", "reservation_link", "center", "changed_accounts"),
         *("recognized_on", "cause"),
@@ -76,10 +73,6 @@ class LedgerLineAdmin(
     search_fields = ("reservation",)
     search_help_text = "Reservation"
     export_columns = tuple(SheetColumn(name, 16) for name in COLUMNS)
-
-    def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
-        line = LedgerLine.objects.filter(pk=parse_id(object_id) or 0).first()
-        return line.center.zone if line else None
 
     def search(self, request: HttpRequest, rows: QuerySet, words: str) -> QuerySet:
         return rows.filter(reservation=parse_id(words.removeprefix("#")) or 0)

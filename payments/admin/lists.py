@@ -16,13 +16,14 @@ from django.utils.html import format_html
 from unfold.contrib.filters.admin import DropdownFilter
 
 from accounts import customer_access
+from accounts.admin.center_scope import CenterTimeMixin
 from accounts.admin.date_range import DAY, PeriodFilter
 from payments import gateways
 from payments.models import Dispute, Payment, Refund, SavedCard, UnknownPayment
 from roombook import dates
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT
-from roombook.backoffice.model_admin import LocalTimeMixin
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
+from roombook.dates import add_months
 from roombook.ids import parse_id
 from roombook.money import format_amount
 
@@ -62,7 +63,7 @@ class FeeMixin:
         return format_amount(row.fee, currency)
 
 
-class PaymentListMixin(FeeMixin, LocalTimeMixin):
+class PaymentListMixin(FeeMixin, CenterTimeMixin):
     """Lists rows with their reservation, customer and center; times are those of the center.
 
     `to_payment` is the lookup path from a row to its payment. List this mixin before ModelAdmin.
@@ -87,11 +88,6 @@ class PaymentListMixin(FeeMixin, LocalTimeMixin):
 
     def get_list_select_related(self, request: HttpRequest) -> tuple[str, ...]:
         return (f"{self.to_reservation}__room__center", f"{self.to_reservation}__user")
-
-    def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
-        rows = self.model._default_manager.select_related(*self.get_list_select_related(request))
-        row = rows.filter(pk=parse_id(object_id) or 0).first()
-        return get_zone(row) if row else None
 
     # --- Columns
 
@@ -196,14 +192,9 @@ def _parse_uuid(text: str) -> UUID | None:
         return None
 
 
-def get_month_start(day: dt.date, count: int = 0) -> dt.date:
-    """The first day of the month of a day, or of one that is so many months earlier."""
-    months = day.year * 12 + day.month - 1 - count
-    return dt.date(months // 12, months % 12 + 1, 1)
-
-
-def get_quarter_start(day: dt.date, count: int = 0) -> dt.date:
-    return get_month_start(day, (day.month - 1) % 3 + 3 * count)
+def add_quarters(day: dt.date, count: int) -> dt.date:
+    """The first day of the quarter that is so many quarters later (or earlier, if negative)."""
+    return add_months(day, 3 * count - (day.month - 1) % 3)
 
 
 class CreatedFilter(PeriodFilter):
@@ -213,18 +204,12 @@ class CreatedFilter(PeriodFilter):
     parameter_name = "made"
     field_path = "created_at"
     periods = {
-        "today": ("Today", lambda today: (today, None)),
-        "week": ("Last 7 days", lambda today: (today - 6 * DAY, None)),
-        "month": ("This month", lambda today: (get_month_start(today), None)),
-        "last-month": (
-            "Last month",
-            lambda today: (get_month_start(today, 1), get_month_start(today)),
-        ),
-        "quarter": ("This quarter", lambda today: (get_quarter_start(today), None)),
-        "last-quarter": (
-            "Last quarter",
-            lambda today: (get_quarter_start(today, 1), get_quarter_start(today)),
-        ),
+        "today": ("Today", lambda day: (day, None)),
+        "week": ("Last 7 days", lambda day: (day - 6 * DAY, None)),
+        "month": ("This month", lambda day: (add_months(day, 0), None)),
+        "last-month": ("Last month", lambda day: (add_months(day, -1), add_months(day, 0))),
+        "quarter": ("This quarter", lambda day: (add_quarters(day, 0), None)),
+        "last-quarter": ("Last quarter", lambda day: (add_quarters(day, -1), add_quarters(day, 0))),
     }
 
 

@@ -189,9 +189,10 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
         """Ask how the money was returned, and then record that of each refund."""
         if not form.is_valid():
             action = request.POST["action"]
+            chosen = self.get_actions(request)[action]
             context = {
                 **self.admin_site.each_context(request),
-                "title": self.get_actions(request)[action][2],
+                "title": chosen and chosen[2],
                 "text": text,
                 "action": action,
                 "opts": self.opts,

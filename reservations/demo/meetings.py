@@ -19,13 +19,12 @@ from payments.refunds import confirm_refund_by_hand
 from reservations import availability
 from reservations.booking import (
     approval,
+    attendance,
     cancellation,
-    check_in,
     checkout,
     differences,
     drafts,
     expiry,
-    no_show,
     notes,
     payment_links,
     price_adjustments,
@@ -125,12 +124,12 @@ def approve(meeting: Meeting, *, now: dt.datetime) -> None:
 
 def check_customer_in(meeting: Meeting, *, now: dt.datetime) -> None:
     assert meeting.pk is not None
-    check_in.check_in(Act(meeting.staff, now, is_staff=True), meeting.pk)
+    attendance.check_in(Act(meeting.staff, now, is_staff=True), meeting.pk)
 
 
 def mark_no_show(meeting: Meeting, *, now: dt.datetime) -> None:
     assert meeting.pk is not None
-    no_show.mark_no_show(Act(meeting.staff, now, is_staff=True), meeting.pk)
+    attendance.mark_no_show(Act(meeting.staff, now, is_staff=True), meeting.pk)
     # What the terms of its center give back.
     for refund in Refund.objects.due_by_hand().filter(payment__reservation=meeting.pk):
         confirm_refund_by_hand(refund, "Bank transfer", now=now)

@@ -1,7 +1,7 @@
 """The forms of the actions on a reservation, apart from those that change a booking."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -50,11 +50,11 @@ class ActionForm(forms.Form):
         *args: Any,
         reservation: Reservation,
         act: Act,
-        is_for_several: bool = False,
+        siblings: Sequence["ActionForm"] | None = None,
         **kwargs: Any,
     ) -> None:
-        """`reservation` is the first one if the form is for several."""
-        self.reservation, self.is_for_several = reservation, is_for_several
+        """`siblings` are the forms of the reservations before it, if there are several."""
+        self.reservation, self.siblings = reservation, siblings
         self.act, self.user, self.now = act, act.staff, act.now
         super().__init__(*args, **kwargs)
         self.prepare()
@@ -179,7 +179,7 @@ class CancellationForm(MessageForm):
     field_order = ("refund", "everything", "reason", "message")
 
     def prepare(self) -> None:
-        if self.is_for_several:
+        if self.siblings is not None:
             del self.fields["refund"]
             # Each reservation is checked for its center when it is previewed.
             if not roles.has_permission(self.user, OVERRIDE_REFUND):

@@ -17,13 +17,12 @@ from reservations import display
 from reservations.booking import (
     amendments,
     approval,
+    attendance,
     cancellation,
     charging,
-    check_in,
     checkout,
     differences,
     drafts,
-    no_show,
     payment_links,
     price_adjustments,
     resending,
@@ -45,12 +44,7 @@ from reservations.desk.action_forms import (
     find_missing,
     get_saved_card,
 )
-from reservations.desk.booking_form import (
-    ExtendForm,
-    MoveForm,
-    ServicesForm,
-    build_slot_fields,
-)
+from reservations.desk.booking_form import ExtendForm, MoveForm, ServicesForm
 from reservations.desk.previews import (
     Action,
     ActionPreview,
@@ -180,7 +174,7 @@ def _is_no_show_immediate(reservation: Reservation, *, now: dt.datetime) -> bool
 
 def _describe_no_show(preview: ActionPreview) -> None:
     row = preview.form.reservation
-    outcome = no_show.decide_no_show(row, charging.get_booked_payments(row))
+    outcome = attendance.decide_no_show(row, charging.get_booked_payments(row))
     if outcome.share:
         preview.facts += _describe_outcome(outcome)
         preview.facts += _describe_returned_benefits(row, outcome.share)
@@ -188,6 +182,7 @@ def _describe_no_show(preview: ActionPreview) -> None:
         preview.facts.append(("Refund", "None"))
     if row.end > preview.form.act.now:
         preview.facts.append(("Room", "Released at once, so that others can book it"))
+    preview.facts.append(("E-mail to", "Nobody"))
 
 
 # --- Prices, holds and e-mails --------------------------------------------------------------------
@@ -434,13 +429,22 @@ def _describe_difference(
 def _build_undo(reservation: Reservation, old: RoomSlot, version: int) -> dict[str, str]:
     """What has to be submitted to move the reservation back, if that would restore it exactly.
 
-    ``version`` is that of the reservation after the move. An override of the opening hours would be
-    lost, and a local time that occurs twice is the first.
+    ``version`` is that of the reservation after the move.
+
+    An override of the opening hours would be lost, and a local time that occurs twice is the first.
     """
-    fields = build_slot_fields(old.room, old.span, version)
-    if reservation.hours_override_reason or not fields:
+    start, end = (at.astimezone(old.room.center.zone) for at in (old.start, old.end))
+    if reservation.hours_override_reason or start.fold or end.fold:
         return {}
-    return {**fields, "expected_amount": str(reservation.total_cost)}
+    return {
+        "room": str(old.room.pk),
+        "start_0": f"{start:%Y-%m-%d}",
+        "start_1": f"{start:%H:%M}",
+        "end_0": f"{end:%Y-%m-%d}",
+        "end_1": f"{end:%H:%M}",
+        "expected_version": str(version),
+        "expected_amount": str(reservation.total_cost),
+    }
 
 
 def _describe_slot(slot: RoomSlot) -> str:
@@ -528,9 +532,9 @@ ACTIONS = {
         Action(
             *("check-in", "Check in", "how_to_reg"),
             title="Has the customer arrived?",
-            call=lambda _: (check_in.check_in, {}),
+            call=lambda _: (attendance.check_in, {}),
             report=lambda _: "Checked in.",
-            is_available=check_in.can_check_in,
+            is_available=attendance.can_check_in,
             is_immediate=always,
             is_primary=True,
         ),
@@ -538,7 +542,7 @@ ACTIONS = {
             *("undo-check-in", "Undo check-in", "undo"),
             title="Has the customer not arrived?",
             confirm_label="Undo the check-in",
-            call=lambda _: (check_in.undo_check_in, {}),
+            call=lambda _: (attendance.undo_check_in, {}),
             report=lambda _: "The check-in is undone.",
             is_available=lambda row, *, now: row.is_checked_in,
             is_immediate=always,
@@ -629,7 +633,7 @@ ACTIONS = {
             *("no-show", "No-show", "person_off"),
             title="Mark as no-show?",
             confirm_label="Mark as no-show",
-            call=lambda _: (no_show.mark_no_show, {}),
+            call=lambda _: (attendance.mark_no_show, {}),
             describe=_describe_no_show,
             report=lambda _: "Marked as no-show.",
             is_available=_can_be_no_show,
@@ -640,7 +644,7 @@ ACTIONS = {
             *("undo-no-show", "Undo no-show", "person"),
             title="Did the customer come after all?",
             confirm_label="Undo the no-show",
-            call=lambda _: (no_show.undo_no_show, {}),
+            call=lambda _: (attendance.undo_no_show, {}),
             report=lambda _: "The no-show is undone.",
             is_available=lambda row, *, now: row.status == Status.NO_SHOW,
             is_immediate=always,

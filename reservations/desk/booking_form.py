@@ -321,21 +321,6 @@ class MoveForm(ChangeForm):
         return find_rooms(search, self.user, roles.CHANGE_RESERVATION)
 
 
-def build_slot_fields(room: MeetingRoom, span: Span, version: int) -> dict[str, str]:
-    """What `MoveForm` submits for a slot; nothing for a local time that occurs a second time."""
-    start, end = (at.astimezone(room.center.zone) for at in (span.start, span.end))
-    if start.fold or end.fold:
-        return {}
-    return {
-        "room": str(room.pk),
-        "start_0": f"{start:%Y-%m-%d}",
-        "start_1": f"{start:%H:%M}",
-        "end_0": f"{end:%Y-%m-%d}",
-        "end_1": f"{end:%H:%M}",
-        "expected_version": str(version),
-    }
-
-
 class ExtendForm(ChangeForm):
     """A later end. If none is entered, it is half an hour later or, if that is not possible, one
     slot; of a meeting that is over, it is the end of the running slot.

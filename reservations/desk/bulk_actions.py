@@ -6,11 +6,10 @@ and stays on the page and in "Needs attention" until the booking is resolved.
 """
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -20,7 +19,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminSelectWidget
 
@@ -30,16 +29,16 @@ from accounts.models import User
 from centers.models import Closure, MeetingRoom
 from reservations import alternatives, availability
 from reservations.alternatives import AlternativeSearch
-from reservations.booking.amendments import RoomSlot
+from reservations.booking.amendments import ChangeRequest, RoomSlot
 from reservations.desk.action_forms import ActionForm
 from reservations.desk.actions import ACTIONS
-from reservations.desk.booking_form import build_slot_fields
 from reservations.desk.previews import Action, ActionPreview
 from reservations.desk.reservation_page import execute, get_submitted_values
 from reservations.display import format_customer, format_place_and_time, render_status_badge
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates, money
+from roombook.backoffice.pages import BackofficePages
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.ids import parse_id
 
@@ -50,99 +49,71 @@ MAX_ATTEMPTS = 3
 NOTHING_AVAILABLE = "No room that is as large is available for the same price or less."
 
 
-@dataclass(frozen=True, slots=True)
-class BulkPreview:
-    """The preview of one of several reservations, and what its own form submits, if it has one."""
-
-    reservation: Reservation
-    preview: ActionPreview
-    fields: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def place_and_time(self) -> str:
-        return format_place_and_time(self.reservation)
-
-    @property
-    def confirmation(self) -> Iterator[tuple[str, object]]:
-        """The fields with which the action is confirmed for this reservation."""
-        pk, amount = self.reservation.pk, self.preview.expected_amount
-        yield ACTION_CHECKBOX_NAME, pk
-        if amount is not None:
-            yield f"expected_amount_{pk}", amount
-        yield from ((f"{pk}-{name}", value) for name, value in self.fields.items())
-
-
-Propose = Callable[[ActionForm, Sequence[Reservation]], Iterable[BulkPreview]]
-
-
 def run_bulk_action(
     request: HttpRequest,
     site: AdminSite,
     action: Action,
-    rows: Sequence[Reservation],
+    rows: Iterable[Reservation],
     *,
     submitted: tuple[str, str],
     back_url: str,
-    form_class: type[ActionForm] | None = None,
     initial: Mapping[str, str] | None = None,
-    propose: Propose | None = None,
 ) -> HttpResponse | None:
     """Show a preview of each reservation. Once it is confirmed, take the action on one by one.
 
-    One form, with `initial` data, is for all of them: that of the action or, if `propose` finds
-    what the action's form submits for each of them, the form of another class. `submitted` chooses
-    the action.
+    Each has a form with the same data, `initial` at first. `submitted` chooses the action.
     """
-    shared_form = form_class or action.form_class
-    is_submitted = not request.POST.keys().isdisjoint(shared_form.base_fields)
     act = Act(roles.get_staff(request), timezone.now(), is_staff=True)
+    is_submitted = not request.POST.keys().isdisjoint({"confirmed", *action.form_class.base_fields})
     data = request.POST if is_submitted else initial or {}
-    form = shared_form(data, reservation=rows[0], act=act, is_for_several=True)
-    if form.is_valid() and request.POST.get("confirmed"):
-        for row in rows:
-            prefix = f"{row.pk}" if propose else None
-            own_form = action.form_class(
-                request.POST, reservation=row, act=act, is_for_several=True, prefix=prefix
-            )
-            if refusal := _get_refusal(action, own_form):
-                messages.error(request, f"{row}: {refusal} Nothing was changed.")
+    own_forms: list[ActionForm] = []
+    for row in rows:
+        form = action.form_class(data, reservation=row, act=act, siblings=[*own_forms])
+        own_forms.append(form)
+    refusals = [_get_refusal(action, each) for each in own_forms]
+    if request.POST.get("confirmed"):
+        for form, refusal in zip(own_forms, refusals, strict=True):
+            if refusal:
+                messages.error(request, f"{form.reservation}: {refusal} Nothing was changed.")
             else:
-                execute(request, action, own_form)
+                execute(request, action, form)
         return None
-    previews: list[BulkPreview] = []
-    if form.is_valid():
-        previews += (propose or _preview_each(action))(form, rows)
-    possible = [each for each in previews if not each.preview.problems]
-    selected = [(ACTION_CHECKBOX_NAME, row.pk) for row in rows]
-    confirmation = [submitted, *get_submitted_values(form)]
+    previews = [
+        ActionPreview(form, problems=[refusal]) if refusal else action.preview(form)
+        for form, refusal in zip(own_forms, refusals, strict=True)
+    ]
+    possible = [each for each in previews if not each.problems]
+    title = action.title if len(previews) == 1 else action.title.replace("this", "each")
     context = {
         **site.each_context(request),
-        "title": action.title if len(rows) == 1 else action.title.replace("this", "each"),
+        "title": title,
         "action": action,
-        "form": form,
-        "previews": previews,
+        "form": own_forms[0],
+        "previews": [(each, format_place_and_time(each.form.reservation)) for each in previews],
         "possible": len(possible),
-        "email": next((email for each in possible if (email := each.preview.email)), None),
-        "submitted": [submitted, *selected],
-        "confirmation": [*confirmation, *(pair for each in possible for pair in each.confirmation)],
+        "email": next((each.email for each in possible if each.email), None),
+        "submitted": [
+            submitted,
+            *((ACTION_CHECKBOX_NAME, each.reservation.pk) for each in own_forms),
+        ],
+        "confirmation": [
+            submitted,
+            *get_submitted_values(own_forms[0]),
+            *(field for each in possible for field in _list_confirmation(each)),
+        ],
         "back_url": back_url,
     }
     return TemplateResponse(request, "admin/reservations/bulk_action.html", context)
 
 
-def _preview_each(action: Action) -> Propose:
-    def preview(form: ActionForm, rows: Sequence[Reservation]) -> Iterator[BulkPreview]:
-        for row in rows:
-            own_form = type(form)(form.data, reservation=row, act=form.act, is_for_several=True)
-            yield BulkPreview(row, preview_one(action, own_form))
-
-    return preview
-
-
-def preview_one(action: Action, form: ActionForm) -> ActionPreview:
-    if refusal := _get_refusal(action, form):
-        return ActionPreview(form, problems=[refusal])
-    return action.preview(form)
+def _list_confirmation(preview: ActionPreview) -> Iterator[tuple[str, object]]:
+    """The fields with which the action is confirmed for one of the reservations."""
+    pk, form = preview.form.reservation.pk, preview.form
+    yield ACTION_CHECKBOX_NAME, pk
+    if preview.expected_amount is not None:
+        yield f"expected_amount_{pk}", preview.expected_amount
+    if isinstance(form, RelocationForm):
+        yield f"slot_{pk}", form.slot_text
 
 
 def _get_refusal(action: Action, form: ActionForm) -> str:
@@ -152,7 +123,7 @@ def _get_refusal(action: Action, form: ActionForm) -> str:
         return "You may not do this at this center."
     if not action.is_available(reservation, now=form.now):
         return f"Not possible, the status is {Status(reservation.status).label}."
-    return "" if form.is_valid() else "It was not previewed."
+    return " ".join(str(error) for errors in form.errors.values() for error in errors)
 
 
 def _build_list_action(name: str, description: str) -> Callable[..., HttpResponse | None]:
@@ -165,7 +136,7 @@ def _build_list_action(name: str, description: str) -> Callable[..., HttpRespons
             request,
             self.admin_site,
             ACTIONS[name],
-            list(rows.order_by("pk")),
+            rows.order_by("pk"),
             submitted=("action", request.POST["action"]),
             back_url=reverse("admin:reservations_reservation_changelist"),
         )
@@ -187,7 +158,7 @@ class BulkActionsMixin(ModelAdminBase):
 
 
 class RelocationForm(ActionForm):
-    """To where each of the selected bookings moves."""
+    """To where each of the selected bookings moves: to the cheapest room, else the nearest time."""
 
     move_to = forms.ChoiceField(
         label="Move to",
@@ -198,17 +169,55 @@ class RelocationForm(ActionForm):
         widget=UnfoldAdminSelectWidget,
         help_text="At the same center, at least as large, for the same price or less.",
     )
+    slot: RoomSlot | None = None
+
+    def clean(self) -> None:
+        row, data = self.reservation, self.cleaned_data
+        others = (each for each in self.siblings or () if isinstance(each, RelocationForm))
+        taken = [each.slot for each in others if each.is_valid() and each.slot]
+        for slot in self._find_slots():
+            if any(each.room == slot.room and each.span.overlaps(slot.span) for each in taken):
+                continue
+            data["change"] = ChangeRequest(
+                slot.room.pk, slot.start, slot.end, expected_version=row.version
+            )
+            preview = RELOCATE.preview(self)
+            total = preview.expected_amount
+            if not preview.problems and total is not None and total <= row.total_cost:
+                self.slot = slot
+                break
+        # What was confirmed may be taken meanwhile: nobody has seen the next slot.
+        if self.data.get(f"slot_{row.pk}", self.slot_text) != self.slot_text or not self.slot:
+            raise forms.ValidationError(NOTHING_AVAILABLE)
+
+    @property
+    def slot_text(self) -> str:
+        return f"{self.slot.room.pk} {self.slot.start} {self.slot.end}" if self.slot else ""
+
+    def _find_slots(self) -> Iterator[RoomSlot]:
+        """Find the cheapest rooms at the same time, then the nearest times."""
+        row, room = self.reservation, copy(self.reservation.room)
+        room.capacity = max(room.capacity, row.number_of_attendees)
+        search = AlternativeSearch(room, row.span, (), row.user, self.now)
+        has_other_times = self.cleaned_data.get("move_to") == "time"
+        found = alternatives.find_at_center(search, has_other_times=has_other_times)
+        for each in islice(found, MAX_ATTEMPTS):
+            yield RoomSlot(MeetingRoom.objects.get(pk=each.room_id), each.start, each.end)
 
 
-class ClosedBookingPages:
-    """The page on an admin site."""
+# The buttons, and the initial data of their forms: the center cannot host.
+RELOCATE = replace(ACTIONS["move"], form_class=RelocationForm)
+BUTTONS: dict[str, tuple[Action, dict[str, str]]] = {
+    "cancel": (ACTIONS["cancel"], {"everything": "on"}),
+    "move": (RELOCATE, {"move_to": "room"}),
+    "resend": (ACTIONS["resend"], {}),
+}
 
-    def __init__(self, site: AdminSite) -> None:
-        self.site = site
 
-    def urls(self) -> list[URLPattern]:
-        view = self.site.admin_view(self.show_bookings)
-        return [path("in-closures/", view, name="reservations_in_closures")]
+class ClosedBookingPages(BackofficePages):
+    """The page of the bookings to resolve."""
+
+    pages = (("in-closures/", "show_bookings", "reservations_in_closures"),)
 
     def show_bookings(self, request: HttpRequest) -> HttpResponse:
         """List the bookings. A POST previews what becomes of the selected ones, or does it."""
@@ -222,7 +231,6 @@ class ClosedBookingPages:
         bookings = found[:MAX_BOOKINGS]
         problems = _describe_problems(bookings)
         context = {
-            **self.site.each_context(request),
             "title": "Bookings to resolve",
             "can_change": can_change,
             "bookings": [
@@ -242,7 +250,7 @@ class ClosedBookingPages:
             "has_more": len(found) > MAX_BOOKINGS,
             "checkbox_name": ACTION_CHECKBOX_NAME,
         }
-        return TemplateResponse(request, "admin/reservations/closed_bookings.html", context)
+        return self.render(request, "admin/reservations/closed_bookings.html", context)
 
     def _act(self, request: HttpRequest, staff: User, now: dt.datetime) -> HttpResponse:
         """Preview the action for the selected bookings or, once confirmed, take it on each."""
@@ -254,18 +262,17 @@ class ClosedBookingPages:
             messages.warning(request, f"{text} resolved already: nothing was changed.")
         if not ids:
             messages.error(request, "Select at least one booking.")
-        page = None
-        if bookings:
-            name = request.POST.get("do", "")
-            options = OPTIONS.get(name, {})
+        page, name = None, request.POST.get("do", "")
+        if bookings and name in BUTTONS:
+            action, initial = BUTTONS[name]
             page = run_bulk_action(
                 request,
                 self.site,
-                ACTIONS[name if options else "resend"],
+                action,
                 bookings,
                 submitted=("do", name),
                 back_url=request.get_full_path(),
-                **options,
+                initial=initial,
             )
         return page or redirect(request.get_full_path())
 
@@ -311,46 +318,6 @@ def _describe_settings(row: Reservation) -> Iterator[str]:
         yield "It is outside the opening hours."
     if row.has_former_address:
         yield "The customer knows the former address."
-
-
-def _propose_moves(form: ActionForm, rows: Sequence[Reservation]) -> Iterator[BulkPreview]:
-    move, act, taken = ACTIONS["move"], form.act, list[RoomSlot]()
-    has_other_times = form.cleaned_data["move_to"] == "time"
-    for row in rows:
-        proposal = BulkPreview(row, ActionPreview(form, problems=[NOTHING_AVAILABLE]))
-        for slot in _find_slots(row, act, has_other_times=has_other_times):
-            if any(each.room == slot.room and each.span.overlaps(slot.span) for each in taken):
-                continue
-            fields = build_slot_fields(slot.room, slot.span, row.version)
-            own_form = move.form_class(fields, reservation=row, act=act)
-            preview = preview_one(move, own_form)
-            total = preview.expected_amount
-            if not preview.problems and total is not None and total <= row.total_cost:
-                proposal = BulkPreview(row, preview, fields)
-                taken.append(slot)
-                break
-        yield proposal
-
-
-def _find_slots(reservation: Reservation, act: Act, *, has_other_times: bool) -> Iterator[RoomSlot]:
-    """Find the cheapest rooms at the same time, then the nearest times."""
-    room = copy(reservation.room)
-    room.capacity = max(room.capacity, reservation.number_of_attendees)
-    search = AlternativeSearch(room, reservation.span, (), reservation.user, act.now)
-    found = alternatives.find_at_center(search, has_other_times=has_other_times)
-    for each in islice(found, MAX_ATTEMPTS):
-        yield RoomSlot(MeetingRoom.objects.get(pk=each.room_id), each.start, each.end)
-
-
-# The buttons, and what their actions have in addition. The center cannot host.
-OPTIONS: dict[str, dict[str, Any]] = {
-    "cancel": {"initial": {"everything": "on"}},
-    "move": {
-        "form_class": RelocationForm,
-        "initial": {"move_to": "room"},
-        "propose": _propose_moves,
-    },
-}
 
 
 def get_closed_bookings_url(center_id: int | None = None) -> str:

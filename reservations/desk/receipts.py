@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
-from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -16,10 +15,10 @@ from django.utils.html import format_html
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts import roles
-from accounts.admin.center_scope import CenterOrAllMixin, CenterScopedMixin
+from accounts.admin.center_scope import CenterOrAllMixin, CenterTimeMixin
 from accounts.admin.date_range import DateRangeFilter
 from accounts.models import User
-from payments.admin.lists import find_by_columns, parse_payment_search
+from payments.admin.lists import find_by_columns, link_reservation, parse_payment_search
 from reservations.desk.reservation_page import ReservationPageMixin
 from reservations.display import format_datetime, get_reservation_url
 from reservations.models import Receipt, Reservation, Seller
@@ -29,7 +28,7 @@ from reservations.receipts.issuing import get_amount_without_receipt, issue_docu
 from reservations.receipts.rendering import build_pdf_response
 from roombook import money
 from roombook.backoffice.list_export import ListExportMixin
-from roombook.backoffice.model_admin import LocalTimeMixin, ModelAdmin, ReadOnlyMixin
+from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
 from roombook.backoffice.widgets import AutocompleteFilter
 from roombook.errors import InvalidRequest, ReceiptNotAvailable
@@ -141,7 +140,7 @@ def get_file_url(receipt: Receipt) -> str:
 
 
 @admin.register(Receipt)
-class ReceiptAdmin(ListExportMixin, LocalTimeMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
+class ReceiptAdmin(ListExportMixin, ReadOnlyMixin, CenterTimeMixin, ModelAdmin):
     """The list of all receipts and credit notes, the latest first, and the accountants' file."""
 
     center_path = "reservation__room__center"
@@ -198,10 +197,6 @@ class ReceiptAdmin(ListExportMixin, LocalTimeMixin, ReadOnlyMixin, CenterScopedM
     def get_result_description(self, row: Receipt) -> str:
         return f"{row.formatted_total}, reservation {row.reservation_id}"
 
-    def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
-        row = self.get_queryset(request).filter(pk=parse_id(object_id) or 0).first()
-        return row.reservation.room.center.zone if row else None
-
     def get_export_rows(self, row: Receipt) -> Iterator[tuple[CellValue, ...]]:
         """A row for each tax of a document; almost all have one.
 
@@ -228,8 +223,7 @@ class ReceiptAdmin(ListExportMixin, LocalTimeMixin, ReadOnlyMixin, CenterScopedM
 
     @admin.display(description="reservation")
     def reservation_link(self, receipt: Receipt) -> str:
-        url = get_reservation_url(receipt.reservation_id)
-        return format_html('<a class="underline" href="{}">{}</a>', url, receipt.reservation_id)
+        return link_reservation(receipt.reservation_id)
 
     @admin.display(description="center")
     def center(self, receipt: Receipt) -> str:

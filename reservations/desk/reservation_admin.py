@@ -6,12 +6,17 @@ from django.http import HttpRequest
 from django.urls import URLPattern
 
 from accounts.admin.center_scope import CenterScopedMixin
-from reservations.desk.bulk_actions import BulkActionsMixin
+from reservations.desk.bulk_actions import BulkActionsMixin, ClosedBookingPages
+from reservations.desk.new_reservation.pages import NewReservationPages
 from reservations.desk.receipts import ReceiptPagesMixin
 from reservations.desk.reservation_list import ReservationListMixin
-from reservations.desk.urls import get_urls
+from reservations.desk.timeline.timeline import TimelinePages
+from reservations.desk.today.pages import TodayPage
 from reservations.models import Reservation
+from reservations.reports.pages import ReportPages
 from roombook.backoffice.model_admin import ModelAdmin
+
+PAGES = (ReportPages, TimelinePages, TodayPage, NewReservationPages, ClosedBookingPages)
 
 
 @admin.register(Reservation)
@@ -30,4 +35,5 @@ class ReservationAdmin(
 
     def get_urls(self) -> list[URLPattern]:
         # Before Django's own: they replace the page that adds a reservation.
-        return [*get_urls(self.admin_site), *super().get_urls()]
+        own = [url for pages in PAGES for url in pages(self.admin_site).urls()]
+        return [*own, *super().get_urls()]

@@ -6,10 +6,8 @@ them in the same way, so that calendars recognize them (B24).
 
 import datetime as dt
 import functools
-import hashlib
 from collections.abc import Sequence
 from enum import StrEnum
-from operator import attrgetter
 from zoneinfo import ZoneInfo
 
 from babel import Locale
@@ -36,15 +34,6 @@ WEEK = dt.timedelta(days=7)
 CALENDAR_END = "END:VCALENDAR\r\n"
 # How often a calendar program should read the feed.
 FEED_INTERVAL = dt.timedelta(hours=1)
-# What the feed shows of a reservation. Nothing else is read from the database.
-FEED_COLUMNS = (
-    *("id", "uid", "status", "start", "end", "calendar_sequence"),
-    *("calendar_changed_at", "cancelled_at", "booked_at", "room.name", "room.center.name"),
-    *(f"room.center.{name}" for name in ("street1", "street2", "street3", "city", "state")),
-    *("room.center.postal_code", "room.center.country", "room.center.time_zone_id"),
-)
-# Increase it if the same reservations are rendered differently: the entity tag depends on it.
-FEED_FORMAT = 1
 
 
 class CalendarMethod(StrEnum):
@@ -94,15 +83,8 @@ def render_invitation(reservation: Reservation, status: MeetingStatus, *, now: d
     return _render_calendar(calendar, [reservation], [event])
 
 
-def get_entity_tag(reservations: Sequence[Reservation]) -> str:
-    """Return the HTTP entity tag of the feed, without the cost of rendering it."""
-    shown = [attrgetter(*FEED_COLUMNS)(each) for each in reservations]
-    source = repr((FEED_FORMAT, settings.DEFAULT_FROM_EMAIL, settings.LOCALE, shown))
-    return f'"{hashlib.sha256(source.encode()).hexdigest()}"'
-
-
 def render_feed(reservations: Sequence[Reservation]) -> str:
-    """Render all meetings of an account. The caller loads `FEED_COLUMNS`.
+    """Render all meetings of an account.
 
     Nobody is named: the feed can be read by everybody who knows its address.
     """

@@ -108,23 +108,13 @@ def measure_allowances(selection: ReportSelection) -> Cube:
         reservation__currency=settings.CURRENCY,
         hours__gt=0,
     )
-    rows = (
-        uses.order_by()
-        .values_list("allowance__description")
-        .annotate(
-            accounts=Count("allowance__user", distinct=True),
-            bookings=Count("reservation", distinct=True),
-            total=Sum("hours"),
-            discount=Sum(Hundredths("discount")),
-        )
-    )
-    keys = ("accounts", "bookings", "hours", "discount")
-    return Cube(
-        [
-            ({"allowance": description}, Sums(dict(zip(keys, numbers, strict=True))))
-            for description, *numbers in fetch_at_most(MAX_GROUPS, rows, "Choose fewer days.")
-        ]
-    )
+    sums = {
+        "accounts": Count("allowance__user", distinct=True),
+        "bookings": Count("reservation", distinct=True),
+        "hours": Sum("hours"),
+        "discount": Sum(Hundredths("discount")),
+    }
+    return selection.add_up(uses, sums, allowance=("allowance__description",))
 
 
 def list_refund_overrides(selection: ReportSelection) -> Cube:

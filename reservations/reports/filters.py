@@ -11,7 +11,7 @@ from django.http import QueryDict
 from accounts import roles
 from accounts.models import User
 from centers.models import Center, MeetingRoom, ResourceType
-from reservations.reports.periods import DAY, ReportPeriod, add_months
+from reservations.reports.periods import DAY, ReportPeriod
 from reservations.reports.selection import ReportSelection
 from roombook.backoffice.widgets import (
     AutocompleteMultipleField,
@@ -19,6 +19,7 @@ from roombook.backoffice.widgets import (
     DayField,
     parse_day,
 )
+from roombook.dates import add_months
 
 # Limits that keep a report within a few seconds.
 MAX_DAYS = 400

@@ -3,12 +3,9 @@
 from collections.abc import Callable
 from http import HTTPStatus
 
-from django.contrib.admin import AdminSite
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
 from django.utils import timezone
 from django.views.generic import RedirectView
 
@@ -17,6 +14,7 @@ from reservations.reports import discounts, month_end, outcomes, revenue, utiliz
 from reservations.reports.cube import Report, ReportTable
 from reservations.reports.filters import ReportFilters
 from reservations.reports.selection import ReportSelection, ReportTooLarge
+from roombook.backoffice.pages import BackofficePages
 from roombook.backoffice.spreadsheets import (
     Sheet,
     SheetColumn,
@@ -40,22 +38,16 @@ MAX_SHEET_NAME_LENGTH = 31
 TIMEOUT_MESSAGE = "This takes too long for one report. Choose fewer days, or some centers."
 
 
-class ReportPages:
-    """The pages of the reports on an admin site."""
+class ReportPages(BackofficePages):
+    """The pages of the reports."""
 
-    def __init__(self, site: AdminSite) -> None:
-        self.site = site
-
-    def urls(self) -> list[URLPattern]:
-        view = self.site.admin_view
-        to_report = RedirectView.as_view(
-            pattern_name="admin:reservations_report", query_string=True
-        )
-        first = {"name": next(iter(REPORTS))}
-        return [
-            path("reports/", view(to_report), first, name="reservations_reports"),
-            path("reports/<slug:name>/", view(self.show_report), name="reservations_report"),
-        ]
+    pages = (
+        ("reports/", "show_first", "reservations_reports", {"name": next(iter(REPORTS))}),
+        ("reports/<slug:name>/", "show_report", "reservations_report"),
+    )
+    show_first = staticmethod(
+        RedirectView.as_view(pattern_name="admin:reservations_report", query_string=True)
+    )
 
     def show_report(self, request: HttpRequest, name: str) -> HttpResponseBase:
         """Show a report, or export it if the query has a format."""
@@ -87,7 +79,6 @@ class ReportPages:
                 return response
             filters.add_error(None, "The format is csv, with the name of a table, or xlsx.")
         context = {
-            **self.site.each_context(request),
             "title": f"Reports: {title}",
             "report": None if filters.errors else report,
             "filters": filters,
@@ -98,7 +89,7 @@ class ReportPages:
             "media": filters.media,
         }
         status = HTTPStatus.BAD_REQUEST if filters.errors else HTTPStatus.OK
-        return TemplateResponse(request, "admin/reservations/report.html", context, status=status)
+        return self.render(request, "admin/reservations/report.html", context, status=status)
 
 
 def _export(

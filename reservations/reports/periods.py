@@ -5,7 +5,6 @@ here in UTC, time zone by time zone, and the database gets timestamps only. So b
 the same result, also on days on which the clocks change, and neither needs time zone data.
 """
 
-import calendar
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from django.db.models import (
 from centers.models import MeetingRoom
 from centers.span import Span, get_local_midnight
 from roombook import places
+from roombook.dates import add_months
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class ReportPeriod:
     @classmethod
     def from_month(cls, day: dt.date) -> "ReportPeriod":
         """The calendar month of a day."""
-        return cls(day.replace(day=1), day.replace(day=count_days_in_month(day)))
+        return cls(add_months(day, 0), add_months(day, 1) - DAY)
 
     @property
     def label(self) -> str:
@@ -81,16 +81,6 @@ class ReportPeriod:
         first = dt.datetime.combine(self.first, dt.time(), tzinfo=dt.UTC)
         last = dt.datetime.combine(self.last, dt.time(), tzinfo=dt.UTC)
         return Span(first - MAX_UTC_OFFSET, last + DAY + MAX_UTC_OFFSET)
-
-
-def count_days_in_month(day: dt.date) -> int:
-    return calendar.monthrange(day.year, day.month)[1]
-
-
-def add_months(first: dt.date, count: int) -> dt.date:
-    """The first day of the month that is so many months later (or earlier, if negative)."""
-    months = first.year * 12 + first.month - 1 + count
-    return dt.date(months // 12, months % 12 + 1, 1)
 
 
 def filter_by_local_span(

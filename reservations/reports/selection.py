@@ -79,18 +79,18 @@ class ReportSelection:
         rows: QuerySet[Model],
         sums: Mapping[str, Expression],
         *,
-        center: str,
+        center: str = "",
         **dimensions: tuple[str | Expression, ...],
     ) -> Cube:
         """Add up rows by dimensions, and by center unless there are too many; it has all months.
 
         A dimension is an expression for its values, or two for the name and the id of a row.
-        ``center`` leads to the center.
+        ``center`` leads to the center; "" adds up all centers.
 
         Raises:
             ReportTooLarge: there are too many groups.
         """
-        if self.lists_centers:  # Grouping by center joins the room of each reservation.
+        if center and self.lists_centers:  # Grouping by center joins the room of each reservation.
             dimensions["center"] = (f"{center}__name", center)
         keys = {
             f"{name}_{number}": F(each) if isinstance(each, str) else each

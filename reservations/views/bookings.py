@@ -2,27 +2,41 @@
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import Unpack
+from decimal import Decimal
+from typing import Any, Unpack
 
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
+from django.views.decorators.http import require_safe
 
 from accounts.act import Act
-from accounts.limits import count_declined_cards
+from accounts.limits import RECEIPT, count_declined_cards
 from accounts.models import User
 from payments.cards import CardFields
 from payments.serializers import EXAMPLE_CARD, AccountPaymentInfo
 from reservations import records
-from reservations.booking import cancellation, charging, checkout, drafts, shown_terms
+from reservations.booking import cancellation, charging, checkout, differences, drafts, shown_terms
+from reservations.booking.amendments import ChangeRequest
+from reservations.booking.charging import PaymentMethod
 from reservations.listing import MAX_PAGE_SIZE, ReservationPage, list_page
+from reservations.models import Receipt, ReceiptType
 from reservations.models.booking_fields import BookingValues
+from reservations.models.reservation import get_own_reservation
 from reservations.models.status import Status
 from reservations.notifications import confirmation
+from reservations.receipts import sending
+from reservations.receipts.issuing import issue_documents
+from reservations.receipts.rendering import build_pdf_response
 from reservations.serializers import (
+    EXAMPLE_BOOKED,
     EXAMPLE_BOOKING,
     EXAMPLE_DRAFT,
     START_DATE,
     AllowanceUsageInfo,
     CancellationTermsInfo,
+    ChangeInput,
+    LineItemInfo,
     NewReservationInput,
     OwnReservationInput,
     ReservationInfo,
@@ -49,11 +63,12 @@ from roombook.errors import (
     NotFound,
     PromoCodeInvalid,
     RateNotConfigured,
+    ReceiptNotAvailable,
     ReservationNotOpen,
     SlotUnavailable,
     TooManyRequests,
 )
-from roombook.middleware import get_client_address
+from roombook.middleware import get_client_address, secret_page
 
 
 class GetReservation(Operation):
@@ -391,3 +406,196 @@ class ListReservations(Operation):
         return list_page(
             user, start=start, end=to, statuses=statuses or (), page_size=page_size, cursor=cursor
         )
+
+
+# --- Changes of confirmed bookings (B27) ----------------------------------------------------------
+
+EXAMPLE_CHANGE = {"ReservationId": EXAMPLE_BOOKED, "NumberOfAttendees": 4}
+
+
+class PreviewChange(Operation):
+    """Return what a change of a confirmed booking would cost. Nothing is changed or charged.
+
+    If the change is not possible, the response is the error that Change reservation would give.
+    """
+
+    errors = (
+        NotFound,
+        SlotUnavailable,
+        ReservationNotOpen,
+        PromoCodeInvalid,
+        AllowanceExhausted,
+        RateNotConfigured,
+    )
+    example = EXAMPLE_CHANGE
+    Input = ChangeInput
+
+    class Output(ContractSerializer):
+        OldTotal = DecimalField(help_text="What the booking costs now.")
+        NewTotal = DecimalField(help_text="What it would cost: the ExpectedTotal of the change.")
+        Difference = DecimalField(
+            help_text="NewTotal less OldTotal: what would be charged, or below 0 refunded."
+        )
+        LineItems = LineItemInfo(many=True, help_text="The bill after the change.")
+
+    def perform(self, user: User, *, reservation_id: int, **fields: Any) -> dict[str, object]:
+        request = _build_request(reservation_id, user, **fields)
+        result = differences.preview_change(Act(user, timezone.now()), reservation_id, request)
+        return {
+            "old_total": result.old_total,
+            "new_total": result.new_total,
+            "difference": result.difference,
+            "line_items": result.new_lines or result.old_lines,
+        }
+
+
+class ChangeReservation(Operation):
+    """Change the time, room, services or attendees of a confirmed booking.
+
+    A higher price is charged as in a Checkout, a lower one is refunded. Repeat the request whenever
+    in doubt: if the booking is already as it should be, nothing is charged. IsApplied is `false`
+    while the result of the payment is not known: wait, then repeat. Or the customer has to confirm
+    the payment at the bank: see Payment action. Another change is refused until then.
+    """
+
+    errors = Checkout.errors
+    example = {**EXAMPLE_CHANGE, "ExpectedTotal": 83.78}
+
+    class Input(ChangeInput):
+        ExpectedTotal = DecimalField(
+            required=True, min_value=0, help_text="The NewTotal that the customer has seen."
+        )
+        UseSavedPaymentInfo = BooleanField(help_text="Pay a difference with the saved card.")
+        PaymentInfo = AccountPaymentInfo(help_text="Pay a difference with this card.")
+
+    class Output(ContractSerializer):
+        Message = TextField(help_text="For the customer: what is booked, charged and refunded.")
+        IsApplied = BooleanField(help_text="`false` while the payment is not resolved.")
+        Charge = DecimalField(help_text="What is charged for the difference.")
+        Refund = DecimalField(help_text="What is refunded.")
+        Reservation = ReservationInfo(help_text="The reservation after that.")
+
+    def perform(
+        self,
+        user: User,
+        *,
+        reservation_id: int,
+        expected_total: Decimal,
+        use_saved_payment_info: bool = False,
+        payment_info: CardFields | None = None,
+        **fields: Any,
+    ) -> dict[str, object]:
+        request = _build_request(reservation_id, user, **fields)
+        network_address, now = get_client_address(self.request), timezone.now()
+        with count_declined_cards(network_address, now=now):
+            outcome = differences.change_booking(
+                Act(user, now),
+                reservation_id,
+                request,
+                PaymentMethod(
+                    use_saved_payment_info, payment_info, network_address=network_address
+                ),
+                expected_total=expected_total,
+            )
+        reservation = get_own_reservation(reservation_id, user)
+        message = confirmation.get_change_message(
+            reservation,
+            is_applied=outcome.is_applied,
+            charge=outcome.charge,
+            refund=outcome.refund,
+        )
+        return {
+            "message": message,
+            "is_applied": outcome.is_applied,
+            "charge": outcome.charge,
+            "refund": outcome.refund,
+            "reservation": records.get_record(reservation_id, user=user),
+        }
+
+
+def _build_request(
+    reservation_id: int,
+    user: User,
+    *,
+    meeting_room_id: int | None = None,
+    start_date: dt.datetime | None = None,
+    end_date: dt.datetime | None = None,
+    **values: Unpack[BookingValues],
+) -> ChangeRequest:
+    """Return what the booking should be, with its own room and times for what is absent."""
+    booking = get_own_reservation(reservation_id, user)
+    return ChangeRequest(
+        meeting_room_id or booking.room_id,
+        start_date or booking.start,
+        end_date or booking.end,
+        values,
+        expected_version=booking.version,
+    )
+
+
+# --- Receipts: their addresses, and the files (B28.5) ---------------------------------------------
+
+
+class ReceiptInfo(ContractSerializer):
+    """A receipt or a credit note. Responses only."""
+
+    Number = TextField(help_text="Unique. It never changes.")
+    Type = ChoiceField(
+        ReceiptType,
+        contract_type="string",
+        help_text="`Receipt`, or `CreditNote` for what was refunded of earlier receipts.",
+    )
+    IssuedAt = DateTimeField(help_text="When it was issued.")
+    Total = DecimalField(help_text="The amount paid, or refunded.")
+    Currency = TextField(help_text="ISO 4217.")
+    Url = UrlField(help_text="The PDF. Absolute; it needs no Token, so keep it secret.")
+    ExpiresAt = DateTimeField(help_text="Until then Url is valid.")
+
+
+class GetReceipts(Operation):
+    """Return all receipts and credit notes of a reservation, the oldest first.
+
+    What was paid and has no receipt yet gets one now. Later calls return the same documents, with
+    new addresses.
+    """
+
+    returns_secret = True
+    csv_rows_field = "Receipts"
+    errors = (NotFound, ReceiptNotAvailable, TooManyRequests)
+    example = {"ReservationId": 1}
+    Input = OwnReservationInput
+
+    class Output(ContractSerializer):
+        Receipts = ReceiptInfo(many=True, help_text="At least one.")
+
+    def perform(self, user: User, *, reservation_id: int) -> dict[str, object]:
+        now = timezone.now()
+        reservation = get_own_reservation(reservation_id, user)
+        RECEIPT.attempt(user.pk, now=now)
+        issue_documents(reservation, by=None, now=now)
+        documents = reservation.receipts.exclude(content={}).order_by("pk")
+        expires_at = now + sending.ADDRESS_LIFETIME
+        return {"receipts": [_describe(each, expires_at) for each in documents]}
+
+
+def _describe(receipt: Receipt, expires_at: dt.datetime) -> dict[str, object]:
+    return {
+        "number": receipt.number,
+        "type": receipt.type,
+        "issued_at": receipt.issued_at,
+        "total": receipt.total,
+        "currency": receipt.currency,
+        "url": reverse("receipt-file", args=[sending.sign_receipt(receipt)]),
+        "expires_at": expires_at,
+    }
+
+
+@secret_page
+@require_safe
+def show_receipt(request: HttpRequest, secret: str) -> HttpResponse:
+    """Return the PDF of an address that Get receipts returned; 404 once it has expired."""
+    receipt = sending.find_signed_receipt(secret)
+    if receipt is None:
+        raise Http404
+    RECEIPT.attempt(receipt.reservation.user_id, now=timezone.now())
+    return build_pdf_response(receipt, is_download=True)

@@ -16,8 +16,9 @@ from payments.ledger.accounts import BILL
 from payments.ledger.accounts import Account as LedgerAccount
 from reservations.booking import integrity
 from reservations.reports import month_end
-from reservations.reports.periods import ReportPeriod, add_months
+from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection
+from roombook.dates import add_months
 
 # By center: 18:00 UTC is noon of the same day in Denver, and the next day in Tokyo.
 ZONES = {

@@ -184,7 +184,7 @@ def test_bookings_are_moved_to_another_time_only_if_that_is_wanted(office):
     preview = office.post(PAGE, {**MOVE, "move_to": "time", **select(booking)})
     fields = get_hidden_fields(preview)
     for forged in ("", "x", "1 2"):
-        done = office.post(PAGE, {**fields, f"{booking.pk}-room": forged})
+        done = office.post(PAGE, {**fields, f"slot_{booking.pk}": forged})
         assert messages_of(done)[-1][0] == "error", forged
     booking.refresh_from_db()
     assert booking.start == START

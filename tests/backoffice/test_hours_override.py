@@ -4,7 +4,7 @@ import pytest
 
 from accounts.act import Act
 from centers.models import Closure
-from reservations.booking import amendments, approval, checkout, staff_drafts
+from reservations.booking import amendments, approval, checkout, drafts
 from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation, history
 from reservations.models.status import Status
@@ -157,7 +157,7 @@ def test_overridden_reservation_moved_into_hours_drops_reason(room, manager):
 
 def seen(room, user=None, **fields):
     fields = {"start": START, "end": START + 3 * HOUR, **fields}
-    return staff_drafts.preview_draft(user, room, now=NOW, **fields)
+    return drafts.preview_draft(user, room, now=NOW, **fields)
 
 
 def test_draft_preview_ignores_own_draft(room):

@@ -11,9 +11,9 @@ from centers.models import Center
 from reservations.booking import cancellation, charging, price_adjustments
 from reservations.booking.amendments import TakenPayment
 from reservations.models.status import Status
-from reservations.reports import discounts, outcomes, revenue, selection
+from reservations.reports import discounts, outcomes, revenue
 from reservations.reports.periods import ReportPeriod
-from reservations.reports.selection import ReportSelection, ReportTooLarge
+from reservations.reports.selection import ReportSelection
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -98,13 +98,6 @@ def test_outcomes_by_center_and_month_add_up():
     for key in ("center", "month"):
         assert sum(found.by(key).values(), Counter()) == found.total
     assert read(outcomes, became(centers=frozenset()).total) == {}
-
-
-def test_outcomes_too_many_groups_are_refused(monkeypatch):
-    row(Status.COMPLETED)
-    monkeypatch.setattr(selection, "MAX_GROUPS", 0)
-    with pytest.raises(ReportTooLarge):
-        became()
 
 
 # --- Discounts ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from centers.hours import OpeningHoursRow
 from centers.span import Span
 from reservations.models.status import Status
 from reservations.reports import utilization
-from reservations.reports.periods import ReportPeriod, count_days_in_month
+from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection, ReportTooLarge
 from reservations.reports.utilization import Schedule, split_by_weekday_hour
 from tests import factories_centers as make
@@ -63,7 +63,7 @@ def test_period_has_days_and_months():
     assert period.months() == tuple(
         dt.date(*each, 1) for each in ((2027, 11), (2027, 12), (2028, 1), (2028, 2))
     )
-    assert count_days_in_month(dt.date(2028, 2, 9)) == 29
+    assert ReportPeriod.from_month(dt.date(2028, 2, 9)).length == 29
     with pytest.raises(ValueError, match="before it ends"):
         ReportPeriod(dt.date(2027, 1, 2), dt.date(2027, 1, 1))
 

@@ -77,20 +77,6 @@ def test_localize_keeps_every_existing_local_time(at):
 # --- Open or not ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "is_open"),
-    [
-        ("2027-03-01 08:30", "2027-03-01 17:00", True),
-        ("2027-03-01 08:29", "2027-03-01 09:00", False),
-        ("2027-03-01 16:00", "2027-03-01 17:01", False),
-        ("2027-03-06 09:00", "2027-03-06 10:00", False),  # a Saturday
-        ("2027-03-01 16:00", "2027-03-02 09:00", False),  # over night
-    ],
-)
-def test_is_open_within_the_hours_of_one_local_day(start, end, is_open):
-    assert hours.is_open(span(start, end), WORKDAYS, DENVER) is is_open
-
-
 ALWAYS = week(*range(7), opens="00:00", closes="00:00")
 NIGHTS = week(4, 5, opens="22:00", closes="02:00")  # Friday and Saturday
 

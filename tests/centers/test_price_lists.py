@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
-from itertools import pairwise
+from itertools import pairwise, product
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -19,7 +19,7 @@ from centers import price_lists, rates
 from centers.hours import WEEKDAYS
 from centers.models import PriceList, Rate
 from centers.span import Span
-from tests.centers.test_rates import FULL, brute_force, rate
+from tests.centers.test_rates import FULL, rate
 from tests.concurrency import run_concurrently
 from tests.factories_centers import PriceListFactory, RateFactory, ServiceFactory
 from tests.faults.size import LONG
@@ -280,6 +280,26 @@ def holds_at(each: PriceList, at: datetime) -> bool:
         until = f"{last:%m%d}" if last else "1231"
         return since <= key <= until if since <= until else not until < key < since
     return (first is None or first <= day) and (last is None or day <= last)
+
+
+def brute_force(hours: Decimal, some_rate) -> Decimal:
+    """The least price of any number of full days, half days and steps that reaches the hours."""
+    step = Decimal(1) if some_rate.bill_in_blocks else Decimal("0.25")
+    steps = int(-(-hours // step)) + 1 if some_rate.hourly is not None else 0
+    totals = []
+    for full, half in product(
+        range(2 if some_rate.full_day is not None else 1),
+        range(8 if some_rate.half_day is not None else 1),
+    ):
+        for count in range(steps + 1):
+            reached = full * 100 + half * 4 + count * step
+            if reached >= hours:
+                totals.append(
+                    full * (some_rate.full_day or 0)
+                    + half * (some_rate.half_day or 0)
+                    + count * step * (some_rate.hourly or 0)
+                )
+    return min(totals)
 
 
 def price_by_quarters(some_rate, span: Span, zone: ZoneInfo) -> Decimal:

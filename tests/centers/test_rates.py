@@ -1,7 +1,6 @@
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from itertools import product
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from centers import rates
 from centers.models import PriceList
-from centers.rates import Tier, TierCombination
+from centers.rates import Tier
 from centers.span import Span
 from roombook.errors import RateNotConfigured
 
@@ -191,53 +190,6 @@ amounts = st.none() | st.decimals(0, 500, places=2)
 some_rates = st.builds(
     Rate, hourly=amounts, half_day=amounts, full_day=amounts, bill_in_blocks=st.booleans()
 )
-quarters = st.integers(1, 100).map(lambda count: timedelta(minutes=15 * count))
-
-
-def brute_force(hours: Decimal, some_rate: Rate) -> Decimal:
-    """The least price of any number of full days, half days and steps that reaches the hours."""
-    step = Decimal(1) if some_rate.bill_in_blocks else Decimal("0.25")
-    steps = int(-(-hours // step)) + 1 if some_rate.hourly is not None else 0
-    totals = []
-    for full, half in product(
-        range(2 if some_rate.full_day is not None else 1),
-        range(8 if some_rate.half_day is not None else 1),
-    ):
-        for count in range(steps + 1):
-            reached = full * 100 + half * 4 + count * step
-            if reached >= hours:
-                totals.append(
-                    full * (some_rate.full_day or 0)
-                    + half * (some_rate.half_day or 0)
-                    + count * step * (some_rate.hourly or 0)
-                )
-    return min(totals)
-
-
-@given(some_rates, quarters)
-def test_no_combination_is_cheaper_than_the_first(some_rate, duration):
-    assume(rates.is_usable(some_rate))
-    hours = rates.get_billable_hours(duration, in_blocks=some_rate.bill_in_blocks)
-    cover = rates.list_combinations(hours, some_rate)[0]
-    assert cover.total == brute_force(hours, some_rate)
-    assert covers_enough(cover, hours)
-
-
-def covers_enough(cover: TierCombination, hours: Decimal) -> bool:
-    return bool(cover.full_days) or cover.half_days * 4 + cover.hours >= hours
-
-
-@given(some_rates, quarters, quarters)
-def test_more_time_within_a_day_never_costs_less(some_rate, one, other):
-    assume(rates.is_usable(some_rate))
-    shorter, longer = sorted((one, other))
-    prices = [
-        rates.list_combinations(
-            rates.get_billable_hours(duration, in_blocks=some_rate.bill_in_blocks), some_rate
-        )[0].total
-        for duration in (shorter, longer)
-    ]
-    assert prices[0] <= prices[1]
 
 
 @given(some_rates, st.integers(0, 60 * 24 * 400), st.integers(1, 60 * 24 * 31))

@@ -94,14 +94,6 @@ def test_payment_with_active_lease_is_skipped(run, fails):
     assert states() == (Status.PROCESSING, PaymentState.STARTED)
 
 
-def test_payments_younger_than_the_option_are_skipped(reconcile, fails):
-    fails("authorize", times=1)
-    make_booking()
-
-    assert reconcile("--older-than", 301) == NOTHING
-    assert reconcile("--older-than", 300) != NOTHING
-
-
 @pytest.mark.parametrize(
     ("operation", "make", "end", "before", "printed", "after"),
     [
@@ -272,8 +264,3 @@ def test_cancellation_fee_is_not_reported(reconcile):
     assert states() == (Status.CANCELLED, PaymentState.CAPTURED)
 
     assert reconcile() == NOTHING
-
-
-def test_negative_number_of_seconds_is_refused(reconcile):
-    with pytest.raises(CommandError, match="0 or more"):
-        reconcile("--older-than", "-1")

@@ -16,7 +16,7 @@ from django.core.management.color import no_style
 from django.db import connection
 
 from accounts.models import CodePurpose, User
-from accounts.views.sign_up import EXAMPLE_CODE
+from accounts.views import EXAMPLE_CODE
 from payments.setups import EXAMPLE_SETUP
 from reservations.demo.accounts import DEMO
 from reservations.integrations.events import publish_events

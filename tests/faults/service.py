@@ -149,10 +149,6 @@ class Service:
         assert point in points.POINTS
         points.write_switch(self.folder / points.CRASH, f"{point}\n")
 
-    @property
-    def has_crashed(self) -> bool:
-        return not (self.folder / points.CRASH).exists()
-
     def explode(self, point: str) -> None:
         """Let the next call of this point's function raise, with a card number in the message."""
         assert point in points.POINTS

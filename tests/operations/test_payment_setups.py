@@ -13,7 +13,6 @@ from payments import setups
 from payments.gateways.sandbox import confirm_setup, refuse_setup
 from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
 from payments.models import PaymentSetup, SavedCard
-from roombook.models import SavedResponse
 from tests.concurrency import run_concurrently
 from tests.factories_people import SavedCardFactory
 from tests.factories_reservations import CARD
@@ -144,24 +143,6 @@ def test_other_return_url_is_refused(client, token, settings):
     assert not PaymentSetup.objects.exists()
 
 
-def test_secret_of_a_setup_is_not_saved_with_the_key_of_its_request(client, token):
-    key = {"HTTP_IDEMPOTENCY_KEY": "a-new-phone"}
-
-    setup = post(client, CREATE, {"Token": token}, **key).json()["PaymentSetup"]
-
-    assert setup["ClientSecret"] not in SavedResponse.objects.get().content
-
-
-def test_key_is_free_again_after_a_failure(client, token):
-    key = {"HTTP_IDEMPOTENCY_KEY": "a-new-phone"}
-    add_fault(operation="create_setup", kind="timeout_after", times=1)
-
-    failed = post(client, CREATE, {"Token": token}, **key)
-
-    assert failed.status_code == 503
-    assert post(client, CREATE, {"Token": token, "ReturnUrl": ""}, **key).status_code == 200
-
-
 def test_too_many_setups_are_refused_for_the_rest_of_the_hour(client, token, create, clock):
     for _ in range(30):
         create()
@@ -258,14 +239,6 @@ def test_expired_setup_is_ended_at_the_gateway(create, enter, complete, clock):
     assert response.json()["Error"]["Message"].startswith("The time to enter the card is over.")
     assert enter(setup).state == "expired"
     assert complete(setup).content == response.content
-
-
-def test_card_that_was_entered_in_time_is_saved_late(create, enter, complete, clock):
-    setup = create()
-    enter(setup)
-    clock.move_to(NOW + timedelta(hours=3))
-
-    assert complete(setup).status_code == 200
 
 
 @pytest.mark.parametrize("operation", ["find_setup", "cancel_setup"])
@@ -436,16 +409,6 @@ def test_concurrent_completions_and_other_saves_leave_one_card(token, create, en
 
     assert SavedCard.objects.get().reference == SandboxCard.objects.get().reference
     assert {each.state for each in PaymentSetup.objects.all()} == {"succeeded"}
-
-
-@pytest.mark.django_db(transaction=True)
-def test_concurrent_requests_with_one_key_create_one_setup(token):
-    def create():
-        key = {"HTTP_IDEMPOTENCY_KEY": "one-tap"}
-        return post(Client(), CREATE, {"Token": token}, **key).json()["PaymentSetup"]["Id"]
-
-    assert len(set(run_concurrently([create] * 4))) == 1
-    assert PaymentSetup.objects.count() == 1
 
 
 @pytest.mark.django_db(transaction=True)

@@ -97,16 +97,6 @@ def test_weak_new_password_is_named_and_does_not_use_the_code_up(client, ada):
     assert reset(client, ada.email, code).status_code == 200
 
 
-def test_each_of_two_codes_works_and_ends_the_other(client, ada):
-    request_reset(client, ada.email)
-    first = read_code(ada.email)
-    request_reset(client, ada.email)
-    second = read_code(ada.email)
-
-    assert reset(client, ada.email, first).status_code == 200
-    assert get_details(reset(client, ada.email, second)) == WRONG_CODE
-
-
 HOME, STRANGER = "198.51.100.1", "203.0.113.9"
 
 
@@ -310,23 +300,6 @@ def test_texts_of_emails_with_codes_are_not_shown_to_staff(client, ada):
 
 
 # --- Concurrency ----------------------------------------------------------------------------------
-
-
-@pytest.mark.postgres
-@pytest.mark.django_db(transaction=True)
-def test_of_sixteen_concurrent_resets_one_succeeds(client, settings):
-    ada = UserFactory(email="ada@example.com")
-    request_reset(client, ada.email)
-    code = read_code(ada.email)
-
-    def send_reset(number):
-        return reset(Client(), ada.email, code, f"stormy-lighthouse-{number}").status_code
-
-    statuses = run_concurrently(lambda number=number: send_reset(number) for number in range(16))
-
-    assert statuses.count(200) == 1
-    winner = statuses.index(200)
-    assert sign_in(client, ada.email, f"stormy-lighthouse-{winner}").status_code == 200
 
 
 @pytest.mark.postgres

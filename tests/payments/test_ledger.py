@@ -23,10 +23,10 @@ from payments.saved_cards import update_saved_card
 from reservations.booking import (
     amendments,
     approval,
+    attendance,
     cancellation,
     charging,
     differences,
-    no_show,
     price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
@@ -113,7 +113,7 @@ class Scene:
     def miss(self):
         """The customer does not come."""
         self.now = START + HOUR
-        no_show.mark_no_show(self.act, self.booking.pk)
+        attendance.mark_no_show(self.act, self.booking.pk)
 
     def refuse_refunds(self):
         self._change_gateway("captured", "voided")

@@ -8,7 +8,7 @@ from django.db.models import Sum
 
 from accounts.act import Act
 from payments.gateways.sandbox_models import SandboxPayment
-from reservations.booking import approval, charging, check_in, expiry, no_show
+from reservations.booking import approval, attendance, charging, expiry
 from reservations.models import Reservation, history
 from reservations.models.status import (
     BOOKED_STATUSES,
@@ -121,29 +121,31 @@ def test_approve_free_request_needs_no_payment(ada):
 def test_no_show_is_possible_once_the_meeting_has_begun(ada):
     reservation = make_booking(ada)
     with pytest.raises(ReservationNotOpen):
-        no_show.mark_no_show(Act(None, START - MINUTE), reservation.pk)
-    assert no_show.mark_no_show(Act(None, START), reservation.pk).status == Status.NO_SHOW
+        attendance.mark_no_show(Act(None, START - MINUTE), reservation.pk)
+    assert attendance.mark_no_show(Act(None, START), reservation.pk).status == Status.NO_SHOW
 
 
 def test_no_show_is_undone_if_the_customer_came():
     for status in Status:
         row = ReservationFactory(status=status)
         if status == Status.NO_SHOW:
-            assert no_show.undo_no_show(Act(None, START + DAY), row.pk).status == Status.COMPLETED
+            assert (
+                attendance.undo_no_show(Act(None, START + DAY), row.pk).status == Status.COMPLETED
+            )
         else:
             with pytest.raises(ReservationNotOpen):
-                no_show.undo_no_show(Act(None, START + DAY), row.pk)
+                attendance.undo_no_show(Act(None, START + DAY), row.pk)
 
 
 def test_no_show_undone_before_the_end_holds_its_room_again(ada):
     reservation = make_booking(ada)
     room = reservation.room
-    no_show.mark_no_show(Act(None, START + MINUTE), reservation.pk)
+    attendance.mark_no_show(Act(None, START + MINUTE), reservation.pk)
     # Neither the customer's own draft prevents it, nor an expired hold of another one.
     own = make_draft(ada, room, start=START + HOUR, hours=1, now=START + MINUTE)
     make_draft(room=room, start=START + 2 * HOUR, hours=1, now=START + MINUTE)
 
-    undone = no_show.undo_no_show(Act(None, START + 30 * MINUTE), reservation.pk)
+    undone = attendance.undo_no_show(Act(None, START + 30 * MINUTE), reservation.pk)
 
     assert (undone.status, undone.holds_slot) == (Status.CONFIRMED, True)
     assert not Reservation.objects.get(pk=own.pk).holds_slot
@@ -154,14 +156,14 @@ def test_no_show_undone_before_the_end_holds_its_room_again(ada):
 
 def test_no_show_is_not_undone_before_its_end_if_the_room_was_booked(ada):
     reservation = make_booking(ada)
-    no_show.mark_no_show(Act(None, START + MINUTE), reservation.pk)
+    attendance.mark_no_show(Act(None, START + MINUTE), reservation.pk)
     make_booking(room=reservation.room, start=START + HOUR, hours=1, now=START + MINUTE)
 
     with pytest.raises(SlotUnavailable, match="booked by somebody else meanwhile"):
-        no_show.undo_no_show(Act(None, START + 2 * MINUTE), reservation.pk)
+        attendance.undo_no_show(Act(None, START + 2 * MINUTE), reservation.pk)
 
     assert Reservation.objects.get(pk=reservation.pk).status == Status.NO_SHOW
-    undone = no_show.undo_no_show(Act(None, START + 3 * HOUR), reservation.pk)
+    undone = attendance.undo_no_show(Act(None, START + 3 * HOUR), reservation.pk)
     assert undone.status == Status.COMPLETED
 
 
@@ -169,10 +171,10 @@ def test_no_show_of_completed_reservation_is_accepted_others_are_refused():
     for status in Status:
         row = ReservationFactory(status=status)
         if status in {Status.CONFIRMED, Status.COMPLETED}:
-            assert no_show.mark_no_show(Act(None, START + DAY), row.pk).status == Status.NO_SHOW
+            assert attendance.mark_no_show(Act(None, START + DAY), row.pk).status == Status.NO_SHOW
         else:
             with pytest.raises(ReservationNotOpen):
-                no_show.mark_no_show(Act(None, START + DAY), row.pk)
+                attendance.mark_no_show(Act(None, START + DAY), row.pk)
 
 
 # --- Automatic transitions ------------------------------------------------------------------------
@@ -230,14 +232,14 @@ def test_gateway_timeout_does_not_stop_other_reservations(ada):
 def test_check_in_is_recorded_and_undone_by_staff():
     reservation, clerk = make_booking(), AdministratorFactory()
 
-    check_in.check_in(Act(clerk, START, is_staff=True), reservation.pk)
-    check_in.check_in(Act(clerk, START + HOUR, is_staff=True), reservation.pk)
+    attendance.check_in(Act(clerk, START, is_staff=True), reservation.pk)
+    attendance.check_in(Act(clerk, START + HOUR, is_staff=True), reservation.pk)
 
     reservation.refresh_from_db()
     assert reservation.checked_in_at == START
     assert reservation.is_checked_in
-    check_in.undo_check_in(Act(clerk, START + HOUR, is_staff=True), reservation.pk)
-    check_in.undo_check_in(Act(clerk, START + HOUR, is_staff=True), reservation.pk)
+    attendance.undo_check_in(Act(clerk, START + HOUR, is_staff=True), reservation.pk)
+    attendance.undo_check_in(Act(clerk, START + HOUR, is_staff=True), reservation.pk)
     reservation.refresh_from_db()
     assert reservation.checked_in_at is None
     entries = list(history.get_changes(reservation)[:2])
@@ -253,7 +255,7 @@ def test_check_in_of_meeting_that_is_not_booked_is_refused(status):
     reservation = ReservationFactory(status=status, start=START, end=START + HOUR)
 
     with pytest.raises(ReservationNotOpen):
-        check_in.check_in(Act(None, START), reservation.pk)
+        attendance.check_in(Act(None, START), reservation.pk)
     reservation.refresh_from_db()
     assert reservation.checked_in_at is None
 
@@ -262,30 +264,30 @@ def test_check_in_opens_twelve_hours_before_the_start():
     reservation = make_booking()
 
     with pytest.raises(ReservationNotOpen):
-        check_in.check_in(Act(None, START - 13 * HOUR), reservation.pk)
-    assert check_in.check_in(Act(None, START - 12 * HOUR), reservation.pk).is_checked_in
+        attendance.check_in(Act(None, START - 13 * HOUR), reservation.pk)
+    assert attendance.check_in(Act(None, START - 12 * HOUR), reservation.pk).is_checked_in
 
 
 def test_check_in_does_not_count_after_moving_to_another_day():
     reservation = make_booking()
-    check_in.check_in(Act(None, START), reservation.pk)
+    attendance.check_in(Act(None, START), reservation.pk)
     reservation.refresh_from_db()
     reservation.start, reservation.end = START + DAY, START + DAY + HOUR
     reservation.save()
 
     assert not reservation.is_checked_in
-    again = check_in.check_in(Act(None, START + DAY), reservation.pk)
+    again = attendance.check_in(Act(None, START + DAY), reservation.pk)
     assert again.checked_in_at == START + DAY
 
 
 def test_no_show_of_checked_in_customer_is_refused_until_undone():
     reservation = make_booking()
-    check_in.check_in(Act(None, START), reservation.pk)
+    attendance.check_in(Act(None, START), reservation.pk)
 
     with pytest.raises(ReservationNotOpen, match="Undo the check-in first"):
-        no_show.mark_no_show(Act(None, START + HOUR), reservation.pk)
-    check_in.undo_check_in(Act(None, START + HOUR), reservation.pk)
-    assert no_show.mark_no_show(Act(None, START + HOUR), reservation.pk).status == Status.NO_SHOW
+        attendance.mark_no_show(Act(None, START + HOUR), reservation.pk)
+    attendance.undo_check_in(Act(None, START + HOUR), reservation.pk)
+    assert attendance.mark_no_show(Act(None, START + HOUR), reservation.pk).status == Status.NO_SHOW
 
 
 # --- Transitions between the statuses of reservations ---------------------------------------------

@@ -9,8 +9,7 @@ from reservations.desk.booking_form import build_form_field
 from reservations.models import Reservation, history
 from reservations.models.booking_fields import BOOKING_FIELDS, BookingField, FieldKind
 from reservations.serializers import ReservationInfo, build_field
-from reservations.views.bookings import CreateReservation
-from reservations.views.changes import ChangeReservation, PreviewChange
+from reservations.views.bookings import ChangeReservation, CreateReservation, PreviewChange
 from roombook.errors import InvalidRequest
 from tests.factories_reservations import NOW, VALID_NUMBER, make_draft
 

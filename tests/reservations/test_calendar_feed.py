@@ -178,8 +178,7 @@ def test_feed_has_exact_times_in_all_zones_and_years(client, ada, zone):
     assert sorted(event["DTSTART"].dt.astimezone(dt.UTC) for event in events) == starts
 
 
-def test_rendering_of_a_feed_changes_only_with_its_format(client, ada):
-    """If this text must change, increase FEED_FORMAT: clients keep what has the same ETag."""
+def test_feed_is_rendered_as_the_format_wants_it(client, ada):
     ReservationFactory(
         user=ada,
         room=make_room(time_zone_id="UTC"),
@@ -327,7 +326,7 @@ def test_secret_of_a_feed_is_in_no_log(client, ada, monkeypatch, caplog, error):
         def fail(*args, **kwargs):
             raise error(f"canceling statement of {path}")
 
-        monkeypatch.setattr(calendar_feed, "load_reservations", fail)
+        monkeypatch.setattr(calendar_feed.CalendarAddress, "find_account", fail)
     caplog.set_level("DEBUG")
 
     status = client.get(path).status_code

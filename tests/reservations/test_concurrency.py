@@ -30,7 +30,7 @@ from reservations.booking.checkout import take_manual_payment
 from reservations.booking.price_adjustments import adjust_price
 from reservations.models import RefundOverride, Reservation
 from reservations.models.status import Status
-from reservations.views import changes as change_views
+from reservations.views import bookings
 from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen, TooManyRequests
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory, issue_token
@@ -68,14 +68,14 @@ def test_change_of_attendees_does_not_undo_a_move_by_staff_at_the_same_time(
 ):
     booking = make_booking(room=make_room_at_rate(make_room(), 25))
     other_room = make_room_at_rate(booking.room, 25)
-    real = change_views._build_request
+    real = bookings._build_request
 
     def build_before_staff_move_it(*args, **fields):
         request = real(*args, **fields)
         reschedule(booking, clerk, room=other_room)
         return request
 
-    monkeypatch.setattr(change_views, "_build_request", build_before_staff_move_it)
+    monkeypatch.setattr(bookings, "_build_request", build_before_staff_move_it)
     body = {"Token": issue_token(booking.user), "ReservationId": booking.pk}
     body |= {"NumberOfAttendees": 4, "ExpectedTotal": 75}
 

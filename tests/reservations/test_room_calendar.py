@@ -21,7 +21,7 @@ from reservations import availability, free_times
 from reservations.availability import HeldTime, RoomCalendar, load_calendars
 from reservations.desk.timeline import geometry, timeline
 from reservations.desk.timeline.geometry import build_axis
-from reservations.desk.timeline.timeline import Timeline, TimelineFreeSlot
+from reservations.desk.timeline.timeline import Timeline
 from reservations.models.status import Status
 from tests.factories_centers import CenterFactory, ClosureFactory, MeetingRoomFactory
 from tests.factories_people import UserFactory
@@ -253,7 +253,7 @@ def find_differences(seeds):
 def list_free_slots(axis, room, now):
     staff = User(is_superuser=True)
     [row] = Timeline(room.center, [room], [axis], user=staff, now=now, whole_day=True).rows
-    return [each for each in row.tracks[0].items if isinstance(each, TimelineFreeSlot)]
+    return [each for each in row.tracks[0].items if not each.status]
 
 
 def compare_links(brute, axis, slots, is_closed):

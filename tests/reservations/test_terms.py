@@ -14,7 +14,7 @@ from centers.models.terms import parse_steps
 from payments import refunds
 from payments.gateways.base import GatewayRefund
 from payments.models import Refund
-from reservations.booking import integrity, no_show
+from reservations.booking import attendance, integrity
 from reservations.booking.balances import get_unpaid_amounts
 from reservations.booking.cancellation import RefundDecision, cancel
 from reservations.models import AllowanceEntry, PromoCode, Reservation
@@ -312,7 +312,7 @@ def test_late_cancellation_keeps_the_promo_code_although_all_is_refunded(
 
 def test_no_show_that_is_free_returns_the_promo_code_also_if_it_is_undone(discounted):
     act = Act(AdministratorFactory(), START + HOUR, is_staff=True)
-    for step in (no_show.mark_no_show, no_show.undo_no_show):
+    for step in (attendance.mark_no_show, attendance.undo_no_show):
         step(act, discounted.pk)
         assert PromoCode.objects.get().uses == 0
         assert [*integrity.find_problems(now=act.now)] == []
@@ -333,7 +333,7 @@ def test_no_show_costs_its_percentage_once(ada, room):
     booking = make_booking(ada, room, now=BOOKED_AT)
     act = Act(AdministratorFactory(), START + HOUR, is_staff=True)
     for _ in range(2):
-        no_show.mark_no_show(act, booking.pk)
+        attendance.mark_no_show(act, booking.pk)
         assert Refund.objects.get().amount == Decimal("10.00")  # of 50
         assert [*AllowanceEntry.objects.order_by("pk").values_list("hours", flat=True)] == [
             -1,
@@ -341,7 +341,7 @@ def test_no_show_costs_its_percentage_once(ada, room):
         ]
         assert [*integrity.find_problems(now=act.now)] == []
         assert get_unpaid_amounts(Reservation.objects.all()) == {}
-        no_show.undo_no_show(act, booking.pk)
+        attendance.undo_no_show(act, booking.pk)
 
 
 def test_booking_whose_included_hours_always_come_back_says_so(ada):

@@ -9,7 +9,7 @@ from centers.models import Center
 from reservations.reports import utilization
 from reservations.reports.cube import MONTH, Chart, Cube
 from reservations.reports.ledger import select_recognized, sum_accounts
-from reservations.reports.periods import DAY, ReportPeriod, add_months, count_days_in_month
+from reservations.reports.periods import DAY, ReportPeriod
 from reservations.reports.revenue import REVENUE
 from reservations.reports.selection import ReportSelection, ReportTooLarge
 from roombook import dates, places
@@ -29,7 +29,6 @@ class MonthComparison:
     is_up: bool
     chart: Chart
     previous_month: ReportPeriod
-    note: str = ""
 
 
 @dataclass(slots=True)
@@ -74,12 +73,12 @@ def build_figures(user: User, now: dt.datetime) -> DashboardFigures:
 def _compare_months(centers: frozenset[int] | None, today: dt.date) -> MonthComparison:
     """Compare the month up to today with the same number of days of the previous month.
 
-    If the previous month is shorter, all of it is compared, and a note says so.
+    If the previous month is shorter, all of it is compared.
     """
     current = ReportPeriod(today.replace(day=1), today)
-    first = add_months(current.first, -1)
-    days = min(today.day, count_days_in_month(first))
-    previous = ReportPeriod(first, first + (days - 1) * DAY)
+    first = dates.add_months(current.first, -1)
+    last = min(first + (today.day - 1) * DAY, current.first - DAY)
+    previous = ReportPeriod(first, last)
     now, before = (
         sum_accounts(select_recognized(ReportSelection(period, centers)))
         for period in (current, previous)
@@ -97,7 +96,6 @@ def _compare_months(centers: frozenset[int] | None, today: dt.date) -> MonthComp
             describe=REVENUE.display,
         ),
         previous_month=ReportPeriod.from_month(first),
-        note=f"{dates.format_month(first)} has only {days} days." if days < today.day else "",
     )
 
 

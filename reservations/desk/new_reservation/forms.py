@@ -256,6 +256,12 @@ class NewReservationForm(BookingForm):
     def override_reason(self) -> str:
         return str(self.cleaned_data.get("hours_override_reason", "")).strip()
 
+    @property
+    def draft(self) -> dict[str, Any]:
+        """The arguments of the draft, apart from its customer and its room."""
+        times = {name: self.cleaned_data.get(name) for name in ("start", "end")}
+        return {**times, "hours_override_reason": self.override_reason, **self.get_values()}
+
     def add_errors(self, errors: Mapping[str, str]) -> None:
         """Add the domain's errors, by field path, to the fields that have none yet."""
         selected = [service for service, _ in self.selected]

@@ -3,16 +3,14 @@
 import datetime as dt
 import hashlib
 import json
-from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.admin import AdminSite
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts import roles
@@ -22,8 +20,8 @@ from accounts.models import User
 from centers.models import Center, MeetingRoom
 from centers.requested_span import resolve_span
 from reservations.alternatives import AlternativeSearch
-from reservations.booking import drafts, staff_drafts
-from reservations.booking.staff_drafts import DraftPreview
+from reservations.booking import drafts
+from reservations.booking.drafts import DraftPreview
 from reservations.desk.find_room import FindRoomForm, FoundRooms, find_rooms, read_choice
 from reservations.desk.new_reservation.forms import (
     CenterChoiceForm,
@@ -34,6 +32,7 @@ from reservations.desk.new_reservation.forms import (
 from reservations.display import format_datetime, format_time_zone, get_reservation_url
 from reservations.models import Reservation
 from roombook import money
+from roombook.backoffice.pages import BackofficePages
 from roombook.db.transactions import in_transaction
 from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
 from roombook.ids import parse_id
@@ -43,22 +42,15 @@ MAX_CUSTOMER_SUGGESTIONS = 20
 PEOPLE = "number_of_attendees"
 
 
-class NewReservationPages:
-    """The pages of a new reservation on an admin site."""
+class NewReservationPages(BackofficePages):
+    """The pages of a new reservation."""
 
-    def __init__(self, site: AdminSite) -> None:
-        self.site = site
-
-    def urls(self) -> list[URLPattern]:
-        view = self.site.admin_view
-        return [
-            path("add/", view(self.add), name="reservations_reservation_add"),
-            path(
-                "add/customers/", view(self.suggest_customers), name="reservations_draft_customers"
-            ),
-            path("add/preview/", view(self.preview), name="reservations_draft_preview"),
-            path("add/find-room/", view(self.find_room), name="reservations_find_room"),
-        ]
+    pages = (
+        ("add/", "add", "reservations_reservation_add"),
+        ("add/customers/", "suggest_customers", "reservations_draft_customers"),
+        ("add/preview/", "preview", "reservations_draft_preview"),
+        ("add/find-room/", "find_room", "reservations_find_room"),
+    )
 
     def add(self, request: HttpRequest) -> HttpResponse:
         """Ask for the center if it is not known, then for everything else on one page."""
@@ -136,12 +128,8 @@ class NewReservationPages:
     def _render(
         self, request: HttpRequest, template: str, context: dict[str, object]
     ) -> HttpResponse:
-        context = {
-            **self.site.each_context(request),
-            "content_title": context["title"],
-            **context,
-        }
-        return TemplateResponse(request, f"admin/reservations/{template}", context)
+        context = {"content_title": context["title"], **context}
+        return self.render(request, f"admin/reservations/{template}", context)
 
 
 def _get_center(request: HttpRequest, staff: User) -> Center | None:
@@ -177,19 +165,10 @@ def _build_form(
 
 def _build_preview(form: NewReservationForm, now: dt.datetime) -> DraftPreview | None:
     """The preview of the draft, or None without a room and times."""
-    data = form.cleaned_data
-    room, start, end = (data.get(name) for name in ("room", "start", "end"))
-    if not (room and start and end):
+    room, draft = form.cleaned_data.get("room"), form.draft
+    if not (room and draft["start"] and draft["end"]):
         return None
-    return staff_drafts.preview_draft(
-        form.customer,
-        room,
-        start=start,
-        end=end,
-        ignore_opening_hours=bool(form.override_reason),
-        now=now,
-        **form.get_values(),
-    )
+    return drafts.preview_draft(form.customer, room, now=now, **draft)
 
 
 @in_transaction
@@ -221,19 +200,14 @@ def _create_once(
 
 def _create_draft(form: NewReservationForm, act: Act) -> Reservation | None:
     """Create the draft, or add the errors to the form and return None."""
-    data = form.cleaned_data
-    arguments: dict[str, Any] = {
-        "room_id": data["room"].pk,
-        "start": data["start"],
-        "end": data["end"],
-        "hours_override_reason": form.override_reason,
-        **form.get_values(),
-    }
+    room_id = form.cleaned_data["room"].pk
     try:
         if form.new_customer is not None:
-            return staff_drafts.create_draft_for_new_customer(act, form.new_customer, **arguments)
+            return drafts.create_draft_for_new_customer(
+                act, form.new_customer, room_id=room_id, **form.draft
+            )
         assert form.customer is not None
-        return drafts.create_draft(act, form.customer, **arguments)
+        return drafts.create_draft(act, form.customer, room_id=room_id, **form.draft)
     except InvalidRequest as error:
         form.add_errors(error.fields)
     except SlotUnavailable:

@@ -16,13 +16,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
-from django.contrib.admin import AdminSite
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.cache import get_conditional_response
 from django.utils.http import quote_etag
@@ -49,6 +48,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates
 from roombook.backoffice.model_admin import is_fragment_request
+from roombook.backoffice.pages import BackofficePages
 from roombook.backoffice.widgets import INPUT_CLASSES, DayField, parse_day
 from roombook.ids import parse_id
 
@@ -85,39 +85,30 @@ class TimelineMark:
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineFreeSlot:
-    """A link to a new reservation at a free time."""
+class TimelineItem:
+    """A booking or, without a ``status``, a link to a new reservation at a free time.
 
-    href: str
-    style: str
-    label: str
-    is_closed: bool
-    start: dt.datetime
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineBooking:
-    """A booking; ``label`` describes it for screen readers.
-
-    Only a booking that can be rescheduled here has a ``move_url``. ``first`` and ``last`` are its
-    minutes on the axis, and ``version`` shows whether the page is stale.
+    ``label`` describes it for screen readers. Only a booking that can be rescheduled here has a
+    ``move_url``. ``first`` and ``last`` are its minutes on the axis, and ``version`` shows whether
+    the page is stale.
     """
 
     href: str
     style: str
-    status: str
-    status_label: str
-    sign: str
-    name: str
-    time: str
     label: str
-    starts_before: bool
-    ends_after: bool
     start: dt.datetime
-    move_url: str
-    first: int
-    last: int
-    version: int
+    is_closed: bool = False
+    status: str = ""
+    status_label: str = ""
+    sign: str = ""
+    name: str = ""
+    time: str = ""
+    starts_before: bool = False
+    ends_after: bool = False
+    move_url: str = ""
+    first: int = 0
+    last: int = 0
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +130,7 @@ class TimelineTrack:
     new_url: str
     lanes: int
     marks: Sequence[TimelineMark]
-    items: Sequence[TimelineBooking | TimelineFreeSlot]
+    items: Sequence[TimelineItem]
     now_style: str
     ticks: Sequence[TimelineTick] = ()
     hour_lines: str = ""
@@ -254,10 +245,6 @@ class Timeline:
         return self.header.span.duration / geometry.HOUR
 
     @property
-    def ticks(self) -> list[TimelineTick]:
-        return [] if self.has_columns else self.header.ticks
-
-    @property
     def hour_lines(self) -> str:
         """CSS that draws the full hours behind the rows."""
         return "" if self.has_columns else _format_hour_lines(self.header)
@@ -315,7 +302,7 @@ class Timeline:
             f"{axis.format_style(span)};--lane:{lane}"
             for span, lane in zip(spans, lanes, strict=True)
         )
-        items: list[TimelineBooking | TimelineFreeSlot] = [
+        items: list[TimelineItem] = [
             *(self._build_booking(axis, booking, next(styles), room) for booking in bookings),
             *(_build_free_slot(axis, slot, next(styles), room, new_url) for slot in slots),
         ]
@@ -343,7 +330,7 @@ class Timeline:
 
     def _build_booking(
         self, axis: TimelineAxis, booking: Reservation, style: str, room: MeetingRoom
-    ) -> TimelineBooking:
+    ) -> TimelineItem:
         status = Status(booking.status)
         label = status_label = "Checked in" if booking.is_checked_in else status.label
         if booking.holds_for_id is not None:
@@ -361,7 +348,7 @@ class Timeline:
             and amendments.can_reschedule(booking, now=self.now)
         )
         move_page, args = "reservations_reservation_action", (booking.pk, "move")
-        return TimelineBooking(
+        return TimelineItem(
             href=get_reservation_url(reservation_id),
             style=style,
             status=status.value,
@@ -406,11 +393,11 @@ class Timeline:
 
 def _build_free_slot(
     axis: TimelineAxis, slot: geometry.TimelineSlot, style: str, room: MeetingRoom, page: str
-) -> TimelineFreeSlot:
+) -> TimelineItem:
     start, end = slot.proposed.to_local(axis.zone)
     time = geometry.format_span(slot.proposed, axis)
     label = f"New draft: {room.name}, {dates.format_day(axis.day)}, {time}"
-    return TimelineFreeSlot(
+    return TimelineItem(
         href=f"{page}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
         style=style,
         label=f"{label} (outside opening hours)" if slot.is_closed else label,
@@ -485,20 +472,17 @@ def _build_url(page: str, **query: object) -> str:
 # --- The pages: a day or a week of a center, and a week of a room ---------------------------------
 
 
-class TimelinePages:
-    """The pages of the timeline on an admin site."""
+class TimelinePages(BackofficePages):
+    """The pages of the timeline."""
 
-    def __init__(self, site: AdminSite) -> None:
-        self.site = site
-
-    def urls(self) -> list[URLPattern]:
-        center = self.site.admin_view(self.show_center)
-        room = self.site.admin_view(self.show_room_week)
-        return [
-            path("timeline/", center, {"view": "day"}, "reservations_timeline"),
-            path("timeline/center/", center, {"view": "center-week"}, "reservations_timeline_week"),
-            path("timeline/week/", room, name="reservations_room_week"),
-        ]
+    pages = (
+        ("timeline/", "show_center", "reservations_timeline", {"view": "day"}),
+        (
+            *("timeline/center/", "show_center", "reservations_timeline_week"),
+            {"view": "center-week"},
+        ),
+        ("timeline/week/", "show_room_week", "reservations_room_week"),
+    )
 
     def show_center(self, request: HttpRequest, *, view: str) -> HttpResponseBase:
         """The rooms of a center on a day or, from Monday on, a week.
@@ -601,13 +585,12 @@ class TimelinePages:
             headers = {"ETag": etag} if etag else None
             return TemplateResponse(request, template, context, headers=headers)
         context = {
-            **self.site.each_context(request),
             "content_title": context["title"],
             "media": context["form"].media if "form" in context else "",
             "legend": LEGEND,
             **context,
         }
-        return TemplateResponse(request, "admin/reservations/timeline.html", context)
+        return self.render(request, "admin/reservations/timeline.html", context)
 
 
 class TimelineForm(forms.Form):

@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.contrib.admin import AdminSite
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
 from django.utils import timezone
 
 from accounts import roles
@@ -18,6 +15,7 @@ from reservations.desk.forms import CenterSearchField
 from reservations.desk.today.arrivals import load_day
 from reservations.reports.periods import DAY
 from roombook import dates
+from roombook.backoffice.pages import BackofficePages
 from roombook.backoffice.widgets import DayField
 
 # The key in the session of the center that was chosen last; None is all centers.
@@ -36,14 +34,10 @@ class DayFilterForm(forms.Form):
         field.queryset, field.required, field.label = centers, False, "Center (empty: all)"
 
 
-class TodayPage:
-    """The page on an admin site."""
+class TodayPage(BackofficePages):
+    """The page of a day."""
 
-    def __init__(self, site: AdminSite) -> None:
-        self.site = site
-
-    def urls(self) -> list[URLPattern]:
-        return [path("today/", self.site.admin_view(self.show), name="reservations_today")]
+    pages = (("today/", "show", "reservations_today"),)
 
     def show(self, request: HttpRequest) -> HttpResponse:
         """The meetings of a day. Without parameters today, at the center that was chosen last."""
@@ -78,7 +72,6 @@ class TodayPage:
         find_form = FindRoomForm(QueryDict(), centers, center, now)
         find_form.fields["center"].widget = forms.HiddenInput()
         context = {
-            **self.site.each_context(request),
             "title": title,
             "form": form,
             "media": form.media,
@@ -92,4 +85,4 @@ class TodayPage:
                 ("Next day", "chevron_right", days[0] + DAY),
             ],
         }
-        return TemplateResponse(request, "admin/reservations/today.html", context)
+        return self.render(request, "admin/reservations/today.html", context)

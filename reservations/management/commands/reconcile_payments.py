@@ -4,6 +4,8 @@ import time
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
 from django.core.management.base import CommandError
 from django.db.models import Q, QuerySet
@@ -50,13 +52,6 @@ class Command(RegularJob):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--older-than",
-            type=int,
-            default=0,
-            metavar="SECONDS",
-            help="Skip payments that were created more recently.",
-        )
-        parser.add_argument(
             "--since",
             type=dt.datetime.fromisoformat,
             metavar="TIME",
@@ -68,92 +63,62 @@ class Command(RegularJob):
             action="store_true",
             help="Void or refund the gateway's payments that are for no booking in the database.",
         )
-        parser.add_argument(
-            "--keep",
-            action="append",
-            default=[],
-            metavar="REFERENCE",
-            help="Report this payment of the gateway no longer, and do not release it.",
-        )
 
-    def handle(
-        self,
-        *,
-        older_than: int,
-        since: dt.datetime | None,
-        release: bool,
-        keep: list[str],
-        **options: object,
-    ) -> None:
-        if older_than < 0:
-            raise CommandError("--older-than is a number of seconds, 0 or more.")
+    def handle(self, *, since: dt.datetime | None, release: bool, **options: object) -> None:
         now = timezone.now()
         if since is not None and since.tzinfo is None:
             since = since.replace(tzinfo=dt.UTC)
         if since is not None and since > now:
             raise CommandError("--since is in the future.")
-        self._keep(keep, now)
         self.counts: Counter[str] = Counter()
         self.problems: dict[int, str] = {}
         self.other_problems: list[str] = []
         self.unanswered = 0  # Number of calls in a row without an answer.
         # First, because it finds the intents of payments that a restored backup does not know.
         is_compared = self._compare_with_gateway(since, now)
-        payments = Payment.objects.filter(created_at__lte=now - dt.timedelta(seconds=older_than))
         # Without the comparison, a payment whose intent the database has lost would be taken for
         # one that the gateway does not have.
         if is_compared:
-            unknown = payments & Payment.objects.stale(now)
-            self._process("unknown", unknown, charging.resolve_payment)
+            self._process("unknown", Payment.objects.stale(now), charging.resolve_payment)
         # Their customers may have confirmed them at the bank, and nobody has said so. Or they were
         # called off, and the gateway has not answered yet.
-        waiting = payments & Payment.objects.resolvable(now).filter(lease_until__gt=now)
+        waiting = Payment.objects.resolvable(now).filter(lease_until__gt=now)
         self._process("waiting", waiting, charging.resolve_payment)
         # This query follows the first step, because that can leave a payment authorized.
-        due = payments.authorized().exclude(
+        due = Payment.objects.authorized().exclude(
             ~Q(reservation__status__in=CAPTURE_DUE_STATUSES), counts=True
         )
         self._process("due", due, charging.settle_payment)
         # A refund that the gateway refused is not tried again, but reported below.
-        orphaned = alerts.get_orphaned(payments).exclude(refunds__state=RefundState.REFUSED)
+        orphaned = alerts.get_orphaned(Payment.objects.all()).exclude(
+            refunds__state=RefundState.REFUSED
+        )
         self._process("without booking", orphaned, charging.settle_payment)
-        refunds = payments.filter(refunds__in=Refund.objects.due()).distinct()
+        refunds = Payment.objects.filter(refunds__in=Refund.objects.due()).distinct()
         self._process("to refund", refunds, charging.settle_payment)
         self._end_payment_setups()
         self._issue_credit_notes()
         self._discard_one_time_cards()
-        self._report_alerts(payments, now)
+        self._report_alerts(now)
         for_no_booking = self._process_unknown_payments(
             is_complete=since is not None, release=release
         )
         # Last, because nothing waits for them.
-        self._fetch_fees(payments.with_fees_due(now)[:MAX_FEES])
+        self._fetch_fees(Payment.objects.with_fees_due(now)[:MAX_FEES])
         self._print_summary(for_no_booking)
 
     def _end_payment_setups(self) -> None:
         """End the payment setups whose time is over, or save the card that no app has completed."""
         for setup in PaymentSetup.objects.open().filter(expires_at__lte=timezone.now()):
-            if self.unanswered >= MAX_UNANSWERED:
-                return
-            try:
-                setups.resolve_setup(setup, now=timezone.now(), keeps_newer_card=True)
-            except GatewayUnavailable:
-                self.unanswered += 1
-            except Exception:
-                logger.exception("%s could not be ended.", setup)
+            resolve = partial(setups.resolve_setup, now=timezone.now(), keeps_newer_card=True)
+            self._try(setup, resolve)
 
     def _fetch_fees(self, payments: Iterable[Payment]) -> None:
         """Fetch what the gateways charge. A later run fetches what is not known yet."""
         end = time.monotonic() + MAX_FEE_SECONDS
         for payment in payments:
-            if self.unanswered >= MAX_UNANSWERED or time.monotonic() > end:
-                return
-            try:
-                fees.fetch_fees(payment, now=timezone.now())
-            except GatewayUnavailable:
-                self.unanswered += 1
-            except Exception:
-                logger.exception("The fees of payment %s could not be fetched.", payment.key)
+            if time.monotonic() < end:
+                self._try(payment, partial(fees.fetch_fees, now=timezone.now()))
 
     def _issue_credit_notes(self) -> None:
         count, failed = issue_credit_notes(now=timezone.now())
@@ -177,34 +142,40 @@ class Command(RegularJob):
         # Read all rows first: processing takes long, and no payment may be processed twice.
         rows = list(payments.select_related("reservation").order_by("pk"))
         for number, payment in enumerate(rows, start=1):
-            if self.unanswered >= MAX_UNANSWERED:
-                self.counts[SKIPPED] += 1
-                self._report_if_overdue(payment)
-                continue
-            outcome = self._try(payment, process)
+            result = self._try(payment, partial(self._process_one, process=process))
+            outcome, _, reason = str(result).partition(". ")
             self.counts[outcome] += 1
-            self.unanswered = self.unanswered + 1 if outcome == NO_ANSWER else 0
-            self.stdout.write(f"[{label} {number}/{len(rows)}] {_describe(payment)}: {outcome}")
+            if reason:
+                self.problems[payment.pk] = f"{_describe(payment)}: {reason}"
+            if outcome in {SKIPPED, NO_ANSWER}:
+                self._report_if_overdue(payment)
+            if outcome != SKIPPED:
+                self.stdout.write(f"[{label} {number}/{len(rows)}] {_describe(payment)}: {outcome}")
 
-    def _try(self, payment: Payment, process: Callable[..., object]) -> str:
+    def _process_one(self, payment: Payment, process: Callable[..., object]) -> str:
         refund_count = payment.refunds.count()
-        try:
-            # Use the current time for each payment, because a run can be long.
-            process(payment, now=timezone.now())
-        except GatewayUnavailable:
-            self._report_if_overdue(payment)
-            return NO_ANSWER
-        except (GatewayRefused, InvalidPaymentTransition) as error:
-            self.problems[payment.pk] = f"{_describe(payment)}: {error}"
-            return "refused"
-        except Exception as error:
-            logger.exception("Payment %s could not be processed.", payment.key)
-            problem = f"{type(error).__name__}, see the log."
-            self.problems[payment.pk] = f"{_describe(payment)}: {problem}"
-            return "failed"
+        # Use the current time for each payment, because a run can be long.
+        process(payment, now=timezone.now())
         payment.refresh_from_db(fields=["state", "reservation"])
         self._report_unknown_change(payment, has_new_refund=payment.refunds.count() > refund_count)
         return payment.state
+
+    def _try(self, row: Any, process: Callable[[Any], object]) -> object:
+        """Return what processing returns, or what went wrong: the others are still processed."""
+        if self.unanswered >= MAX_UNANSWERED:
+            return SKIPPED
+        try:
+            result = process(row)
+        except GatewayUnavailable:
+            self.unanswered += 1
+            return NO_ANSWER
+        except (GatewayRefused, InvalidPaymentTransition) as error:
+            return f"refused. {error}"
+        except Exception as error:
+            logger.exception("%s could not be processed.", row)
+            return f"failed. {type(error).__name__}, see the log."
+        self.unanswered = 0
+        return result
 
     def _report_unknown_change(self, payment: Payment, *, has_new_refund: bool) -> None:
         """Report a booking whose payment the gateway had refunded or captured before this run.
@@ -239,8 +210,9 @@ class Command(RegularJob):
         if timezone.now() - since > alerts.GATEWAY_PATIENCE:
             self.problems[payment.pk] = f"{_describe(payment)}: the gateway does not answer."
 
-    def _report_alerts(self, payments: QuerySet[Payment], now: dt.datetime) -> None:
+    def _report_alerts(self, now: dt.datetime) -> None:
         """Report problems, of this run or an earlier one, that no further attempt can fix."""
+        payments = Payment.objects.all()
         problems = [*alerts.find_lost_authorizations(payments)]
         if self.unanswered < MAX_UNANSWERED:
             problems += alerts.find_captured_without_booking(payments)
@@ -252,13 +224,6 @@ class Command(RegularJob):
             self.problems[payment.pk] = f"{_describe(payment)}: {problem}"
 
     # --- Payments that only the gateway knows ----------------------------------------------------
-
-    def _keep(self, references: list[str], now: dt.datetime) -> None:
-        for reference in references:
-            unknown = unknown_payments.get_unresolved().filter(reference=reference).first()
-            if unknown is None:
-                raise CommandError(f"There is no unknown payment {reference}.")
-            unknown_payments.keep(unknown, now=now)
 
     def _compare_with_gateway(self, since: dt.datetime | None, now: dt.datetime) -> bool:
         """Return whether the gateway has listed its payments."""
@@ -293,17 +258,12 @@ class Command(RegularJob):
         unresolved = unknown_payments.get_unresolved()
         rows = list(unresolved if is_complete or release else unresolved.filter(currency=""))
         for number, unknown in enumerate(rows, start=1):
-            if self.unanswered >= MAX_UNANSWERED:
+            refresh = partial(
+                unknown_payments.refresh_unknown_payment, release=release, now=timezone.now()
+            )
+            outcome = self._try(unknown, refresh)
+            if outcome == SKIPPED:
                 break
-            try:
-                outcome = unknown_payments.refresh_unknown_payment(
-                    unknown, release=release, now=timezone.now()
-                )
-            except GatewayUnavailable:
-                outcome = NO_ANSWER
-                self.unanswered += 1
-            except GatewayRefused as error:
-                outcome = f"refused. {error}"
             self.stdout.write(f"[no booking {number}/{len(rows)}] {unknown}: {outcome}")
             if outcome in {"voided", "refunded"}:
                 logger.warning("Payment %s was for no booking and is %s.", unknown, outcome)

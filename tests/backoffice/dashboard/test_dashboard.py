@@ -132,17 +132,16 @@ def test_month_comparison_uses_same_number_of_days():
     assert month.current == "$150.00"
     assert month.current_period == "Mon 2027-03-01 - Mon 2027-03-15"
     assert month.previous_period == "Mon 2027-02-01 - Mon 2027-02-15"
-    assert (month.change, month.is_up, month.note) == ("+50%", True, "")
+    assert (month.change, month.is_up) == ("+50%", True)
 
 
-def test_month_comparison_shorter_previous_month_has_note():
+def test_month_comparison_with_a_shorter_previous_month_takes_all_of_it():
     make_room()
     late = NOW + 15 * DAY  # 30 March
 
     month = build_dashboard(AdministratorFactory(), now=late).figures.month
 
     assert month.previous_period == "Mon 2027-02-01 - Sun 2027-02-28"
-    assert month.note == "Feb 2027 has only 28 days."
     assert month.change == ""
 
 

@@ -14,7 +14,7 @@ from accounts.act import Act
 from accounts.models import OutboxMessage, User
 from centers.models import MeetingRoom
 from reservations.booking import cancellation
-from reservations.booking.staff_drafts import create_draft_for_new_customer
+from reservations.booking.drafts import create_draft_for_new_customer
 from reservations.display import get_reservation_url
 from reservations.models import Reservation
 from roombook.errors import InvalidRequest

@@ -13,11 +13,11 @@ from accounts.models import OutboxMessage
 from reservations.booking import (
     amendments,
     approval,
+    attendance,
     cancellation,
     charging,
     checkout,
     expiry,
-    no_show,
     reminders,
     resending,
 )
@@ -101,7 +101,7 @@ def dry_run(reservation):
         (book, pay, ["confirmed"]),  # A repeated checkout sends no second one.
         (book, cancel_twice, ["confirmed", "cancelled"]),
         (book, complete, ["confirmed"]),
-        (book, lambda row: no_show.mark_no_show(Act(None, START + DAY), row.pk), ["confirmed"]),
+        (book, lambda row: attendance.mark_no_show(Act(None, START + DAY), row.pk), ["confirmed"]),
         (
             request,
             lambda row: approval.approve(Act(None, NOW), row.pk),

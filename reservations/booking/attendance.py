@@ -1,4 +1,4 @@
-"""Marks bookings whose customer did not come, and undoes it (B15.1)."""
+"""Records whether customers came: check-ins (B18.1) and no-shows (B15.1), and undoes both."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -15,12 +15,55 @@ from reservations.booking.charging import lock_booked_payments
 from reservations.booking.commands import Obstacle, Unsettled, command
 from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_reservation
-from reservations.models import Reservation
+from reservations.models import Reservation, history
 from reservations.models.changes import NOT_PAID_IN_TIME
+from reservations.models.reservation import CHECK_IN_OPENS_BEFORE
 from reservations.models.status import Status
 from reservations.pricing import bill
 from reservations.pricing.terms import ALL, get_terms
 from roombook.errors import ReservationNotOpen, SlotUnavailable
+
+
+def can_check_in(reservation: Reservation, *, now: dt.datetime) -> bool:
+    """Return whether the customer can be checked in; after the end, too, if it was forgotten."""
+    return (
+        reservation.is_confirmed_or_completed
+        and not reservation.is_checked_in
+        and now >= reservation.start - CHECK_IN_OPENS_BEFORE
+    )
+
+
+@command
+def check_in(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
+    """Record that the customer has arrived. Checking in twice keeps the first time.
+
+    Raises ReservationNotOpen if `can_check_in` does not allow it.
+    """
+    reservation = lock_reservation(reservation_id)
+    if reservation.is_checked_in:
+        return reservation, None
+    if not can_check_in(reservation, now=act.now):
+        raise ReservationNotOpen(
+            "Only a confirmed meeting can be checked in, from 12 hours before its start on."
+        )
+    return _set_time(reservation, act.now, act)
+
+
+@command
+def undo_check_in(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
+    """Record that the customer has not arrived after all. Without a check-in, nothing changes."""
+    reservation = lock_reservation(reservation_id)
+    return _set_time(reservation, None, act)
+
+
+def _set_time(
+    reservation: Reservation, at: dt.datetime | None, act: Act
+) -> tuple[Reservation, Obstacle]:
+    changes = {"checked_in_at": (reservation.checked_in_at, at)}
+    reservation.checked_in_at = at
+    reservation.save(update_fields=["checked_in_at"])
+    history.record_changes(reservation, changes, act)
+    return reservation, None
 
 
 @command
