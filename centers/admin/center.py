@@ -347,6 +347,12 @@ class CenterAdmin(
             for rate in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
                 for warning in find_price_warnings(rate):
                     messages.warning(request, f"{rate.name}: {warning}")
+        if formset.model is models.Terms and formset.new_objects and form.instance.terms is None:
+            # Without this, the terms that an owner has just written would not hold.
+            form.instance.terms = formset.new_objects[0]
+            form.instance.save(update_fields=["terms"])
+            text = "The center has these terms now: choose others on the first tab."
+            messages.info(request, f"{form.instance.terms}: {text}")
         if formset.model is models.Closure:
             for closure in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
                 closure_saved.send(models.Closure, closure=closure, request=request)

@@ -32,6 +32,18 @@ def edit(office, center, changes):
     return office.post(address, {**form_of(office.get(address)), **changes})
 
 
+def test_first_terms_of_a_center_are_used_at_once_and_further_ones_are_not(office):
+    center = CenterFactory()
+    for number, name in enumerate(("Flexible", "Strict")):
+        rows = {"TOTAL_FORMS": number + 1, f"{number}-name": name, f"{number}-steps_0": "48"}
+        rows |= {f"{number}-steps_1": "100", f"{number}-center": center.pk}
+        rows |= {f"{number}-grace_minutes": "0", f"{number}-no_show_percent": "100"}
+        edit(office, center, {f"all_terms-{key}": value for key, value in rows.items()})
+    center.refresh_from_db()
+    assert center.all_terms.count() == 2
+    assert center.terms.name == "Flexible"
+
+
 # --- The link to the timeline --------------------------------------------------------------------
 
 
