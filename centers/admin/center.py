@@ -34,7 +34,7 @@ from centers.closure_effects import (
     time_zone_changed,
 )
 from centers.models.schedule import closure_saved
-from centers.resources.centers import CenterResource
+from centers.resources import CenterResource
 from centers.search import split_words
 from roombook import places
 from roombook.backoffice.concurrent_edits import CachedChoiceField

@@ -24,7 +24,7 @@ from centers.price_lists import (
     find_overlap,
     holds_on,
 )
-from centers.resources.price_lists import PriceListResource
+from centers.resources import PriceListResource
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin, StackedInline
 from roombook.backoffice.widgets import TimeTextInput
