@@ -116,8 +116,9 @@ class CenterTabInline(CenterScopedInlineMixin, TabularInline):
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        is_linked = field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper)
-        if is_linked and db_field.name not in self.made_in_place:
+        if field is None or db_field.name in self.made_in_place:
+            return field
+        if isinstance(field.widget, RelatedFieldWidgetWrapper):
             # No links to add or change: the choices have their own tab or list.
             field.widget = field.widget.widget
         return field
