@@ -31,7 +31,6 @@ from payments.models import Payment, PaymentPurpose, PaymentState, SavedCard
 from reservations import availability
 from reservations.booking import charging, drafts
 from reservations.booking.charging import (
-    SAVED_CARD_OF_ABSENT,
     Claim,
     PaymentMethod,
     Purchase,
@@ -496,26 +495,6 @@ def require_account_payment(act: Act, reservation: Reservation, amount: Decimal)
     if not roles.has_permission(act.staff, roles.TAKE_ON_ACCOUNT, reservation.room.center_id):
         raise InvalidRequest({"gateway": NOT_PERMITTED})
     require_credit(reservation.user, amount)
-
-
-def charge_saved_card(act: Act, draft: Reservation, *, shown_total: Decimal | None) -> Reservation:
-    """Charge the customer's saved card, to which they have agreed, and book the draft (B26.6).
-
-    The customer is not there to confirm the payment at the bank, so the card is declined if the
-    bank asks for that.
-
-    Raises the errors of `check_out`.
-    """
-    if not draft.is_new:
-        raise ReservationNotOpen(ALREADY_BOOKED)
-    return check_out(
-        draft.pk,
-        user=draft.user,
-        payment_method=SAVED_CARD_OF_ABSENT,
-        shown_total=shown_total,
-        by=act.user,
-        now=act.now,
-    )
 
 
 def record_consent(reservation: Reservation, card: SavedCard, act: Act) -> None:

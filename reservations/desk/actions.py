@@ -290,7 +290,14 @@ def _take_payment(form: ActionForm) -> str:
         until, name = _format_end(draft, held.payment_link_until), draft.user.get_full_name()
         return f"{_describe_link_email(draft)} The room is held for {name} until {until}."
     if way == SAVED_CARD:
-        booked = checkout.charge_saved_card(act, draft, shown_total=total)
+        booked = checkout.check_out(
+            draft.pk,
+            user=draft.user,
+            payment_method=SAVED_CARD_OF_ABSENT,
+            shown_total=total,
+            by=act.user,
+            now=act.now,
+        )
     else:
         reference = form.cleaned_data.get("reference", "")
         booked = checkout.take_manual_payment(
