@@ -508,7 +508,7 @@ def _save_slot(amendment: Amendment) -> None:
         reservation.holds_slot = True
     else:
         terms = get_changed_terms(reservation, new.room)
-        payment = reservation.payments.order_by("pk").last()
+        payment = reservation.payments.filter(counts=True).order_by("pk").last()
         is_live_payment = payment.is_live if payment else reservation.is_live
         reservation.is_live = new.room.is_live_inventory and is_live_payment
         reservation.advance_calendar(now)

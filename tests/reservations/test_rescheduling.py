@@ -33,6 +33,7 @@ from tests.factories_reservations import (
     START,
     AllowanceFactory,
     MonthlyAllowanceFactory,
+    PaymentFactory,
     PromoCodeFactory,
     ReservationFactory,
     make_booking,
@@ -281,6 +282,18 @@ def test_reschedule_releases_conflicting_draft_of_the_customer(clerk):
 
     mine.refresh_from_db()
     assert (mine.status, mine.holds_slot) == (Status.NEW, False)
+
+
+@pytest.mark.inconsistent_data  # The ledger knows no live payment.
+def test_live_booking_stays_live_after_a_move_although_a_test_payment_has_failed(clerk):
+    booking = make_booking(room=make_room(is_live_inventory=True))
+    booking.payments.update(is_live=True)
+    PaymentFactory(reservation=booking, purpose="change", state="voided", amount=5)
+
+    reschedule(booking, clerk, start=START + DAY)
+
+    booking.refresh_from_db()
+    assert booking.is_live
 
 
 # --- Pending requests -----------------------------------------------------------------------------
