@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db.models import F
 from django.utils import timezone
 from playwright.sync_api import Locator, expect
 
@@ -31,7 +32,7 @@ def go(person: Person, name: str) -> None:
 def open_now(demo) -> Center:
     """The center with all roles, open round the clock, and without a booking from now on."""
     Reservation.objects.filter(end__gt=timezone.now()).update(
-        status=Status.CANCELLED, holds_slot=False, hold_until=None
+        status=Status.CANCELLED, cancelled_at=F("created_at"), holds_slot=False, hold_until=None
     )
     Center.objects.filter(name=CENTER).update(is_after_hours_support_enabled=True)
     return Center.objects.get(name=CENTER)
@@ -71,7 +72,7 @@ def test_receptionist_seats_a_walk_in_in_ten_clicks(desk, open_now, way):
 @by_mouse_and_by_keyboard
 def test_manager_approves_a_request_and_lowers_its_price_in_four_clicks(desk, demo, way):
     Reservation.objects.filter(status=Status.PENDING).update(
-        status=Status.CANCELLED, holds_slot=False
+        status=Status.CANCELLED, cancelled_at=F("created_at"), holds_slot=False
     )
     boardroom = room("Boardroom")
     request = request_for(boardroom, open_day(boardroom), 9)
