@@ -207,8 +207,8 @@ def rows(db):
     pay(discounted)
     plain, other, cancelled, draft = make_booking(), make_booking(), make_booking(), make_draft()
     cancellation.cancel(Act(None, NOW), cancelled.pk)
-    in_cash = checkout.take_manual_payment(
-        Act(AdministratorFactory(), NOW, is_staff=True), make_draft(), gateway="cash"
+    in_cash = checkout.book_draft(
+        Act(AdministratorFactory(), NOW, is_staff=True), make_draft().pk, gateway="cash"
     )
     cancellation.cancel(Act(None, NOW), in_cash.pk)
     by_hand = Refund.objects.get(payment__reservation=in_cash)
