@@ -7,12 +7,16 @@ class CentersConfig(AppConfig):
     def ready(self) -> None:
         from centers import models, search_index
         from centers.models import CenterImage, MeetingRoom
-        from centers.resources.centers import CenterResource
-        from centers.resources.closures import ClosureResource
-        from centers.resources.inventory import RateResource, RoomResource, ServiceResource
-        from centers.resources.price_lists import PriceListResource
-        from centers.resources.terms import TermsResource
-        from centers.resources.types import TypeResource
+        from centers.resources import (
+            CenterResource,
+            ClosureResource,
+            PriceListResource,
+            RateResource,
+            RoomResource,
+            ServiceResource,
+            TermsResource,
+            TypeResource,
+        )
         from roombook import images
         from roombook.backoffice import audit_log
         from roombook.imports.resources import register

@@ -15,7 +15,7 @@ from accounts.customer_access import get_account_filter
 from accounts.models import User, canonicalize_email
 from accounts.resources import CenterScopedResource
 from centers.models import Center, ResourceType
-from centers.resources.common import get_types_by_name
+from centers.resources import get_types_by_name
 from reservations.models import Allowance, PromoCode
 from reservations.models.codes import normalize_code
 from roombook.backoffice import audit_log

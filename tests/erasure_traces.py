@@ -60,9 +60,11 @@ def make_leaving_account(world: World) -> User:
     """Let Ada be an account with rows in every registered table, and without open bookings."""
     user, now = world.ada, timezone.now()
     Reservation.objects.filter(user=user, status__in=HOLDING_STATUSES).update(
-        status=Status.COMPLETED, holds_slot=False
+        status=Status.COMPLETED, holds_slot=False, booked_at=now
     )
-    Payment.objects.filter(reservation__user=user).update(state=PaymentState.VOIDED)
+    Payment.objects.filter(reservation__user=user).update(
+        state=PaymentState.VOIDED, captured_at=None, closed_at=now
+    )
     user.email, user.first_name, user.last_name = EMAIL, "Qwertine", "Zyxwell"
     user.company_name, user.phone_number = "Vexcorp", "+1 999 888 7766"
     user.thumbnail.save("portrait.png", ContentFile(PICTURE), save=False)

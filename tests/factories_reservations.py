@@ -14,15 +14,16 @@ from factory.django import DjangoModelFactory
 from accounts.act import Act
 from accounts.models import User
 from centers.models import MeetingRoom
+from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
 from payments.models import Payment, PaymentState
 from reservations import models, records
 from reservations.booking import charging, checkout, drafts
-from reservations.models.status import HOLDING_STATUSES, Status
+from reservations.models.status import BOOKED_STATUSES, HOLDING_STATUSES, Status
 from reservations.pricing.terms import RefundTerms, Step
 from tests.factories_centers import MeetingRoomFactory, make_center_with_room
-from tests.factories_people import UserFactory
+from tests.factories_people import AdministratorFactory, UserFactory
 
 # A Monday, 9 in the morning in Denver.
 NOW = dt.datetime(2027, 3, 1, 16, tzinfo=dt.UTC)
@@ -165,6 +166,12 @@ class ReservationFactory(DjangoModelFactory):
     currency = "USD"
     cancellation_terms = DEFAULT_TERMS
     created_at = NOW
+    booked_at = factory.LazyAttribute(
+        lambda row: row.created_at if row.status in BOOKED_STATUSES else None
+    )
+    cancelled_at = factory.LazyAttribute(
+        lambda row: row.created_at if row.status == Status.CANCELLED else None
+    )
 
 
 class PaymentFactory(DjangoModelFactory):
@@ -196,6 +203,16 @@ class PaymentFactory(DjangoModelFactory):
     )
     captured_at = factory.LazyAttribute(
         lambda row: row.at if row.state in {"captured", "refunded"} else None
+    )
+    closed_at = factory.LazyAttribute(
+        lambda row: row.at if row.state in {"declined", "voided", "refunded"} else None
+    )
+    reservation_uid = factory.SelfAttribute("reservation.uid")
+    taken_by = factory.LazyAttribute(
+        lambda row: AdministratorFactory() if row.gateway in MANUAL_GATEWAYS else None
+    )
+    received_at = factory.LazyAttribute(
+        lambda row: row.at if row.gateway in {"cash", "terminal"} else None
     )
 
 

@@ -346,7 +346,12 @@ def test_id_of_others_gets_the_response_of_a_missing_one(world, operation, path)
 def test_reservation_of_another_account_is_not_found_whatever_its_status(world, status):
     staff_token = issue_token(AdministratorFactory())
     row = Reservation.objects.filter(pk=world.bobs_reservation.pk)
-    row.update(status=status, hold_until=None if status == "Confirmed" else NOW)
+    is_booked = status == "Confirmed"
+    row.update(
+        status=status,
+        hold_until=None if is_booked else NOW,
+        booked_at=NOW if is_booked else None,
+    )
     before = row.values().get()
     found = 0
     for operation in OPERATIONS_BY_NAME.values():

@@ -43,7 +43,9 @@ class LargeWorld(World):
             )
             allowance.centers.add(self.center)
             allowance.room_types.add(self.room.resource_type)
-            AllowanceEntry.objects.create(allowance=allowance, hours=5, reason="Gift", at=NOW)
+            AllowanceEntry.objects.create(
+                allowance=allowance, reservation=self.paid, hours=5, reason="Gift", at=NOW
+            )
         self.guests = [
             {"name": f"Guest {number}", "email_address": f"guest{number}@example.com"}
             for number in range(count)

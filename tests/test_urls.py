@@ -1,7 +1,7 @@
 """The URLs of the operations are those of the contract, in its order."""
 
 import pytest
-from django.urls import Resolver404, resolve
+from django.urls import resolve
 
 from roombook import urls
 from tests.contract.schema import EXTENSIONS
@@ -18,22 +18,3 @@ def test_operations_have_their_paths_in_the_order_of_the_contract(table, operati
         assert address.callback.cls.requires_token is operation.needs_token
         for suffix in ("json", "csv"):
             assert resolve(f"{operation.path}.{suffix}").kwargs == {"format": suffix}
-
-
-def test_csv_rows_are_the_main_lists_of_responses():
-    named = {
-        address.callback.cls.csv_rows_field
-        for address in (*urls.contract_paths, *urls.extension_paths)
-    }
-
-    assert named == {
-        *(None, "Centers", "Allowances", "Reservations"),
-        *("Rooms.FreeTimes", "Days.Prices", "Alternatives", "Receipts", "Changes"),
-    }
-
-
-def test_other_paths_below_api_are_not_found():
-    for path in ("/api", "/api/", "/api/sign-in/", "/api/sign-in.xml", "/api/SIGN-IN"):
-        assert resolve(path).func is urls.handle_unknown_path
-    with pytest.raises(Resolver404):
-        resolve("/apis")

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from accounts.admin.center_scope import SharedRowsMixin
 from centers import models
-from centers.resources.types import TypeResource
+from centers.resources import TypeResource
 from roombook.backoffice.model_admin import ModelAdmin
 from roombook.imports.admin import ImportExportAdminMixin
 

@@ -34,7 +34,7 @@ from centers.closure_effects import (
     time_zone_changed,
 )
 from centers.models.schedule import closure_saved
-from centers.resources.centers import CenterResource
+from centers.resources import CenterResource
 from centers.search import split_words
 from roombook import places
 from roombook.backoffice.concurrent_edits import CachedChoiceField
@@ -116,8 +116,9 @@ class CenterTabInline(CenterScopedInlineMixin, TabularInline):
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        is_linked = field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper)
-        if is_linked and db_field.name not in self.made_in_place:
+        if field is None or db_field.name in self.made_in_place:
+            return field
+        if isinstance(field.widget, RelatedFieldWidgetWrapper):
             # No links to add or change: the choices have their own tab or list.
             field.widget = field.widget.widget
         return field
@@ -347,6 +348,12 @@ class CenterAdmin(
             for rate in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
                 for warning in find_price_warnings(rate):
                     messages.warning(request, f"{rate.name}: {warning}")
+        if formset.model is models.Terms and formset.new_objects and form.instance.terms is None:
+            # Without this, the terms that an owner has just written would not hold.
+            form.instance.terms = formset.new_objects[0]
+            form.instance.save(update_fields=["terms"])
+            text = "The center has these terms now: choose others on the first tab."
+            messages.info(request, f"{form.instance.terms}: {text}")
         if formset.model is models.Closure:
             for closure in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
                 closure_saved.send(models.Closure, closure=closure, request=request)

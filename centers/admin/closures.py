@@ -24,7 +24,7 @@ from centers.closure_effects import (
 )
 from centers.models import Closure
 from centers.models.schedule import closure_saved
-from centers.resources.closures import ClosureResource
+from centers.resources import ClosureResource
 from roombook import dates
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import LocalTimeMixin, ModelAdmin

@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
@@ -24,9 +24,10 @@ from centers.price_lists import (
     find_overlap,
     holds_on,
 )
-from centers.resources.price_lists import PriceListResource
+from centers.resources import PriceListResource
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin, StackedInline
+from roombook.backoffice.widgets import TimeTextInput
 from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
 
@@ -88,6 +89,8 @@ class PriceListForm(ZeroPriceForm):
             *("name", "weekdays", "starts", "ends", "valid_from", "valid_until", "is_yearly"),
             *("hourly", "half_day", "full_day"),
         )
+        # The preview, which the admin does not build, reads times as the page does: 18, and 24:00.
+        widgets: ClassVar = {"starts": TimeTextInput, "ends": TimeTextInput}
 
 
 class PriceListFormSet(NamedRowsFormSet):

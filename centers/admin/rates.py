@@ -26,7 +26,7 @@ from centers.admin.price_lists import (
 from centers.models.room import is_offered
 from centers.price_lists import PriceListLike, find_next_day
 from centers.rates import PRICE_FIELDS
-from centers.resources.inventory import RateResource
+from centers.resources import RateResource
 from centers.span import Span
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin

@@ -21,7 +21,7 @@ from centers.admin.common import (
 )
 from centers.closure_effects import find_effects_of_settings
 from centers.models.price_list import load_special_prices
-from centers.resources.inventory import RoomResource, ServiceResource
+from centers.resources import RoomResource, ServiceResource
 from centers.rooms import get_default_booking_rules
 from roombook.backoffice.model_admin import ModelAdmin
 from roombook.ids import parse_id

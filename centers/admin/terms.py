@@ -15,7 +15,7 @@ from centers.admin.common import (
     NamedRowsFormSet,
 )
 from centers.models.terms import MAX_HOURS, MAX_STEPS, parse_steps
-from centers.resources.terms import TermsResource
+from centers.resources import TermsResource
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin, StackedInline
 from roombook.backoffice.widgets import INPUT_CLASSES

@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
             name='Payment',
             fields=[
                 ('id', models.AutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('reservation_uid', models.UUIDField(editable=False, null=True)),
+                ('reservation_uid', models.UUIDField(editable=False)),
                 ('key', models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
                 ('purpose', models.CharField(choices=[('booking', 'Booking'), ('change', 'Change')], default='booking', max_length=10)),
                 ('counts', models.BooleanField(default=False, editable=False)),

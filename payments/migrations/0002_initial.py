@@ -177,11 +177,23 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='payment',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'captured'), _negated=True), ('captured_at__isnull', False), _connector='OR'), name='payment_captured_has_its_time'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'authorized'), _negated=True), ('authorized_at__isnull', False), _connector='OR'), name='payment_authorized_has_its_time'),
         ),
         migrations.AddConstraint(
             model_name='payment',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'authorized'), _negated=True), ('authorized_at__isnull', False), _connector='OR'), name='payment_authorized_has_its_time'),
+            constraint=models.CheckConstraint(condition=models.Q(('purpose__in', ['booking', 'change'])), name='payment_purpose_is_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='payment',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('captured_at__isnull', False), ('state__in', ('captured', 'refunded'))), models.Q(models.Q(('state__in', ('captured', 'refunded')), _negated=True), ('captured_at__isnull', True)), _connector='OR'), name='payment_captured_has_its_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='payment',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('closed_at__isnull', False), ('state__in', ('declined', 'refunded', 'voided'))), models.Q(models.Q(('state__in', ('declined', 'refunded', 'voided')), _negated=True), ('closed_at__isnull', True)), _connector='OR'), name='payment_closed_has_its_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='payment',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('gateway__in', ['cash', 'terminal']), ('received_at__isnull', False), ('taken_by__isnull', False)), models.Q(('gateway', 'account'), ('taken_by__isnull', False)), models.Q(models.Q(('gateway__in', ['cash', 'terminal', 'account']), _negated=True), ('received_at__isnull', True), ('taken_by__isnull', True)), _connector='OR'), name='payment_without_a_gateway_was_taken_by_somebody'),
         ),
         migrations.AddIndex(
             model_name='dispute',
@@ -190,6 +202,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='dispute',
             constraint=models.CheckConstraint(condition=models.Q(('amount__gt', 0), models.Q(('fee__isnull', True), ('fee__gte', 0), _connector='OR')), name='dispute_amounts_are_not_negative'),
+        ),
+        migrations.AddConstraint(
+            model_name='dispute',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'lost'), _negated=True), ('closed_at__isnull', False), _connector='OR'), name='dispute_lost_is_closed'),
         ),
         migrations.AddIndex(
             model_name='paymentsetup',
@@ -221,7 +237,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='refund',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state__in', ['done', 'outside']), _negated=True), models.Q(('done_at__gte', models.F('created_at')), ('done_at__isnull', False)), _connector='OR'), name='refund_done_has_its_time'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('done_at__isnull', True), ('state', 'started')), models.Q(models.Q(('state', 'started'), _negated=True), ('done_at__gte', models.F('created_at')), ('done_at__isnull', False)), _connector='OR'), name='refund_done_has_its_time'),
+        ),
+        migrations.AddConstraint(
+            model_name='refund',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('fee__isnull', True), ('fee__gte', 0), _connector='OR'), models.Q(('again__isnull', True), models.Q(('again', models.F('id')), _negated=True), _connector='OR')), name='refund_fee_and_retry_are_possible'),
         ),
         migrations.AddConstraint(
             model_name='savedcard',
@@ -230,5 +250,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='savedcard',
             constraint=models.CheckConstraint(condition=models.Q(('brand__in', ['Visa', 'MasterCard', 'AmericanExpress', 'Discover', 'DinersClub', 'JCB', 'UnionPay', 'Maestro'])), name='saved_card_brand_is_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='unknownpayment',
+            constraint=models.CheckConstraint(condition=models.Q(('amount__gte', 0)), name='unknown_payment_is_not_negative'),
         ),
     ]

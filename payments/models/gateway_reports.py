@@ -51,6 +51,13 @@ class UnknownPayment(FormattedAmountMixin, models.Model):
     resolved_at = models.DateTimeField(null=True, db_index=True)
     resolution = models.CharField(max_length=20, blank=True, help_text="voided, refunded, kept ...")
 
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(amount__gte=0), name="unknown_payment_is_not_negative"
+            ),
+        ]
+
     def __str__(self) -> str:
         amount = self.formatted_amount if self.currency else "an unknown amount"
         return f"{self.reference or self.key} at {self.gateway}, {amount}"

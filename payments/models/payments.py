@@ -47,6 +47,9 @@ class PaymentPurpose(models.TextChoices):
 # A reservation is booked by at most one payment in these states, so nobody is charged twice.
 OPEN_PAYMENT_STATES = (PaymentState.STARTED, PaymentState.AUTHORIZED, PaymentState.CAPTURED)
 
+CAPTURED_STATES = (PaymentState.CAPTURED, PaymentState.REFUNDED)
+CLOSED_STATES = (PaymentState.DECLINED, PaymentState.REFUNDED, PaymentState.VOIDED)
+
 TRANSITIONS = {
     PaymentState.STARTED: {
         PaymentState.AUTHORIZED,
@@ -133,7 +136,7 @@ class Payment(FormattedAmountMixin, models.Model):
     )
     # The reservation's own uid, which never changes: `verify_integrity` finds a payment that was
     # attached to another reservation.
-    reservation_uid = models.UUIDField(null=True, editable=False)
+    reservation_uid = models.UUIDField(editable=False)
     key = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     purpose = models.CharField(
         max_length=10,
@@ -233,12 +236,34 @@ class Payment(FormattedAmountMixin, models.Model):
                 condition=Q(state__in=PaymentState.values), name="payment_state_is_known"
             ),
             models.CheckConstraint(
-                condition=~Q(state="captured") | Q(captured_at__isnull=False),
-                name="payment_captured_has_its_time",
+                condition=Q(purpose__in=PaymentPurpose.values), name="payment_purpose_is_known"
             ),
             models.CheckConstraint(
                 condition=~Q(state="authorized") | Q(authorized_at__isnull=False),
                 name="payment_authorized_has_its_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=CAPTURED_STATES, captured_at__isnull=False)
+                | (~Q(state__in=CAPTURED_STATES) & Q(captured_at__isnull=True)),
+                name="payment_captured_has_its_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=CLOSED_STATES, closed_at__isnull=False)
+                | (~Q(state__in=CLOSED_STATES) & Q(closed_at__isnull=True)),
+                name="payment_closed_has_its_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(
+                    gateway__in=["cash", "terminal"],
+                    taken_by__isnull=False,
+                    received_at__isnull=False,
+                )
+                | Q(gateway="account", taken_by__isnull=False)
+                | (
+                    ~Q(gateway__in=["cash", "terminal", "account"])
+                    & Q(taken_by__isnull=True, received_at__isnull=True)
+                ),
+                name="payment_without_a_gateway_was_taken_by_somebody",
             ),
         ]
         indexes = [

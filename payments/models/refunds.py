@@ -80,9 +80,14 @@ class Refund(models.Model):
                 condition=Q(state__in=RefundState.values), name="refund_state_is_known"
             ),
             models.CheckConstraint(
-                condition=~Q(state__in=["done", "outside"])
-                | Q(done_at__isnull=False, done_at__gte=F("created_at")),
+                condition=Q(state="started", done_at__isnull=True)
+                | Q(~Q(state="started"), done_at__isnull=False, done_at__gte=F("created_at")),
                 name="refund_done_has_its_time",
+            ),
+            models.CheckConstraint(
+                condition=(Q(fee__isnull=True) | Q(fee__gte=0))
+                & (Q(again__isnull=True) | ~Q(again=F("id"))),
+                name="refund_fee_and_retry_are_possible",
             ),
         ]
         indexes = [
@@ -141,7 +146,11 @@ class Dispute(FormattedAmountMixin, models.Model):
             models.CheckConstraint(
                 condition=Q(amount__gt=0) & (Q(fee__isnull=True) | Q(fee__gte=0)),
                 name="dispute_amounts_are_not_negative",
-            )
+            ),
+            models.CheckConstraint(
+                condition=~Q(status=LOST) | Q(closed_at__isnull=False),
+                name="dispute_lost_is_closed",
+            ),
         ]
         indexes = [
             # Open disputes first: PostgreSQL sorts NULL before all values in descending order.

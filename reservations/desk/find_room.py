@@ -162,7 +162,7 @@ class FindRoomForm(forms.Form):
 
     center = CenterSearchField()
     people = forms.IntegerField(
-        min_value=1, max_value=100_000, widget=UnfoldAdminIntegerFieldWidget({"min": 1})
+        min_value=1, max_value=100_000, widget=UnfoldAdminIntegerFieldWidget()
     )
     start = LocalTimeField(label="From")
     duration = forms.DecimalField(
@@ -170,7 +170,7 @@ class FindRoomForm(forms.Form):
         min_value=Decimal("0.01"),
         max_value=31 * 24,
         decimal_places=2,
-        widget=UnfoldAdminDecimalFieldWidget({"min": "0.25", "step": "0.25"}),
+        widget=UnfoldAdminDecimalFieldWidget({"step": "any"}),
     )
 
     def __init__(

@@ -57,8 +57,6 @@ class UsageInline(ReadOnlyMixin, TabularInline):
 
     @admin.display(description="reservation")
     def reservation_link(self, use: AllowanceEntry | PromoRedemption) -> str:
-        if use.reservation_id is None:
-            return "-"
         return _render_link(
             get_reservation_url(use.reservation_id), f"Reservation {use.reservation_id}"
         )

@@ -297,7 +297,7 @@ class Migration(migrations.Migration):
                 ('reason', models.CharField(max_length=255)),
                 ('at', models.DateTimeField()),
                 ('allowance', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='reservations.allowance')),
-                ('reservation', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='allowance_entries', to='reservations.reservation')),
+                ('reservation', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='allowance_entries', to='reservations.reservation')),
             ],
             options={
                 'verbose_name_plural': 'allowance entries',
@@ -378,6 +378,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='allowance',
             constraint=models.CheckConstraint(condition=models.Q(('valid_from__isnull', True), ('valid_until__isnull', True), ('valid_from__lte', models.F('valid_until')), _connector='OR'), name='allowance_begins_before_it_ends', violation_error_message='The end must not be before the start.'),
+        ),
+        migrations.AddConstraint(
+            model_name='allowance',
+            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['one-off', 'monthly'])), name='allowance_kind_is_known'),
         ),
         migrations.AddConstraint(
             model_name='bookingchange',
@@ -476,6 +480,14 @@ class Migration(migrations.Migration):
             constraint=reservations.models.constraints.PostgresExclusion(condition=models.Q(('holds_slot', True)), expressions=[('room', '='), (django.db.models.functions.comparison.Coalesce('holds_for', 'id'), '<>'), (reservations.models.constraints.TimestampRange('occupied_from', 'end', django.contrib.postgres.fields.ranges.RangeBoundary()), '&&')], name='reservation_holders_never_overlap_turnaround_before'),
         ),
         migrations.AddConstraint(
+            model_name='reservation',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(models.Q(('booked_at__isnull', False), ('status__in', ['Completed', 'Confirmed', 'NoShow', 'Pending'])), models.Q(('booked_at__isnull', True), ('status__in', ['New', 'Processing'])), ('status__in', ['Declined', 'Cancelled', 'Expired']), _connector='OR'), models.Q(models.Q(('cancelled_at__isnull', False), ('status', 'Cancelled')), models.Q(models.Q(('status', 'Cancelled'), _negated=True), ('cancelled_at__isnull', True)), _connector='OR')), name='reservation_status_has_its_times'),
+        ),
+        migrations.AddConstraint(
+            model_name='reservation',
+            constraint=models.CheckConstraint(condition=models.Q(('billable_hours__gte', 0), ('number_of_attendees__gte', 1)), name='reservation_is_of_somebody_for_some_time'),
+        ),
+        migrations.AddConstraint(
             model_name='refundoverride',
             constraint=models.CheckConstraint(condition=models.Q(('policy_refund__gte', 0), ('refund__gte', 0)), name='refund_override_is_not_negative'),
         ),
@@ -546,6 +558,14 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='lineitem',
             constraint=models.UniqueConstraint(fields=('reservation', 'position'), name='line_item_position_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='lineitem',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('total__lte', 0), ('type__in', ('Allowance', 'Promotion', 'Adjustment'))), models.Q(('total__gte', 0), ('type__in', ['Extra', 'Room', 'Service', 'SetupFee', 'Tax'])), _connector='OR'), name='line_item_adds_or_takes_off_as_its_type_says'),
+        ),
+        migrations.AddConstraint(
+            model_name='lineitem',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(models.Q(('service__isnull', False), ('type', 'Service')), ('type', 'SetupFee'), models.Q(models.Q(('type__in', ['Service', 'SetupFee']), _negated=True), ('service__isnull', True)), _connector='OR'), models.Q(models.Q(('allowance__isnull', False), ('type', 'Allowance')), models.Q(models.Q(('type', 'Allowance'), _negated=True), ('allowance__isnull', True)), _connector='OR')), name='line_item_has_its_service_or_allowance'),
         ),
         migrations.AddConstraint(
             model_name='chosenservice',

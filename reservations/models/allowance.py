@@ -62,7 +62,10 @@ class Allowance(models.Model):
                 condition=Q(valid_from__isnull=True)
                 | Q(valid_until__isnull=True)
                 | Q(valid_from__lte=F("valid_until")),
-            )
+            ),
+            models.CheckConstraint(
+                name="allowance_kind_is_known", condition=Q(kind__in=["one-off", "monthly"])
+            ),
         ]
 
     def __str__(self) -> str:
@@ -100,18 +103,14 @@ class Allowance(models.Model):
 
 
 class AllowanceEntry(models.Model):
-    """A line of an allowance's ledger: hours used (negative), returned or added (positive).
+    """A line of an allowance's ledger: hours used (negative), or returned (positive).
 
     Entries are never changed or deleted.
     """
 
     allowance = models.ForeignKey(Allowance, models.PROTECT, related_name="entries")
     reservation = models.ForeignKey(
-        "reservations.Reservation",
-        models.PROTECT,
-        null=True,
-        blank=True,
-        related_name="allowance_entries",
+        "reservations.Reservation", models.PROTECT, related_name="allowance_entries"
     )
     period = models.DateField(
         null=True, blank=True, help_text="First day of the month; empty for one-off hours."

@@ -57,7 +57,27 @@ class LineItem(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["reservation", "position"], name="line_item_position_once"
-            )
+            ),
+            models.CheckConstraint(
+                condition=Q(type__in=DEDUCTION_TYPES, total__lte=0)
+                | Q(type__in=sorted({*LineItemType} - {*DEDUCTION_TYPES}), total__gte=0),
+                name="line_item_adds_or_takes_off_as_its_type_says",
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(type=LineItemType.SERVICE, service__isnull=False)
+                    | Q(type=LineItemType.SETUP_FEE)
+                    | (
+                        ~Q(type__in=[LineItemType.SERVICE, LineItemType.SETUP_FEE])
+                        & Q(service__isnull=True)
+                    )
+                )
+                & (
+                    Q(type=LineItemType.ALLOWANCE, allowance__isnull=False)
+                    | (~Q(type=LineItemType.ALLOWANCE) & Q(allowance__isnull=True))
+                ),
+                name="line_item_has_its_service_or_allowance",
+            ),
         ]
         indexes = [
             # For the sums of taxes and discounts in reports.

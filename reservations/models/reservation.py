@@ -27,6 +27,7 @@ from reservations.models.constraints import (
 )
 from reservations.models.querysets import LATE_PAYMENT, BookingManager, ReservationQuerySet
 from reservations.models.status import (
+    BOOKED_STATUSES,
     HOLDING_STATUSES,
     InvalidStatusTransition,
     Status,
@@ -191,6 +192,22 @@ class Reservation(models.Model):
             ),
             models.CheckConstraint(
                 name="reservation_status_is_known", condition=Q(status__in=Status.values)
+            ),
+            models.CheckConstraint(
+                name="reservation_status_has_its_times",
+                condition=(
+                    Q(status__in=sorted(BOOKED_STATUSES), booked_at__isnull=False)
+                    | Q(status__in=[Status.NEW, Status.PROCESSING], booked_at__isnull=True)
+                    | Q(status__in=[Status.DECLINED, Status.CANCELLED, Status.EXPIRED])
+                )
+                & (
+                    Q(status=Status.CANCELLED, cancelled_at__isnull=False)
+                    | (~Q(status=Status.CANCELLED) & Q(cancelled_at__isnull=True))
+                ),
+            ),
+            models.CheckConstraint(
+                name="reservation_is_of_somebody_for_some_time",
+                condition=Q(number_of_attendees__gte=1, billable_hours__gte=0),
             ),
             models.CheckConstraint(
                 name="reservation_holds_as_its_status_says",

@@ -6,7 +6,7 @@ the same result, also on days on which the clocks change, and neither needs time
 """
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -61,9 +61,6 @@ class ReportPeriod:
     def length(self) -> int:
         """The number of days."""
         return (self.last - self.first).days + 1
-
-    def days(self) -> Iterator[dt.date]:
-        return (self.first + number * DAY for number in range(self.length))
 
     def months(self) -> tuple[dt.date, ...]:
         """The first day of each calendar month that the period overlaps."""

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Expression, F, OuterRef, Q, Subquery, Sum
+from django.db.models import Case, Expression, F, OuterRef, Q, Subquery, Sum, When
 from django.db.models.functions import Coalesce, Greatest
 
 from payments.ledger.accounts import BILL, INCOME, REDUCTIONS, Account
@@ -107,7 +107,8 @@ def _add_source(members: Mapping[str, Any]) -> Mapping[str, Any]:
 def get_promo_code() -> Expression:
     """The promo code of a line: the one that its booking used when the meeting began, or later.
 
-    Not the present one of the reservation, which staff can change when its month is over.
+    Staff can remove the present one when its month is over. The redemptions are read only of the
+    few bookings of which they have: a month has many others.
     """
     start = OuterRef("reservation__start")
     redemptions = PromoRedemption.objects.filter(
@@ -116,8 +117,13 @@ def get_promo_code() -> Expression:
         taken_at__lte=Greatest(OuterRef("at"), start),
     )
     latest = redemptions.order_by("-taken_at", "-pk").values("promo_code__code")[:1]
-    # A cancelled booking has returned its use.
-    return Coalesce(Subquery(latest), F("reservation__promo_code__code"))
+    present = F("reservation__promo_code__code")
+    # The first condition tells PostgreSQL that they are few.
+    removed = PromoRedemption.objects.filter(
+        given_back_at__isnull=False, given_back_at__gte=F("reservation__start")
+    )
+    is_removed = Q(reservation__in=removed.values("reservation"))
+    return Case(When(is_removed, then=Coalesce(Subquery(latest), present)), default=present)
 
 
 def measure_attributed(

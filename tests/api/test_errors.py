@@ -126,12 +126,6 @@ def test_unreachable_database_is_503_and_one_warning_without_traceback(post, cap
     )
 
 
-def test_page_without_database_has_a_message(client):
-    client.raise_request_exception = False
-
-    assert "Please try again in a few seconds." in client.get("/page/database").text
-
-
 def test_warning_of_a_503_names_the_cause_and_not_what_the_database_quotes(post, caplog):
     post("/api/raises/outcome-unknown")
 
@@ -139,11 +133,6 @@ def test_warning_of_a_503_names_the_cause_and_not_what_the_database_quotes(post,
         "Service Unavailable: /api/raises/outcome-unknown: ServiceUnavailable: Please ask again."
         ": OperationalError: canceling statement"
     )
-
-
-def test_test_client_raises_the_exception_of_a_defect(client):
-    with pytest.raises(ZeroDivisionError):
-        client.post("/api/raises/crash", "{}", content_type="application/json")
 
 
 @pytest.mark.parametrize("query", ["", "?callback=cb", "?format=csv"])
@@ -228,6 +217,7 @@ def test_error_pages_have_a_message_and_a_link_back(client):
         ("suspicious", "The service does not understand this request"),
         ("denied", "Your role does not allow this"),
         ("crash", "Something went wrong on our side"),
+        ("database", "Please try again in a few seconds."),
     ):
         page = client.get(f"/page/{name}").text
         assert message in page, name

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from roombook.api.operations import Operation
-
 
 def test_response_has_success_first_then_fields_in_the_contracts_order(post):
     response = post("/api/mirror", {"HasCVV": False, "Text": "x", "Id": 1, "Unknown": 5})
@@ -93,11 +91,6 @@ def test_invalid_fields_are_named_one_per_line_in_the_contracts_order(refused):
 def test_date_times_and_urls_are_rendered_once(post):
     assert post("/api/dates").json() == {"Success": True, "Start": "2027-03-01T09:00:00-07:00"}
     assert post("/api/picture").json() == {"Success": True, "Url": "http://testserver/media/a.png"}
-
-
-def test_operation_must_implement_perform():
-    with pytest.raises(NotImplementedError):
-        Operation().perform(None)
 
 
 # --- AppVersion ---------------------------------------------------------------------------------

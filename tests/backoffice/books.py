@@ -72,6 +72,9 @@ class Account:
     # What the gateway refused to refund.
     refused: Decimal = Decimal(0)
     fee: Decimal = Decimal(0)
+    # What a no-show costs, in percent of the price, and what came back of it.
+    no_show_percent: int = 100
+    goodwill: Decimal = Decimal(0)
 
     @property
     def zone(self) -> ZoneInfo:
@@ -83,7 +86,12 @@ class Account:
 
     @property
     def revenue(self) -> Decimal:
-        return {"booked": self.price, "cancelled": self.fee}.get(self.status, Decimal(0))
+        kept = {
+            "booked": self.price,
+            "cancelled": self.fee,
+            "missed": self.price - self.goodwill,
+        }
+        return kept.get(self.status, Decimal(0))
 
     @property
     def left(self) -> Decimal:

@@ -17,6 +17,7 @@ from payments.saved_cards import update_saved_card
 from reservations.booking import (
     amendments,
     approval,
+    attendance,
     cancellation,
     differences,
     payment_links,
@@ -28,6 +29,7 @@ from reservations.booking.charging import SAVED_CARD_OF_ABSENT
 from reservations.booking.checkout import book_draft
 from reservations.models import Reservation
 from tests.backoffice.books import ZONES, Account, Money, find_disagreements, round_cents
+from tests.factories_centers import TermsFactory
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import PAYMENT_INFO, make_booking, make_draft, make_room
 from tests.payments.gateway_helpers import card
@@ -37,6 +39,7 @@ DAY, HOUR = dt.timedelta(days=1), dt.timedelta(hours=1)
 TAX_RATE = Decimal("8.81")
 # By hours. A half day begins with four.
 PRICES = {1: 25, 2: 50, 3: 75, 4: 90}
+NO_SHOW_PERCENTS = {"Denver": 100, "Boulder": 50, "Tokyo": 50, "Osaka": 100}
 NOTICE, GRACE = 24 * HOUR, HOUR / 4
 # These centers approve each booking.
 CENTERS_THAT_APPROVE = {"Boulder", "Osaka"}
@@ -57,13 +60,22 @@ class Business:
         for name, zone in ZONES.items():
             is_live = name not in CENTERS_THAT_APPROVE
             room = make_room(time_zone_id=zone.key, is_live_inventory=is_live)
-            Center.objects.filter(pk=room.center_id).update(name=name, tax_rate=TAX_RATE)
+            terms = TermsFactory(
+                center=room.center,
+                steps="24: 100",
+                grace_minutes=15,
+                no_show_percent=NO_SHOW_PERCENTS[name],
+            )
+            Center.objects.filter(pk=room.center_id).update(
+                name=name, tax_rate=TAX_RATE, terms=terms
+            )
             self.rooms.append(MeetingRoom.objects.get(pk=room.pk))
 
     def run_day(self, count: int) -> None:
         for _ in range(count):
             self.now += dt.timedelta(minutes=self.random.randint(1, 20))
             self.random.choice(self.ACTIONS)(self)
+        self.miss()
         for payment in Payment.objects.with_fees_due(self.now):
             fees.fetch_fees(payment, now=self.now)
         self.now = FIRST_DAY + DAY * ((self.now - FIRST_DAY).days + 1)
@@ -106,6 +118,7 @@ class Business:
         account = Account(
             *(reservation.pk, room.center.name, self.now, at, hours), net=net, tax=tax
         )
+        account.no_show_percent = NO_SHOW_PERCENTS[room.center.name]
         self.books[account.pk] = account
         if not room.is_live_inventory:
             account.status = "request"
@@ -226,6 +239,8 @@ class Business:
                 expected_total=net + tax,
             )
         account.center, account.start = center, start
+        # What is better for the customer.
+        account.no_show_percent = min(account.no_show_percent, NO_SHOW_PERCENTS[center])
         account.hours, account.net, account.tax = hours, net, tax
         if difference > 0:
             paid_at = None if way == "account" else self.now
@@ -265,6 +280,17 @@ class Business:
             account.refused = refund
         else:
             account.give_back(refund, at=self.now)
+
+    def miss(self) -> None:
+        """Nobody comes. At some centers, half of the price comes back."""
+        account = self.choose(lambda each: each.status == "booked" and each.start <= self.now)
+        if account is None or account.refused:
+            return
+        attendance.mark_no_show(Act(self.staff, self.now, is_staff=True), account.pk)
+        account.status = "missed"
+        kept = round_cents(account.price * account.no_show_percent / 100)
+        account.goodwill = max(account.left - kept, Decimal(0))
+        account.give_back(account.goodwill, at=self.now)
 
     # --- Money that moves later
 

@@ -30,7 +30,11 @@ def many(room, user, count, *, start, status=Status.COMPLETED, **fields):
                 total_cost=Decimal("10.00"),
                 cancellation_terms=DEFAULT_TERMS,
                 created_at=start,
-                **{"booked_at": start, **fields},
+                **{
+                    "booked_at": None if status in {Status.NEW, Status.PROCESSING} else start,
+                    "cancelled_at": start if status == Status.CANCELLED else None,
+                    **fields,
+                },
             )
         )
     return Reservation.objects.bulk_create(rows)

@@ -55,7 +55,7 @@ def enter(allowance, hours, *, at=NOW, period=None, reservation=None):
         hours=hours,
         at=at,
         period=period,
-        reservation=reservation,
+        reservation=reservation or ReservationFactory(user=allowance.user),
         reason="Test",
     )
 
@@ -79,12 +79,12 @@ def test_monthly_balances_monthly_allowance_expires_unused_hours(reservation):
     )
     enter(monthly, -4, period=date(2027, 1, 1), reservation=reservation)
     enter(monthly, 1, period=date(2027, 1, 1), reservation=reservation)
-    enter(monthly, 5, period=date(2027, 2, 1))
+    enter(monthly, 5, period=date(2027, 2, 1), reservation=reservation)
     enter(monthly, -2, period=date(2027, 4, 1), reservation=reservation)
     assert get_months(monthly) == [
-        ("2027-04", 10, 2, 8, 5),
-        ("2027-03", 10, 0, 10, 3),
-        ("2027-02", 15, 0, 15, 3),
+        ("2027-04", 10, 2, 8, 0),
+        ("2027-03", 10, 0, 10, -2),
+        ("2027-02", 10, -5, 15, -2),
         ("2027-01", 10, 3, 7, 3),
     ]
     assert get_hours_left([monthly], TODAY) == {monthly.pk: 10}

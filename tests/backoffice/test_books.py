@@ -45,6 +45,7 @@ def test_books_agree_after_random_days_and_find_defects(tmp_path):
     if PROGRAM:
         compare_with_hledger(PROGRAM, tmp_path / "ledger.journal")
 
+    assert "missed" in {each.status for each in business.books.values()}
     captured = Payment.objects.captured()
     cent = Decimal("0.01")
     assert captured.filter(is_by_link=True).exists()

@@ -19,6 +19,7 @@ from tests.factories_centers import (
     NeighborhoodFactory,
     OpeningHoursFactory,
     RateFactory,
+    ServiceFactory,
     make_center_with_room,
 )
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -30,6 +31,28 @@ def edit(office, center, changes):
     """Open the page of a center, make the changes and save it."""
     address = url("center", "change", center.pk)
     return office.post(address, {**form_of(office.get(address)), **changes})
+
+
+def test_first_terms_of_a_center_are_used_at_once_and_further_ones_are_not(office):
+    center = CenterFactory()
+    for number, name in enumerate(("Flexible", "Strict")):
+        rows = {"TOTAL_FORMS": number + 1, f"{number}-name": name, f"{number}-steps_0": "48"}
+        rows |= {f"{number}-steps_1": "100", f"{number}-center": center.pk}
+        rows |= {f"{number}-grace_minutes": "0", f"{number}-no_show_percent": "100"}
+        edit(office, center, {f"all_terms-{key}": value for key, value in rows.items()})
+    center.refresh_from_db()
+    assert center.all_terms.count() == 2
+    assert center.terms.name == "Flexible"
+
+
+def test_page_of_a_usual_center_has_at_most_40_kilobytes_as_it_is_sent(office):
+    center = make_center_with_room()
+    rates = RateFactory.create_batch(10, center=center)
+    MeetingRoomFactory.create_batch(4, center=center, rate=rates[0])
+    ServiceFactory.create_batch(6, center=center, rate=rates[1])
+    page = office.get(url("center", "change", center.pk), headers={"accept-encoding": "gzip"})
+    assert page.headers["Content-Encoding"] == "gzip"
+    assert len(page.content) < 40_000
 
 
 # --- The link to the timeline --------------------------------------------------------------------

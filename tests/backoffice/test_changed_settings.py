@@ -122,7 +122,9 @@ def test_other_changes_are_saved_at_once(office, booking, kind, change):
 
 
 def test_bookings_that_are_over_or_cancelled_are_not_touched(office, booking, clock):
-    Reservation.objects.filter(pk=booking.pk).update(status=Status.CANCELLED, holds_slot=False)
+    Reservation.objects.filter(pk=booking.pk).update(
+        status=Status.CANCELLED, holds_slot=False, cancelled_at=NOW
+    )
     clock.move_to(START + HOUR)
     make_booking(room=booking.room, start=START + 24 * HOUR, now=START)
     clock.move_to(START + 24 * HOUR)

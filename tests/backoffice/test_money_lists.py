@@ -200,7 +200,7 @@ def test_exported_payments_have_customer_center_and_local_times(office, grace):
         "Reference": "'=1+1",
         "Created (local)": "2027-03-01 09:00",
         "Captured (local)": "2027-03-01 09:00",
-        "Received (local)": "",
+        "Received (local)": "2027-03-01 09:00",
         "Closed (local)": "",
     }
     page = office.get(reverse("admin:payments_payment_change", args=[payment.pk]))

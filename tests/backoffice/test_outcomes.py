@@ -45,8 +45,9 @@ def read(report, sums):
 
 
 def row(status, **fields):
+    booked_at = None if status in {Status.NEW, Status.PROCESSING} else NOW
     return ReservationFactory(
-        **{"status": status, "total_cost": Decimal("75.00"), "booked_at": NOW, **fields}
+        **{"status": status, "total_cost": Decimal("75.00"), "booked_at": booked_at, **fields}
     )
 
 

@@ -172,8 +172,10 @@ class Business:
                 amount=1,
                 currency="USD",
                 state="voided",
+                reservation_uid=row.uid,
                 lease_until=NOW,
                 created_at=NOW,
+                closed_at=NOW,
             )
             for row in rows
         )

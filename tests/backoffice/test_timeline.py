@@ -101,12 +101,6 @@ def test_booking_over_midnight_is_on_both_days(office, room):
         assert (bar.starts_before, bar.ends_after) == (before, after)
 
 
-def test_booking_of_several_days_is_on_each_day(office, room):
-    ReservationFactory(room=room, start=START, end=START + 20 * 24 * HOUR)
-    [(_, bar)] = bookings_of(office.get(DAY, day_of(room, "2027-03-20")))
-    assert bar.style == "left:0.0000%;width:100.0000%;--lane:0"
-
-
 def test_day_timeline_marks_closures_hours_and_turnaround(office, room):
     room.turnaround_minutes = 30
     room.save()

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -38,6 +39,13 @@ def started(program: str | None = PROGRAM) -> Iterator[Browser]:
             yield browser
         finally:
             browser.close()
+
+
+def open_page(browser: Browser, **options: Any) -> Page:
+    """A page in a context of its own. It, and windows that it opens, wait as long as others do."""
+    page = browser.new_page(**{"viewport": DESKTOP, **options})
+    page.context.set_default_timeout(TIMEOUT)
+    return page
 
 
 class Watch:

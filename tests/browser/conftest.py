@@ -91,10 +91,11 @@ def desk(demo: None, browser: Browser, free_contexts, live_server) -> Iterator[C
     def open_as(name: str, way: Way = DESKTOP) -> Page:
         free = free_contexts[way.size, way.theme]
         if not free:
-            free.append(browser.new_context(viewport=way.viewport, color_scheme=way.theme))
+            context = browser.new_context(viewport=way.viewport, color_scheme=way.theme)
+            context.set_default_timeout(chromium.TIMEOUT)
+            free.append(context)
         context = free.pop()
         page = context.new_page()
-        page.set_default_timeout(chromium.TIMEOUT)
         opened.append((context, free, chromium.Watch(page, live_server.url)))
         chromium.sign_in(page, live_server.url, f"{name}@roombook.example", PASSWORD)
         return page

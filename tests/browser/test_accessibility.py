@@ -31,7 +31,7 @@ def test_pages_have_no_violations(desk, browser, live_server, monkeypatch, way):
     complete_demo_data()
     found = {}
 
-    anonymous = browser.new_page(viewport=way.viewport)
+    anonymous = chromium.open_page(browser, viewport=way.viewport)
     for path in ("/admin/login/", get_invitation_path()):
         found[path] = accessibility.open_and_scan(anonymous, live_server.url + path)
     anonymous.close()
@@ -121,7 +121,7 @@ def test_pages_with_other_texts_and_numbers_have_the_same_structure():
 
 
 def test_axe_finds_violations_of_a_bad_page(browser):
-    page = browser.new_page(viewport=chromium.DESKTOP)
+    page = chromium.open_page(browser)
     page.set_content(
         "<html lang=en><title>Bad</title><main><h1>Bad</h1><input><p style='color:#ddd'>Grey</main>"
         "<p>Outside"
@@ -140,7 +140,7 @@ def test_axe_finds_violations_of_a_bad_page(browser):
 
 
 def test_axe_runs_all_rules_in_a_dark_theme_with_other_elements(browser):
-    page = browser.new_page(viewport=chromium.DESKTOP)
+    page = chromium.open_page(browser)
     page.set_content(
         "<html lang=en><title>Bad</title><style>html:not(.dark) input { display: none }</style>"
         "<main><h1>Bad</h1><input><p>Text</main>"

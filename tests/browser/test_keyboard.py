@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from reservations.demo.accounts import PASSWORD
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.browser.chromium import DESKTOP, TIMEOUT
+from tests.browser.chromium import open_page
 from tests.browser.day import open_day, request_for, room
 from tests.browser.person import go_to, go_to_slot, press, wait_for_scripts
 from tests.browser.ways import PHONE
@@ -17,8 +17,7 @@ def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
     boardroom, aspen = room("Boardroom"), room("Aspen")
     day = open_day(boardroom)
     first, second = request_for(boardroom, day, 9), request_for(boardroom, day, 13)
-    page = browser.new_page(viewport=DESKTOP)
-    page.set_default_timeout(TIMEOUT)
+    page = open_page(browser)
 
     # Sign in.
     page.goto(f"{live_server.url}/admin/login/")

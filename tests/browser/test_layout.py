@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+from django.db.models import F
 from django.utils import timezone
 from playwright.sync_api import expect
 
@@ -20,7 +21,7 @@ ADMIN = "admin/reservations/reservation"
 def test_long_names_stay_in_their_cards_and_check_in_in_view(desk, live_server):
     start = timezone.now().replace(second=0, microsecond=0)
     Reservation.objects.filter(start__gt=start - dt.timedelta(days=2)).update(
-        status=Status.CANCELLED, holds_slot=False, hold_until=None
+        status=Status.CANCELLED, cancelled_at=F("created_at"), holds_slot=False, hold_until=None
     )
     user = User.objects.get(email=DEMO)
     User.objects.filter(pk=user.pk).update(last_name="B" * 255, company_name="C" * 255)

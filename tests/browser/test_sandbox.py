@@ -20,8 +20,7 @@ def test_customer_saves_a_card_with_the_keyboard_on_a_phone(browser, transaction
     own_page = f"{live_server.url}/payments/return"
     url = live_server.url + setups.open_setup(setup, own_page=own_page).at_gateway.url
     # The scan adds a style to the page, which its policy does not allow.
-    page = browser.new_page(viewport=chromium.PHONE, bypass_csp=True)
-    page.set_default_timeout(chromium.TIMEOUT)
+    page = chromium.open_page(browser, viewport=chromium.PHONE, bypass_csp=True)
     watch = chromium.Watch(page, live_server.url)
 
     violations = accessibility.open_and_scan(page, url)
@@ -62,7 +61,7 @@ def test_payment_is_confirmed_by_keyboard_without_violations(browser, live_serve
         description="Reservation 13",
         on_session=True,
     )
-    page = browser.new_page(viewport=chromium.PHONE, bypass_csp=True)
+    page = chromium.open_page(browser, viewport=chromium.PHONE, bypass_csp=True)
     watch = chromium.Watch(page, live_server.url)
 
     page.goto(f"{live_server.url}{payment.action.url}")

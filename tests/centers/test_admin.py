@@ -263,6 +263,8 @@ def test_new_flat_rate_has_no_special_prices(office):
 
 def test_week_of_prices_follows_what_is_entered(office):
     data = {"name": "Standard", "hourly": "25", **EVENING, "price_lists-TOTAL_FORMS": 1}
+    # Times are read as the page reads them when it is saved.
+    data |= {"price_lists-0-starts": "18", "price_lists-0-ends": "24:00"}
     page = office.post(reverse("admin:centers_rate_examples"), data).content.decode()
     assert "Prices in the week of 2027-03-01" in page
     assert page.count("$30.00/hour<br><small>Evening</small>") == 2

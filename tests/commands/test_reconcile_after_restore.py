@@ -158,8 +158,8 @@ def test_unknown_payment_is_never_released_after_its_row_is_back(reconcile):
 def test_payment_voided_here_and_captured_at_the_gateway_is_unknown(reconcile):
     make_booking()
     SandboxPayment.objects.update(created_at=NOW)
-    Payment.objects.update(state=PaymentState.VOIDED, closed_at=NOW)
-    Reservation.objects.update(status=Status.NEW, holds_slot=False)
+    Payment.objects.update(state=PaymentState.VOIDED, captured_at=None, closed_at=NOW)
+    Reservation.objects.update(status=Status.NEW, holds_slot=False, booked_at=None)
 
     assert "for no booking" in get_problems(reconcile)[1]
     get_problems(reconcile, "--release")
@@ -339,7 +339,7 @@ def test_booking_refunded_in_part_at_the_gateway_is_named_and_its_refund_recorde
     assert "refunded in part at the gateway" in get_problems(reconcile, at=LATER + DAY)[1]
 
     assert Refund.objects.get().amount == 25
-    assert [*integrity.find_problems(now=LATER)] == []
+    assert [*integrity.find_problems(now=LATER + DAY)] == []
     assert reconcile(at=LATER + DAY) == NOTHING
 
 

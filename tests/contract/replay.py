@@ -4,7 +4,8 @@
     python -m tests.contract.replay compare FILE    with the second one: sends what FILE contains
 
 Two runs of one revision get the same bytes: the clock stands still, and what is random (Tokens,
-codes, ids, secrets) begins anew with each request.
+codes, ids, secrets) begins anew with each request. TEST_DB chooses the database, as for the tests;
+what was recorded with SQLite can be compared with PostgreSQL.
 """
 
 import gzip
@@ -24,13 +25,15 @@ import django
 import time_machine
 
 ENVIRONMENT = {
-    "DATABASE_URL": "sqlite:///db.sqlite3",  # The tests' database is in memory.
-    "DEBUG": "true",
     "DJANGO_SETTINGS_MODULE": "roombook.settings",
-    "ENV_FILE": os.devnull,
     "PYTHONHASHSEED": "0",  # The order of sets.
-    "SECRET_KEY": "for-tests-only",
 }
+# Those of PostgreSQL are not rolled back.
+KEEP_SEQUENCES = """
+    CREATE TEMPORARY TABLE kept AS
+    SELECT format('%I.%I', schemaname, sequencename)::regclass AS id, last_value FROM pg_sequences
+"""
+RESET_SEQUENCES = "SELECT setval(id, coalesce(last_value, 1), last_value IS NOT NULL) FROM kept"
 SHOWN_DIFFERENCES = 20
 SHOWN_LENGTH = 1500
 
@@ -39,15 +42,21 @@ def main(command: str, file: str) -> None:
     if os.environ.get("PYTHONHASHSEED") != "0":
         arguments = [sys.executable, "-m", "tests.contract.replay", command, file]
         os.execve(sys.executable, arguments, os.environ | ENVIRONMENT)
+    from tests import pg_plugin  # noqa: F401  (it chooses the database, by TEST_DB)
+
     django.setup()
     logging.disable()
-    from django.db import transaction
+    from django.core.signals import request_finished, request_started
+    from django.db import close_old_connections, transaction
     from django.test import override_settings
     from django.test.runner import DiscoverRunner
 
     runner = DiscoverRunner(verbosity=0, interactive=False)
     runner.setup_test_environment()
     runner.setup_databases()
+    # They would close the connection that has the transaction, as Django's test client knows.
+    request_started.disconnect(close_old_connections)
+    request_finished.disconnect(close_old_connections)
     block = transaction.atomic()
     block._from_testcase = True  # A gateway may be called inside it.
     with ExitStack() as stack:
@@ -76,6 +85,7 @@ class Replay:
         self.clock = stack.enter_context(time_machine.travel(0, tick=False))
         self.world = build_world(self.clock, self.random.seed)
         self.application = RoombookWSGIHandler()
+        execute_on_postgresql(KEEP_SEQUENCES)
 
     def record(self, file: str) -> None:
         from tests.contract.replayed_requests import build_scenarios
@@ -121,6 +131,7 @@ class Replay:
                     answers.append(self.call(request))
             return answers
 
+        execute_on_postgresql(RESET_SEQUENCES)
         with override_settings(**scenario["settings"]):
             answers: list[Any] = self.world.call_and_roll_back(send_all)
             return answers
@@ -151,6 +162,14 @@ class Replay:
             content = gzip.decompress(content)
             del headers["Content-Length"]
         return [status, headers, content.decode("latin-1")]
+
+
+def execute_on_postgresql(statement: str) -> None:
+    from django.db import connection
+
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
 
 
 def report(*lines: object) -> None:

@@ -52,13 +52,18 @@ def test_gauges_count_what_is_due_and_its_age(django_assert_max_num_queries):
     make_pending_booking(now=now)  # Its authorization is not due.
     payments = Payment.objects.all()
     for booking, state in ((authorized, "authorized"), (voided, "authorized")):
-        payments.filter(reservation=booking).update(state=state, authorized_at=now - 9 * MINUTE)
+        payments.filter(reservation=booking).update(
+            state=state, authorized_at=now - 9 * MINUTE, captured_at=None
+        )
     Reservation.objects.filter(pk=voided.pk).update(
         status=Status.CANCELLED, holds_slot=False, cancelled_at=now - 2 * MINUTE
     )
     payments.filter(reservation=voided).update(counts=False)
     payments.filter(reservation=unknown).update(
-        state=PaymentState.STARTED, counts=False, lease_until=now - 3 * MINUTE
+        state=PaymentState.STARTED,
+        counts=False,
+        captured_at=None,
+        lease_until=now - 3 * MINUTE,
     )
     Refund.objects.create(
         payment=payments.get(reservation=captured), amount=1, created_at=now - 4 * MINUTE

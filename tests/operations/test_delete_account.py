@@ -116,7 +116,7 @@ def test_account_is_in_use_while_money_is_in_doubt_owed_or_contested(client, ada
     refund = Refund.objects.create(payment=payment, amount=Decimal(10), created_at=NOW)
     ledger.post(reservation.pk, EventKind.PROMISED, now=NOW)
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
-    Refund.objects.update(state=RefundState.REFUSED)
+    Refund.objects.update(state=RefundState.REFUSED, done_at=NOW)
     assert_in_use(delete(client, token), account_erasure.MONEY_OPEN)
     refund.delete()
     ledger.post(reservation.pk, EventKind.PROMISED, now=NOW)

@@ -113,6 +113,7 @@ def test_export_has_the_reasons_of_staff_but_no_names_of_their_files(client, ada
     )
     payment = row.payments.create(
         cash_center=row.room.center,
+        reservation_uid=row.uid,
         gateway="sandbox",
         amount=9,
         currency="USD",
@@ -140,6 +141,7 @@ def test_export_has_declines_disputes_and_payment_setups(client, ada, token):
     row = ReservationFactory(user=ada, status="Completed")
     payment = row.payments.create(
         cash_center=row.room.center,
+        reservation_uid=row.uid,
         gateway="sandbox",
         amount=9,
         currency="USD",
@@ -154,6 +156,7 @@ def test_export_has_declines_disputes_and_payment_setups(client, ada, token):
         reason="fraudulent",
         status="lost",
         opened_at=NOW,
+        closed_at=NOW,
     )
     setup = {"gateway": "sandbox", "message": "The time is over.", "return_url": "https://a.test/"}
     ada.payment_setups.create(**setup, created_at=NOW, expires_at=NOW + timedelta(hours=1))

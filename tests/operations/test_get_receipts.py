@@ -69,7 +69,7 @@ def test_refund_adds_a_credit_note(client, get_receipts, booking):
 def test_receipt_without_payment_is_refused(call, ada):
     make_seller()
     free = make_booking(ada)
-    Payment.objects.filter(reservation=free).update(captured_at=None, state="voided")
+    Payment.objects.filter(reservation=free).update(captured_at=None, state="voided", closed_at=NOW)
     for row in (make_draft(ada), free):
         refused(call(PATH, ReservationId=row.pk), 409, "ReceiptNotAvailable")
     assert not Receipt.objects.exists()

@@ -350,7 +350,7 @@ def test_reservations_created_or_cancelled_between_pages_move_no_other(
                 ReservationFactory(user=ada, room=room, start=start, status=Status.COMPLETED).pk
                 for start in (START - DAY, last, last + DAY)
             ]
-        Reservation.objects.filter(pk__in=page).update(status=Status.CANCELLED)
+        Reservation.objects.filter(pk__in=page).update(status=Status.CANCELLED, cancelled_at=START)
 
     assert [pk for pk in seen if pk in rows] == rows
     assert len(seen) == len({*seen})

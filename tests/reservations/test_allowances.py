@@ -121,18 +121,10 @@ def test_allowances_are_ordered_by_expiry_and_monthly_first(ada, room):
 
 def test_monthly_hours_belong_to_the_month_of_the_meeting_and_expire(ada, room):
     plan = MonthlyAllowanceFactory(user=ada, hours=4)
-    plan.entries.create(hours=-3, period=date(2027, 3, 1), reason="used", at=NOW)
+    make_booking(ada, room)
     april = Span(START + 30 * DAY, START + 30 * DAY + HOUR)
     assert offers(ada, room) == [(plan, 1)]
     assert offers(ada, room, april) == [(plan, 4)]
-
-
-def test_entries_by_staff_change_hours_never_below_zero(ada, room):
-    plan = AllowanceFactory(user=ada, hours=2)
-    plan.entries.create(hours=5, reason="a gift", at=NOW)
-    assert offers(ada, room) == [(plan, 7)]
-    plan.entries.create(hours=-9, reason="a mistake", at=NOW)
-    assert offers(ada, room) == [(plan, 0)]
 
 
 # --- On a draft -----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from accounts import limits
 from accounts.act import Act
 from accounts.limits import RateLimit
 from accounts.models import OutboxMessage
+from centers.models import MeetingRoom
 from centers.span import Span
 from payments.gateways.sandbox import SandboxGateway, confirm_payment
 from payments.gateways.sandbox_models import SandboxPayment
@@ -266,7 +267,8 @@ def test_time_that_others_booked_after_the_end_of_a_link_cannot_be_held_again(
 
 def test_email_and_event_of_a_link_name_the_booking_as_it_still_is(booking, clerk):
     room_id, end = booking.room_id, booking.end
-    other = make_room_at_rate(make_room(center=booking.room.center, name="Birch"), 40)
+    other = make_room_at_rate(booking.room, 40)
+    MeetingRoom.objects.filter(pk=other.pk).update(name="Birch")
     request = build_request(booking, hours=5, room=other)
     payment_links.send_change_link(
         Act(clerk, NOW, is_staff=True),

@@ -155,7 +155,9 @@ def test_update_that_creates_an_overlap_is_refused(held, room):
 def test_update_to_a_second_hold_of_the_slot_is_refused(held, room):
     drafted = insert_row(room, status=Status.NEW)
     with refused():
-        Reservation.objects.filter(pk=drafted.pk).update(status="Confirmed", holds_slot=True)
+        Reservation.objects.filter(pk=drafted.pk).update(
+            status="Confirmed", holds_slot=True, booked_at=NOW
+        )
     with refused():
         Reservation.objects.filter(pk=drafted.pk).update(holds_slot=True, hold_until=NOW)
 
@@ -172,7 +174,7 @@ def test_update_within_its_own_slot_is_accepted(held):
     Reservation.objects.filter(pk=held.pk).update(
         start=START + HOUR, occupied_from=START + HOUR, status="Pending"
     )
-    held.transition_to(Status.CANCELLED, Act(None, NOW))
+    held.transition_to(Status.CANCELLED, Act(None, NOW), cancelled_at=NOW)
 
 
 def test_checkout_without_availability_check_is_refused_by_the_database(monkeypatch):
@@ -276,14 +278,16 @@ def test_second_open_promo_redemption_of_a_reservation_is_refused(held):
         use()
 
 
-def test_invalid_allowance_and_entries_are_refused_by_the_database():
+def test_invalid_allowance_and_entries_are_refused_by_the_database(held):
     with refused("allowance_begins_before_it_ends"):
         AllowanceFactory(valid_from=START.date(), valid_until=NOW.date())
     plan = AllowanceFactory()
     with refused("allowance_entry_is_not_zero"):
-        plan.entries.create(hours=0, reason="nothing", at=NOW)
+        plan.entries.create(reservation=held, hours=0, reason="nothing", at=NOW)
     with refused("allowance_entry_period_is_a_month"):
-        plan.entries.create(hours=1, period=START.date(), reason="no month", at=NOW)
+        plan.entries.create(
+            reservation=held, hours=1, period=START.date(), reason="no month", at=NOW
+        )
 
 
 @pytest.mark.parametrize(

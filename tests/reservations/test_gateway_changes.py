@@ -459,7 +459,7 @@ def test_refund_that_succeeds_after_a_parallel_call_was_refused_is_done(due, mon
 
 def test_refused_refund_that_the_gateway_has_made_is_found_by_reconcile(due):
     refunds.execute_refund(due, now=NOW)
-    Refund.objects.update(state=RefundState.REFUSED, done_at=None)
+    Refund.objects.update(state=RefundState.REFUSED)
 
     changed = unknown_payments.compare(SandboxGateway(), since=NOW.replace(year=2000), now=NOW)
     for payment in changed:

@@ -157,7 +157,7 @@ def test_transition_adds_one_insert_and_no_select(monkeypatch):
     monkeypatch.setattr(connection, "prepared", None, raising=False)
     row = ReservationFactory(status=Status.PENDING)
     ReservationFactory(status=Status.CONFIRMED, start=START + DAY).transition_to(
-        Status.CANCELLED, Act(None, NOW)
+        Status.CANCELLED, Act(None, NOW), cancelled_at=NOW
     )  # caches the content type
 
     with CaptureQueriesContext(connection) as captured:

@@ -7,7 +7,7 @@ import pytest
 from reservations.models import AllowanceEntry, PromoCode
 from tests.factories_centers import CenterFactory, ResourceTypeFactory
 from tests.factories_people import UserFactory
-from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
+from tests.factories_reservations import AllowanceFactory, PromoCodeFactory, ReservationFactory
 from tests.imports import NOON, build_csv, check, count_rows, get_cells, get_errors, load, save
 
 pytestmark = pytest.mark.django_db
@@ -85,7 +85,9 @@ def test_escaped_email_address_is_accepted():
 
 def test_allowance_below_used_hours_is_refused():
     allowance = AllowanceFactory(hours=5)
-    AllowanceEntry.objects.create(allowance=allowance, hours=-3, reason="Used", at=NOON)
+    AllowanceEntry.objects.create(
+        allowance=allowance, reservation=ReservationFactory(), hours=-3, reason="Used", at=NOON
+    )
 
     assert get_cells(get_errors("allowances", build_csv({"id": allowance.pk, "hours": "2"}))) == [
         (2, "hours")

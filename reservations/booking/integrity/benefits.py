@@ -4,8 +4,20 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum, Value
-from django.db.models.functions import Coalesce
+from django.db.models import (
+    Count,
+    DateField,
+    Exists,
+    F,
+    Max,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+    Value,
+)
+from django.db.models.functions import Coalesce, TruncMonth
 
 from reservations.booking.integrity.common import (
     CheckList,
@@ -75,7 +87,11 @@ def promo_uses_off_their_bill(now: dt.datetime) -> Rows:
     """Find promo uses whose amount differs from the discount on the bill."""
     lines = LineItem.objects.filter(type=LineItemType.PROMOTION)
     off = sum_of_related(lines, "total", by="reservation__promo_redemptions")
-    rows = _open_redemptions().annotate(off=-off).exclude(amount__range=approximately(F("off")))
+    rows = (
+        _open_redemptions()
+        .annotate(off=-off)
+        .exclude(amount__range=approximately(F("off")), promo_code=F("reservation__promo_code"))
+    )
     return rows.values_list("pk", "amount", "reservation", "off")
 
 
@@ -101,6 +117,19 @@ def lines_without_their_source(now: dt.datetime) -> Rows:
         | Q(type=LineItemType.PROMOTION, reservation__promo_code=None)
     )
     return rows.values_list("reservation", "position", "description")
+
+
+@CHECKS.add("reservation {}: its use of allowance {} is {:.2f}, its bill takes {:.2f} off")
+def allowance_uses_off_their_lines(now: dt.datetime) -> Rows:
+    """Find uses of allowances whose discount differs from that on the bill."""
+    lines = LineItem.objects.filter(
+        reservation=OuterRef("reservation"), allowance=OuterRef("allowance")
+    ).order_by()
+    sums = lines.values("allowance").annotate(sum=Sum("total")).values("sum")
+    off = -Coalesce(Subquery(sums), Value(Decimal(0)), output_field=MONEY_FIELD)
+    rows = AllowanceUse.objects.annotate(off=off)
+    rows = rows.exclude(off__range=approximately(F("discount")))
+    return rows.values_list("reservation", "allowance", "discount", "off")
 
 
 @CHECKS.add("allowance {}, {}: {} of {} h")
@@ -130,22 +159,45 @@ def allowance_hours_off_their_reservation(now: dt.datetime) -> Rows:
             yield row.pk, row.status, f"{-row.entered:g}", row.planned
 
 
+@CHECKS.add("reservation {} has used {} h of allowance {}, which is not on its bill")
+def hours_without_their_use(now: dt.datetime) -> Rows:
+    """Find hours of an allowance that the reservation does not use."""
+    use = AllowanceUse.objects.filter(
+        reservation=OuterRef("reservation"), allowance=OuterRef("allowance")
+    )
+    entries = AllowanceEntry.objects.filter(~Exists(use)).order_by()
+    sums = entries.values_list("reservation", "allowance").annotate(used=-Sum("hours"))
+    return sums.exclude(used=0).values_list("reservation", "used", "allowance")
+
+
 @CHECKS.add("entry {}: allowance {} is of another account than reservation {}")
 def hours_of_another_account(now: dt.datetime) -> Rows:
     """Find bookings that use the hours of another account."""
-    rows = AllowanceEntry.objects.filter(reservation__isnull=False)
-    rows = rows.exclude(allowance__user=F("reservation__user"))
+    rows = AllowanceEntry.objects.exclude(allowance__user=F("reservation__user"))
     return rows.values_list("pk", "allowance", "reservation")
 
 
 @CHECKS.add("entry {}: allowance {} is {}, its period is {}")
 def hours_in_the_wrong_period(now: dt.datetime) -> Rows:
-    """Find monthly hours without a month, and one-off hours with a month."""
+    """Find monthly hours without a month, or of another one than the meeting's, and one-off ones.
+
+    What is given back has the same month as its use.
+    """
     monthly = Q(allowance__kind=Allowance.Kind.MONTHLY)
     rows = AllowanceEntry.objects.filter(
         Q(monthly, period__isnull=True) | Q(~monthly, period__isnull=False)
     )
-    return rows.values_list("pk", "allowance", "allowance__kind", "period")
+    yield from rows.values_list("pk", "allowance", "allowance__kind", "period")
+    # In every time zone, the meeting is at most a day off.
+    day = dt.timedelta(days=1)
+    first = TruncMonth(F("reservation__start") - day, output_field=DateField())
+    last = TruncMonth(F("reservation__start") + day, output_field=DateField())
+    used = AllowanceEntry.objects.filter(monthly, period__isnull=False).order_by()
+    sums = used.values_list("allowance", "reservation", "period", first, last)
+    sums = sums.annotate(Sum("hours"), Max("pk")).filter(hours__sum__lt=0)
+    for allowance, _, period, earliest, latest, _, pk in sums:
+        if not earliest <= period <= latest:
+            yield pk, allowance, Allowance.Kind.MONTHLY, period
 
 
 def _was_cancelled_late(row: Any) -> bool:

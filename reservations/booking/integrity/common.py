@@ -5,11 +5,16 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from django.db.models import F, OuterRef
+from django.conf import settings
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Exists, F, Model, OuterRef, QuerySet
 from django.db.models.expressions import CombinedExpression
 
+from accounts.personal_data import DAYS_PER_YEAR
+from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.money import ROUNDING_TOLERANCE
 
+EARLIEST = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 Rows = Iterable[Sequence[Any]]
 # A check runs one query and describes each inconsistency that it finds.
 Check = Callable[[dt.datetime], Iterator[str]]
@@ -23,7 +28,10 @@ class CheckList(list[Check]):
     """The checks of a module, in their order."""
 
     def add(self, text: str) -> Callable[[Callable[[dt.datetime], Rows]], Check]:
-        """Make a query for inconsistent rows a check; `text` describes one row by its columns."""
+        """Make a query for inconsistent rows a check; `text` describes one row by its columns.
+
+        Columns that the text does not name are only needed by the query.
+        """
 
         def decorate(find_rows: Callable[[dt.datetime], Rows]) -> Check:
             @functools.wraps(find_rows)
@@ -37,5 +45,28 @@ class CheckList(list[Check]):
         return decorate
 
 
-def approximately(amount: F | OuterRef) -> tuple[CombinedExpression, CombinedExpression]:
+def get_history(model: type[Model], reference: str = "pk") -> QuerySet[AuditEntry]:
+    """Return the changes in the audit log of the row to which an outer query refers."""
+    content_type = ContentType.objects.get_for_model(model)
+    return AuditEntry.objects.filter(
+        content_type=content_type, object_id=OuterRef(reference), action=AuditAction.UPDATE
+    )
+
+
+def was_changed(model: type[Model], reference: str, *fields: str) -> Exists:
+    """Return whether staff have changed a field of the row since the booking was made."""
+    later = get_history(model, reference).filter(timestamp__gt=OuterRef("created_at"))
+    return Exists(later.filter(changes__has_any_keys=list(fields)))
+
+
+def get_kept_since(setting: str, now: dt.datetime) -> dt.datetime:
+    """Return since when rows are kept that are deleted some days after they were made."""
+    days = getattr(settings, setting) * (DAYS_PER_YEAR if setting.endswith("_YEARS") else 1)
+    # A day less: the job that deletes them does not run every minute.
+    return now - dt.timedelta(days=days - 1) if days else EARLIEST
+
+
+def approximately(
+    amount: F | OuterRef | CombinedExpression,
+) -> tuple[CombinedExpression, CombinedExpression]:
     return amount - ROUNDING_TOLERANCE, amount + ROUNDING_TOLERANCE

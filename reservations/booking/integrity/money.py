@@ -1,15 +1,22 @@
 """Checks that payments agree with the bookings, and that due refunds are paid."""
 
 import datetime as dt
+from typing import Any
 
 from django.conf import settings
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast, Coalesce
 
 from payments.gateways.manual import MANUAL_GATEWAYS
+from payments.gateways.sandbox import SandboxGateway
+from payments.gateways.sandbox_models import SandboxPayment
+from payments.gateways.stripe.gateway import StripeGateway
+from payments.gateways.stripe_models import StripePayment
 from payments.models import (
     COMPLETED_REFUND_STATES,
     Dispute,
+    GatewayCheckpoint,
     LedgerLine,
     Payment,
     PaymentPurpose,
@@ -24,14 +31,40 @@ from reservations.booking.integrity.common import (
     CheckList,
     Rows,
     approximately,
+    get_history,
+    get_kept_since,
 )
-from reservations.models import BookingChange, ChangeState, LineItem, Reservation
+from reservations.models import (
+    BookingChange,
+    ChangeState,
+    LineItem,
+    PromoRedemption,
+    RefundOverride,
+    Reservation,
+)
 from reservations.models.status import BOOKED_STATUSES, Status
-from roombook.db.sums import sum_of_related
+from roombook.db.sums import MONEY_FIELD, sum_of_related
 from roombook.money import ROUNDING_TOLERANCE, ZERO, from_hundredths
 
 CHECKS = CheckList()
 
+# By model: when its rows are made, and what can only happen after that.
+TIMES: tuple[tuple[type[Any], str, tuple[str, ...]], ...] = (
+    (Reservation, "created_at", ("created_at", "booked_at", "cancelled_at", "checked_in_at")),
+    (Payment, "reservation__created_at", ("created_at",)),
+    (
+        Payment,
+        "created_at",
+        ("authorized_at", "captured_at", "received_at", "closed_at"),
+    ),
+    (Refund, "payment__created_at", ("created_at", "done_at")),
+    (Dispute, "opened_at", ("opened_at", "closed_at")),
+    (BookingChange, "created_at", ("created_at", "resolved_at")),
+    (PromoRedemption, "taken_at", ("taken_at", "given_back_at")),
+)
+
+# How the reasons of refunds begin that the gateway has reported.
+REPORTED = "Made at the gateway"
 # Staff return money when the customer comes, or with the next bank transfers.
 BY_HAND_OVERDUE_AFTER = dt.timedelta(days=14)
 
@@ -102,7 +135,7 @@ def bookings_without_payment(now: dt.datetime) -> Rows:
 
 @CHECKS.add("payment {} is {}, and its change of reservation {} is {}")
 def changes_off_their_payment(now: dt.datetime) -> Rows:
-    """Find payments for changes in a state that contradicts that of the change.
+    """Find payments for changes in a state that contradicts the change, or of another amount.
 
     A cancellation voids the payment of an applied change if the gateway refuses its capture.
     """
@@ -114,19 +147,35 @@ def changes_off_their_payment(now: dt.datetime) -> Rows:
         | Q(is_voided, state=ChangeState.APPLIED)
         | Q(payment__state__in=["started", "declined"], state=ChangeState.APPLIED)
         | Q(payment__state=PaymentState.STARTED, state=ChangeState.ABANDONED)
+        | Q(payment__counts=True, state=ChangeState.ABANDONED)
+        | ~Q(payment__reservation=F("reservation"), payment__purpose=PaymentPurpose.CHANGE)
+        | ~Q(new_total__range=approximately(F("old_total") + F("payment__amount")))
     )
     return rows.values_list("payment", "payment__state", "payment__reservation", "state")
+
+
+@CHECKS.add("payment {} of reservation {} is for a change that does not exist")
+def payments_for_changes_without_them(now: dt.datetime) -> Rows:
+    """Find payments for a change of which nothing is stored."""
+    rows = Payment.objects.filter(purpose=PaymentPurpose.CHANGE, change=None)
+    return rows.values_list("pk", "reservation")
 
 
 @CHECKS.add("payment {} of reservation {} was made for reservation {}")
 def payments_of_another_reservation(now: dt.datetime) -> Rows:
     """Find payments that belong to another reservation than the one that was paid."""
     made_for = Reservation.objects.filter(uid=OuterRef("reservation_uid")).values("pk")
-    rows = Payment.objects.exclude(reservation_uid__isnull=True).exclude(
-        reservation_uid=F("reservation__uid")
-    )
+    rows = Payment.objects.exclude(reservation_uid=F("reservation__uid"))
     rows = rows.annotate(made_for=Subquery(made_for))
     return rows.values_list("pk", "reservation", "made_for")
+
+
+@CHECKS.add("payment {} is held for center {}, its reservation {} is at center {}")
+def payments_at_another_center(now: dt.datetime) -> Rows:
+    """Find payments that are not captured yet, for a center that does not have the booking."""
+    rows = Payment.objects.filter(state=PaymentState.AUTHORIZED, counts=True)
+    rows = rows.exclude(cash_center=F("reservation__room__center"))
+    return rows.values_list("pk", "cash_center", "reservation", "reservation__room__center")
 
 
 @CHECKS.add("payment {} is in {}, its reservation {} in {}")
@@ -143,28 +192,26 @@ def bills_in_another_currency(now: dt.datetime) -> Rows:
     return rows.values_list("pk", "currency")
 
 
-@CHECKS.add("payment {} of {:%Y-%m-%d %H:%M} UTC was captured at {:%Y-%m-%d %H:%M} UTC")
-def payments_at_impossible_times(now: dt.datetime) -> Rows:
-    """Find payments that were captured before they were made, or in the future."""
+@CHECKS.add("{} {}: {} is {:%Y-%m-%d %H:%M} UTC, and {} {:%Y-%m-%d %H:%M} UTC")
+def times_out_of_order(now: dt.datetime) -> Rows:
+    """Find rows with a time in the future, or before the time at which they were made."""
     day = dt.timedelta(days=1)  # More than clocks differ by.
-    rows = Payment.objects.filter(
-        Q(captured_at__lt=F("created_at") - day) | Q(captured_at__gt=now + day)
-    )
-    return rows.values_list("pk", "created_at", "captured_at")
+    for model, made, times in TIMES:
+        for time in times:
+            rows = model.objects.filter(
+                Q(**{f"{time}__lt": F(made) - day}) | Q(**{f"{time}__gt": now + day})
+            )
+            for pk, at, made_at in rows.values_list("pk", time, made):
+                yield model._meta.verbose_name, pk, time, at, made, made_at
 
 
-@CHECKS.add("dispute {} of {} is about payment {} of {}")
+@CHECKS.add("dispute {} of {} {} is about payment {} of {} {}")
 def disputes_above_their_payment(now: dt.datetime) -> Rows:
-    """Find disputes about more than was paid."""
-    rows = Dispute.objects.filter(amount__gt=F("payment__amount"))
-    return rows.values_list("pk", "amount", "payment", "payment__amount")
-
-
-@CHECKS.add("payment {} by {} of reservation {} was taken by nobody")
-def manual_payments_of_nobody(now: dt.datetime) -> Rows:
-    """Find payments in cash, at a terminal or on account that no member of staff has taken."""
-    rows = Payment.objects.filter(gateway__in=MANUAL_GATEWAYS, taken_by=None)
-    return rows.values_list("pk", "gateway", "reservation")
+    """Find disputes about more than was paid, or about another currency."""
+    wrong = Q(amount__gt=F("payment__amount")) | ~Q(currency=F("payment__currency"))
+    columns = ("pk", "amount", "currency")
+    payment = ("payment", "payment__amount", "payment__currency")
+    return Dispute.objects.filter(wrong).values_list(*columns, *payment)
 
 
 @CHECKS.add("payment {} of reservation {} is unresolved for over an hour")
@@ -172,6 +219,51 @@ def payments_forgotten(now: dt.datetime) -> Rows:
     """Find payments that have been unresolved for too long: reconcile_payments does not run."""
     rows = Payment.objects.filter(state=PaymentState.STARTED, lease_until__lt=now - OVERDUE_AFTER)
     return rows.values_list("pk", "reservation")
+
+
+@CHECKS.add("payment {} of {} ({}, {}) is not what {} has")
+def payments_off_the_gateway(now: dt.datetime) -> Rows:
+    """Find payments of which the gateway's own rows say something else, or nothing.
+
+    Those at Stripe itself are compared by `reconcile_payments`.
+    """
+    settled = Payment.objects.exclude(state=PaymentState.STARTED).exclude(
+        Q(authorized_at__gt=now - OVERDUE_AFTER) | Q(captured_at__gt=now - OVERDUE_AFTER)
+    )
+    row = SandboxPayment.objects.filter(key=OuterRef("key"))
+    same = row.filter(amount=OuterRef("amount"), currency=OuterRef("currency"))
+    at_sandbox, at_stripe = Q(gateway=SandboxGateway.name), Q(gateway=StripeGateway.name)
+    captured, authorized = Q(captured_at__isnull=False), Q(state=PaymentState.AUTHORIZED)
+    at_fault: Any = at_sandbox & (
+        captured & ~Exists(same.filter(captures=1))
+        | authorized & ~Exists(same.filter(captures=0))
+        | ~captured & Exists(row.filter(captures__gt=0, refunded__lt=F("amount")))
+    )
+    stored = StripePayment.objects.filter(key=OuterRef("key"))
+    kept = Q(created_at__gt=get_kept_since("BOOKS_YEARS", now))
+    at_fault |= at_stripe & kept & (captured | authorized) & ~Exists(stored)
+    at_fault |= ~(at_sandbox | at_stripe | Q(gateway__in=MANUAL_GATEWAYS))
+    rows = settled.filter(at_fault)
+    return rows.values_list("pk", "amount", "currency", "state", "gateway")
+
+
+@CHECKS.add("payment {} has refunds of {:.2f} that the gateway does not have")
+def refunds_off_the_gateway(now: dt.datetime) -> Rows:
+    """Find payments of which we have refunded more than the sandbox has."""
+    made = Refund.objects.filter(state=RefundState.DONE).exclude(reason__startswith=REPORTED)
+    refunded = SandboxPayment.objects.filter(key=OuterRef("key")).values("refunded")
+    rows = Payment.objects.filter(gateway=SandboxGateway.name).annotate(
+        given=sum_of_related(made, "amount", by="payment"), refunded=Subquery(refunded)
+    )
+    rows = rows.filter(given__gt=F("refunded") + ROUNDING_TOLERANCE)
+    return rows.values_list("pk", "given")
+
+
+@CHECKS.add("{} is compared until {:%Y-%m-%d %H:%M} UTC")
+def comparisons_in_the_future(now: dt.datetime) -> Rows:
+    """Find gateways that are not compared with our payments, because that is done already."""
+    rows = GatewayCheckpoint.objects.filter(compared_until__gt=now + OVERDUE_AFTER)
+    return ((f"gateway {name}", at) for name, at in rows.values_list("gateway", "compared_until"))
 
 
 @CHECKS.add("payment {} of {} has refunds of {:.2f}")
@@ -199,6 +291,29 @@ def captured_though_refunded(now: dt.datetime) -> Rows:
     )
     rows = rows.filter(given__gte=F("amount") - ROUNDING_TOLERANCE)
     return rows.values_list("pk", "amount")
+
+
+@CHECKS.add("refund {} of payment {} is a retry of refund {} of payment {}")
+def retries_off_their_refund(now: dt.datetime) -> Rows:
+    """Find retries of a refund that was not refused, or of another payment or amount."""
+    rows = Refund.objects.filter(again__isnull=False).exclude(
+        again__state=RefundState.REFUSED, again__payment=F("payment"), again__amount=F("amount")
+    )
+    return rows.values_list("pk", "payment", "again", "again__payment")
+
+
+@CHECKS.add("reservation {} is {}: a refund of {} was decided, and {} promised")
+def refund_overrides_off_their_promise(now: dt.datetime) -> Rows:
+    """Find decisions of staff about a refund that their cancellation has not promised."""
+    steps = get_history(Reservation, "reservation").filter(changes__has_key="refund_promised")
+    promised = steps.annotate(sum=KT("changes__refund_promised__1")).values("sum")[:1]
+    rows = RefundOverride.objects.annotate(promised=Subquery(promised))
+    rows = rows.filter(
+        ~Q(reservation__status=Status.CANCELLED)
+        | ~Q(refund=Cast("promised", MONEY_FIELD), promised__isnull=False)
+        & Q(at__gt=get_kept_since("AUDIT_LOG_DAYS", now))
+    )
+    return rows.values_list("reservation", "reservation__status", "refund", "promised")
 
 
 @CHECKS.add("refund {} of payment {} is due for over an hour")

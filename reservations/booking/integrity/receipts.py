@@ -10,6 +10,7 @@ from reservations.booking.integrity.common import (
     CheckList,
     Rows,
     approximately,
+    get_kept_since,
 )
 from reservations.models import Receipt, ReceiptEntry, ReceiptSeries, ReceiptType
 from reservations.receipts.issuing import find_payments_without_credit_note
@@ -63,3 +64,21 @@ def gaps_between_receipts(now: dt.datetime) -> Rows:
     )
     rows = rows.exclude(count=F("last_number"), highest=F("last_number"))
     return rows.values_list("name", "last_number", "count", "highest")
+
+
+@CHECKS.add("receipt {} is of reservation {} in {}, its payment {} of reservation {} in {}")
+def receipts_off_their_payment(now: dt.datetime) -> Rows:
+    """Find documents of another reservation than their payment, or in another currency."""
+    own = {"receipt__reservation": F("payment__reservation")}
+    rows = ReceiptEntry.objects.exclude(receipt__currency=F("payment__currency"), **own)
+    return rows.values_list(
+        *("receipt__number", "receipt__reservation", "receipt__currency"),
+        *("payment", "payment__reservation", "payment__currency"),
+    )
+
+
+@CHECKS.add("receipt {} of {:%Y-%m-%d} says nothing any more")
+def receipts_emptied_too_early(now: dt.datetime) -> Rows:
+    """Find documents whose texts are gone although they have to be kept."""
+    rows = Receipt.objects.filter(content={}, issued_at__gt=get_kept_since("BOOKS_YEARS", now))
+    return rows.values_list("number", "issued_at")

@@ -1,4 +1,4 @@
-"""Checks that each room is held only once at a time, and only by reservations that can hold it."""
+"""Checks that each room is held once at a time, by whom can hold it, and has a price."""
 
 import datetime as dt
 
@@ -6,11 +6,19 @@ from django.conf import settings
 from django.db.models import Exists, F, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, Greatest
 
+from centers.models import Center, MeetingRoom, Rate, Service
+from centers.rates import PRICE_FIELDS
 from payments.models import Payment, PaymentState
-from reservations.booking.integrity.common import OVERDUE_AFTER, CheckList, Rows
-from reservations.models import BookingChange, ChangeState, Reservation
+from reservations.booking.integrity.common import (
+    OVERDUE_AFTER,
+    CheckList,
+    Rows,
+    was_changed,
+)
+from reservations.models import BookingChange, ChangeState, ChosenService, Reservation
 from reservations.models.querysets import LATE_PAYMENT
-from reservations.models.status import BOOKED_STATUSES, Status
+from reservations.models.status import HOLDING_STATUSES, Status
+from roombook.places import is_time_zone
 
 CHECKS = CheckList()
 
@@ -67,10 +75,68 @@ def statuses_off_their_times(now: dt.datetime) -> Rows:
     wrong = Q(status__in=[Status.COMPLETED, Status.NO_SHOW], start__gt=now)
     wrong |= Q(status=Status.CONFIRMED, end__lt=long_ago)
     wrong |= Q(status=Status.PENDING) & (Q(booked_at__lt=unanswered) | Q(start__lt=long_ago))
-    wrong |= Q(status__in=sorted(BOOKED_STATUSES), booked_at=None)
-    wrong |= Q(status=Status.CANCELLED, cancelled_at=None)
-    # The turnaround time was lost.
-    is_short = Q(occupied_from=F("start")) | Q(occupied_until=F("end"))
-    wrong |= Q(turnaround_minutes__gt=0) & is_short
     rows = Reservation.objects.filter(wrong)
     return rows.values_list("pk", "status", "start", "end", "booked_at")
+
+
+@CHECKS.add("reservation {} has {} minutes of turnaround, and is occupied from {} until {}")
+def turnaround_off_its_minutes(now: dt.datetime) -> Rows:
+    """Find reservations that hold their room for another time than their turnaround says."""
+    rows = Reservation.slots.order_by()
+    # One query for each, because SQLite multiplies no intervals.
+    for minutes in rows.values_list("turnaround_minutes", flat=True).distinct():
+        length = dt.timedelta(minutes=minutes)
+        wrong = rows.filter(turnaround_minutes=minutes).exclude(
+            occupied_from=F("start") - length, occupied_until=F("end") + length
+        )
+        yield from wrong.values_list("pk", "turnaround_minutes", "occupied_from", "occupied_until")
+
+
+@CHECKS.add("reservation {}: no room is held for its change, which waits until {:%Y-%m-%d %H:%M}")
+def changes_off_their_slot(now: dt.datetime) -> Rows:
+    """Find changes that wait for their payment link while their room is not held."""
+    own = Reservation.slots.filter(
+        holds_for=OuterRef("reservation"),
+        **{name: OuterRef(name) for name in ("room", "start", "end")},
+    )
+    rows = BookingChange.objects.filter(
+        ~Exists(own), state=ChangeState.STARTED, payment=None, link_until__gt=now, start__gt=now
+    )
+    return rows.values_list("reservation", "link_until")
+
+
+@CHECKS.add("{} {} is at another center than its {}")
+def rows_of_another_center(now: dt.datetime) -> Rows:
+    """Find rooms, services and bookings with something that belongs to another center."""
+    open_statuses = sorted({Status.NEW, *HOLDING_STATUSES})
+    chosen = ChosenService.objects.filter(
+        reservation__status__in=open_statuses, reservation__end__gt=now
+    ).exclude(service__center=F("reservation__room__center"))
+    for pk, name in chosen.values_list("reservation", "service__name"):
+        yield "reservation", pk, f"service {name}"
+    for model, part in ((MeetingRoom, "rate"), (MeetingRoom, "terms"), (Service, "rate")):
+        rows = model.objects.filter(**{f"{part}__isnull": False})
+        rows = rows.exclude(**{f"{part}__center": F("center")})
+        name = "room" if model is MeetingRoom else "service"
+        yield from ((name, pk, part) for pk in rows.values_list("pk", flat=True))
+    rows = Center.objects.filter(terms__isnull=False).exclude(terms__center=F("pk"))
+    yield from (("center", pk, "terms") for pk in rows.values_list("pk", flat=True))
+
+
+@CHECKS.add("reservation {}: its room {} has no price, or an unknown time zone: {}")
+def bookings_without_a_price_or_a_time(now: dt.datetime) -> Rows:
+    """Find bookings to come whose room lost its rate, or its center's time zone is unknown.
+
+    Staff can take a room out of use by removing its rate; the audit log has that.
+    """
+    rows = Reservation.objects.filter(status__in=sorted(HOLDING_STATUSES), end__gt=now)
+    no_price = Q(room__rate=None) | Q(
+        **{f"room__rate__{name}": None for names in PRICE_FIELDS.values() for name in names}
+    )
+    by_staff = was_changed(MeetingRoom, "room", "rate") | was_changed(
+        Rate, "room__rate", *(name for names in PRICE_FIELDS.values() for name in names)
+    )
+    zones = Center.objects.order_by().values_list("time_zone_id", flat=True).distinct()
+    unknown = [zone for zone in zones if not is_time_zone(zone)]
+    rows = rows.filter(Q(no_price, ~by_staff) | Q(room__center__time_zone_id__in=unknown))
+    return rows.values_list("pk", "room", "room__center__time_zone_id")

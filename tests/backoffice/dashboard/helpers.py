@@ -20,7 +20,7 @@ def meeting(room, start, hours=1, status=Status.CONFIRMED, **fields):
             "start": start,
             "end": start + hours * HOUR,
             "status": status,
-            "booked_at": NOW - DAY,
+            "created_at": NOW - DAY,
             "total_cost": Decimal("75.00"),
             **fields,
         }

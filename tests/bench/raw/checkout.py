@@ -158,14 +158,16 @@ def claim(cur: Any, user: User, pk: int, key: uuid.UUID, now: datetime) -> tuple
         cur,
         """INSERT INTO payments_payment (reservation_id, key, gateway, is_live, amount, currency,
              state, reference, card_brand, card_last4, message, lease_until, is_called_off,
-             created_at, purpose, is_by_link, has_unreported_decline, counts, cash_center_id)
+             created_at, purpose, is_by_link, has_unreported_decline, counts, reservation_uid,
+             cash_center_id)
            VALUES (%s, %s, 'sandbox', false, %s, 'USD', 'started', '', '', '', '', %s, false, %s,
              'booking', false, false, false,
+             (SELECT uid FROM reservations_reservation WHERE id = %s),
              (SELECT center_id FROM reservations_reservation
               JOIN centers_meetingroom ON centers_meetingroom.id = room_id
               WHERE reservations_reservation.id = %s))
            RETURNING id""",
-        (pk, key, amount, now + timedelta(seconds=60), now, pk),
+        (pk, key, amount, now + timedelta(seconds=60), now, pk, pk),
     )
     return payment, amount
 

@@ -3,6 +3,7 @@
 import datetime as dt
 
 import pytest
+from django.db.models import F
 from django.utils import timezone
 from playwright.sync_api import expect
 
@@ -26,7 +27,9 @@ HOUR = dt.timedelta(hours=1)
 @pytest.fixture
 def running(demo) -> Reservation:
     """A meeting that began an hour ago or more, in a center that is open day and night."""
-    Reservation.objects.update(status=Status.CANCELLED, holds_slot=False, hold_until=None)
+    Reservation.objects.update(
+        status=Status.CANCELLED, cancelled_at=F("created_at"), holds_slot=False, hold_until=None
+    )
     place = room("Boardroom")
     # It is about noon there, because no meeting goes on after midnight.
     Center.objects.update(time_zone_id=f"Etc/GMT{timezone.now().hour - 12:+d}")

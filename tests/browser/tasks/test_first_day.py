@@ -22,14 +22,14 @@ def test_owner_sets_up_everything_and_a_client_books_and_pays(
     browser, transactional_db, live_server
 ):
     owner = AdministratorFactory()
-    page = browser.new_page(viewport=chromium.DESKTOP)
-    page.set_default_timeout(chromium.TIMEOUT)
+    page = chromium.open_page(browser)
     watch = chromium.Watch(page, live_server.url)
     page.goto(f"{live_server.url}/admin/")
     person = Person(page)
     person.fill(page.locator("#id_username"), owner.email)
     person.fill(page.locator("#id_password"), PASSWORD)
     person.click(page.locator("#login-form button[type=submit]"))
+    expect(page.locator(".dashboard-steps")).to_be_visible()
 
     step(person, "The company")
     fill(
@@ -109,7 +109,8 @@ def dashboard(person: Person) -> None:
 
 
 def step(person: Person, name: str) -> None:
-    """Open a step on the dashboard."""
+    """Open a step on the dashboard, after what shows that the page before it is there."""
+    person.page.wait_for_load_state()
     if not person.page.locator(".dashboard-steps").count():
         dashboard(person)
     person.click(person.page.locator(".dashboard-steps").get_by_role("link", name=name))

@@ -58,10 +58,9 @@ def test_payment_link_is_paid_on_a_phone_without_signing_in(browser, transaction
     payment_links.send_link(Act(draft.user, now, is_staff=True), draft.pk, base_url=live_server.url)
     url = re.search(r"http://\S+/pay/\S+", OutboxMessage.objects.get().text)[0]
     # The scan adds a style to the page, which its policy does not allow.
-    scanned = browser.new_page(viewport=chromium.PHONE, bypass_csp=True)
+    scanned = chromium.open_page(browser, viewport=chromium.PHONE, bypass_csp=True)
     violations = accessibility.open_and_scan(scanned, url)
-    page = browser.new_page(viewport=chromium.PHONE)
-    page.set_default_timeout(chromium.TIMEOUT)
+    page = chromium.open_page(browser, viewport=chromium.PHONE)
     watch = chromium.Watch(page, live_server.url)
 
     page.goto(url)

@@ -3,6 +3,7 @@
 import datetime as dt
 
 import pytest
+from django.db.models import F
 from django.utils import timezone
 from playwright.sync_api import expect
 
@@ -26,7 +27,7 @@ def meetings(demo) -> list:
     """A meeting that has begun, and one that is over, in rooms that are free of demo data."""
     now = timezone.now().replace(second=0, microsecond=0)
     Reservation.objects.filter(start__gt=now - dt.timedelta(days=2)).update(
-        status=Status.CANCELLED, holds_slot=False, hold_until=None
+        status=Status.CANCELLED, cancelled_at=F("created_at"), holds_slot=False, hold_until=None
     )
     # At the same time, and so on the same day.
     start = now - 3 * MINUTE

@@ -127,7 +127,7 @@ def test_returned_refund_of_a_draft_is_owed_until_staff_have_made_it(
 
 def test_checkout_while_an_earlier_payment_is_captured_is_refused(check_out, drafted):
     """As after an upgrade: an older version took a payment with a returned refund for captured."""
-    Payment.objects.update(state=PaymentState.CAPTURED)
+    Payment.objects.update(state=PaymentState.CAPTURED, closed_at=None)
 
     response = check_out(PaymentInfo=CARD)
 

@@ -105,7 +105,7 @@ def test_event_of_a_foreign_intent_is_accepted(send, stripe_server, type_):
 @pytest.fixture
 def lost_payment(payment):
     """A payment of a booking that a restored backup lacks."""
-    Reservation.objects.update(status=Status.NEW, holds_slot=False)
+    Reservation.objects.update(status=Status.NEW, holds_slot=False, booked_at=None)
     Payment.objects.all().delete()
     StripePayment.objects.all().delete()
     return payment

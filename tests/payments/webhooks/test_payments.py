@@ -98,7 +98,7 @@ def test_event_without_a_change_logs_nothing(send, payment, stripe_server, caplo
 
 
 def test_contradicting_event_is_logged(send, payment, stripe_server, caplog):
-    Payment.objects.update(state="declined", counts=False)
+    Payment.objects.update(state="declined", counts=False, captured_at=None, closed_at=NOW)
 
     assert (
         send(stripe_server.event("payment_intent.succeeded", stripe_server.intents[0])).status_code

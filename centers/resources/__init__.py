@@ -1,1 +1,0 @@
-"""What of the centers can be imported and exported: columns, and how a row is found."""
