@@ -36,7 +36,7 @@ from reservations.booking.charging import (
     Purchase,
     Source,
 )
-from reservations.booking.commands import Obstacle, Refused, command
+from reservations.booking.commands import Obstacle, Refused, command_after
 from reservations.booking.holds import release_holds_for
 from reservations.booking.locks import lock_drafts_of_customer, lock_reservation
 from reservations.models import Partner, Reservation, history
@@ -214,9 +214,14 @@ def require_current_price(
     So a Checkout whose answer was lost can be repeated: the new total is charged only after another
     response has shown it. `shown_total` is the total that another page has just shown.
     """
-    has_changed = drafts.has_outdated_price(draft, now=act.now) and _reprice(draft, act)
+    if drafts.has_outdated_price(draft, now=act.now) and _reprice(draft, act):
+        raise ReservationNotOpen(PRICE_HAS_CHANGED)
+    _require_seen_price(draft, shown_total)
+
+
+def _require_seen_price(draft: Reservation, shown_total: Decimal | None) -> None:
     is_unseen = draft.has_unseen_price if shown_total is None else draft.total_cost != shown_total
-    if has_changed or is_unseen:
+    if is_unseen:
         raise ReservationNotOpen(PRICE_HAS_CHANGED)
 
 
@@ -421,39 +426,29 @@ def book(
 # --- Payments that staff take ---------------------------------------------------------------------
 
 
-def take_manual_payment(
-    act: Act,
-    draft: Reservation,
-    *,
-    gateway: str,
-    reference: str = "",
-    shown_total: Decimal | None = None,
-) -> Reservation:
-    """Record that the customer of a draft has paid `shown_total` to staff, and book it (B26).
-
-    A draft that costs nothing is booked without a payment.
-
-    Raises:
-        SlotUnavailable, PromoCodeInvalid, AllowanceExhausted, ReservationNotOpen, InvalidRequest:
-            nothing was recorded.
-    """
+def _update_price(act: Act, draft_id: int) -> None:
+    draft = Reservation.objects.get(pk=draft_id)
     if draft.is_new:
-        require_current_price(draft, act, shown_total=shown_total)
-    return book_draft(act, draft.pk, gateway=gateway, reference=reference, total=draft.total_cost)
+        require_current_price(draft, act, shown_total=draft.total_cost)
 
 
-@command
+@command_after(_update_price)
 def book_draft(
     act: Act,
     draft_id: int,
     *,
     gateway: str = "",
     reference: str = "",
-    total: Decimal | None = None,
+    shown_total: Decimal | None = None,
 ) -> tuple[Reservation, Obstacle]:
-    """Book a draft whose `total` staff have taken in this way, or that costs nothing.
+    """Book a draft whose customer has paid `shown_total` to staff in this way (B26).
 
-    Another way is refused, but its preview shows what would be booked.
+    A draft that costs nothing is booked without a payment. Other ways are refused, but the preview
+    shows what would be booked.
+
+    Raises:
+        SlotUnavailable, PromoCodeInvalid, AllowanceExhausted, ReservationNotOpen, InvalidRequest:
+            nothing was recorded.
     """
     draft = Reservation.objects.select_related("room", "user").get(pk=draft_id)
     if gateway == ACCOUNT.name:
@@ -461,8 +456,7 @@ def book_draft(
     reservation = _lock_and_consume(draft, now=act.now)
     if not reservation.is_new:
         raise ReservationNotOpen(ALREADY_BOOKED)
-    if total not in {None, reservation.total_cost}:
-        raise ReservationNotOpen(PRICE_HAS_CHANGED)
+    _require_seen_price(reservation, shown_total)
     payment = None
     if gateway in MANUAL_GATEWAYS and reservation.total_cost:
         try:

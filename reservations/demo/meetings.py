@@ -82,9 +82,9 @@ def book(meeting: Meeting, *, now: dt.datetime) -> None:
             now=now,
         )
     else:
-        checkout.take_manual_payment(
+        checkout.book_draft(
             Act(meeting.staff, now, is_staff=True),
-            draft,
+            draft.pk,
             gateway=meeting.way,
             reference=f"No. {draft.pk}",
             shown_total=total,

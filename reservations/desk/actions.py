@@ -247,12 +247,13 @@ def _describe_resending(preview: ActionPreview) -> None:
 
 
 def _call_payment(form: ActionForm) -> Call:
-    way = form.cleaned_data.get("way", "")
+    way, total = form.cleaned_data.get("way", ""), form.expected_amount
     if way == LINK:
         return payment_links.send_link, {"base_url": form.base_url}
     return checkout.book_draft, {
         "gateway": way,
         "reference": form.cleaned_data.get("reference", ""),
+        "shown_total": form.reservation.total_cost if total is None else total,
     }
 
 
@@ -299,10 +300,8 @@ def _take_payment(form: ActionForm) -> str:
             now=act.now,
         )
     else:
-        reference = form.cleaned_data.get("reference", "")
-        booked = checkout.take_manual_payment(
-            act, draft, gateway=way, reference=reference, shown_total=total
-        )
+        command, options = _call_payment(form)
+        booked = command(act, draft.pk, **options)
     status = display.format_status(booked, now=act.now)
     return f"{status}. {confirmation.describe_payments(booked)}"
 

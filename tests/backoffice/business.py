@@ -26,7 +26,7 @@ from reservations.booking import (
 from reservations.booking.amendments import ChangeRequest, TakenPayment
 from reservations.booking.cancellation import RefundDecision
 from reservations.booking.charging import SAVED_CARD_OF_ABSENT
-from reservations.booking.checkout import take_manual_payment
+from reservations.booking.checkout import book_draft
 from reservations.models import Reservation
 from tests.backoffice.books import ZONES, Account, Money, find_disagreements, round_cents
 from tests.factories_centers import TermsFactory
@@ -106,9 +106,9 @@ class Business:
             reservation = self._pay_by_link(make_draft(self.customer, room, **options))
         else:
             draft = make_draft(self.customer, room, **options)
-            reservation = take_manual_payment(
+            reservation = book_draft(
                 Act(self.staff, self.now, is_staff=True),
-                draft,
+                draft.pk,
                 gateway=way,
                 reference="17",
                 shown_total=draft.total_cost,

@@ -16,7 +16,7 @@ from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, Sandbo
 from payments.models import Payment, PaymentSetup, SavedCard
 from reservations.booking import drafts, integrity, payment_links
 from reservations.booking.cancellation import cancel
-from reservations.booking.checkout import take_manual_payment
+from reservations.booking.checkout import book_draft
 from reservations.booking.price_adjustments import adjust_price
 from reservations.desk.actions import get_available_actions
 from reservations.models import history
@@ -164,7 +164,7 @@ def test_link_ends_with_its_draft_and_its_time(client, draft, link, clock, staff
     assert client.get("/pay/x").status_code == 404
     other = make_draft()
     other_link = payment_links._get_signer().sign_object([other.uid.hex, START.timestamp(), 0])
-    take_manual_payment(Act(staff, NOW, is_staff=True), other, gateway="cash")
+    book_draft(Act(staff, NOW, is_staff=True), other.pk, gateway="cash")
     page = follow(client, f"/pay/{other_link}")
     assert "You have booked" in page
     assert "cash" not in page

@@ -16,7 +16,7 @@ from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund, RefundState, UnknownPayment
 from reservations.booking.cancellation import cancel
-from reservations.booking.checkout import take_manual_payment
+from reservations.booking.checkout import book_draft
 from roombook.backoffice.models import AuditEntry
 from tests.factories_centers import MeetingRoomFactory
 from tests.factories_people import AdministratorFactory, SavedCardFactory, StaffFactory, UserFactory
@@ -315,8 +315,10 @@ def test_unknown_payment_without_money_is_released_by_deleting_it(client, unknow
 
 def take(gateway):
     customer = UserFactory(credit_limit=500)
-    return take_manual_payment(
-        Act(AdministratorFactory(), BOOKED_AT, is_staff=True), make_draft(customer), gateway=gateway
+    return book_draft(
+        Act(AdministratorFactory(), BOOKED_AT, is_staff=True),
+        make_draft(customer).pk,
+        gateway=gateway,
     )
 
 

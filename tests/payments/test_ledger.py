@@ -30,7 +30,7 @@ from reservations.booking import (
     price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
-from reservations.booking.checkout import take_manual_payment
+from reservations.booking.checkout import book_draft
 from reservations.models import Reservation
 from roombook.money import from_hundredths
 from tests.factories_centers import TermsFactory
@@ -85,8 +85,8 @@ class Scene:
             self.booking = make_booking(self.customer, self.room, **options)
         else:
             draft = make_draft(self.customer, self.room, **options)
-            self.booking = take_manual_payment(
-                self.act, draft, gateway=way, reference="17", shown_total=draft.total_cost
+            self.booking = book_draft(
+                self.act, draft.pk, gateway=way, reference="17", shown_total=draft.total_cost
             )
 
     @property
@@ -436,7 +436,7 @@ def _():
     story.booking = draft
     price_adjustments.adjust_price(story.act, draft.pk, amount=Decimal(-50), reason="Gift")
     draft.refresh_from_db()
-    story.booking = take_manual_payment(story.act, draft, gateway="cash", shown_total=Decimal(0))
+    story.booking = book_draft(story.act, draft.pk, gateway="cash", shown_total=Decimal(0))
     story.cancel()
     return story
 

@@ -26,7 +26,7 @@ from payments.models import Payment
 from reservations.booking import cancellation
 from reservations.booking.cancellation import RefundDecision
 from reservations.booking.charging import PaymentMethod, get_payment_action
-from reservations.booking.checkout import take_manual_payment
+from reservations.booking.checkout import book_draft
 from reservations.booking.price_adjustments import adjust_price
 from reservations.models import RefundOverride, Reservation
 from reservations.models.status import Status
@@ -97,11 +97,8 @@ def outcomes(calls, losers=(DomainError,)):
 
 def take_payments(drafts, gateway):
     staff = AdministratorFactory()
-    rows = Reservation.objects.select_related("room__center", "user")
     return [
-        lambda pk=draft.pk: take_manual_payment(
-            Act(staff, NOW, is_staff=True), rows.get(pk=pk), gateway=gateway
-        )
+        lambda pk=draft.pk: book_draft(Act(staff, NOW, is_staff=True), pk, gateway=gateway)
         for draft in drafts
     ]
 

@@ -10,7 +10,7 @@ from payments import manual_payments, refunds
 from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund, RefundState
 from reservations.booking import alerts, approval, checkout, integrity
 from reservations.booking.cancellation import cancel
-from reservations.booking.checkout import ALREADY_BOOKED, NOT_PERMITTED, take_manual_payment
+from reservations.booking.checkout import ALREADY_BOOKED, NOT_PERMITTED, book_draft
 from reservations.booking.price_adjustments import adjust_price
 from reservations.models.status import Status
 from reservations.notifications import confirmation
@@ -44,9 +44,9 @@ def customer():
 
 
 def take(draft, staff, gateway="terminal", **options):
-    return take_manual_payment(
+    return book_draft(
         Act(staff, NOW, is_staff=True),
-        draft,
+        draft.pk,
         gateway=gateway,
         reference="Slip 17",
         shown_total=draft.total_cost,
@@ -90,19 +90,17 @@ def test_payment_is_refused_without_its_slot_or_price(staff, customer):
     room = make_room()
     draft = make_draft(customer, room)
     with pytest.raises(ReservationNotOpen, match=checkout.PRICE_HAS_CHANGED):
-        take_manual_payment(
-            Act(staff, NOW, is_staff=True), draft, gateway="cash", shown_total=Decimal(1)
-        )
+        book_draft(Act(staff, NOW, is_staff=True), draft.pk, gateway="cash", shown_total=Decimal(1))
     make_booking(room=room, now=NOW + 30 * HOUR)
     with pytest.raises(SlotUnavailable):
-        take_manual_payment(Act(staff, NOW + 30 * HOUR, is_staff=True), draft, gateway="cash")
+        book_draft(Act(staff, NOW + 30 * HOUR, is_staff=True), draft.pk, gateway="cash")
 
     # Whoever calls it: the form is not the only way in.
     for slip in ("", " ", "-"):
         with pytest.raises(InvalidRequest):
-            take_manual_payment(
+            book_draft(
                 Act(staff, NOW, is_staff=True),
-                make_draft(customer),
+                make_draft(customer).pk,
                 gateway="terminal",
                 reference=slip,
             )

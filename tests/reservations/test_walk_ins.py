@@ -8,7 +8,7 @@ from accounts.act import Act
 from accounts.models import OutboxMessage
 from reservations.booking import amendments, approval, charging, expiry, integrity, payment_links
 from reservations.booking.amendments import ChangeRequest
-from reservations.booking.checkout import take_manual_payment
+from reservations.booking.checkout import book_draft
 from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen, SlotUnavailable
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -46,8 +46,8 @@ def walk_in(room, staff, start=QUARTER_TO, **fields):
 
 def take(draft, staff, now):
     act = Act(staff, now, is_staff=True)
-    return take_manual_payment(
-        act, draft, gateway="terminal", reference="17", shown_total=draft.total_cost
+    return book_draft(
+        act, draft.pk, gateway="terminal", reference="17", shown_total=draft.total_cost
     )
 
 

@@ -137,8 +137,8 @@ class WholeBusiness:
 
     def take(self, name, way, **fields):
         draft = self.draft(name, user=self.bob, **fields)
-        taken = checkout.take_manual_payment(
-            self.act(), draft, gateway=way, reference="17", shown_total=draft.total_cost
+        taken = checkout.book_draft(
+            self.act(), draft.pk, gateway=way, reference="17", shown_total=draft.total_cost
         )
         return self.keep(name, taken)
 
