@@ -16,6 +16,7 @@ from django.db import IntegrityError
 from django.db.models import F, Q
 
 from accounts import emails
+from accounts.invitations import may_reset_password
 from accounts.limits import CODE_BY_ACCOUNT, SignInAttempts, hash_email
 from accounts.models import (
     ApiToken,
@@ -275,7 +276,7 @@ def _send_reset_code(
 
     The same rows are written otherwise, so that the time of a request says nothing to strangers.
     """
-    is_allowed = user is not None and _may_reset(user)
+    is_allowed = user is not None and may_reset_password(user)
     code = issue_code(
         CodePurpose.PASSWORD_RESET,
         email,
@@ -296,16 +297,6 @@ def _send_reset_code(
         expires_at=now + LIFETIME if is_active or is_for_sign_up else now,
         now=now,
     )
-
-
-def _may_reset(user: User) -> bool:
-    """Whether a code by e-mail is enough.
-
-    An account of staff opens the back office. Without a second factor, anybody who
-    reads the e-mails could enter it.
-    """
-    is_staff = user.is_staff or user.is_superuser
-    return user.is_active and (not is_staff or user.second_factor_since is not None)
 
 
 def reset_password(
@@ -345,7 +336,7 @@ def _set_password(code: EmailCode, new_hash: str, attempts: SignInAttempts, now:
     use_code(code, now)
     is_revocation = code.purpose == CodePurpose.REVOCATION
     # The account may have changed since the code was sent.
-    if not _may_reset(user) or (user.email != code.email and not is_revocation):
+    if not may_reset_password(user) or (user.email != code.email and not is_revocation):
         raise build_wrong_code_error()
     note = "The password was reset with a code by e-mail."
     with audit_log.acting_as(user):

@@ -1,9 +1,10 @@
 """Links by e-mail with which staff choose a password: invitations, and forgotten passwords."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.contrib.auth.tokens import default_token_generator
+from django.conf import settings
+from django.contrib.auth.tokens import PasswordResetTokenGenerator, default_token_generator
 from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
@@ -16,10 +17,30 @@ from accounts.profile import canonicalize_valid_email
 from roombook.db.transactions import in_transaction
 
 
+class ForgottenPasswordTokens(PasswordResetTokenGenerator):
+    """So that the link of a forgotten password is none of an invitation, which asks for less."""
+
+    key_salt = "accounts.invitations.forgotten_password"
+
+
+FORGOTTEN_PASSWORD_TOKENS = ForgottenPasswordTokens()
+
+
+def may_reset_password(user: User) -> bool:
+    """Return whether a message by e-mail is enough to set a new password.
+
+    An account of staff opens the back office. Without a second factor, anybody who
+    reads the e-mails could enter it.
+    """
+    is_staff = user.is_staff or user.is_superuser
+    return user.is_active and (not is_staff or user.second_factor_since is not None)
+
+
 def send_invitation(user: User, *, base_url: str, invited_by: User, now: datetime) -> None:
     """E-mail a member of staff a link where they choose a password."""
     context = {"invited_by": invited_by.get_full_name()}
-    _send_link("invitation", user, INVITATION_KIND, base_url=base_url, now=now, **context)
+    url = base_url + _build_path("accounts_invitation", user, default_token_generator)
+    _send_link("invitation", user, INVITATION_KIND, url=url, now=now, **context)
 
 
 def send_forgotten_password(
@@ -27,7 +48,7 @@ def send_forgotten_password(
 ) -> None:
     """E-mail a member of staff with two-step sign-in a link where they choose a new password.
 
-    Nobody else gets one: without the second factor, anybody who reads the e-mails could sign in.
+    Nobody else gets one (`may_reset_password`).
 
     Raises:
         InvalidRequest: this is no e-mail address.
@@ -35,26 +56,30 @@ def send_forgotten_password(
     """
     email = canonicalize_valid_email(email, field="email_address")
     SignInAttempts(email, network_address).count_code(now)
-    staff = User.objects.filter(is_staff=True, is_active=True, second_factor_since__isnull=False)
-    if user := staff.filter(email=email).first():
-        _send_link("forgotten_password", user, PASSWORD_RESET_KIND, base_url=base_url, now=now)
+    user = User.objects.filter(is_staff=True, email=email).first()
+    if user is not None and may_reset_password(user):
+        url = base_url + _build_path("accounts_new_password", user, FORGOTTEN_PASSWORD_TOKENS)
+        _send_link("forgotten_password", user, PASSWORD_RESET_KIND, url=url, now=now)
+
+
+def _build_path(page: str, user: User, tokens: PasswordResetTokenGenerator) -> str:
+    uid = urlsafe_base64_encode(force_bytes(user.pk))
+    return reverse(f"admin:{page}", args=[uid, tokens.make_token(user)])
 
 
 @in_transaction
 def _send_link(
-    template: str, user: User, kind: str, *, base_url: str, now: datetime, **context: Any
+    template: str, user: User, kind: str, *, url: str, now: datetime, **context: Any
 ) -> None:
     """The link is valid for ``PASSWORD_RESET_TIMEOUT``, and until a password is set."""
-    uid = urlsafe_base64_encode(force_bytes(user.pk))
-    token = default_token_generator.make_token(user)
-    path = reverse("admin:accounts_invitation", args=[uid, token])
     emails.send(
         template,
         user_id=user.pk,
         to=user.email,
         kind=kind,
         button="Choose a password",
+        expires_at=now + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT),
         now=now,
-        url=f"{base_url}{path}",
+        url=url,
         **context,
     )

@@ -751,6 +751,7 @@ class TypeResource(CenterScopedResource[ResourceType]):
     key: ClassVar = ("name",)
     required_columns: ClassVar = (("name",),)
     example: ClassVar = {"name": "Meeting room"}
+    more_examples: ClassVar = ({"name": "Catering and equipment", "is_service": True},)
 
     class Meta:
         model = ResourceType

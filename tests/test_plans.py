@@ -131,6 +131,7 @@ def create_many_bookings():
     payments = Payment.objects.bulk_create(
         Payment(
             reservation=booking,
+            reservation_uid=booking.uid,
             cash_center=booking.room.center,
             gateway="sandbox",
             amount=1,

@@ -25,6 +25,7 @@ from accounts import invitations, roles, second_factor
 from accounts.admin.center_scope import SharedTimeZoneMixin, SuperuserOnlyMixin
 from accounts.admin.users import UserSearchMixin
 from accounts.models import CenterRole, StaffMember, User, canonicalize_email
+from roombook.backoffice import audit_log
 from roombook.backoffice.model_admin import ModelAdmin
 from roombook.backoffice.widgets import AutocompleteMultipleField, AutocompleteMultipleWidget
 from roombook.errors import InvalidRequest, TooManyRequests
@@ -267,11 +268,12 @@ class StaffAdmin(UserSearchMixin, SuperuserOnlyMixin, SharedTimeZoneMixin, Model
     # --- Links by e-mail
 
     def get_urls(self) -> list[URLPattern]:
-        request_link, choose = ForgottenPasswordView.as_view(), InvitationView.as_view()
+        forgotten, invited, new = ForgottenPasswordView, InvitationView, NewPasswordView
         return [
             # The theme links a page with this name on its sign-in page.
-            path("forgotten-password/", request_link, name="admin_password_reset"),
-            path("invitation/<uidb64>/<token>/", choose, name="accounts_invitation"),
+            path("forgotten-password/", forgotten.as_view(), name="admin_password_reset"),
+            path("invitation/reset/<uidb64>/<token>/", new.as_view(), name="accounts_new_password"),
+            path("invitation/<uidb64>/<token>/", invited.as_view(), name="accounts_invitation"),
             *super().get_urls(),
         ]
 
@@ -294,12 +296,30 @@ class InvitationView(PasswordResetConfirmView):
     success_url = reverse_lazy("admin:login")
     title = "Choose a password"
 
+    def get_user(self, uidb64: str) -> User | None:
+        user = super().get_user(uidb64)
+        return user if isinstance(user, User) and self.may_choose(user) else None
+
+    def may_choose(self, user: User) -> bool:
+        """The account may have changed since the link was sent."""
+        return user.is_active and (user.is_staff or user.is_superuser)
+
     def form_valid(self, form: Any) -> HttpResponse:
+        audit_log.record_change(form.user, {}, by=form.user, note="The password was set by a link.")
         messages.success(self.request, "Your password is set. Sign in with it.")
         return super().form_valid(form)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return {**admin.site.each_context(self.request), **super().get_context_data(**kwargs)}
+
+
+class NewPasswordView(InvitationView):
+    """Where staff who forgot their password choose a new one."""
+
+    token_generator = invitations.FORGOTTEN_PASSWORD_TOKENS
+
+    def may_choose(self, user: User) -> bool:
+        return super().may_choose(user) and invitations.may_reset_password(user)
 
 
 class EmailForm(forms.Form):

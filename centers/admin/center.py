@@ -348,8 +348,14 @@ class CenterAdmin(
             for rate in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
                 for warning in find_price_warnings(rate):
                     messages.warning(request, f"{rate.name}: {warning}")
-        if formset.model is models.Terms and formset.new_objects and form.instance.terms is None:
-            # Without this, the terms that an owner has just written would not hold.
+        if (
+            formset.model is models.Terms
+            and formset.new_objects
+            and form.instance.terms is None
+            and form.instance.all_terms.count() == len(formset.new_objects)
+        ):
+            # Without this, the first terms that an owner has just written would not hold. Later
+            # ones may be meant for one room.
             form.instance.terms = formset.new_objects[0]
             form.instance.save(update_fields=["terms"])
             text = "The center has these terms now: choose others on the first tab."

@@ -53,7 +53,7 @@ EXTENSION = dt.timedelta(minutes=30)
 EMAIL_PATTERN = re.compile(r"\S+@\S+")
 EXTRA_PATTERN = re.compile(r"(?P<text>.+?)[,:]?\s+(?P<amount>\d{1,6}(\.\d{1,2})?)")
 # An amount that may have a space between its thousands: Dinner 1 500.
-THOUSANDS_PATTERN = re.compile(r"\d\s+\d{3}(\.\d{1,2})?$")
+THOUSANDS_PATTERN = re.compile(r"\d,?\s+\d{3}(\.\d{1,2})?$")
 MAX_REASON_LENGTH: Any = PriceAdjustment._meta.get_field("reason").max_length
 CHANGE_ONLY = {FieldKind.EXTRAS, FieldKind.PROMO_CODE}
 # Those of one form field each; services have several.

@@ -120,7 +120,7 @@ class BackofficeSite(UnfoldAdminSite):
         Only who entered it can send it: a colleague would do in their own name what they never saw.
         """
         kept = QueryDict(entered, mutable=True)
-        [author] = kept.pop(AUTHOR, [""])
+        author = (kept.pop(AUTHOR, None) or [""])[-1]
         fields = [(name, value) for name, values in kept.lists() for value in values]
         target, layout = url, "backoffice/page.html"
         if not self.has_permission(request):

@@ -194,8 +194,8 @@ class ImportExportAdminMixin(ListExportMixin, ImportMixin):
         if (extension := request.GET.get("template")) in {"csv", "xlsx"}:
             if not self.has_import_permission(request):
                 raise PermissionDenied
-            example = self.resource_class(request.user).get_example_row()
-            return self.send_file("template", extension, [example])
+            examples = self.resource_class(request.user).get_example_rows()
+            return self.send_file("template", extension, examples)
         response: Any = self._refuse_or_return(request, super().import_action)
         context = getattr(response, "context_data", {})
         if form := context.get("confirm_form"):

@@ -105,6 +105,7 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
     # The row of a template, by attribute; others have their default. Their references fit together:
     # the templates can be imported one after the other.
     example: ClassVar[Mapping[str, Any]]
+    more_examples: ClassVar[Sequence[Mapping[str, Any]]] = ()
     # Fields that are computed when a row is saved.
     derived_fields: ClassVar[tuple[str, ...]] = ()
     can_import: bool
@@ -473,11 +474,12 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
 
     # --- Export ---------------------------------------------------------------------------------
 
-    def get_example_row(self) -> list[CellValue]:
-        instance = self._meta.model()
-        for attribute, value in self.example.items():
-            setattr(instance, attribute, value)
-        return [self.export_field(self.fields[name], instance) for name in self._meta.fields]
+    def get_example_rows(self) -> Iterator[list[CellValue]]:
+        for example in (self.example, *self.more_examples):
+            instance = self._meta.model()
+            for attribute, value in example.items():
+                setattr(instance, attribute, value)
+            yield [self.export_field(self.fields[name], instance) for name in self._meta.fields]
 
     @classmethod
     def get_sheet_columns(cls) -> list[SheetColumn]:

@@ -276,7 +276,7 @@ def rows_of(world):
     both(
         "payments.Refund",
         lambda center, _: Refund.objects.create(
-            payment=paid[center], amount=Decimal(5), state="refused", created_at=NOW
+            payment=paid[center], amount=Decimal(5), state="refused", created_at=NOW, done_at=NOW
         ),
     )
     both(

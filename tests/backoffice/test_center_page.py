@@ -33,16 +33,19 @@ def edit(office, center, changes):
     return office.post(address, {**form_of(office.get(address)), **changes})
 
 
-def test_first_terms_of_a_center_are_used_at_once_and_further_ones_are_not(office):
+@pytest.mark.parametrize("first_is_chosen", [True, False])
+def test_first_terms_of_a_center_are_used_at_once_and_further_ones_are_not(office, first_is_chosen):
     center = CenterFactory()
     for number, name in enumerate(("Flexible", "Strict")):
         rows = {"TOTAL_FORMS": number + 1, f"{number}-name": name, f"{number}-steps_0": "48"}
         rows |= {f"{number}-steps_1": "100", f"{number}-center": center.pk}
         rows |= {f"{number}-grace_minutes": "0", f"{number}-no_show_percent": "100"}
         edit(office, center, {f"all_terms-{key}": value for key, value in rows.items()})
+        if not first_is_chosen:  # They may be meant for one room.
+            models.Center.objects.update(terms=None)
     center.refresh_from_db()
     assert center.all_terms.count() == 2
-    assert center.terms.name == "Flexible"
+    assert center.terms == (center.all_terms.get(name="Flexible") if first_is_chosen else None)
 
 
 def test_page_of_a_usual_center_has_at_most_40_kilobytes_as_it_is_sent(office):

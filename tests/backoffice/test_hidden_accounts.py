@@ -6,9 +6,11 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.urls import reverse
 
+from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.models import Payment
 from reservations.models import PromoRedemption
+from reservations.models.status import Status
 from tests.admin_forms import form_of
 from tests.backoffice.many import many
 from tests.backoffice.reading import list_rows
@@ -66,8 +68,7 @@ def test_search_of_reservations_matches_a_hidden_account_by_name_only(client, st
     assert grace.phone_number not in page
     assert account not in page
 
-    draft.booked_at = NOW
-    draft.save(update_fields=["booked_at"])
+    draft.transition_to(Status.CANCELLED, Act(None, NOW), booked_at=NOW, cancelled_at=NOW)
     for words in ADDRESSES:
         assert find(client, "reservations.reservation", words) == seen, words
     page = client.get(reverse("admin:reservations_reservation_change", args=[draft.pk])).text

@@ -7,7 +7,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import OutboxMessage
+from accounts.models import OutboxMessage, User
+from roombook.backoffice.audit_log import AuditEntry
 from tests.backoffice.reading import words
 from tests.factories_people import PASSWORD, AdministratorFactory, StaffFactory, UserFactory
 from tests.factories_reservations import NOW
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.django_db
 
 LOGIN = reverse("admin:login")
 FORGOTTEN = reverse("admin:admin_password_reset")
+NOT_VALID = "This link was used already"
 
 
 def sign_in(client, email, password):
@@ -65,19 +67,38 @@ def test_sixth_failed_sign_in_shows_rate_limit_message_wherever_the_others_were(
     assert "_auth_user_id" not in client.session
 
 
+def ask_for_link(client, email):
+    assert client.post(FORGOTTEN, {"email_address": email}).url == LOGIN
+    [link] = re.findall(r"http://testserver(/admin/\S+)", OutboxMessage.objects.get().text)
+    return link
+
+
 def test_forgotten_password_is_replaced_with_a_link_by_email(client):
     StaffFactory(email="staff@example.com", second_factor_since=NOW)
     assert f'href="{FORGOTTEN}"' in client.get(LOGIN).content.decode()
-    assert client.post(FORGOTTEN, {"email_address": "Staff@example.com"}).url == LOGIN
-    message = OutboxMessage.objects.get()
+    link, message = ask_for_link(client, "Staff@example.com"), OutboxMessage.objects.get()
     assert (message.to, message.is_secret) == ("staff@example.com", True)
-    [link] = re.findall(r"http://testserver(/admin/\S+)", message.text)
+    assert message.expires_at is not None
     form = client.get(link, follow=True)
     new = "noisy-harbour-43"
     address, fields = form.redirect_chain[-1][0], {"new_password1": new, "new_password2": new}
     assert client.post(address, fields).url == LOGIN
+    assert AuditEntry.objects.get(note="The password was set by a link.").actor is not None
     assert sign_in(client, "staff@example.com", new).status_code == 302
-    assert "This link was used already" in client.get(link, follow=True).text
+    assert NOT_VALID in client.get(link, follow=True).text
+
+
+@pytest.mark.parametrize(
+    "change", [{"second_factor_since": None}, {"is_active": False}, {"is_staff": False}]
+)
+def test_link_of_a_forgotten_password_ends_with_what_allowed_it(client, change):
+    user = StaffFactory(email="staff@example.com", second_factor_since=NOW)
+    link = ask_for_link(client, user.email)
+    User.objects.filter(pk=user.pk).update(**change)
+
+    assert NOT_VALID in client.get(link, follow=True).text
+    # Nor is it an invitation, which asks for no second factor.
+    assert NOT_VALID in client.get(link.replace("/reset/", "/"), follow=True).text
 
 
 def test_forgotten_password_sends_nothing_to_others_and_does_not_reveal_it(client):

@@ -86,7 +86,7 @@ def count_kept():
 @pytest.mark.parametrize(
     ("days", "expired"),
     [
-        (1, set()),
+        (0.9, set()),
         (2, {"files"}),
         (91, {"files", "attendees"}),
         (366, {"files", "attendees", "e-mails"}),

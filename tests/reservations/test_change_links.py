@@ -394,7 +394,7 @@ def test_worker_that_dies_while_a_link_is_paid_leaves_one_outcome(
         client.get(back)
 
     clock.move_to(NOW + 2 * MINUTE)
-    call_command("reconcile_payments", older_than=0)
+    call_command("reconcile_payments")
 
     booking.refresh_from_db()
     assert booking.total_cost == (125 if is_applied else 75)
@@ -417,7 +417,7 @@ def test_two_payers_of_a_link_and_the_customer_at_once_pay_for_one_change(client
         ],
         losers=(DomainError,),
     )
-    call_command("reconcile_payments", older_than=0)
+    call_command("reconcile_payments")
 
     booking.refresh_from_db()
     assert booking.total_cost in {75, 125}

@@ -227,7 +227,7 @@ def test_change_refused_at_the_bank_is_declined_once_and_then_begins_again(waiti
     method = PaymentMethod(use_saved_card=True)
     refuse_payment(SandboxPayment.objects.get(key=Payment.objects.waiting().get().key).secret)
     if is_known:  # as by a webhook
-        call_command("reconcile_payments", older_than=0)
+        call_command("reconcile_payments")
         assert Payment.objects.latest("pk").state == "declined"
 
     # Another change, and another card, are not answered with it.
@@ -246,7 +246,7 @@ def test_change_confirmed_after_its_slot_is_gone_is_voided(waiting):
     other = make_booking(room=waiting.room, start=START + 4 * HOUR, hours=1)
 
     confirm()
-    call_command("reconcile_payments", older_than=0)
+    call_command("reconcile_payments")
 
     waiting.refresh_from_db()
     assert (waiting.end, waiting.total_cost) == (START + 3 * HOUR, 75)

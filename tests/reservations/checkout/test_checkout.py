@@ -111,10 +111,12 @@ def test_checkout_after_start_is_refused(ada):
         pay(reservation, now=START)
 
 
-@pytest.mark.parametrize("status", [Status.CANCELLED, Status.EXPIRED])
-def test_checkout_of_closed_reservation_is_refused(ada, status):
+@pytest.mark.parametrize(
+    ("status", "times"), [(Status.CANCELLED, {"cancelled_at": NOW}), (Status.EXPIRED, {})]
+)
+def test_checkout_of_closed_reservation_is_refused(ada, status, times):
     reservation = make_draft(ada)
-    reservation.transition_to(status, Act(None, NOW))
+    reservation.transition_to(status, Act(None, NOW), **times)
     with pytest.raises(ReservationNotOpen):
         pay(reservation)
     assert not Payment.objects.exists()
