@@ -1,5 +1,6 @@
 """What verify_integrity reports and accepts; test_corruptions.py has what it finds."""
 
+import datetime as dt
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from accounts.act import Act
+from centers.closure_effects import time_zone_changed
 from payments import refunds
 from payments.gateways.base import GatewayRefund
 from payments.gateways.sandbox_models import SandboxPayment
@@ -14,15 +16,19 @@ from payments.models import Payment, PaymentState
 from reservations.booking import cancellation, integrity, price_adjustments
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_people import StaffFactory
+from tests.factories_centers import FlatRateFactory, RateFactory, ServiceFactory
+from tests.factories_people import AdministratorFactory, StaffFactory
 from tests.factories_reservations import (
     HOUR,
     NOW,
     make_booking,
     make_draft,
     make_pending_booking,
+    make_room,
+    pay,
 )
 from tests.gateway_faults import add_fault
+from tests.reservations.rescheduling_helpers import reschedule
 
 pytestmark = pytest.mark.django_db
 
@@ -151,5 +157,52 @@ def test_booking_with_a_reduced_price_is_not_reported(amount):
 def test_partly_refunded_payment_is_not_reported_as_refunded():
     make_booking()
     refund_in_dashboard(74)
+
+    assert get_problems() == []
+
+
+@pytest.mark.parametrize("in_blocks", [True, False])
+def test_flat_rate_of_started_hours_is_not_reported(in_blocks):
+    room = make_room()
+    room.rate = FlatRateFactory(center=room.center, bill_in_blocks=in_blocks)
+    room.save()
+    make_booking(room=room, hours=2.5)
+
+    assert get_problems() == []
+
+
+def test_booking_that_a_new_time_zone_makes_longer_is_not_reported():
+    """Its night has a change of clocks in Denver, and none in Phoenix."""
+    night = dt.datetime(2027, 3, 14, 8, tzinfo=dt.UTC)
+    staff = AdministratorFactory()
+    draft = make_draft(start=night, created_by=staff, hours_override_reason="Night")
+    center = pay(draft).room.center
+    center.time_zone_id = "America/Phoenix"
+    center.save()
+    time_zone_changed.send(
+        type(center),
+        center=center,
+        former_zone="America/Denver",
+        keeps_instants=False,
+        by=staff,
+        now=NOW,
+    )
+
+    reservation = Reservation.objects.get()
+    assert reservation.end - reservation.start == 4 * HOUR
+    assert get_problems() == []
+
+
+def test_service_that_needs_no_quantity_any_more_is_not_reported():
+    room = make_room()
+    needs = {"needs_quantity": True, "center": room.center}
+    at_center = ServiceFactory(name="Tea, coffee", bill_at_center=True, rate=None, **needs)
+    rate = RateFactory(center=room.center, half_day=None, full_day=None)
+    billed = ServiceFactory(name="Beamer", rate=rate, **needs)
+    chosen = [{"service_id": each.pk, "quantity": 2} for each in (at_center, billed)]
+    booking = make_booking(room=room, services=chosen)
+    billed.needs_quantity = False
+    billed.save()
+    reschedule(booking, AdministratorFactory(), start=booking.start + HOUR)
 
     assert get_problems() == []
