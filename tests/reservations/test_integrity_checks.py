@@ -16,11 +16,13 @@ from payments.models import Payment, PaymentState
 from reservations.booking import cancellation, integrity, price_adjustments
 from reservations.models import Reservation
 from reservations.models.status import Status
+from roombook.backoffice.models import AuditEntry
 from tests.factories_centers import FlatRateFactory, RateFactory, ServiceFactory
 from tests.factories_people import AdministratorFactory, StaffFactory
 from tests.factories_reservations import (
     HOUR,
     NOW,
+    START,
     make_booking,
     make_draft,
     make_pending_booking,
@@ -205,4 +207,17 @@ def test_service_that_needs_no_quantity_any_more_is_not_reported():
     billed.save()
     reschedule(booking, AdministratorFactory(), start=booking.start + HOUR)
 
+    assert get_problems() == []
+
+
+def test_changes_by_staff_that_the_audit_log_does_not_keep_are_not_reported(settings):
+    room = make_room(is_live_inventory=False)
+    make_draft(room=room, number_of_attendees=8)
+    make_pending_booking(room=room, start=START + 24 * HOUR)
+    room.name, room.capacity, room.rate = "Atrium", 4, None
+    room.save()
+    AuditEntry.objects.filter(object_id=room.pk, object_name="Atrium").delete()
+
+    assert get_problems() != []
+    settings.AUDIT_LOG_DAYS = 1
     assert get_problems() == []

@@ -33,7 +33,7 @@ from reservations.booking.integrity.common import (
     approximately,
     get_history,
     get_kept_since,
-    was_changed,
+    may_be_changed,
 )
 from reservations.models import (
     ChosenService,
@@ -155,7 +155,7 @@ def bookings_of_another_account(now: dt.datetime) -> Rows:
 def attendees_above_capacity(now: dt.datetime) -> Rows:
     """Find reservations for more people than the room holds, unless staff have changed that."""
     rows = Reservation.objects.filter(number_of_attendees__gt=F("room__capacity"))
-    rows = rows.exclude(was_changed(MeetingRoom, "room", "capacity"))
+    rows = rows.exclude(may_be_changed(now, MeetingRoom, "room", "capacity"))
     return rows.values_list("pk", "number_of_attendees", "room__capacity")
 
 
@@ -256,10 +256,8 @@ def taxes_off_their_rate(now: dt.datetime) -> Rows:
 
 def _get_open_lines(now: dt.datetime) -> QuerySet[Any]:
     """Return the lines of what can still be paid or approved."""
-    is_renamed = Exists(
-        get_history(MeetingRoom, "reservation__room").filter(
-            timestamp__gt=OuterRef("reservation__created_at"), changes__has_key="name"
-        )
+    is_renamed = may_be_changed(
+        now, MeetingRoom, "reservation__room", "name", made="reservation__created_at"
     )
     statuses = [Status.NEW, Status.PROCESSING, Status.PENDING]
     lines = LineItem.objects.filter(reservation__status__in=statuses, reservation__end__gt=now)
