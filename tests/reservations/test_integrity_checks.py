@@ -6,13 +6,16 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+import time_machine
 
 from accounts.act import Act
+from accounts.models import OutboxMessage
+from accounts.profile import create_customer
 from centers.closure_effects import time_zone_changed
 from payments import refunds
 from payments.gateways.base import GatewayRefund
 from payments.gateways.sandbox_models import SandboxPayment
-from payments.models import Payment, PaymentState
+from payments.models import Payment, PaymentState, Refund
 from reservations.booking import cancellation, integrity, price_adjustments
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -220,4 +223,28 @@ def test_changes_by_staff_that_the_audit_log_does_not_keep_are_not_reported(sett
 
     assert get_problems() != []
     settings.AUDIT_LOG_DAYS = 1
+    assert get_problems() == []
+
+
+def test_booking_from_before_its_customer_had_an_address_is_not_reported():
+    user = create_customer(first_name="Wanda", last_name="Walk", phone_number="+1 303 555 0100")
+    make_booking(user)
+    OutboxMessage.objects.expired(LATER).delete()
+    user.email = "wanda@example.com"
+    with time_machine.travel(NOW + HOUR, tick=False):
+        user.save()
+
+    assert get_problems() == []
+
+
+def test_retry_of_less_than_was_refused_is_not_reported():
+    booking = make_booking()
+    SandboxPayment.objects.update(state="voided")
+    cancellation.cancel(Act(booking.user, NOW), booking.pk)
+    SandboxPayment.objects.update(state="captured", refunded=25)
+    refund_in_dashboard(25)
+    retry = refunds.create_retry_refund(Refund.objects.get(state="refused"), now=NOW)
+    refunds.execute_refund(retry, now=NOW)
+
+    assert retry.amount == 50
     assert get_problems() == []

@@ -21,7 +21,7 @@ from django.db.models import (
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Concat
 
-from accounts.models import OutboxMessage
+from accounts.models import OutboxMessage, User
 from accounts.models.account_erasure import UNREAD
 from accounts.models.outbox_message import RECEIPT_KIND
 from centers.models import MeetingRoom
@@ -126,6 +126,8 @@ def bookings_without_confirmation(now: dt.datetime) -> Rows:
     since = get_kept_since("EMAIL_DAYS", now)
     rows = Reservation.objects.filter(status__in=sorted(BOOKED_STATUSES), booked_at__gt=since)
     rows = rows.annotate(subject=SUBJECT).exclude(Exists(emails))
+    # Nor if nobody read the address then: its e-mails were deleted instead of sent.
+    rows = rows.exclude(may_be_changed(now, User, "user", "email"))
     for domain in UNREAD:
         rows = rows.exclude(user__email__endswith=domain)
     return rows.values_list("pk")
