@@ -5,7 +5,9 @@ and a refund only store that the fees are due. `reconcile_payments` fetches them
 first each minute, then after ever longer times, and for MAX_AGE at most.
 """
 
+import logging
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 from payments import gateways
 from payments.gateway_results import lock_payment
@@ -15,6 +17,9 @@ from payments.ledger.posting import post
 from payments.models import Payment, RefundState
 from payments.refunds import get_refund_key
 from roombook.db.transactions import in_transaction
+from roombook.money import ZERO
+
+logger = logging.getLogger(__name__)
 
 MIN_DELAY = timedelta(minutes=1)
 MAX_AGE = timedelta(days=30)
@@ -47,14 +52,25 @@ def _postpone(payment: Payment, *, now: datetime) -> bool:
 def _store_fees(payment: Payment, fees: GatewayFees, *, now: datetime) -> None:
     locked = lock_payment(payment.pk)
     if locked.fee is None:
-        locked.fee = fees.payment
+        locked.fee = limit_fee(fees.payment, payment)
     fees_by_key = {get_refund_key(refund): fee for refund, fee in fees.refunds}
     is_complete = locked.fee is not None
     for refund in locked.refunds.filter(state=RefundState.DONE, fee=None):
-        refund.fee = fees_by_key.get(refund.key)
+        refund.fee = limit_fee(fees_by_key.get(refund.key), payment)
         refund.save(update_fields=["fee"])
         is_complete = is_complete and refund.fee is not None
     if is_complete:
         locked.fees_due_at = None
     locked.save(update_fields=["fee", "fees_due_at"])
     post(locked.reservation_id, EventKind.FEES, cause=f"payment {locked.pk}", now=now)
+
+
+def limit_fee(fee: Decimal | None, payment: Payment) -> Decimal | None:
+    """Return 0 for a fee that the gateway gives back: the books only know fees that it takes."""
+    if fee is None or fee >= ZERO:
+        return fee
+    logger.warning(
+        "The gateway gives back %s of its fees for payment %s. Please add that to the books.",
+        *(-fee, payment.pk),
+    )
+    return ZERO

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from django.dispatch import Signal
 
 from payments import gateways
+from payments.fees import limit_fee
 from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayDispute
 from payments.ledger.accounts import EventKind
@@ -100,6 +101,7 @@ def record_dispute(payment: Payment, reported: GatewayDispute, *, now: datetime)
     """Store the state of a dispute. A new state is logged as an error, which alerts staff."""
     # Under the payment's lock, so that two parallel events do not both report a new dispute.
     lock_payment(payment.pk)
+    fee = limit_fee(reported.fee, payment)
     dispute, is_new = Dispute.objects.get_or_create(
         reference=reported.reference,
         defaults={
@@ -110,7 +112,7 @@ def record_dispute(payment: Payment, reported: GatewayDispute, *, now: datetime)
             "status": reported.status,
             "opened_at": reported.opened_at,
             "respond_by": reported.respond_by,
-            "fee": reported.fee,
+            "fee": fee,
             "closed_at": now if reported.is_closed else None,
         },
     )
@@ -128,7 +130,7 @@ def record_dispute(payment: Payment, reported: GatewayDispute, *, now: datetime)
     if not is_new:
         dispute.status = reported.status
         dispute.respond_by = reported.respond_by
-        dispute.fee = reported.fee
+        dispute.fee = fee
         dispute.closed_at = (dispute.closed_at or now) if reported.is_closed else None
         dispute.save(update_fields=["status", "respond_by", "fee", "closed_at"])
     post(payment.reservation_id, EventKind.DISPUTE, cause=f"dispute {dispute.pk}", now=now)

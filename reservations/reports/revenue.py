@@ -15,7 +15,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Case, Expression, F, OuterRef, Q, Subquery, Sum, When
-from django.db.models.functions import Coalesce, Greatest
 
 from payments.ledger.accounts import BILL, INCOME, REDUCTIONS, Account
 from payments.ledger.models import add_accounts
@@ -105,25 +104,24 @@ def _add_source(members: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def get_promo_code() -> Expression:
-    """The promo code of a line: the one that its booking used when the meeting began, or later.
+    """The promo code of a booking: the first one that it used when the meeting began, or later.
 
-    Staff can remove the present one when its month is over. The redemptions are read only of the
-    few bookings of which they have: a month has many others.
+    Staff can remove or replace it when its month is over. What that changes counts for the same
+    code. The redemptions are read only of the few bookings of which they have: a month has many
+    others.
     """
-    start = OuterRef("reservation__start")
-    redemptions = PromoRedemption.objects.filter(
-        Q(given_back_at__isnull=True) | Q(given_back_at__gte=start),
-        reservation=OuterRef("reservation"),
-        taken_at__lte=Greatest(OuterRef("at"), start),
-    )
-    latest = redemptions.order_by("-taken_at", "-pk").values("promo_code__code")[:1]
-    present = F("reservation__promo_code__code")
     # The first condition tells PostgreSQL that they are few.
-    removed = PromoRedemption.objects.filter(
-        given_back_at__isnull=False, given_back_at__gte=F("reservation__start")
+    is_late = Q(given_back_at__isnull=False, given_back_at__gte=F("reservation__start"))
+    removed = PromoRedemption.objects.filter(is_late)
+    first = removed.filter(reservation=OuterRef("reservation")).order_by("taken_at", "pk")
+    present = F("reservation__promo_code__code")
+    return Case(
+        When(
+            reservation__in=removed.values("reservation"),
+            then=Subquery(first.values("promo_code__code")[:1]),
+        ),
+        default=present,
     )
-    is_removed = Q(reservation__in=removed.values("reservation"))
-    return Case(When(is_removed, then=Coalesce(Subquery(latest), present)), default=present)
 
 
 def measure_attributed(

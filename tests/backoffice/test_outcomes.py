@@ -5,11 +5,13 @@ from collections import Counter
 from decimal import Decimal
 
 import pytest
+from django.db.models import Q
 
 from accounts.act import Act
 from centers.models import Center
 from reservations.booking import cancellation, charging, price_adjustments
 from reservations.booking.amendments import TakenPayment
+from reservations.models import PromoCode
 from reservations.models.status import Status
 from reservations.reports import discounts, outcomes, revenue
 from reservations.reports.periods import ReportPeriod
@@ -207,8 +209,11 @@ def test_discounts_keep_the_code_that_was_removed_or_replaced_after_its_month(co
     assert measure_sources() == sources
     april = ReportPeriod(dt.date(2027, 4, 1), dt.date(2027, 4, 30))
     [row] = build_tables(april)["code"].rows
-    # What another code takes off in addition is its own.
-    assert row[0::2] == (["HALF", Decimal("25.21")] if code else ["TEN", Decimal("-6.31")])
+    # What another code takes off in addition counts for the first one, too.
+    assert row[0::2] == ["TEN", Decimal("25.21") if code else Decimal("-6.31")]
+    codes = PromoCode.objects.values_list("pk", flat=True)
+    sold = revenue.measure_attributed("promo_code", codes, visible=Q())
+    assert {each: count for each, (count, _) in sold.items()} == {"TEN": 1}
 
 
 def test_discounts_of_a_code_that_was_removed_before_the_meeting_are_not_counted():

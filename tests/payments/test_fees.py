@@ -10,6 +10,8 @@ import time_machine
 from django.core.management import call_command
 
 from accounts.act import Act
+from payments.gateways.base import GatewayFees, GatewayRefund
+from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.stripe.intents import get_fee
 from payments.models import Payment, Refund
 from reservations.booking import cancellation
@@ -78,6 +80,19 @@ def test_fees_of_a_payment_and_its_refund_are_each_fetched_once(stripe_server):
     reconcile(12)
     assert (Payment.objects.get().fee, Refund.objects.get().fee) == (FEE, 0)
     assert Payment.objects.get().fees_due_at is None
+
+
+def test_fee_that_the_gateway_gives_back_is_stored_as_none(monkeypatch, caplog):
+    booking = make_booking()
+    cancellation.cancel(Act(booking.user, NOW), booking.pk)
+    refund = GatewayRefund("re_1", Decimal(75), key=Refund.objects.get().key)
+    fees = GatewayFees(FEE, [(refund, -FEE)])
+    monkeypatch.setattr(SandboxGateway, "fetch_fees", lambda *_: fees)
+
+    reconcile(1)
+
+    assert (Payment.objects.get().fee, Refund.objects.get().fee) == (FEE, 0)
+    assert "gives back 2.48 of its fees" in caplog.text
 
 
 def test_key_that_may_not_read_balances_captures_and_refunds(stripe_server):

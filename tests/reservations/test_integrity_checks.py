@@ -1,28 +1,39 @@
 """What verify_integrity reports and accepts; test_corruptions.py has what it finds."""
 
+import datetime as dt
 import re
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+import time_machine
 
 from accounts.act import Act
+from accounts.models import OutboxMessage
+from accounts.profile import create_customer
+from centers.closure_effects import time_zone_changed
 from payments import refunds
 from payments.gateways.base import GatewayRefund
 from payments.gateways.sandbox_models import SandboxPayment
-from payments.models import Payment, PaymentState
+from payments.models import Payment, PaymentState, Refund
 from reservations.booking import cancellation, integrity, price_adjustments
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_people import StaffFactory
+from roombook.backoffice.models import AuditEntry
+from tests.factories_centers import FlatRateFactory, RateFactory, ServiceFactory
+from tests.factories_people import AdministratorFactory, StaffFactory
 from tests.factories_reservations import (
     HOUR,
     NOW,
+    START,
     make_booking,
     make_draft,
     make_pending_booking,
+    make_room,
+    pay,
 )
 from tests.gateway_faults import add_fault
+from tests.reservations.rescheduling_helpers import reschedule
 
 pytestmark = pytest.mark.django_db
 
@@ -152,4 +163,88 @@ def test_partly_refunded_payment_is_not_reported_as_refunded():
     make_booking()
     refund_in_dashboard(74)
 
+    assert get_problems() == []
+
+
+@pytest.mark.parametrize("in_blocks", [True, False])
+def test_flat_rate_of_started_hours_is_not_reported(in_blocks):
+    room = make_room()
+    room.rate = FlatRateFactory(center=room.center, bill_in_blocks=in_blocks)
+    room.save()
+    make_booking(room=room, hours=2.5)
+
+    assert get_problems() == []
+
+
+def test_booking_that_a_new_time_zone_makes_longer_is_not_reported():
+    """Its night has a change of clocks in Denver, and none in Phoenix."""
+    night = dt.datetime(2027, 3, 14, 8, tzinfo=dt.UTC)
+    staff = AdministratorFactory()
+    draft = make_draft(start=night, created_by=staff, hours_override_reason="Night")
+    center = pay(draft).room.center
+    center.time_zone_id = "America/Phoenix"
+    center.save()
+    time_zone_changed.send(
+        type(center),
+        center=center,
+        former_zone="America/Denver",
+        keeps_instants=False,
+        by=staff,
+        now=NOW,
+    )
+
+    reservation = Reservation.objects.get()
+    assert reservation.end - reservation.start == 4 * HOUR
+    assert get_problems() == []
+
+
+def test_service_that_needs_no_quantity_any_more_is_not_reported():
+    room = make_room()
+    needs = {"needs_quantity": True, "center": room.center}
+    at_center = ServiceFactory(name="Tea, coffee", bill_at_center=True, rate=None, **needs)
+    rate = RateFactory(center=room.center, half_day=None, full_day=None)
+    billed = ServiceFactory(name="Beamer", rate=rate, **needs)
+    chosen = [{"service_id": each.pk, "quantity": 2} for each in (at_center, billed)]
+    booking = make_booking(room=room, services=chosen)
+    billed.needs_quantity = False
+    billed.save()
+    reschedule(booking, AdministratorFactory(), start=booking.start + HOUR)
+
+    assert get_problems() == []
+
+
+def test_changes_by_staff_that_the_audit_log_does_not_keep_are_not_reported(settings):
+    room = make_room(is_live_inventory=False)
+    make_draft(room=room, number_of_attendees=8)
+    make_pending_booking(room=room, start=START + 24 * HOUR)
+    room.name, room.capacity, room.rate = "Atrium", 4, None
+    room.save()
+    AuditEntry.objects.filter(object_id=room.pk, object_name="Atrium").delete()
+
+    assert get_problems() != []
+    settings.AUDIT_LOG_DAYS = 1
+    assert get_problems() == []
+
+
+def test_booking_from_before_its_customer_had_an_address_is_not_reported():
+    user = create_customer(first_name="Wanda", last_name="Walk", phone_number="+1 303 555 0100")
+    make_booking(user)
+    OutboxMessage.objects.expired(LATER).delete()
+    user.email = "wanda@example.com"
+    with time_machine.travel(NOW + HOUR, tick=False):
+        user.save()
+
+    assert get_problems() == []
+
+
+def test_retry_of_less_than_was_refused_is_not_reported():
+    booking = make_booking()
+    SandboxPayment.objects.update(state="voided")
+    cancellation.cancel(Act(booking.user, NOW), booking.pk)
+    SandboxPayment.objects.update(state="captured", refunded=25)
+    refund_in_dashboard(25)
+    retry = refunds.create_retry_refund(Refund.objects.get(state="refused"), now=NOW)
+    refunds.execute_refund(retry, now=NOW)
+
+    assert retry.amount == 50
     assert get_problems() == []

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
-from django.db.models import Exists, F, Model, OuterRef, QuerySet
+from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet
 from django.db.models.expressions import CombinedExpression
 
 from accounts.personal_data import DAYS_PER_YEAR
@@ -53,17 +53,24 @@ def get_history(model: type[Model], reference: str = "pk") -> QuerySet[AuditEntr
     )
 
 
-def was_changed(model: type[Model], reference: str, *fields: str) -> Exists:
-    """Return whether staff have changed a field of the row since the booking was made."""
-    later = get_history(model, reference).filter(timestamp__gt=OuterRef("created_at"))
-    return Exists(later.filter(changes__has_any_keys=list(fields)))
-
-
 def get_kept_since(setting: str, now: dt.datetime) -> dt.datetime:
     """Return since when rows are kept that are deleted some days after they were made."""
     days = getattr(settings, setting) * (DAYS_PER_YEAR if setting.endswith("_YEARS") else 1)
     # A day less: the job that deletes them does not run every minute.
     return now - dt.timedelta(days=days - 1) if days else EARLIEST
+
+
+def may_be_changed(
+    now: dt.datetime, model: type[Model], reference: str, *fields: str, made: str = "created_at"
+) -> Q:
+    """Whether staff have changed a field of the row since the booking was made, or can have.
+
+    Nobody knows that of bookings that are older than the audit log.
+    """
+    later = get_history(model, reference).filter(timestamp__gt=OuterRef(made))
+    return Q(Exists(later.filter(changes__has_any_keys=list(fields)))) | Q(
+        **{f"{made}__lte": get_kept_since("AUDIT_LOG_DAYS", now)}
+    )
 
 
 def approximately(

@@ -295,9 +295,14 @@ def captured_though_refunded(now: dt.datetime) -> Rows:
 
 @CHECKS.add("refund {} of payment {} is a retry of refund {} of payment {}")
 def retries_off_their_refund(now: dt.datetime) -> Rows:
-    """Find retries of a refund that was not refused, or of another payment or amount."""
+    """Find retries of a refund that was not refused, or of another payment, or of more.
+
+    It is of less if another refund has returned a part meanwhile.
+    """
     rows = Refund.objects.filter(again__isnull=False).exclude(
-        again__state=RefundState.REFUSED, again__payment=F("payment"), again__amount=F("amount")
+        again__state=RefundState.REFUSED,
+        again__payment=F("payment"),
+        again__amount__gte=F("amount"),
     )
     return rows.values_list("pk", "payment", "again", "again__payment")
 

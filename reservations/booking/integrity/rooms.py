@@ -13,7 +13,7 @@ from reservations.booking.integrity.common import (
     OVERDUE_AFTER,
     CheckList,
     Rows,
-    was_changed,
+    may_be_changed,
 )
 from reservations.models import BookingChange, ChangeState, ChosenService, Reservation
 from reservations.models.querysets import LATE_PAYMENT
@@ -133,8 +133,8 @@ def bookings_without_a_price_or_a_time(now: dt.datetime) -> Rows:
     no_price = Q(room__rate=None) | Q(
         **{f"room__rate__{name}": None for names in PRICE_FIELDS.values() for name in names}
     )
-    by_staff = was_changed(MeetingRoom, "room", "rate") | was_changed(
-        Rate, "room__rate", *(name for names in PRICE_FIELDS.values() for name in names)
+    by_staff = may_be_changed(now, MeetingRoom, "room", "rate") | may_be_changed(
+        now, Rate, "room__rate", *(name for names in PRICE_FIELDS.values() for name in names)
     )
     zones = Center.objects.order_by().values_list("time_zone_id", flat=True).distinct()
     unknown = [zone for zone in zones if not is_time_zone(zone)]
