@@ -13,7 +13,8 @@ from accounts.models import OutboxMessage
 from accounts.profile import create_customer
 from centers.closure_effects import time_zone_changed
 from payments import refunds
-from payments.gateways.base import GatewayRefund
+from payments.gateway_events import record_dispute
+from payments.gateways.base import GatewayDispute, GatewayRefund
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund
 from reservations.booking import cancellation, integrity, price_adjustments
@@ -247,4 +248,21 @@ def test_retry_of_less_than_was_refused_is_not_reported():
     refunds.execute_refund(retry, now=NOW)
 
     assert retry.amount == 50
+    assert get_problems() == []
+
+
+def test_lost_dispute_of_more_than_was_paid_is_not_reported():
+    """Its amount is converted from the currency of the customer's card."""
+    reported = GatewayDispute(
+        reference="dp_1",
+        amount=Decimal("75.80"),
+        currency="USD",
+        reason="fraudulent",
+        status="lost",
+        opened_at=NOW,
+        is_closed=True,
+        fee=Decimal(15),
+    )
+    record_dispute(make_booking().payments.get(), reported, now=NOW)
+
     assert get_problems() == []
