@@ -18,20 +18,22 @@ from payments.gateways.base import GatewayDispute, GatewayRefund
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund
 from reservations.booking import cancellation, integrity, price_adjustments
-from reservations.models import Reservation
+from reservations.models import PromoCode, Reservation
 from reservations.models.status import Status
 from roombook.backoffice.models import AuditEntry
 from tests.factories_centers import FlatRateFactory, RateFactory, ServiceFactory
-from tests.factories_people import AdministratorFactory, StaffFactory
+from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
     NOW,
     START,
+    PromoCodeFactory,
     make_booking,
     make_draft,
     make_pending_booking,
     make_room,
     pay,
+    update_promo_code,
 )
 from tests.gateway_faults import add_fault
 from tests.reservations.rescheduling_helpers import reschedule
@@ -264,5 +266,19 @@ def test_lost_dispute_of_more_than_was_paid_is_not_reported():
         fee=Decimal(15),
     )
     record_dispute(make_booking().payments.get(), reported, now=NOW)
+
+    assert get_problems() == []
+
+
+def test_uses_of_a_promo_code_before_its_limit_was_lowered_are_not_reported():
+    code, user = PromoCodeFactory(), UserFactory()
+    for day in range(2):
+        draft = make_draft(user, start=START + 24 * day * HOUR)
+        update_promo_code(draft.pk, code.code, user=user, now=NOW)
+        pay(Reservation.objects.get(pk=draft.pk))
+    code = PromoCode.objects.get()
+    code.max_uses_per_account = 1
+    with time_machine.travel(NOW + HOUR, tick=False):
+        code.save()
 
     assert get_problems() == []
