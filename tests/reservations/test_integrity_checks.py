@@ -13,24 +13,27 @@ from accounts.models import OutboxMessage
 from accounts.profile import create_customer
 from centers.closure_effects import time_zone_changed
 from payments import refunds
-from payments.gateways.base import GatewayRefund
+from payments.gateway_events import record_dispute
+from payments.gateways.base import GatewayDispute, GatewayRefund
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund
 from reservations.booking import cancellation, integrity, price_adjustments
-from reservations.models import Reservation
+from reservations.models import PromoCode, Reservation
 from reservations.models.status import Status
 from roombook.backoffice.models import AuditEntry
 from tests.factories_centers import FlatRateFactory, RateFactory, ServiceFactory
-from tests.factories_people import AdministratorFactory, StaffFactory
+from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
     NOW,
     START,
+    PromoCodeFactory,
     make_booking,
     make_draft,
     make_pending_booking,
     make_room,
     pay,
+    update_promo_code,
 )
 from tests.gateway_faults import add_fault
 from tests.reservations.rescheduling_helpers import reschedule
@@ -247,4 +250,35 @@ def test_retry_of_less_than_was_refused_is_not_reported():
     refunds.execute_refund(retry, now=NOW)
 
     assert retry.amount == 50
+    assert get_problems() == []
+
+
+def test_lost_dispute_of_more_than_was_paid_is_not_reported():
+    """Its amount is converted from the currency of the customer's card."""
+    reported = GatewayDispute(
+        reference="dp_1",
+        amount=Decimal("75.80"),
+        currency="USD",
+        reason="fraudulent",
+        status="lost",
+        opened_at=NOW,
+        is_closed=True,
+        fee=Decimal(15),
+    )
+    record_dispute(make_booking().payments.get(), reported, now=NOW)
+
+    assert get_problems() == []
+
+
+def test_uses_of_a_promo_code_before_its_limit_was_lowered_are_not_reported():
+    code, user = PromoCodeFactory(), UserFactory()
+    for day in range(2):
+        draft = make_draft(user, start=START + 24 * day * HOUR)
+        update_promo_code(draft.pk, code.code, user=user, now=NOW)
+        pay(Reservation.objects.get(pk=draft.pk))
+    code = PromoCode.objects.get()
+    code.max_uses_per_account = 1
+    with time_machine.travel(NOW + HOUR, tick=False):
+        code.save()
+
     assert get_problems() == []

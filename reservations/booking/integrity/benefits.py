@@ -23,6 +23,7 @@ from reservations.booking.integrity.common import (
     CheckList,
     Rows,
     approximately,
+    may_be_changed,
 )
 from reservations.models import (
     Allowance,
@@ -97,9 +98,16 @@ def promo_uses_off_their_bill(now: dt.datetime) -> Rows:
 
 @CHECKS.add("promo code {0}: user {1}: {3} of {2}")
 def promo_uses_above_the_limit(now: dt.datetime) -> Rows:
-    """Find accounts that have used a code too often. The limit can have been lowered since."""
+    """Find accounts that have used a code too often, since staff last changed its limit."""
     columns = ("promo_code__code", "user", "promo_code__max_uses_per_account")
-    rows = _open_redemptions().values_list(*columns).annotate(times=Count("pk"))
+    is_older = may_be_changed(
+        now,
+        PromoCode,
+        "promo_code",
+        "max_uses_per_account",
+        made="reservation__created_at",
+    )
+    rows = _open_redemptions().exclude(is_older).values_list(*columns).annotate(times=Count("pk"))
     return rows.filter(times__gt=F("promo_code__max_uses_per_account")).order_by()
 
 

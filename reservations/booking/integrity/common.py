@@ -67,7 +67,7 @@ def may_be_changed(
 
     Nobody knows that of bookings that are older than the audit log.
     """
-    later = get_history(model, reference).filter(timestamp__gt=OuterRef(made))
+    later = get_history(model, reference).filter(timestamp__gte=OuterRef(made))
     return Q(Exists(later.filter(changes__has_any_keys=list(fields)))) | Q(
         **{f"{made}__lte": get_kept_since("AUDIT_LOG_DAYS", now)}
     )

@@ -205,13 +205,14 @@ def times_out_of_order(now: dt.datetime) -> Rows:
                 yield model._meta.verbose_name, pk, time, at, made, made_at
 
 
-@CHECKS.add("dispute {} of {} {} is about payment {} of {} {}")
-def disputes_above_their_payment(now: dt.datetime) -> Rows:
-    """Find disputes about more than was paid, or about another currency."""
-    wrong = Q(amount__gt=F("payment__amount")) | ~Q(currency=F("payment__currency"))
-    columns = ("pk", "amount", "currency")
-    payment = ("payment", "payment__amount", "payment__currency")
-    return Dispute.objects.filter(wrong).values_list(*columns, *payment)
+@CHECKS.add("dispute {} is in {}, its payment {} in {}")
+def disputes_in_another_currency(now: dt.datetime) -> Rows:
+    """Find disputes in another currency than their payment.
+
+    Its amount can be more than was paid, as the rates of the customer's bank change.
+    """
+    rows = Dispute.objects.exclude(currency=F("payment__currency"))
+    return rows.values_list("pk", "currency", "payment", "payment__currency")
 
 
 @CHECKS.add("payment {} of reservation {} is unresolved for over an hour")
