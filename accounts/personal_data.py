@@ -103,12 +103,12 @@ class Expiry:
             rows = rows.exclude(**self.cleared)
         total = 0
         while batch := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH_SIZE]):
-            chosen = every.filter(pk__in=batch)
+            # Not `every`: a row may have been used again since its key was read.
+            chosen = rows.filter(pk__in=batch)
             if self.cleared:
-                chosen.update(**self.cleared)
+                total += chosen.update(**self.cleared)
             else:
-                chosen.delete()
-            total += len(batch)
+                total += chosen.delete()[1].get(label, 0)
         return total
 
 

@@ -33,8 +33,8 @@ has_taken_over() { [ "$(cat "$pidfile" 2>/dev/null)" = "$new" ]; }
 
 # The new master is the child of the old one that was started for it; workers were not.
 find_new_master() {
-    for status in /proc/[0-9]*/status; do
-        grep -qs "^PPid:[[:space:]]*$old\$" "$status" || continue
+    # One grep: a process for each file would take as long as the new version may take to load.
+    grep -ls "^PPid:[[:space:]]*$old\$" /proc/[0-9]*/status | while read -r status; do
         if tr '\0' '\n' 2>/dev/null <"${status%status}environ" | grep -qx "GUNICORN_PID=$old"; then
             echo "$status" | tr -dc 0-9
         fi

@@ -43,26 +43,47 @@ BROWSER_SCHEMES = {
 }
 
 
-LINE = re.compile(r"(#.*|(export )?\w+=.*)?", re.ASCII)
+LINE = re.compile(r"(#.*|(export )?(?P<name>\w+)=(?P<value>.*))?", re.ASCII)
+# Quoted as a whole, "Name" <a@b>, or neither with a quotation mark at an end nor with a comment.
+VALUE = re.compile(
+    r"""'[^']*' | "(\\.|[^"\\])*" | \s*"[^"]*"\s*<[^<>\s]+@[^<>\s]+>
+    | (?!\s*['"\u2018-\u201f]) (?!.*(\s\#|['"\u2018-\u201f]$)) .*""",
+    re.VERBOSE,
+)
 
 
 def load_file(path: Path, *, must_exist: bool = False) -> None:
     """Load the variables of a file that the environment does not set, as django-environ does.
 
-    Raises ImproperlyConfigured. The library would skip a line, or a file, that it cannot read.
+    Raises ImproperlyConfigured. The library would skip a line, or a file, that it cannot read, let
+    the last of several lines win, and take a comment for a part of the value.
     """
     try:
         lines = [line.strip() for line in path.read_text("utf-8-sig").splitlines()]
     except FileNotFoundError:
-        if must_exist:
+        if must_exist or path.is_symlink():
             raise ImproperlyConfigured(f"{path}: there is no such file of settings.") from None
         return
     except (OSError, UnicodeDecodeError) as error:
         why = "is not encoded in UTF-8" if isinstance(error, ValueError) else "cannot be read"
         raise ImproperlyConfigured(f"{path}: this file of settings {why}.") from None
+    names: set[str] = set()
     for number, line in enumerate(lines, start=1):
-        if not LINE.fullmatch(line):
-            raise ImproperlyConfigured(f"{path}, line {number}: write NAME=value, or # comment.")
+        where = f"{path}, line {number}"
+        if "\0" in line:
+            raise ImproperlyConfigured(f"{where}: there is a NUL byte.")
+        if not (match := LINE.fullmatch(line)):
+            raise ImproperlyConfigured(f"{where}: write NAME=value, or # comment.")
+        if not (name := match["name"]):
+            continue
+        if name in names:
+            raise ImproperlyConfigured(f"{where}: {name} is set twice in this file.")
+        if not VALUE.fullmatch(match["value"]):
+            raise ImproperlyConfigured(
+                f"{where}: {name}: put quotation marks around the whole value, and a comment on a"
+                " line of its own."
+            )
+        names.add(name)
     environ.Env.read_env(io.StringIO("\n".join(lines)))
 
 

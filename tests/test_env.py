@@ -120,6 +120,10 @@ def test_read_app_schemes_accepts_schemes_of_apps_only(set_variable):
 
 # --- The file of settings ------------------------------------------------------------------------
 
+UNCLEAR = ", line 1: KEY: put quotation marks around the whole value, and a comment on a line"
+PARTLY_QUOTED = ['"s3cret', "s3cret'", '"a" "s3cret"', ' "s3cret"', "\u201cs3cret\u201d"]
+COMMENTED = ["s3cret # b", '"s3cret" # b', '"A" <s3cret@b> # c', " # s3cret"]
+
 
 def test_environment_wins_over_the_file_which_may_be_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "environ", {"TRIAL": "environment"})
@@ -127,13 +131,21 @@ def test_environment_wins_over_the_file_which_may_be_missing(monkeypatch, tmp_pa
     (tmp_path / "settings").write_bytes(
         codecs.BOM_UTF8
         + b'TRIAL=file\r\n# comment\r\n\r\nexport TWO=\'a # b\'\r\nTHREE="a \\"b\\""'
+        + b'\nFOUR="A # B" <a@b.example>\nFIVE=a#\'b\'-"c"!\nSIX=\n'
     )
 
     env.load_file(tmp_path / "settings")
     env.load_file(tmp_path / "there is none")
     env.load_file(Path(os.devnull), must_exist=True)
 
-    assert os.environ == {"TRIAL": "environment", "TWO": "a # b", "THREE": 'a "b"'}
+    assert os.environ == {
+        "TRIAL": "environment",
+        "TWO": "a # b",
+        "THREE": 'a "b"',
+        "FOUR": '"A # B" <a@b.example>',
+        "FIVE": "a#'b'-\"c\"!",
+        "SIX": "",
+    }
 
 
 @pytest.mark.parametrize(
@@ -142,6 +154,9 @@ def test_environment_wins_over_the_file_which_may_be_missing(monkeypatch, tmp_pa
         (b"A=1\nKEY: s3cret", r", line 2: write NAME=value"),
         (b"KEY = s3cret", r", line 1: write NAME=value"),
         (b"KEY=s3cret\xe4", r" is not encoded in UTF-8\.$"),
+        (b"KEY=s3cret\0", r", line 1: there is a NUL byte\.$"),
+        (b"KEY=s3cret\nA=1\nexport KEY=", r", line 3: KEY is set twice in this file\.$"),
+        *((b"KEY=" + each.encode(), UNCLEAR) for each in PARTLY_QUOTED + COMMENTED),
     ],
 )
 def test_file_that_cannot_be_read_is_refused_without_its_values(tmp_path, content, problem):
@@ -152,6 +167,9 @@ def test_file_that_cannot_be_read_is_refused_without_its_values(tmp_path, conten
     assert "s3cret" not in str(refused.value)
     with pytest.raises(ImproperlyConfigured, match="there is no such file"):
         env.load_file(tmp_path / "none", must_exist=True)
+    (tmp_path / "link").symlink_to(tmp_path / "none")
+    with pytest.raises(ImproperlyConfigured, match="link: there is no such file"):
+        env.load_file(tmp_path / "link")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ bookings succeed while the mail server is down.
 
 import re
 import uuid
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from datetime import datetime
 from email.utils import parseaddr
 from typing import Self
 
@@ -75,6 +76,9 @@ class OutboxMessage(Delivery):
     expires_at = models.DateTimeField(
         null=True, editable=False, help_text="It is not sent after this time, but deleted."
     )
+    known = models.JSONField(
+        null=True, editable=False, help_text="What its reader knows while it can be withdrawn."
+    )
     last_error = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True)
 
     objects = models.Manager.from_queryset(OutboxQuerySet)()
@@ -120,10 +124,11 @@ class OutboxMessage(Delivery):
         calendar_method: str = "",
         attachment: tuple[str, bytes] | None = None,
         expires_at: datetime | None = None,
-        delay: timedelta = timedelta(),
+        known: Mapping[str, object] | None = None,
+        send_at: datetime | None = None,
         now: datetime,
     ) -> "OutboxMessage":
-        """Write an e-mail; it is sent after the open transaction is committed, and the delay."""
+        """Write an e-mail; it is sent after the open transaction is committed, at `send_at`."""
         require_transaction()
         if to.endswith(UNREAD):
             # Nobody reads it: it is deleted instead of sent.
@@ -142,7 +147,8 @@ class OutboxMessage(Delivery):
             attachment=attached,
             attachment_name=attachment_name,
             created_at=now,
-            next_attempt_at=now + delay,
+            next_attempt_at=send_at or now,
+            known=known,
             expires_at=expires_at,
         )
 

@@ -598,9 +598,7 @@ def _record(amendment: Amendment, waiver: str) -> None:
         )
         emails.send_rescheduled(
             reservation,
-            old_room=old.room,
-            old_start=old.start,
-            old_end=old.end,
+            former=former,
             refund=amendment.refund,
             charge=amendment.charge,
             changed=amendment.changed.labels,

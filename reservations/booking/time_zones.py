@@ -44,9 +44,7 @@ def announce(
     if is_booked:
         emails.send_rescheduled(
             reservation,
-            old_room=former.room,
-            old_start=former.start,
-            old_end=former.end,
+            former=former,
             refund=money.ZERO,
             charge=money.ZERO,
             now=act.now,

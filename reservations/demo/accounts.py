@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, Permission
 
 from accounts.models import CenterRole, User
@@ -24,8 +25,9 @@ MANAGED_APPS = ("accounts", "backoffice", "centers", "payments", "reservations")
 
 
 def create_accounts() -> None:
+    """Create them without a password, which `open_accounts` gives them when all else is loaded."""
     for account in DATA["accounts"]:
-        User.objects.create_user(**account, password=PASSWORD)
+        User.objects.create_user(**account)
     permissions = Permission.objects.filter(content_type__app_label__in=MANAGED_APPS)
     User.objects.get(email=STAFF).user_permissions.set(permissions)
     center = Center.objects.get(name=ROLES_CENTER)
@@ -36,6 +38,15 @@ def create_accounts() -> None:
     for name in DATA["favorites"]:
         user = User.objects.get(email=DEMO)
         Favorite.objects.set_favorite(user, Center.objects.get(name=name), is_favorite=True)
+
+
+def open_accounts() -> None:
+    User.objects.filter(email__in=EMAILS).update(password=make_password(PASSWORD))
+
+
+def are_closed() -> bool:
+    user = User.objects.filter(email=DEMO).first()
+    return user is not None and not user.has_usable_password()
 
 
 def create_customers(*, now: dt.datetime) -> None:

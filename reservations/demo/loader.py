@@ -48,6 +48,9 @@ def load(*, now: dt.datetime, write_line: WriteLine, is_small: bool = False) -> 
         _mark_emails_as_sent()
     for payment in Payment.objects.with_fees_due(now):
         fees.fetch_fees(payment, now=now)
+    # Last: this tells a whole demo from the rest of an interrupted load. One transaction for all is
+    # not possible, because the gateway is called.
+    accounts.open_accounts()
 
 
 def _mark_emails_as_sent() -> None:

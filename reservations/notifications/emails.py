@@ -12,7 +12,7 @@ import datetime as dt
 import functools
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Concatenate, ParamSpec, cast
+from typing import Concatenate, ParamSpec, TypedDict, cast
 
 from django.conf import settings
 
@@ -20,9 +20,8 @@ from accounts.emails import render_email
 from accounts.models import OutboxMessage
 from accounts.models.outbox_message import RECEIPT_KIND, OutboxQuerySet, collapse_whitespace
 from accounts.outbox import suppress_mail_errors
-from centers.models import MeetingRoom
 from payments.refunds import find_refunded
-from reservations.models import LineItem, Reservation, history
+from reservations.models import LineItem, Reservation
 from reservations.notifications import calendar
 from reservations.notifications.calendar import MeetingStatus
 from reservations.notifications.cancellation_terms import (
@@ -43,14 +42,29 @@ from roombook import money
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
 
 P = ParamSpec("P")
-# The paragraphs of a message, and its terms of cancellation, if any.
-Text = tuple[list[str], str]
 REMINDER, MOVED = "reminder", "moved"
-# So long staff can undo a move before the customer gets an e-mail about it.
-UNDO_TIME = dt.timedelta(minutes=1)
-SLOT = {"room", "start", "end"}
+# So long staff can undo a move before the customer gets an e-mail about it, and so long at most
+# after the first one of several moves.
+UNDO_TIME, MAX_UNDO_TIME = dt.timedelta(minutes=1), dt.timedelta(minutes=5)
 # Characters that staff can write to a customer.
 MAX_MESSAGE_LENGTH = 1_000
+
+
+class Known(TypedDict):
+    """What the customer of a move knows, until the message about it is sent.
+
+    It is stored with the message, and the message that replaces it keeps it. `written_at` is the
+    reservation's `calendar_changed_at` before the first move.
+    """
+
+    slot: str
+    written_at: str | None
+    send_by: str
+
+
+# The paragraphs of a message, its terms of cancellation, if any, and if it can be withdrawn, what
+# the customer knows until then.
+Text = tuple[list[str], str] | tuple[list[str], str, Known]
 
 
 def get_subject_key(reservation_id: int) -> str:
@@ -62,7 +76,10 @@ def withdraw_reminder(reservation: Reservation) -> None:
     """Delete a reminder of this start that is not sent yet, as it is no longer true."""
     if reservation.reminded_of_start is not None:
         waiting = OutboxMessage.objects.about(get_subject_key(reservation.pk)).waiting()
-        waiting.filter(kind=REMINDER).delete()
+        if waiting.filter(kind=REMINDER).delete()[0]:
+            # If the meeting comes back to this start, it is written again.
+            reservation.reminded_of_start = None
+            reservation.save(update_fields=["reminded_of_start"])
 
 
 def get_last_email(reservation_id: int) -> OutboxMessage | None:
@@ -94,8 +111,7 @@ def _message(
                     # What waits is older, and goes first.
                     _get_waiting_moves(reservation, now=now).update(next_attempt_at=now)
                 if text is not None:
-                    delay = UNDO_TIME if kwargs.get("can_be_undone") else dt.timedelta()
-                    _enqueue(reservation, kind, subject, heading, text, delay=delay, now=now)
+                    _enqueue(reservation, kind, subject, heading, text, now=now)
 
         return send
 
@@ -189,28 +205,19 @@ def _get_waiting_moves(reservation: Reservation, *, now: dt.datetime) -> OutboxQ
     return messages.filter(kind=MOVED, attempts=0, next_attempt_at__gt=now)
 
 
-def _withdraw_move(reservation: Reservation, *, now: dt.datetime) -> dict[str, str]:
-    """Delete the message about a move that still waits. Returns what the customer knows instead.
-
-    These are the room, the start and the end before that move, of those that have changed since.
-    """
+def _withdraw_move(reservation: Reservation, *, now: dt.datetime) -> Known | None:
+    """Delete the message about a move that still waits. Returns what the customer knows instead."""
     waiting = _get_waiting_moves(reservation, now=now)
-    since = waiting.values_list("created_at", flat=True).first()
-    known: dict[str, str] = {}
+    known = waiting.values_list("known", flat=True).first()
     # A process that sends it right now has leased it, and then it is not deleted.
-    if since is not None and waiting.delete()[0]:
-        for entry in history.get_changes(reservation).filter(timestamp__gte=since):
-            known |= {name: old for name, (old, _) in entry.changes.items() if name in SLOT}
-    return known
+    return cast("Known", known) if known and waiting.delete()[0] else None
 
 
 @_message(MOVED, "Changed", "Your reservation has changed")
 def send_rescheduled(
     reservation: Reservation,
     *,
-    old_room: MeetingRoom,
-    old_start: dt.datetime,
-    old_end: dt.datetime,
+    former: Reservation,
     refund: Decimal,
     charge: Decimal,
     changed: Sequence[str] = (),
@@ -219,22 +226,27 @@ def send_rescheduled(
 ) -> Text | None:
     """Send the new details, with a calendar file that updates the customer's calendar.
 
-    `changed` are labels of what has changed, apart from the room and the time. `can_be_undone`: it
-    waits for UNDO_TIME. Another move meanwhile replaces it, and nothing is sent if it leads back.
+    `former` is the reservation before the change, and `changed` are labels of what has changed,
+    apart from the room and the time. `can_be_undone`: it waits for UNDO_TIME. Another move
+    meanwhile replaces it, and if it leads back to what the customer knows, nothing is sent, and
+    the reservation counts as last written to before those moves.
     """
     withdraw_reminder(reservation)
-    center, room = old_room.center, reservation.room
-    old_place, new_place = (f"{each.name} at {each.center.name}" for each in (old_room, room))
-    if old_room.center_id == room.center_id and (known := _withdraw_move(reservation, now=now)):
-        old_place = known.get("room", new_place)
-        old_start, old_end = (
-            dt.datetime.fromisoformat(known[name]) if name in known else at
-            for name, at in (("start", reservation.start), ("end", reservation.end))
-        )
-        is_as_known = (old_start, old_end) == (reservation.start, reservation.end)
-        if old_place == new_place and is_as_known and not (refund or charge or changed):
-            return None
-    old_time = format_time_range(center, old_start, old_end)
+    leaves_center = former.room.center_id != reservation.room.center_id
+    withdrawn = None if leaves_center else _withdraw_move(reservation, now=now)
+    written_at = former.calendar_changed_at
+    known = withdrawn or Known(
+        slot=_describe_slot(former),
+        written_at=written_at.isoformat() if written_at else None,
+        send_by=(now + MAX_UNDO_TIME).isoformat(),
+    )
+    # Times are compared as texts: a new time zone can change the local time of the same instant.
+    has_moved = leaves_center or known["slot"] != _describe_slot(reservation)
+    if withdrawn and not (has_moved or refund or charge or changed):
+        at = withdrawn["written_at"]
+        reservation.calendar_changed_at = dt.datetime.fromisoformat(at) if at else None
+        reservation.save(update_fields=["calendar_changed_at"])
+        return None
     price = "Nothing more is to be paid."
     if refund:
         price = _describe_refund(reservation, refund)
@@ -242,14 +254,20 @@ def send_rescheduled(
         [latest, *_] = reservation.paid_payments
         price = f"{money.format_amount(charge)} more is {describe_charge(latest)}."
     details = "The new details are below, and in the file for your calendar."
-    # A new time zone can change the local time of the same instant.
-    new_time = format_time_range(room.center, reservation.start, reservation.end)
-    if (old_place, old_time) != (new_place, new_time) or old_room.center_id != room.center_id:
-        details = f"It was {collapse_whitespace(old_place)}, {old_time}. {details}"
+    if has_moved:
+        details = f"It was {known['slot']}. {details}"
     news = [f"What has changed: {', '.join(changed)}."] if changed else []
     terms = describe_cancellation(reservation, wording=IN_EMAIL, now=now)
     # What has begun cannot be cancelled.
-    return [*news, details, price], terms if reservation.start > now else ""
+    terms = terms if reservation.start > now else ""
+    paragraphs = [*news, details, price]
+    return (paragraphs, terms, known) if can_be_undone else (paragraphs, terms)
+
+
+def _describe_slot(reservation: Reservation) -> str:
+    room = reservation.room
+    time = format_time_range(room.center, reservation.start, reservation.end)
+    return f"{collapse_whitespace(f'{room.name} at {room.center.name}')}, {time}"
 
 
 @_message("not changed", "Not changed", "Your reservation was not changed")
@@ -298,14 +316,15 @@ def _enqueue(
     heading: str,
     text: Text,
     *,
-    delay: dt.timedelta,
     now: dt.datetime,
 ) -> None:
     """Add a message with the calendar file of the meeting, and with the bill unless it has ended.
 
     Every message that can be the last one has the file, because staff can send it again.
     """
-    paragraphs, terms = text
+    paragraphs, terms, *rest = text
+    known = rest[0] if rest else None
+    send_at = min(now + UNDO_TIME, dt.datetime.fromisoformat(known["send_by"])) if known else now
     meeting = calendar.get_meeting_status(reservation)
     has_ended = meeting == MeetingStatus.CANCELLED
     context = {
@@ -325,7 +344,8 @@ def _enqueue(
         calendar=calendar.render_invitation(reservation, meeting, now=now) if meeting else "",
         calendar_method=calendar.get_method(meeting) if meeting else "",
         expires_at=reservation.start if kind == REMINDER else None,
-        delay=delay,
+        known=known,
+        send_at=send_at,
         now=now,
         **render_email("reservation", context),
     )

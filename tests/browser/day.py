@@ -50,7 +50,7 @@ def complete_demo_data() -> None:
     now, payment = timezone.now(), Payment.objects.latest("pk")
     issuing.issue_documents(Payment.objects.captured().earliest("pk").reservation, by=None, now=now)
     create_test_event(make_endpoint(), now=now)
-    Refund.objects.create(payment=payment, amount=1, state="refused", created_at=now)
+    Refund.objects.create(payment=payment, amount=1, state="refused", created_at=now, done_at=now)
     UnknownPayment.objects.create(
         gateway="sandbox", key=uuid4(), amount=75, currency="USD", found_at=payment.created_at
     )

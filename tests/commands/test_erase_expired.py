@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 
-from accounts.models import OutboxMessage
+from accounts.models import AttemptWindow, KnownNetwork, OutboxMessage
 from payments.models import Payment, StripePayment
 from reservations.booking import account_erasure
 from reservations.models import Attendee
@@ -124,6 +124,27 @@ def test_table_that_fails_does_not_stop_the_others():
         call_command("erase_expired")
 
     assert {kind for kind, count in count_kept().items() if count} == {"e-mails"}
+
+
+@pytest.mark.parametrize(
+    ("model", "time"), [(AttemptWindow, "since"), (KnownNetwork, "last_sign_in_at")]
+)
+def test_row_that_is_used_again_meanwhile_is_kept(model, time, capsys):
+    then = NOW - 100 * DAY
+    AttemptWindow.objects.create(scope="sign-in", key="k", count=5, since=then)
+    KnownNetwork.objects.create(user=UserFactory(), digest="d", last_sign_in_at=then)
+
+    def use_again(execute, sql, *args):
+        if sql.startswith(f'DELETE FROM "{model._meta.db_table}"'):
+            model.objects.update(**{time: NOW})
+        return execute(sql, *args)
+
+    with connection.execute_wrapper(use_again):
+        call_command("erase_expired")
+
+    assert model.objects.exists()
+    assert AttemptWindow.objects.count() + KnownNetwork.objects.count() == 1
+    assert capsys.readouterr().out.startswith("Erased: 1 ")
 
 
 def test_zero_is_for_ever(settings):

@@ -11,6 +11,7 @@ from django.core.management import CommandError
 from accounts.act import Act
 from payments import unknown_payments
 from payments.cards import parse_card
+from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment, SandboxRefund
 from payments.models import (
@@ -99,6 +100,31 @@ def test_unknown_payment_is_reported_by_each_run_until_it_is_released(reconcile)
     assert released[1:] == [f"pay_{key.hex} at sandbox, $75.00: for no booking here; refunded."]
     assert SandboxPayment.objects.get().refunded == 75
     assert reconcile("--since", "2027-02-01T00:00", at=LATER + DAY) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (GatewayRefused("No key."), "refused. No key."),
+        (KeyError(), "failed. KeyError, see the log."),
+    ],
+)
+def test_unknown_payment_that_fails_is_reported(reconcile, monkeypatch, error, said):
+    key = make_lost_payment()
+    get_problems(reconcile)
+    UnknownPayment.objects.create(key=uuid4(), gateway="sandbox", reference="pi_1", found_at=NOW)
+
+    def fail(self, key):
+        raise error
+
+    monkeypatch.setattr(SandboxGateway, "find_payment", fail)
+
+    first, *problems = get_problems(reconcile, "--release")
+    assert first == "2 problems need attention:"
+    assert sorted(problems) == [
+        f"pay_{key.hex} at sandbox, $75.00: for no booking here; {said}",
+        f"pi_1 at sandbox, an unknown amount: for no booking here; {said}",
+    ]
 
 
 def test_unknown_authorization_is_voided_by_release(reconcile):

@@ -7,11 +7,12 @@ import time_machine
 from django.core.management import call_command
 
 from payments import setups
-from payments.gateways.sandbox import confirm_setup
+from payments.gateways.base import GatewayRefused
+from payments.gateways.sandbox import SandboxGateway, confirm_setup
 from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
-from payments.models import PaymentSetup, SavedCard
+from payments.models import Payment, PaymentSetup, SavedCard
 from tests.factories_people import SavedCardFactory
-from tests.factories_reservations import NOW
+from tests.factories_reservations import NOW, make_booking
 from tests.gateway_faults import add_fault
 from tests.payments.gateway_helpers import card
 
@@ -76,3 +77,21 @@ def test_unreachable_gateway_leaves_the_setup_for_the_next_run(secret):
 
     reconcile(at=NOW + timedelta(hours=2))
     assert PaymentSetup.objects.get().state == "expired"
+
+
+def test_refused_setups_and_fees_are_logged(secret, monkeypatch, caplog):
+    make_booking()
+    [setup], [payment] = PaymentSetup.objects.all(), Payment.objects.all()
+
+    def refuse(self, reference):
+        raise GatewayRefused("The key may not do this.")
+
+    monkeypatch.setattr(SandboxGateway, "cancel_setup", refuse)
+    monkeypatch.setattr(SandboxGateway, "fetch_fees", refuse)
+    reconcile(at=NOW + timedelta(hours=1))
+
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
+        f"payment setup {setup.pk} (open) was refused: The key may not do this.",
+        f"Payment {payment.pk} of reservation {payment.reservation_id}, $75.00 was refused:"
+        " The key may not do this.",
+    ]

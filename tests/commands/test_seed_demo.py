@@ -56,6 +56,22 @@ def test_if_empty_does_nothing_in_a_used_database(run, settings, factory, debug)
 
 
 @pytest.mark.django_db
+@pytest.mark.usefixtures("tiny_pictures")
+def test_interrupted_seed_demo_is_no_demo(run, settings, monkeypatch):
+    settings.DEBUG = True
+
+    def interrupt(**_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("reservations.demo.meetings.create_from_file", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run("seed_demo", small=True)
+
+    with pytest.raises(CommandError, match=r"The demo is not whole: .* Delete the database"):
+        run("seed_demo", if_empty=True)
+
+
+@pytest.mark.django_db
 def test_seed_demo_needs_the_sandbox_gateway(run, settings, monkeypatch):
     settings.DEBUG = True
 

@@ -158,7 +158,7 @@ def test_gauges_never_scan_a_large_table():
     make_booking()
     create_many_bookings()
     Payment.objects.filter(state=PaymentState.DECLINED).update(
-        state=PaymentState.CAPTURED, captured_at=NOW
+        state=PaymentState.CAPTURED, captured_at=NOW, closed_at=None
     )
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")

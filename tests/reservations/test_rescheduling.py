@@ -10,9 +10,11 @@ from icalendar import Calendar
 from accounts.act import Act
 from accounts.models import OutboxMessage
 from accounts.outbox import send_due_messages
+from centers.models import Center
 from payments.models import Refund, RefundState
 from reservations.booking import amendments, approval, cancellation, charging, checkout
 from reservations.booking.drafts import extend_hold, has_outdated_price
+from reservations.booking.reminders import send_meeting_reminders
 from reservations.models import LineItemType, Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -524,6 +526,69 @@ def test_email_of_a_move_waits_a_minute_and_is_not_sent_if_it_is_undone(clerk, s
     sent += get_sent(NOW + HOUR)
     assert [kind for kind, _ in sent] == (["moved", "moved"] if seconds > 60 else [])
     assert not OutboxMessage.objects.waiting().exists()
+
+
+@pytest.mark.parametrize(("last", "kinds"), [(1, ["moved"]), (3, ["moved"]), (0, [])])
+def test_email_after_three_quick_moves_says_what_the_customer_knew(clerk, last, kinds):
+    reservation = make_booking()
+    get_sent(NOW)
+    for seconds, days in ((0, 1), (50, 2), (100, last)):
+        now = NOW + seconds * SECOND
+        assert get_sent(now) == []
+        reschedule(reservation, clerk, start=START + days * DAY, now=now)
+    sent = get_sent(NOW + 160 * SECOND)
+    assert [kind for kind, _ in sent] == kinds
+    for _, text in sent:
+        assert "It was Boardroom at Glenarm, Wednesday, March 3, 2027, 9:00 AM" in text
+
+
+def test_email_of_quick_moves_waits_five_minutes_at_most(clerk):
+    reservation = make_booking()
+    get_sent(NOW)
+    for number in range(7):
+        now = NOW + 45 * number * SECOND
+        assert get_sent(now) == []
+        reschedule(reservation, clerk, start=START + (number + 1) * DAY, now=now)
+    [(_, text)] = get_sent(NOW + 5 * MINUTE)
+    assert "It was Boardroom at Glenarm, Wednesday, March 3, 2027" in text
+
+
+def test_undone_moves_do_not_count_as_emails_to_the_customer(clerk):
+    reservation = make_booking()
+    get_sent(NOW)
+    Center.objects.update(address_changed_at=NOW + HOUR)
+    now = NOW + 2 * HOUR
+    for number, days in enumerate((1, 2, 0)):
+        reschedule(reservation, clerk, start=START + days * DAY, now=now + 20 * number * SECOND)
+    reservation.refresh_from_db()
+    assert get_sent(now + HOUR) == []
+    assert reservation.has_former_address
+    assert reservation.calendar_sequence == 4
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_reminder_is_sent_if_the_move_is_undone(clerk, settings, is_written, is_undone):
+    reservation = make_booking()
+    get_sent(NOW)
+    now = START - settings.REMINDER_HOURS * HOUR + MINUTE
+    if is_written:
+        assert list(send_meeting_reminders(now=now))
+    for number, start in enumerate((START + DAY, START) if is_undone else (START + HOUR,)):
+        reschedule(reservation, clerk, start=start, now=now + 20 * number * SECOND)
+    list(send_meeting_reminders(now=now + 5 * MINUTE))
+    sent = [kind for kind, _ in get_sent(now + 5 * MINUTE)]
+    assert sent == (["reminder"] if is_undone else ["moved"])
+
+
+def test_reminder_that_was_sent_is_not_repeated_after_an_undone_move(clerk, settings):
+    reservation = make_booking()
+    now = START - settings.REMINDER_HOURS * HOUR + MINUTE
+    list(send_meeting_reminders(now=now))
+    assert [kind for kind, _ in get_sent(now)] == ["confirmed", "reminder"]
+    for start in (START + DAY, START):
+        reschedule(reservation, clerk, start=start, now=now)
+    assert list(send_meeting_reminders(now=now + 5 * MINUTE)) == []
 
 
 def test_second_move_within_a_minute_replaces_the_first_email(clerk):

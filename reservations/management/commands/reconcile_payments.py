@@ -170,10 +170,12 @@ class Command(RegularJob):
             self.unanswered += 1
             return NO_ANSWER
         except (GatewayRefused, InvalidPaymentTransition) as error:
-            return f"refused. {error}"
+            # For payment setups and fees, which are tried again, nothing else says it.
+            logger.warning("%s was refused: %s", _describe(row), error)
+            result = f"refused. {error}"
         except Exception as error:
-            logger.exception("%s could not be processed.", row)
-            return f"failed. {type(error).__name__}, see the log."
+            logger.exception("%s could not be processed.", _describe(row))
+            result = f"failed. {type(error).__name__}, see the log."
         self.unanswered = 0
         return result
 
@@ -257,6 +259,7 @@ class Command(RegularJob):
         """Ask the gateway for them again, or only for those that are new from a webhook."""
         unresolved = unknown_payments.get_unresolved()
         rows = list(unresolved if is_complete or release else unresolved.filter(currency=""))
+        failed: list[int] = []
         for number, unknown in enumerate(rows, start=1):
             refresh = partial(
                 unknown_payments.refresh_unknown_payment, release=release, now=timezone.now()
@@ -265,11 +268,15 @@ class Command(RegularJob):
             if outcome == SKIPPED:
                 break
             self.stdout.write(f"[no booking {number}/{len(rows)}] {unknown}: {outcome}")
+            if ". " in str(outcome):
+                # Refused or failed, with the reason.
+                failed.append(unknown.pk)
+                self.other_problems.append(f"{unknown}: for no booking here; {outcome}")
             if outcome in {"voided", "refunded"}:
                 logger.warning("Payment %s was for no booking and is %s.", unknown, outcome)
                 self.other_problems.append(f"{unknown}: for no booking here; {outcome}.")
         # A late webhook about a payment that holds no money is no problem, so ask before reporting.
-        return unresolved.exclude(currency="")
+        return unresolved.exclude(currency="").exclude(pk__in=failed)
 
     def _print_summary(self, unknown: QuerySet[UnknownPayment]) -> None:
         skipped = self.counts.pop(SKIPPED, 0)
@@ -300,7 +307,7 @@ def _describe_unknown(payment: UnknownPayment) -> str:
     return f"{payment}{suffix}: for no booking here."
 
 
-def _describe(payment: Payment) -> str:
-    return (
-        f"Payment {payment.pk} of reservation {payment.reservation_id}, {payment.formatted_amount}"
-    )
+def _describe(row: Payment | PaymentSetup | UnknownPayment) -> str:
+    if not isinstance(row, Payment):
+        return str(row)
+    return f"Payment {row.pk} of reservation {row.reservation_id}, {row.formatted_amount}"

@@ -39,6 +39,11 @@ class Command(BaseCommand):
     def handle(
         self, *, force: bool = False, if_empty: bool = False, small: bool = False, **options: object
     ) -> None:
+        if accounts.are_closed():
+            raise CommandError(
+                "The demo is not whole: an earlier seed_demo was interrupted, or still runs. Delete"
+                " the database, migrate a new one, and run this again."
+            )
         is_empty = loader.is_empty()
         if if_empty and not is_empty:
             self.stdout.write("No demo data made: the database is not empty.")
