@@ -124,6 +124,11 @@ class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
         ("Where", {"fields": ("centers", "room_types")}),
     )
 
+    def get_readonly_fields(self, request: HttpRequest, obj: Allowance | None = None) -> Any:
+        """Hours that were used stay those of their account and of their month."""
+        is_used = obj is not None and obj.entries.exists()
+        return (*self.readonly_fields, *(("user", "kind") if is_used else ()))
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Allowance]:
         """The allowances at the user's centers, of customers whom they may see."""
         rows = super().get_queryset(request).filter(get_account_filter(request.user, "user"))

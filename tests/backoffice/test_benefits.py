@@ -120,11 +120,15 @@ def test_allowance_page_shows_months_and_ledger(client, reservation):
     assert ">6</td>" in listed
 
 
-def test_allowance_page_hours_below_used_are_refused(office, reservation):
+def test_allowance_page_used_hours_keep_their_account_and_kind_and_are_not_lowered(
+    office, reservation
+):
     gift = Allowance.objects.create(user=reservation.user, description="Gift", hours=10)
-    enter(gift, -4, reservation=reservation)
     address = url("allowance", "change", gift.pk)
+    assert {"user", "kind"} < set(form_of(office.get(address)))
+    enter(gift, -4, reservation=reservation)
     data = form_of(office.get(address))
+    assert not {"user", "kind"} & set(data)
     assert set(errors_of(office.post(address, {**data, "hours": "3"}))) == {"hours"}
     assert errors_of(office.post(address, {**data, "hours": "4"})) == {}
 
