@@ -3,6 +3,7 @@
 This module is pure: it works on unsaved rows and on any object with the attributes of a rate.
 """
 
+import calendar
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
@@ -20,6 +21,8 @@ from roombook.money import ZERO, format_amount, round_amount
 QUARTER_HOUR = timedelta(minutes=15)
 HOUR = timedelta(hours=1)
 HALF_DAY_HOURS = 4
+# English writes them with a capital letter also within a line.
+DAYS_AND_MONTHS = (*calendar.day_name, *calendar.month_name[1:])
 
 
 class Tier(StrEnum):
@@ -394,7 +397,7 @@ def _name_list(name: str) -> str:
     """The name of a list before its prices or hours: `evening `; empty for standard prices."""
     if not name:
         return ""
-    is_plain_word = name[1:].islower()
+    is_plain_word = name[1:].islower() and not name.startswith(DAYS_AND_MONTHS)
     return f"{name[0].lower() if is_plain_word else name[0]}{name[1:]} "
 
 

@@ -56,6 +56,11 @@ MONDAY_3_PM = datetime(2027, 3, 1, 15, tzinfo=DENVER)
             "$25.00/hour + evening $30.00/hour",
         ),
         (
+            with_lists(FULL, price_list("Monday nights")),
+            *(5, "135.00", "5 hours: 3 hours + Monday nights 2 hours"),
+            "$25.00/hour + Monday nights $30.00/hour",
+        ),
+        (
             *(EVENING, 26, "415.00", "26 hours over 2 days: day + 3 hours + evening 6 hours"),
             "$160.00/day + $25.00/hour + evening $30.00/hour",
         ),
