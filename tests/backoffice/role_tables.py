@@ -82,6 +82,7 @@ OPEN = {
     *("accounts_recovery_codes", "admin_password_reset"),
     # Needs the secret of an e-mail.
     "accounts_invitation",
+    "accounts_new_password",
     # Of one reservation: test_receipts.py calls them in every role.
     *("reservations_reservation_receipts", "reservations_receipt_file"),
     # Leads on to the dashboard: test_first_steps.py tries who may add them.
