@@ -77,6 +77,12 @@ class Exported:
     find: Callable[[User], QuerySet[Any]] | None = None
 
 
+def get_days_kept(setting: str) -> int:
+    """Return for how many days a setting keeps rows; 0 is forever."""
+    number: int = getattr(settings, setting)
+    return number * DAYS_PER_YEAR if setting.endswith("_YEARS") else number
+
+
 @dataclass(frozen=True, slots=True)
 class Expiry:
     """The rows that expire some days after a time. The days can be those of a setting; 0 is never.
@@ -93,7 +99,7 @@ class Expiry:
         """Delete or clear the expired rows, in batches; return how many they were."""
         days = self.days
         if isinstance(days, str):
-            days = getattr(settings, days) * (DAYS_PER_YEAR if days.endswith("_YEARS") else 1)
+            days = get_days_kept(days)
             if not days:
                 return 0
         every = apps.get_model(label)._base_manager

@@ -10,7 +10,7 @@ from django.contrib import admin
 from django.db import models
 from django.db.models import Q
 
-from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
+from payments.gateways.manual import ACCOUNT, CASH, MANUAL_GATEWAYS, TERMINAL
 from roombook.money import MoneyField, format_amount
 from roombook.texts import LineField
 
@@ -254,13 +254,13 @@ class Payment(FormattedAmountMixin, models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(
-                    gateway__in=["cash", "terminal"],
+                    gateway__in=[CASH.name, TERMINAL.name],
                     taken_by__isnull=False,
                     received_at__isnull=False,
                 )
-                | Q(gateway="account", taken_by__isnull=False)
+                | Q(gateway=ACCOUNT.name, taken_by__isnull=False)
                 | (
-                    ~Q(gateway__in=["cash", "terminal", "account"])
+                    ~Q(gateway__in=list(MANUAL_GATEWAYS))
                     & Q(taken_by__isnull=True, received_at__isnull=True)
                 ),
                 name="payment_without_a_gateway_was_taken_by_somebody",
@@ -337,7 +337,7 @@ class Payment(FormattedAmountMixin, models.Model):
             if state == PaymentState.REFUNDED:
                 # The gateway can report the refund of a payment before its capture.
                 self.captured_at = self.captured_at or now
-        if state in {PaymentState.CAPTURED, PaymentState.REFUNDED}:
+        if state in CAPTURED_STATES:
             self.request_fees(now)
 
     def request_fees(self, now: datetime) -> None:

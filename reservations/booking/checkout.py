@@ -214,9 +214,13 @@ def require_current_price(
     So a Checkout whose answer was lost can be repeated: the new total is charged only after another
     response has shown it. `shown_total` is the total that another page has just shown.
     """
+    _update_price(draft, act)
+    _require_seen_price(draft, shown_total)
+
+
+def _update_price(draft: Reservation, act: Act) -> None:
     if drafts.has_outdated_price(draft, now=act.now) and _reprice(draft, act):
         raise ReservationNotOpen(PRICE_HAS_CHANGED)
-    _require_seen_price(draft, shown_total)
 
 
 def _require_seen_price(draft: Reservation, shown_total: Decimal | None) -> None:
@@ -426,13 +430,13 @@ def book(
 # --- Payments that staff take ---------------------------------------------------------------------
 
 
-def _update_price(act: Act, draft_id: int) -> None:
+def _update_price_first(act: Act, draft_id: int) -> None:
     draft = Reservation.objects.get(pk=draft_id)
     if draft.is_new:
-        require_current_price(draft, act, shown_total=draft.total_cost)
+        _update_price(draft, act)
 
 
-@command_after(_update_price)
+@command_after(_update_price_first)
 def book_draft(
     act: Act,
     draft_id: int,

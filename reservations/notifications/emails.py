@@ -12,7 +12,7 @@ import datetime as dt
 import functools
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Concatenate, ParamSpec, TypedDict, cast
+from typing import Concatenate, NamedTuple, ParamSpec, TypedDict, cast
 
 from django.conf import settings
 
@@ -62,9 +62,15 @@ class Known(TypedDict):
     send_by: str
 
 
-# The paragraphs of a message, its terms of cancellation, if any, and if it can be withdrawn, what
-# the customer knows until then.
-Text = tuple[list[str], str] | tuple[list[str], str, Known]
+class Text(NamedTuple):
+    """The paragraphs of a message, and its terms of cancellation.
+
+    `known` is given if the message can be withdrawn.
+    """
+
+    paragraphs: list[str]
+    terms: str = ""
+    known: Known | None = None
 
 
 def get_subject_key(reservation_id: int) -> str:
@@ -124,7 +130,7 @@ def _message(
 @_message("confirmed", "Booked", "Your room is booked")
 def send_booking_confirmed(reservation: Reservation, *, now: dt.datetime) -> Text:
     paragraphs = ["We look forward to seeing you.", _describe_charge(reservation)]
-    return paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now)
+    return Text(paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now))
 
 
 @_message("request received", "Requested", "Your request is with the center")
@@ -134,7 +140,7 @@ def send_request_received(reservation: Reservation, *, now: dt.datetime) -> Text
         f" answered, within {settings.PENDING_HOURS} hours at most.",
         describe_authorization(reservation.paid_payments),
     ]
-    return paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now)
+    return Text(paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now))
 
 
 # --- Answers to requests -------------------------------------------------------------------------
@@ -143,14 +149,14 @@ def send_request_received(reservation: Reservation, *, now: dt.datetime) -> Text
 @_message("approved", "Booked", "Your room is booked")
 def send_request_approved(reservation: Reservation, *, now: dt.datetime) -> Text:
     paragraphs = ["The center has agreed to your request.", _describe_charge(reservation)]
-    return paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now)
+    return Text(paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now))
 
 
 @_message("declined", "Declined", "The center could not take your request")
 def send_request_declined(reservation: Reservation, *, message: str = "", now: dt.datetime) -> Text:
     """Send that the center has declined, with a `message` from staff."""
     reason = "We are sorry: the center has declined your request, and the room is not booked."
-    return [reason, *_split_message(message), describe_release(reservation)], ""
+    return Text([reason, *_split_message(message), describe_release(reservation)])
 
 
 @_message("request expired", "Not answered", "Your request was not answered")
@@ -159,7 +165,7 @@ def send_request_expired(reservation: Reservation, *, now: dt.datetime) -> Text:
         "We are sorry: the center did not answer your request in time. It has ended, and"
         " the room is not booked."
     )
-    return [reason, describe_release(reservation)], ""
+    return Text([reason, describe_release(reservation)])
 
 
 @_message("request expired", "Ended", "Your request has ended")
@@ -169,7 +175,7 @@ def send_authorization_expired(reservation: Reservation, *, now: dt.datetime) ->
         "We are sorry: your bank no longer reserves the money for your request, so it has"
         " ended, and the room is not booked. Please book again."
     )
-    return [reason, describe_release(reservation)], ""
+    return Text([reason, describe_release(reservation)])
 
 
 # --- Changes of a booking ------------------------------------------------------------------------
@@ -197,7 +203,7 @@ def send_cancelled(
         paragraphs.append("Your bank may take some days to show it.")
     elif not fee and reservation.paid_payments:
         paragraphs.append(describe_release(reservation))
-    return paragraphs, ""
+    return Text(paragraphs)
 
 
 def _get_waiting_moves(reservation: Reservation, *, now: dt.datetime) -> OutboxQuerySet:
@@ -261,7 +267,7 @@ def send_rescheduled(
     # What has begun cannot be cancelled.
     terms = terms if reservation.start > now else ""
     paragraphs = [*news, details, price]
-    return (paragraphs, terms, known) if can_be_undone else (paragraphs, terms)
+    return Text(paragraphs, terms, known if can_be_undone else None)
 
 
 def _describe_slot(reservation: Reservation) -> str:
@@ -274,7 +280,7 @@ def _describe_slot(reservation: Reservation) -> str:
 def send_not_changed(reservation: Reservation, *, reason: str, now: dt.datetime) -> Text:
     """Tell that a change was not made after its payment, which nobody has waited for (B27.4)."""
     text = f"{collapse_whitespace(reason)} You were not charged."
-    return [text], describe_cancellation(reservation, wording=IN_EMAIL, now=now)
+    return Text([text], describe_cancellation(reservation, wording=IN_EMAIL, now=now))
 
 
 @_message("price changed", "Price changed", "Your reservation costs less")
@@ -282,7 +288,7 @@ def send_price_reduced(
     reservation: Reservation, *, refund: Decimal, reason: str, now: dt.datetime
 ) -> Text:
     text = f"The reason: {collapse_whitespace(reason)}."
-    return [text, _describe_refund(reservation, refund)], ""
+    return Text([text, _describe_refund(reservation, refund)])
 
 
 @_message("hold expiring", "Not booked yet", "We still hold this room for you")
@@ -296,14 +302,14 @@ def send_hold_expiring(
         "After that somebody else may book it; as long as nobody has, you still can.",
     ]
     terms = decapitalize(describe_cancellation(reservation, wording=IN_EMAIL, now=now))
-    return paragraphs, f"Once you have booked it, {terms}"
+    return Text(paragraphs, f"Once you have booked it, {terms}")
 
 
 @_message(REMINDER, "Reminder", "Your meeting begins soon")
 def send_meeting_reminder(reservation: Reservation, *, now: dt.datetime) -> Text:
     start = format_local_time(reservation.room.center, reservation.start)
     paragraphs = [f"It begins on {start}.", "We look forward to seeing you."]
-    return paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now)
+    return Text(paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now))
 
 
 # --- Parts of a message --------------------------------------------------------------------------
@@ -322,18 +328,17 @@ def _enqueue(
 
     Every message that can be the last one has the file, because staff can send it again.
     """
-    paragraphs, terms, *rest = text
-    known = rest[0] if rest else None
+    known = text.known
     send_at = min(now + UNDO_TIME, dt.datetime.fromisoformat(known["send_by"])) if known else now
     meeting = calendar.get_meeting_status(reservation)
     has_ended = meeting == MeetingStatus.CANCELLED
     context = {
         "heading": heading,
-        "paragraphs": paragraphs,
+        "paragraphs": text.paragraphs,
         "facts": _get_facts(reservation),
         "lines": [] if has_ended else _get_lines(reservation),
         "total": money.format_amount(reservation.total_cost),
-        "terms": terms,
+        "terms": text.terms,
     }
     OutboxMessage.enqueue(
         user_id=reservation.user.pk,

@@ -234,8 +234,6 @@ def unavailable_if_refused(action: str) -> Iterator[None]:
 # cannot serve both: a Checkout Session creates a SetupIntent of its own, which no SDK may confirm.
 # The one that succeeds first has the card, and the other one is ended.
 
-logger = logging.getLogger(__name__)
-
 SETUP_METADATA = "roombook_setup"
 
 

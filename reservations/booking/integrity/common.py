@@ -5,18 +5,17 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet
 from django.db.models.expressions import CombinedExpression
 
-from accounts.personal_data import DAYS_PER_YEAR
+from accounts.personal_data import get_days_kept
 from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.money import ROUNDING_TOLERANCE
 
 EARLIEST = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 Rows = Iterable[Sequence[Any]]
-# A check runs one query and describes each inconsistency that it finds.
+# A check describes each inconsistency that it finds.
 Check = Callable[[dt.datetime], Iterator[str]]
 
 # Payments take seconds, and reconcile_payments tries again every minute. A payment or refund that
@@ -28,9 +27,9 @@ class CheckList(list[Check]):
     """The checks of a module, in their order."""
 
     def add(self, text: str) -> Callable[[Callable[[dt.datetime], Rows]], Check]:
-        """Make a query for inconsistent rows a check; `text` describes one row by its columns.
+        """Make a function that finds inconsistent rows a check; `text` describes one of them.
 
-        Columns that the text does not name are only needed by the query.
+        The text need not name all columns of the row.
         """
 
         def decorate(find_rows: Callable[[dt.datetime], Rows]) -> Check:
@@ -55,7 +54,7 @@ def get_history(model: type[Model], reference: str = "pk") -> QuerySet[AuditEntr
 
 def get_kept_since(setting: str, now: dt.datetime) -> dt.datetime:
     """Return since when rows are kept that are deleted some days after they were made."""
-    days = getattr(settings, setting) * (DAYS_PER_YEAR if setting.endswith("_YEARS") else 1)
+    days = get_days_kept(setting)
     # A day less: the job that deletes them does not run every minute.
     return now - dt.timedelta(days=days - 1) if days else EARLIEST
 
@@ -76,4 +75,5 @@ def may_be_changed(
 def approximately(
     amount: F | OuterRef | CombinedExpression,
 ) -> tuple[CombinedExpression, CombinedExpression]:
+    """Return the range around an amount that counts as equal to it, as SQLite sums floats."""
     return amount - ROUNDING_TOLERANCE, amount + ROUNDING_TOLERANCE

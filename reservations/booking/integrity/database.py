@@ -13,15 +13,14 @@ CHECKS = CheckList()
 
 # Of the migrations that keep the ledger and receipts as they are.
 KEPT = {
-    *("ledger_line_never_changes", "receipt_never_changes", "receipt_is_never_deleted"),
-    *(
-        "receipt_entry_never_changes",
-        "receipt_entry_is_never_deleted",
-        "receipt_series_never_falls",
-    ),
+    "ledger_line_never_changes",
+    "receipt_never_changes",
+    "receipt_is_never_deleted",
+    "receipt_entry_never_changes",
+    "receipt_entry_is_never_deleted",
+    "receipt_series_never_falls",
 }
 KEPT_ON_SQLITE = {"ledger_line_is_never_deleted", "ledger_line_is_never_replaced", *TRIGGERS}
-
 
 # The constraints, indexes and triggers of the database. SQLite has constraints in their tables.
 NAMES = {

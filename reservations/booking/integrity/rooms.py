@@ -130,12 +130,10 @@ def bookings_without_a_price_or_a_time(now: dt.datetime) -> Rows:
     Staff can take a room out of use by removing its rate; the audit log has that.
     """
     rows = Reservation.objects.filter(status__in=sorted(HOLDING_STATUSES), end__gt=now)
-    no_price = Q(room__rate=None) | Q(
-        **{f"room__rate__{name}": None for names in PRICE_FIELDS.values() for name in names}
-    )
-    by_staff = may_be_changed(now, MeetingRoom, "room", "rate") | may_be_changed(
-        now, Rate, "room__rate", *(name for names in PRICE_FIELDS.values() for name in names)
-    )
+    prices = [name for names in PRICE_FIELDS.values() for name in names]
+    no_price = Q(room__rate=None) | Q(**{f"room__rate__{name}": None for name in prices})
+    by_staff = may_be_changed(now, MeetingRoom, "room", "rate")
+    by_staff |= may_be_changed(now, Rate, "room__rate", *prices)
     zones = Center.objects.order_by().values_list("time_zone_id", flat=True).distinct()
     unknown = [zone for zone in zones if not is_time_zone(zone)]
     rows = rows.filter(Q(no_price, ~by_staff) | Q(room__center__time_zone_id__in=unknown))

@@ -142,11 +142,10 @@ class Command(RegularJob):
         # Read all rows first: processing takes long, and no payment may be processed twice.
         rows = list(payments.select_related("reservation").order_by("pk"))
         for number, payment in enumerate(rows, start=1):
-            result = self._try(payment, partial(self._process_one, process=process))
-            outcome, _, reason = str(result).partition(". ")
+            outcome, problem = self._try(payment, partial(self._process_one, process=process))
             self.counts[outcome] += 1
-            if reason:
-                self.problems[payment.pk] = f"{_describe(payment)}: {reason}"
+            if problem:
+                self.problems[payment.pk] = f"{_describe(payment)}: {problem}"
             if outcome in {SKIPPED, NO_ANSWER}:
                 self._report_if_overdue(payment)
             if outcome != SKIPPED:
@@ -160,24 +159,24 @@ class Command(RegularJob):
         self._report_unknown_change(payment, has_new_refund=payment.refunds.count() > refund_count)
         return payment.state
 
-    def _try(self, row: Any, process: Callable[[Any], object]) -> object:
-        """Return what processing returns, or what went wrong: the others are still processed."""
+    def _try(self, row: Any, process: Callable[[Any], object]) -> tuple[str, str]:
+        """Return what processing returns, and what went wrong: the others are still processed."""
         if self.unanswered >= MAX_UNANSWERED:
-            return SKIPPED
+            return SKIPPED, ""
         try:
-            result = process(row)
+            outcome, problem = str(process(row)), ""
         except GatewayUnavailable:
             self.unanswered += 1
-            return NO_ANSWER
+            return NO_ANSWER, ""
         except (GatewayRefused, InvalidPaymentTransition) as error:
             # For payment setups and fees, which are tried again, nothing else says it.
             logger.warning("%s was refused: %s", _describe(row), error)
-            result = f"refused. {error}"
+            outcome, problem = "refused", str(error)
         except Exception as error:
             logger.exception("%s could not be processed.", _describe(row))
-            result = f"failed. {type(error).__name__}, see the log."
+            outcome, problem = "failed", f"{type(error).__name__}, see the log."
         self.unanswered = 0
-        return result
+        return outcome, problem
 
     def _report_unknown_change(self, payment: Payment, *, has_new_refund: bool) -> None:
         """Report a booking whose payment the gateway had refunded or captured before this run.
@@ -264,14 +263,14 @@ class Command(RegularJob):
             refresh = partial(
                 unknown_payments.refresh_unknown_payment, release=release, now=timezone.now()
             )
-            outcome = self._try(unknown, refresh)
+            outcome, problem = self._try(unknown, refresh)
             if outcome == SKIPPED:
                 break
-            self.stdout.write(f"[no booking {number}/{len(rows)}] {unknown}: {outcome}")
-            if ". " in str(outcome):
-                # Refused or failed, with the reason.
+            text = f"{outcome}. {problem}" if problem else outcome
+            self.stdout.write(f"[no booking {number}/{len(rows)}] {unknown}: {text}")
+            if problem:
                 failed.append(unknown.pk)
-                self.other_problems.append(f"{unknown}: for no booking here; {outcome}")
+                self.other_problems.append(f"{unknown}: for no booking here; {text}")
             if outcome in {"voided", "refunded"}:
                 logger.warning("Payment %s was for no booking and is %s.", unknown, outcome)
                 self.other_problems.append(f"{unknown}: for no booking here; {outcome}.")
