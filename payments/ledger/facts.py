@@ -4,15 +4,14 @@ Amounts are in hundredths.
 """
 
 import datetime as dt
-from collections.abc import Collection, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import prefetch_related_objects
-
 from payments.gateways.manual import ACCOUNT
 from payments.ledger.accounts import MONEY_BY_WAY, Account
-from payments.models import LOST, Payment, Refund, RefundState
+from payments.models import LOST, Dispute, Payment, Refund, RefundState
 from roombook.money import to_hundredths
 
 
@@ -51,7 +50,9 @@ class Movements:
     `counts` is False if it pays for nothing.
     """
 
-    def __init__(self, payment: Payment) -> None:
+    def __init__(
+        self, payment: Payment, refunds: Iterable[Refund], disputes: Iterable[Dispute]
+    ) -> None:
         self.counts = payment.counts
         self.center = payment.cash_center_id
         self.is_test = not payment.is_live
@@ -64,7 +65,7 @@ class Movements:
         self.due = self.credited = self.returned = self.returned_otherwise = self.lost = 0
         # What was promised, and neither made nor tried again after the gateway refused it.
         self.refused = 0
-        refunds = sorted(payment.refunds.all(), key=lambda each: each.done_at or each.created_at)
+        refunds = sorted(refunds, key=lambda each: each.done_at or each.created_at)
         retried = {each.again_id for each in refunds}
         for refund in refunds:
             amount = to_hundredths(refund.amount)
@@ -81,7 +82,7 @@ class Movements:
                 self.credited += amount
             elif refund.state == RefundState.DONE:
                 self.returned += amount
-        for dispute in payment.disputes.all():
+        for dispute in disputes:
             if dispute.closed_at:
                 self.fees += to_hundredths(dispute.fee)
                 self.lost += to_hundredths(dispute.amount) if dispute.status == LOST else 0
@@ -112,8 +113,18 @@ def read_movements(reservations: Collection[int], *, locks: bool) -> dict[int, l
     if locks:
         rows = rows.select_for_update(of=("self",))
     payments = [each for each in rows if each.captured_at or each.counts]
-    prefetch_related_objects(payments, "refunds", "disputes")
+    refunds = _group_by_payment(Refund.objects.filter(payment__in=payments))
+    disputes = _group_by_payment(Dispute.objects.filter(payment__in=payments))
     found: dict[int, list[Movements]] = {pk: [] for pk in reservations}
     for payment in reversed(payments):
-        found[payment.reservation_id].append(Movements(payment))
+        movements = Movements(payment, refunds[payment.pk], disputes[payment.pk])
+        found[payment.reservation_id].append(movements)
+    return found
+
+
+def _group_by_payment(rows: Iterable[Any]) -> dict[int, list[Any]]:
+    """Not prefetched, because that builds a queryset for each payment, which takes longer."""
+    found = defaultdict[int, list[Any]](list)
+    for row in rows:
+        found[row.payment_id].append(row)
     return found

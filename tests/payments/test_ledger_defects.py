@@ -59,13 +59,13 @@ def take_no_tax(original, bill, kept):
     return 0
 
 
-def take_cash_for_all(original, movements, payment):
-    original(movements, payment)
+def take_cash_for_all(original, movements, *args):
+    original(movements, *args)
     movements.account = Account.CASH
 
 
-def forget_fees(original, movements, payment):
-    original(movements, payment)
+def forget_fees(original, movements, *args):
+    original(movements, *args)
     movements.fees = 0
 
 
