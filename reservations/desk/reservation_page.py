@@ -56,7 +56,7 @@ class ReservationPageMixin(ModelAdminBase):
     def get_reservation(self, request: HttpRequest, object_id: str) -> Reservation | None:
         """The reservation with that id, if the user may see it."""
         rows = self.get_queryset(request).select_related(
-            *("room__center", "room__rate", "user", "promo_code", "partner", "created_by")
+            "room__center", "room__rate", "user", "promo_code", "partner", "created_by"
         )
         reservation: Reservation | None = rows.filter(pk=parse_id(unquote(object_id)) or 0).first()
         return reservation
