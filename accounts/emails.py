@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parseaddr
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from babel.dates import format_datetime
 from django.conf import settings
@@ -122,7 +122,15 @@ def _send_account_changed(
 ) -> None:
     """Notify the owner of a change, in case somebody else made it."""
     when = str(format_datetime(now.astimezone(UTC), "long", locale=settings.LOCALE))
-    # A narrow no-break space, which some mail programs cannot show.
-    context: Any = {"what": what, "change": change, "when": when.replace(chr(0x202F), " ")}
     with suppress_mail_errors(f"account {user_id}"):
-        send("account_changed", user_id=user_id, to=email, kind=kind, now=now, **context)
+        send(
+            "account_changed",
+            user_id=user_id,
+            to=email,
+            kind=kind,
+            now=now,
+            what=what,
+            change=change,
+            # A narrow no-break space, which some mail programs cannot show.
+            when=when.replace(chr(0x202F), " "),
+        )

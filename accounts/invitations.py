@@ -1,7 +1,6 @@
 """Links by e-mail with which staff choose a password: invitations, and forgotten passwords."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.tokens import PasswordResetTokenGenerator, default_token_generator
@@ -18,7 +17,11 @@ from roombook.db.transactions import in_transaction
 
 
 class ForgottenPasswordTokens(PasswordResetTokenGenerator):
-    """So that the link of a forgotten password is none of an invitation, which asks for less."""
+    """The tokens of links for forgotten passwords.
+
+    With Django's own, such a link would also open the page of an invitation, which does not require
+    two-step sign-in.
+    """
 
     key_salt = "accounts.invitations.forgotten_password"
 
@@ -38,9 +41,14 @@ def may_reset_password(user: User) -> bool:
 
 def send_invitation(user: User, *, base_url: str, invited_by: User, now: datetime) -> None:
     """E-mail a member of staff a link where they choose a password."""
-    context = {"invited_by": invited_by.get_full_name()}
-    url = base_url + _build_path("accounts_invitation", user, default_token_generator)
-    _send_link("invitation", user, INVITATION_KIND, url=url, now=now, **context)
+    _send_link(
+        "invitation",
+        user,
+        INVITATION_KIND,
+        url=_build_url(base_url, "accounts_invitation", user, default_token_generator),
+        now=now,
+        invited_by=invited_by.get_full_name(),
+    )
 
 
 def send_forgotten_password(
@@ -58,18 +66,18 @@ def send_forgotten_password(
     SignInAttempts(email, network_address).count_code(now)
     user = User.objects.filter(is_staff=True, email=email).first()
     if user is not None and may_reset_password(user):
-        url = base_url + _build_path("accounts_new_password", user, FORGOTTEN_PASSWORD_TOKENS)
+        url = _build_url(base_url, "accounts_new_password", user, FORGOTTEN_PASSWORD_TOKENS)
         _send_link("forgotten_password", user, PASSWORD_RESET_KIND, url=url, now=now)
 
 
-def _build_path(page: str, user: User, tokens: PasswordResetTokenGenerator) -> str:
+def _build_url(base_url: str, page: str, user: User, tokens: PasswordResetTokenGenerator) -> str:
     uid = urlsafe_base64_encode(force_bytes(user.pk))
-    return reverse(f"admin:{page}", args=[uid, tokens.make_token(user)])
+    return base_url + reverse(f"admin:{page}", args=[uid, tokens.make_token(user)])
 
 
 @in_transaction
 def _send_link(
-    template: str, user: User, kind: str, *, url: str, now: datetime, **context: Any
+    template: str, user: User, kind: str, *, url: str, now: datetime, **context: str
 ) -> None:
     """The link is valid for ``PASSWORD_RESET_TIMEOUT``, and until a password is set."""
     emails.send(

@@ -31,10 +31,13 @@ from roombook.backoffice.models import AuditEntry
 from roombook.deliveries import DeliveryState
 from roombook.imports.models import MAX_AGE
 from roombook.imports.resources import IMPORT_NOTE
+from roombook.models import SavedResponse
 
 logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 1000
+# For rows that have the time at which they expire.
+AT_ONCE = dt.timedelta(0)
 # Leap days included, so that nothing is deleted too early.
 DAYS_PER_YEAR = 366
 # The list whose files name accounts: reservations/resources.py.
@@ -77,33 +80,34 @@ class Exported:
     find: Callable[[User], QuerySet[Any]] | None = None
 
 
-def get_days_kept(setting: str) -> int:
-    """Return for how many days a setting keeps rows; 0 is forever."""
-    number: int = getattr(settings, setting)
-    return number * DAYS_PER_YEAR if setting.endswith("_YEARS") else number
+def get_lifetime(setting: str) -> dt.timedelta:
+    """Return for how long rows are kept by a setting in days or years; 0 means forever."""
+    unit = DAYS_PER_YEAR if setting.endswith("_YEARS") else 1
+    return dt.timedelta(days=getattr(settings, setting) * unit)
 
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """The rows that expire some days after a time. The days can be those of a setting; 0 is never.
+    """The rows that expire a lifetime after the time in a column.
 
+    The lifetime can be the name of a setting, in days or years; then 0 means never.
     `cleared` are the columns that are emptied, with their values; without them, rows are deleted.
     """
 
-    days: str | float
+    lifetime: str | dt.timedelta
     after: str
     condition: Q = EVERY_ROW
     cleared: Values = field(default_factory=dict)
 
     def expire(self, label: str, now: dt.datetime) -> int:
         """Delete or clear the expired rows, in batches; return how many they were."""
-        days = self.days
-        if isinstance(days, str):
-            days = get_days_kept(days)
-            if not days:
+        lifetime = self.lifetime
+        if isinstance(lifetime, str):
+            lifetime = get_lifetime(lifetime)
+            if not lifetime:
                 return 0
         every = apps.get_model(label)._base_manager
-        rows = every.filter(self.condition, **{f"{self.after}__lte": now - dt.timedelta(days=days)})
+        rows = every.filter(self.condition, **{f"{self.after}__lte": now - lifetime})
         if self.cleared:
             # Not those that are empty already.
             rows = rows.exclude(**self.cleared)
@@ -340,13 +344,13 @@ TABLES: dict[str, Table] = {
         "user",
         DELETE,
         Exported("Devices", "SignedInAt=created_at last_used_at expires_at"),
-        (Expiry(0, "expires_at"),),
+        (Expiry(AT_ONCE, "expires_at"),),
     ),
     "accounts.KnownNetwork": Table(
         "user",
         DELETE,
         Exported("Networks", "last_sign_in_at"),
-        (Expiry(KNOWN_NETWORK_LIFETIME.days, "last_sign_in_at"),),
+        (Expiry(KNOWN_NETWORK_LIFETIME, "last_sign_in_at"),),
     ),
     "payments.PaymentSetup": Table(
         "user",
@@ -397,22 +401,22 @@ TABLES: dict[str, Table] = {
         )
     },
     "accounts.EmailCode": Table(
-        _by_user_or_own_email("email"), DELETE, SECRET, (Expiry(0, "expires_at"),)
+        _by_user_or_own_email("email"), DELETE, SECRET, (Expiry(AT_ONCE, "expires_at"),)
     ),
     "accounts.CalendarAddress": Table("user", DELETE, SECRET),
-    "accounts.AttemptWindow": Table(
-        _find_attempts, DELETE, SECRET, (Expiry(MAX_PERIOD / dt.timedelta(1), "since"),)
+    "accounts.AttemptWindow": Table(_find_attempts, DELETE, SECRET, (Expiry(MAX_PERIOD, "since"),)),
+    "roombook.SavedResponse": Table(
+        "user", DELETE, REPEATED, (Expiry(SavedResponse.LIFETIME, "created_at"),)
     ),
-    "roombook.SavedResponse": Table("user", DELETE, REPEATED, (Expiry(1, "created_at"),)),
     "payments.LedgerLine": Table("", STAY, REPEATED),
     "payments.StripePayment": Table("", STAY, REPEATED, (Expiry("BOOKS_YEARS", "created_at"),)),
     "imports.Upload": Table(
         lambda user: Q(user=user) | Q(sheet=ALLOWANCES_SHEET),
         DELETE,
         OF_STAFF,
-        (Expiry(MAX_AGE.days, "created_at"),),
+        (Expiry(MAX_AGE, "created_at"),),
     ),
-    "sessions.Session": Table(_find_sessions, DELETE, OF_STAFF, (Expiry(0, "expire_date"),)),
+    "sessions.Session": Table(_find_sessions, DELETE, OF_STAFF, (Expiry(AT_ONCE, "expire_date"),)),
     **{
         label: Table("user", DELETE, OF_STAFF)
         for label in (

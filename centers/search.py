@@ -483,7 +483,7 @@ def _get_area_condition(area_type: AreaType, area: str) -> tuple[str, object]:
             return "state", places.fold_text(area)
 
 
-def _search(conditions: dict[str, Any], filters: SearchFilters, user: "User") -> SearchResult:
+def _search(conditions: dict[str, Any], filters: SearchFilters, user: User) -> SearchResult:
     search = SearchQuery(conditions, settings.SEARCH_MAX_RESULTS, user.pk)
     result = _load_result(search, filters)
     if replica.is_configured():

@@ -22,6 +22,7 @@ wait_until() {
 }
 
 is_loaded() { [ -s "$pidfile.2" ]; }
+# A new master that was seen and is gone has failed: do not wait any longer.
 has_loaded_or_ended() {
     is_loaded && return
     found=$(find_new_master)

@@ -81,16 +81,16 @@ def find_at_center(search: AlternativeSearch, *, has_other_times: bool) -> Itera
     """Yield as large rooms of the center at the same time and, if wanted, the room's next times."""
     yield from _find_other_rooms(search)
     if has_other_times:
-        yield from _find_other_times(search)
+        yield from find_other_times(search)
 
 
 def _find_other_rooms(search: AlternativeSearch) -> Iterator[Alternative]:
     rooms = load_large_rooms(search, [search.room.center_id])
     calendars = load_calendars(rooms, search.span, user=search.user, now=search.now)
-    yield from _price_available(search, rooms, calendars, AlternativeReason.OTHER_ROOM)
+    yield from price_available(search, rooms, calendars, AlternativeReason.OTHER_ROOM)
 
 
-def _find_other_times(search: AlternativeSearch) -> Iterator[Alternative]:
+def find_other_times(search: AlternativeSearch) -> Iterator[Alternative]:
     """Yield the nearest start before and the nearest one after; the earlier one at a tie."""
     room, span = search.room, search.span
     around = span.expand(NEAR_TIMES)
@@ -127,7 +127,7 @@ def find_other_centers(search: AlternativeSearch) -> Iterator[Alternative]:
     calendars = load_calendars(rooms, search.span, user=search.user, now=search.now)
     # The rooms of farther centers are priced only if those before them are not enough.
     for distance, nearby in groupby(rooms, key=lambda room: distances[room.center_id]):
-        yield from _price_available(
+        yield from price_available(
             search, nearby, calendars, AlternativeReason.OTHER_CENTER, distance
         )
 
@@ -142,7 +142,7 @@ def load_large_rooms(search: AlternativeSearch, centers: Collection[int]) -> lis
     return found
 
 
-def _price_available(
+def price_available(
     search: AlternativeSearch,
     rooms: Iterable[MeetingRoom],
     calendars: Mapping[int, RoomCalendar],

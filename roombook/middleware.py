@@ -206,6 +206,13 @@ def is_back_office(request: HttpRequest) -> bool:
     return request.path_info.startswith("/admin/")
 
 
+def get_base_url(request: HttpRequest | None) -> str:
+    """The setting PUBLIC_URL, else the request's checked Host, without a slash at the end."""
+    if settings.PUBLIC_URL or request is None:
+        return str(settings.PUBLIC_URL).rstrip("/")
+    return request.build_absolute_uri("/").rstrip("/")
+
+
 def get_client_address(request: HttpRequest) -> str:
     """The IP address of the client, seen through TRUSTED_PROXIES proxies.
 

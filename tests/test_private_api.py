@@ -10,6 +10,7 @@ import pytest
 import unfold
 from django.contrib.admin import ModelAdmin, options
 from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.tokens import default_token_generator
 from django.core.files.base import ContentFile
 from django.db import connection
 from django.db.models import query
@@ -17,6 +18,7 @@ from gunicorn import systemd
 from gunicorn.arbiter import Arbiter
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
 
+from accounts.invitations import FORGOTTEN_PASSWORD_TOKENS
 from centers.models import MeetingRoom
 from tests.factories_people import UserFactory
 from tests.import_graph import PACKAGES, parse_product
@@ -139,21 +141,35 @@ def test_user_keeps_the_raw_password_until_save():
     assert user._password is None
 
 
+@pytest.mark.django_db
+def test_tokens_of_links_depend_on_their_salt():
+    user, use = UserFactory(), Use("accounts/invitations.py", "tests/backoffice/test_signing_in.py")
+    token = FORGOTTEN_PASSWORD_TOKENS.make_token(user)
+    what_to_do = use.explain("PasswordResetTokenGenerator.key_salt")
+
+    assert FORGOTTEN_PASSWORD_TOKENS.check_token(user, token), what_to_do
+    assert not default_token_generator.check_token(user, token), what_to_do
+
+
 def test_templates_of_the_theme_are_as_ours_expect():
-    helpers = Path(unfold.__file__).parent / "templates" / "unfold" / "helpers"
+    templates = Path(unfold.__file__).parent / "templates" / "unfold"
     use = Use(
         "roombook/templates/unfold/helpers/userlinks.html", "tests/browser/test_accessibility.py"
     )
     for name, names in {
-        "userlinks.html": ("{% action_list %}", "{{ nav_global_side }}", "environment"),
-        "pagination_default.html": ("pagination_required", "paginator_number"),
-        "header_title.html": ("for part in parts", "part.link", "part.title|capfirst"),
-        "empty_results.html": ("cl.query", "No results found"),
-        "command.html": ("opencommand", "admin:search", "#command-results-list"),
-        "command_results.html": ("results", "page_counter", "page_obj", "execution_time"),
+        "helpers/userlinks.html": ("{% action_list %}", "{{ nav_global_side }}", "environment"),
+        "helpers/pagination_default.html": ("pagination_required", "paginator_number"),
+        "helpers/header_title.html": ("for part in parts", "part.link", "part.title|capfirst"),
+        "helpers/empty_results.html": ("cl.query", "No results found"),
+        "helpers/command.html": ("opencommand", "admin:search", "#command-results-list"),
+        "helpers/command_results.html": ("results", "page_counter", "page_obj", "execution_time"),
+        "widgets/related_widget_wrapper.html": (
+            *("{{ rendered_widget }}", "model_has_limit_choices_to", "is_hidden"),
+            *("change_related_template_url", "add_related_url", 'data-popup="yes"'),
+        ),
     }.items():
-        text = (helpers / name).read_text()
-        assert all(each in text for each in names), use.explain(f"unfold/helpers/{name}")
+        text = (templates / name).read_text()
+        assert all(each in text for each in names), use.explain(f"unfold/{name}")
 
 
 def test_stored_files_are_marked_as_committed():

@@ -102,6 +102,14 @@ class RolePermissionsMixin(AnyAdminBase):
         """Return the name of a permission of this page's model."""
         return f"{self.opts.app_label}.{get_permission_codename(action, self.opts)}"
 
+    def get_list_time_zone(self, request: HttpRequest) -> ZoneInfo:
+        """The time zone of a list's selected center, or that of all of the user's centers."""
+        return get_shared_time_zone(
+            request,
+            self.get_permission_name("view"),
+            center_parameter=f"{getattr(self, 'center_path', '')}__id__exact",
+        )
+
     def _has_role_permission(
         self, request: HttpRequest, action: str, obj: Model | None = None
     ) -> bool:

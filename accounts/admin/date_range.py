@@ -11,7 +11,6 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter
 
-from accounts.admin.center_scope import get_shared_time_zone
 from roombook.backoffice.widgets import DateTextInput, DayField, parse_day
 
 DAY = dt.timedelta(days=1)
@@ -48,9 +47,6 @@ class DateRangeFilter(RangeDateFilter):
         super().__init__(field, request, params, model, model_admin, field_path)
         self.model_admin = model_admin
 
-    def get_zone(self, request: HttpRequest) -> dt.tzinfo:
-        return get_list_time_zone(request, self.model_admin)
-
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         first, last = (
             parse_day(self.used_parameters.get(f"{self.field_path}_{end}"))
@@ -58,7 +54,8 @@ class DateRangeFilter(RangeDateFilter):
         )
         end = last and last + DAY
         is_time = isinstance(self.field, models.DateTimeField)
-        zone = self.get_zone(request) if is_time and (first or end) else None
+        has_days = is_time and (first or end)
+        zone = self.model_admin.get_list_time_zone(request) if has_days else None
         return filter_days(queryset, self.field_path, first, end, zone)
 
 
@@ -73,9 +70,6 @@ class PeriodFilter(DropdownFilter):
         self.model_admin = model_admin
         return [(value, label) for value, (label, _) in self.periods.items()]
 
-    def get_zone(self, request: HttpRequest) -> dt.tzinfo:
-        return get_list_time_zone(request, self.model_admin)
-
     def get_selected(self, request: HttpRequest) -> str:
         return str(self.value())
 
@@ -83,19 +77,10 @@ class PeriodFilter(DropdownFilter):
         selected = self.get_selected(request)
         if selected not in self.periods:
             return queryset
-        zone = self.get_zone(request)
+        zone = self.model_admin.get_list_time_zone(request)
         _, get_days = self.periods[selected]
         days = get_days(timezone.now().astimezone(zone).date())
         return filter_days(queryset, self.field_path, *days, zone)
-
-
-def get_list_time_zone(request: HttpRequest, page: Any) -> dt.tzinfo:
-    """The time zone of the selected center of a list, or that of all of the user's centers."""
-    return get_shared_time_zone(
-        request,
-        page.get_permission_name("view"),
-        center_parameter=f"{getattr(page, 'center_path', '')}__id__exact",
-    )
 
 
 def filter_days(

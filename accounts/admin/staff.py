@@ -3,7 +3,6 @@
 from typing import Any, cast
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.forms import SetPasswordForm
 from django.contrib.auth.models import Group
@@ -29,7 +28,7 @@ from roombook.backoffice import audit_log
 from roombook.backoffice.model_admin import ModelAdmin
 from roombook.backoffice.widgets import AutocompleteMultipleField, AutocompleteMultipleWidget
 from roombook.errors import InvalidRequest, TooManyRequests
-from roombook.middleware import get_client_address, mark_secret
+from roombook.middleware import get_base_url, get_client_address, mark_secret
 
 NAME_FIELDS = ("first_name", "last_name")
 CENTERS_PREFIX = "centers_"
@@ -110,10 +109,6 @@ def build_staff_form(base: type[StaffForm]) -> type[StaffForm]:
         for group in Group.objects.order_by("name")
     }
     return cast("type[StaffForm]", type("StaffFormWithCenters", (base,), fields))
-
-
-def get_base_url(request: HttpRequest) -> str:
-    return settings.PUBLIC_URL or request.build_absolute_uri("/").rstrip("/")
 
 
 @admin.register(StaffMember)
@@ -279,7 +274,7 @@ class StaffAdmin(UserSearchMixin, SuperuserOnlyMixin, SharedTimeZoneMixin, Model
 
 
 class NewPasswordForm(SetPasswordForm):
-    """Sets a first password."""
+    """Sets a password in the fields of the theme."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

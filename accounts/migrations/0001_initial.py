@@ -101,7 +101,7 @@ class Migration(migrations.Migration):
                 ('next_attempt_at', models.DateTimeField(blank=True, null=True, verbose_name='next attempt')),
                 ('sent_at', models.DateTimeField(blank=True, null=True)),
                 ('expires_at', models.DateTimeField(editable=False, help_text='It is not sent after this time, but deleted.', null=True)),
-                ('known', models.JSONField(editable=False, help_text='What its reader knows while it can be withdrawn.', null=True)),
+                ('known', models.JSONField(editable=False, help_text='What its reader knew before it, for the next e-mail if this one is withdrawn.', null=True)),
                 ('last_error', models.CharField(blank=True, max_length=500)),
             ],
             options={

@@ -77,7 +77,9 @@ class OutboxMessage(Delivery):
         null=True, editable=False, help_text="It is not sent after this time, but deleted."
     )
     known = models.JSONField(
-        null=True, editable=False, help_text="What its reader knows while it can be withdrawn."
+        null=True,
+        editable=False,
+        help_text="What its reader knew before it, for the next e-mail if this one is withdrawn.",
     )
     last_error = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True)
 

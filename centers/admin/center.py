@@ -92,7 +92,8 @@ class CenterTabInline(CenterScopedInlineMixin, TabularInline):
     # select box, and read once for all rows of the inline.
     center_choices: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
-    made_in_place: tuple[str, ...] = ()
+    # Choices to which staff can add rows from here, in a window.
+    addable_choices: tuple[str, ...] = ()
     tab = True
     show_count = True
     per_page = 25
@@ -116,7 +117,7 @@ class CenterTabInline(CenterScopedInlineMixin, TabularInline):
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        if field is None or db_field.name in self.made_in_place:
+        if field is None or db_field.name in self.addable_choices:
             return field
         if isinstance(field.widget, RelatedFieldWidgetWrapper):
             # No links to add or change: the choices have their own tab or list.
@@ -158,7 +159,7 @@ class MeetingRoomInline(CenterTabInline):
         *("name", "resource_type", "capacity", "rate"),
         *("is_live_inventory", "is_active", "is_blocked"),
     )
-    choices = made_in_place = ("resource_type",)
+    choices = addable_choices = ("resource_type",)
     center_choices = ("rate",)
     ordering = ("name", "pk")
     show_change_link = True

@@ -80,7 +80,11 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
         *("state", "reason", "reference", "again", "key", "created_at", "done_at"),
     )
     readonly_fields = (
-        *("reservation_link", "customer", "center", "formatted_amount", "formatted_fee"),
+        "reservation_link",
+        "customer",
+        "center",
+        "formatted_amount",
+        "formatted_fee",
     )
     export_columns = (
         *(SheetColumn("Number", 10), SheetColumn("Payment", 10), *BOOKING_COLUMNS),

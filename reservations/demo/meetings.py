@@ -178,6 +178,12 @@ def send_payment_link(meeting: Meeting, *, now: dt.datetime) -> None:
     payment_links.send_link(Act(meeting.staff, now, is_staff=True), meeting.pk, base_url=base_url)
 
 
+def close_overdue(*, now: dt.datetime) -> None:
+    """Do what the regular command does with drafts and bookings whose time has passed."""
+    for _ in expiry.close_overdue(now=now):
+        pass
+
+
 def close_room(meeting: Meeting, reason: str, *, now: dt.datetime) -> None:
     """Close the room on the day of the meeting, which stays in the closure."""
     room = meeting.room
@@ -212,8 +218,7 @@ def create_from_file(*, now: dt.datetime, write_line: Callable[[str], object]) -
         if row["outcome"] == "missed":
             missed.append(meeting)
         write_line(f"[{number}/{len(rows)}] reservation {meeting.pk}, {row['center']}")
-    for _ in expiry.close_overdue(now=now):
-        pass
+    close_overdue(now=now)
     for meeting in missed:
         mark_no_show(meeting, now=now)
 

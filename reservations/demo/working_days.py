@@ -1,7 +1,6 @@
-"""The working days of the demo: at every center, 60 days back and 60 ahead of its first run (B20).
+"""The working days of the demo: at every center, 60 days back and 60 ahead of the loading (B20).
 
-What happens is planned without chance from the time of the first run, and then done in the order of
-time.
+What happens is planned without chance from the time of loading, and then done in the order of time.
 """
 
 import datetime as dt
@@ -22,7 +21,7 @@ from centers.hours import get_open_spans, round_down_to_slot, round_up_to_slot
 from centers.models import MeetingRoom, Service
 from centers.span import Span, get_local_midnight
 from reservations import availability
-from reservations.booking import expiry, reminders
+from reservations.booking import reminders
 from reservations.demo import accounts, meetings
 from reservations.demo.meetings import Meeting, Way
 from reservations.models import Reservation
@@ -65,17 +64,12 @@ def create(*, now: dt.datetime, write_line: Callable[[str], object]) -> None:
             for event in group:
                 if event.meeting is None or event.meeting.pk is not None:
                     event.act(now=event.at)
-    _close_overdue(now=now)
+    meetings.close_overdue(now=now)
     with transaction.atomic():
         for _ in reminders.send_meeting_reminders(now=now):
             pass
     rows = Reservation.objects.filter(user__email__in=accounts.CUSTOMER_EMAILS)
     write_line(f"{rows.count()} reservations, from {DAYS} days ago until {DAYS} days ahead")
-
-
-def _close_overdue(*, now: dt.datetime) -> None:
-    for _ in expiry.close_overdue(now=now):
-        pass
 
 
 @dataclass(slots=True)
@@ -110,7 +104,9 @@ class Plan:
         for room in self.rooms:
             for days in range(-DAYS, DAYS + 1):
                 self._fill_day(room, days)
-        self.events += [Event(self.now - days * DAY, _close_overdue) for days in range(1, DAYS + 1)]
+        self.events += [
+            Event(self.now - days * DAY, meetings.close_overdue) for days in range(1, DAYS + 1)
+        ]
         return sorted(self.events, key=lambda event: event.at)
 
     # --- Special cases ---------------------------------------------------------------------------

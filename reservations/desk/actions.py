@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from functools import partial
 
 from accounts.models import User
 from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
@@ -501,18 +501,19 @@ def _report_charge(outcome: ChangeOutcome) -> str:
 
 # --- The actions ----------------------------------------------------------------------------------
 
-AMENDMENT: dict[str, Any] = {
-    "call": _call_amendment,
-    "describe": _describe_amendment,
-    "execute": _amend,
-}
+# One command makes all changes of a booking, whichever form they are entered in.
+build_amendment = partial(
+    Action, call=_call_amendment, describe=_describe_amendment, execute=_amend
+)
 
 # By name, in the order in which a page offers them.
 ACTIONS = {
     action.name: action
     for action in (
         Action(
-            *("approve", "Approve", "check_circle"),
+            name="approve",
+            label="Approve",
+            icon="check_circle",
             title="Approve this request?",
             call=lambda _: (approval.confirm_or_expire, {}),
             describe=_describe_approval,
@@ -523,7 +524,9 @@ ACTIONS = {
             email="",
         ),
         Action(
-            *("decline", "Decline", "block"),
+            name="decline",
+            label="Decline",
+            icon="block",
             title="Decline this request?",
             call=lambda it: (approval.decline, it.cleaned_data),
             describe=_describe_decline,
@@ -536,7 +539,9 @@ ACTIONS = {
             shows_email=True,
         ),
         Action(
-            *("check-in", "Check in", "how_to_reg"),
+            name="check-in",
+            label="Check in",
+            icon="how_to_reg",
             title="Has the customer arrived?",
             call=lambda _: (attendance.check_in, {}),
             report=lambda _: "Checked in.",
@@ -545,7 +550,9 @@ ACTIONS = {
             is_primary=True,
         ),
         Action(
-            *("undo-check-in", "Undo check-in", "undo"),
+            name="undo-check-in",
+            label="Undo check-in",
+            icon="undo",
             title="Has the customer not arrived?",
             confirm_label="Undo the check-in",
             call=lambda _: (attendance.undo_check_in, {}),
@@ -554,7 +561,9 @@ ACTIONS = {
             is_immediate=always,
         ),
         Action(
-            *("take-payment", "Take payment", "point_of_sale"),
+            name="take-payment",
+            label="Take payment",
+            icon="point_of_sale",
             title="Take payment",
             call=_call_payment,
             describe=_describe_payment,
@@ -564,7 +573,9 @@ ACTIONS = {
             is_primary=True,
         ),
         Action(
-            *("send-link-again", "Send payment link again", "forward_to_inbox"),
+            name="send-link-again",
+            label="Send payment link again",
+            icon="forward_to_inbox",
             title="Send the payment link again",
             confirm_label=SEND_LINK,
             call=lambda it: (payment_links.send_change_link_again, {"base_url": it.base_url}),
@@ -574,38 +585,45 @@ ACTIONS = {
             email="with the link",
         ),
         Action(
-            *("cancel-link", "Cancel payment link", "link_off"),
+            name="cancel-link",
+            label="Cancel payment link",
+            icon="link_off",
             title="Cancel the payment link",
             call=lambda _: (payment_links.cancel_link, {}),
             report=_report_link_end,
             is_available=_can_cancel_link,
             is_immediate=always,
         ),
-        Action(
-            *("move", "Reschedule", "open_with"),
+        build_amendment(
+            name="move",
+            label="Reschedule",
+            icon="open_with",
             title="Reschedule to another time or room",
-            **AMENDMENT,
             form_class=MoveForm,
             is_available=amendments.can_reschedule,
         ),
-        Action(
-            *("services", "Services and guests", "room_service"),
+        build_amendment(
+            name="services",
+            label="Services and guests",
+            icon="room_service",
             title="Change services and guests",
             confirm_label="Change",
-            **AMENDMENT,
             form_class=ServicesForm,
             is_available=_can_change_services,
         ),
-        Action(
-            *("extend", "Extend", "more_time"),
+        build_amendment(
+            name="extend",
+            label="Extend",
+            icon="more_time",
             title="Extend the meeting",
             confirm_label="Extend and take payment",
-            **AMENDMENT,
             form_class=ExtendForm,
             is_available=amendments.can_extend,
         ),
         Action(
-            *("adjust", "Adjust price", "price_change"),
+            name="adjust",
+            label="Adjust price",
+            icon="price_change",
             title="Adjust the price",
             confirm_label="Adjust the price",
             call=_call_adjustment,
@@ -617,7 +635,9 @@ ACTIONS = {
             email="with the bill",
         ),
         Action(
-            *("hold", "Extend hold", "lock_clock"),
+            name="hold",
+            label="Extend hold",
+            icon="lock_clock",
             title="Extend the hold of the room",
             confirm_label="Extend the hold",
             call=lambda it: (drafts.extend_hold, it.cleaned_data),
@@ -627,7 +647,9 @@ ACTIONS = {
             is_available=drafts.can_extend_hold,
         ),
         Action(
-            *("resend", "Resend e-mail", "forward_to_inbox"),
+            name="resend",
+            label="Resend e-mail",
+            icon="forward_to_inbox",
             title="Resend the last e-mail",
             confirm_label="Resend",
             call=lambda _: (resending.resend_last_email, {}),
@@ -636,7 +658,9 @@ ACTIONS = {
             is_available=lambda row, *, now: emails.get_last_email(row.pk) is not None,
         ),
         Action(
-            *("no-show", "No-show", "person_off"),
+            name="no-show",
+            label="No-show",
+            icon="person_off",
             title="Mark as no-show?",
             confirm_label="Mark as no-show",
             call=lambda _: (attendance.mark_no_show, {}),
@@ -647,7 +671,9 @@ ACTIONS = {
             is_dangerous=True,
         ),
         Action(
-            *("undo-no-show", "Undo no-show", "person"),
+            name="undo-no-show",
+            label="Undo no-show",
+            icon="person",
             title="Did the customer come after all?",
             confirm_label="Undo the no-show",
             call=lambda _: (attendance.undo_no_show, {}),
@@ -656,7 +682,9 @@ ACTIONS = {
             is_immediate=always,
         ),
         Action(
-            *("cancel", "Cancel", "cancel"),
+            name="cancel",
+            label="Cancel",
+            icon="cancel",
             title="Cancel this reservation?",
             confirm_label="Cancel the reservation",
             call=lambda it: (

@@ -1,16 +1,12 @@
-"""The filters of the reservation list by the start, and the order of the list."""
+"""The filter of the reservation list by the start, and the order of the list."""
 
 import datetime as dt
 from collections.abc import Callable
 
 from django.http import HttpRequest
 
-from accounts import roles
-from accounts.admin.center_scope import get_shared_time_zone
-from accounts.admin.date_range import DAY, DateRangeFilter, Days, PeriodFilter
-from centers.models import Center
+from accounts.admin.date_range import DAY, Days, PeriodFilter
 from reservations.models.status import Status
-from roombook.ids import parse_id
 
 DATE_PARAMETER, RANGE_PARAMETERS = "when", ("start_from", "start_to")
 UPCOMING, PAST, ALL = "upcoming", "past", "all"
@@ -53,16 +49,6 @@ def is_latest_first(request: HttpRequest) -> bool:
     return get_selected_dates(request) in {PAST, ALL}
 
 
-def get_zone(request: HttpRequest) -> dt.tzinfo:
-    """The time zone of the list's room or center, or the one that the user's centers share."""
-    room = parse_id(request.GET.get("room__id__exact"))
-    if room is not None and (center := Center.objects.filter(rooms=room).first()):
-        return center.zone
-    return get_shared_time_zone(
-        request, roles.VIEW_RESERVATION, center_parameter="room__center__id__exact"
-    )
-
-
 class StartDateFilter(PeriodFilter):
     """By the day on which a reservation starts."""
 
@@ -76,17 +62,5 @@ class StartDateFilter(PeriodFilter):
     def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [each for each in super().lookups(request, model_admin) if each[0] != UPCOMING]
 
-    def get_zone(self, request: HttpRequest) -> dt.tzinfo:
-        return get_zone(request)
-
     def get_selected(self, request: HttpRequest) -> str:
         return get_selected_dates(request)
-
-
-class StartRangeFilter(DateRangeFilter):
-    """By the first and the last day on which a reservation starts."""
-
-    title = "days"
-
-    def get_zone(self, request: HttpRequest) -> dt.tzinfo:
-        return get_zone(request)

@@ -6,7 +6,7 @@ form says that a room is not available, it changes the form.
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice
@@ -28,12 +28,13 @@ from reservations.alternatives import (
     Alternative,
     AlternativeReason,
     AlternativeSearch,
-    find_at_center,
     find_other_centers,
+    find_other_times,
     load_large_rooms,
     price_alternative,
+    price_available,
 )
-from reservations.availability import load_calendars
+from reservations.availability import RoomCalendar, load_calendars
 from reservations.desk.forms import CenterSearchField, LocalTimeField, localize_input
 from reservations.free_times import find_next_bookings
 from roombook import dates, money
@@ -78,12 +79,14 @@ class FoundRooms:
 
 def find_rooms(search: AlternativeSearch, staff: User, permission: str) -> FoundRooms:
     """Find the rooms that staff with this permission can offer."""
-    room = search.room
-    found = list(islice(find_at_center(search, has_other_times=bool(room.pk)), MAX_ROOMS))
+    rooms = load_large_rooms(search, [search.room.center_id])
+    calendars = load_calendars(rooms, search.span, user=search.user, now=search.now)
+    free = price_available(search, rooms, calendars, AlternativeReason.OTHER_ROOM)
+    other_times = find_other_times(search) if search.room.pk else ()
+    found = list(islice(chain(free, other_times), MAX_ROOMS))
     reasons: list[str] = []
-    if not any(each.reason == AlternativeReason.OTHER_ROOM for each in found):
-        rooms = load_large_rooms(search, [room.center_id])
-        reasons = _explain(search, rooms)
+    if not free:
+        reasons = _explain(search, calendars)
         elsewhere = list(islice(find_other_centers(search), MAX_ROOMS))
         found += _find_next_times(search, rooms)
         if rooms and not found:
@@ -107,23 +110,20 @@ def _find_next_times(
     )
 
 
-def _explain(search: AlternativeSearch, rooms: Sequence[MeetingRoom]) -> list[str]:
+def _explain(search: AlternativeSearch, calendars: Mapping[int, RoomCalendar]) -> list[str]:
     """Why none of the rooms that are large enough is free."""
-    if not rooms:
+    if not calendars:
         others = MeetingRoom.objects.on_offer().filter(center=search.room.center_id)
         largest = others.exclude(pk=search.room.pk).aggregate(Max("capacity"))["capacity__max"]
         people = search.people or search.room.capacity
         rest = f"the largest one holds {largest}" if largest else "none has a price"
         return [f"No other room for {people} people: {rest}."]
-    calendars = load_calendars(rooms, search.span, user=search.user, now=search.now)
     names = defaultdict(list)
-    for room in rooms:
-        found = calendars[room.pk].find_reasons(
-            search.span, now=search.now, by_staff=search.by_staff
-        )
+    for calendar in calendars.values():
+        found = calendar.find_reasons(search.span, now=search.now, by_staff=search.by_staff)
         for reason in islice(found, 1):
             is_detailed = reason.code in DETAILED_REASONS
-            names[reason.staff_text if is_detailed else reason.message].append(room.name)
+            names[reason.staff_text if is_detailed else reason.message].append(calendar.room.name)
     return [f"{', '.join(each)}: {text}" for text, each in names.items()]
 
 

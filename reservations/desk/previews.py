@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -80,7 +80,7 @@ def add_nothing(preview: ActionPreview) -> None:
     """Leave a preview as it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
     """Something that staff can do with a reservation: a command with its form and its preview.
 
@@ -92,7 +92,6 @@ class Action:
     name: str
     label: str
     icon: str
-    _: KW_ONLY
     # The heading of the page.
     title: str
     # The label of the button that confirms it, if it is another one.

@@ -5,6 +5,8 @@ customer by their account. Rows are not counted beyond a limit, and filters do n
 choices from the table.
 """
 
+from zoneinfo import ZoneInfo
+
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.db.models.expressions import OrderBy
@@ -14,7 +16,10 @@ from django.utils.html import format_html
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts import customer_access
-from reservations.desk.date_filter import StartDateFilter, StartRangeFilter, is_latest_first
+from accounts.admin.center_scope import CenterScopedMixin
+from accounts.admin.date_range import DateRangeFilter
+from centers.models import Center
+from reservations.desk.date_filter import StartDateFilter, is_latest_first
 from reservations.display import (
     format_customer,
     format_datetime,
@@ -34,7 +39,7 @@ from roombook.ids import parse_id
 EXPORTED_FIELDS = [each for each in COLUMN_FIELDS if each.export_width]
 
 
-class ReservationListMixin(ListExportMixin):
+class ReservationListMixin(ListExportMixin, CenterScopedMixin):
     """The list of the ModelAdmin. Comes before ModelAdmin in the bases."""
 
     list_display = ("number", "state", "when", "place", "customer", "total")
@@ -43,7 +48,7 @@ class ReservationListMixin(ListExportMixin):
     sortable_by = ("when",)
     list_filter = (
         StartDateFilter,
-        ("start", StartRangeFilter),
+        ("start", DateRangeFilter),
         ("status", ChoicesDropdownFilter),
         ("room__center", AutocompleteFilter),
         ("room", AutocompleteFilter),
@@ -73,6 +78,13 @@ class ReservationListMixin(ListExportMixin):
         if request.GET.get("q") or request.GET.get("s"):
             return get_next_first(timezone.now())
         return ("-start", "-pk") if is_latest_first(request) else ("start", "pk")
+
+    def get_list_time_zone(self, request: HttpRequest) -> ZoneInfo:
+        """The time zone of the list's room, if there is one."""
+        room = parse_id(request.GET.get("room__id__exact"))
+        if room is not None and (center := Center.objects.filter(rooms=room).first()):
+            return center.zone
+        return super().get_list_time_zone(request)
 
     def search(
         self, request: HttpRequest, rows: QuerySet[Reservation], words: str

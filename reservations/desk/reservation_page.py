@@ -3,7 +3,6 @@
 import datetime as dt
 from functools import partial
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -40,6 +39,7 @@ from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.backoffice.widgets import StaffTextField
 from roombook.errors import DomainError, InvalidRequest
 from roombook.ids import parse_id
+from roombook.middleware import get_base_url
 
 
 class ReservationPageMixin(ModelAdminBase):
@@ -56,7 +56,7 @@ class ReservationPageMixin(ModelAdminBase):
     def get_reservation(self, request: HttpRequest, object_id: str) -> Reservation | None:
         """The reservation with that id, if the user may see it."""
         rows = self.get_queryset(request).select_related(
-            *("room__center", "room__rate", "user", "promo_code", "partner", "created_by")
+            "room__center", "room__rate", "user", "promo_code", "partner", "created_by"
         )
         reservation: Reservation | None = rows.filter(pk=parse_id(unquote(object_id)) or 0).first()
         return reservation
@@ -93,7 +93,7 @@ class ReservationPageMixin(ModelAdminBase):
             "original": reservation,
             "title": str(reservation),
             **reservation_details.build_context(reservation, staff, now=now),
-            "base_url": _get_base_url(request),
+            "base_url": get_base_url(request),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/reservations/reservation.html", context)
@@ -120,7 +120,7 @@ class ReservationPageMixin(ModelAdminBase):
         form = action.form_class(data, reservation=reservation, act=act)
         complete_form, preview = _get_complete_form(form), None
         if complete_form is not None:
-            complete_form.base_url = _get_base_url(request)
+            complete_form.base_url = get_base_url(request)
             if request.POST.get("confirmed"):
                 is_done = execute(request, action, complete_form)
                 if is_done and action.leads_to_next_request and "next" not in request.POST:
@@ -159,10 +159,6 @@ class ReservationPageMixin(ModelAdminBase):
         if is_fragment_request(request):
             template = "action_panel.html" if "in_panel" in request.POST else "action_preview.html"
         return TemplateResponse(request, f"admin/reservations/{template}", context)
-
-
-def _get_base_url(request: HttpRequest) -> str:
-    return settings.PUBLIC_URL or request.build_absolute_uri("/").rstrip("/")
 
 
 def _get_next_url(request: HttpRequest, reservation: Reservation) -> str:

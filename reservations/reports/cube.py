@@ -7,6 +7,7 @@ with screen readers and follows the dark theme. The same figures are in a table 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -112,12 +113,13 @@ def count(name: str, key: str, *, adds_up: bool = True) -> Measure:
 
 def debit(name: str, *accounts: str, less: Collection[str] = ()) -> Measure:
     """The amount on these accounts together, if debits are above zero."""
-    return Measure(
-        *(name, MONEY),
-        lambda sums: from_hundredths(
+
+    def read(sums: Sums) -> Decimal:
+        return from_hundredths(
             sum(sums[each] for each in accounts) - sum(sums[each] for each in less)
-        ),
-    )
+        )
+
+    return Measure(name, MONEY, read)
 
 
 def credit(name: str, *accounts: str) -> Measure:
@@ -289,7 +291,8 @@ class Cube:
         order: Measure | None = None,
         omits_zeros: bool = False,
         get_links: Callable[..., tuple[str, str]] | None = None,
-        **options: Any,
+        note: str = "",
+        is_for_files: bool = False,
     ) -> ReportTable:
         """A row for each member in the order of the facts, or by ``order``; and the total."""
         found = list(self.by(*(each.key for each in dimensions)).items())
@@ -306,8 +309,19 @@ class Cube:
             rows=[[*members, *values] for members, values in rows],
             total=["Total", *[""] * (len(dimensions) - 1), *total],
             links=[get_links(*members) for members, _ in rows] if get_links else (),
-            **options,
+            note=note,
+            is_for_files=is_for_files,
         )
+
+    def tabulate_centers(
+        self,
+        measures: Sequence[Measure],
+        *,
+        order: Measure,
+        title: str = "By center",
+        note: str = "",
+    ) -> ReportTable:
+        return self.tabulate("center", title, [CENTER], measures, order=order, note=note)
 
     def draw(
         self,
@@ -335,7 +349,9 @@ class Cube:
 
     def draw_amounts_by_month(self, title: str, measure: Measure) -> Chart:
         return self.draw(
-            *(title, MONTH, measure),
+            title,
+            MONTH,
+            measure,
             describe=measure.display,
             render=money.format_compact_amount,
         )

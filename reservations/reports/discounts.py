@@ -51,13 +51,17 @@ def build_report(selection: ReportSelection) -> Report:
         charts=[cube.draw_amounts_by_month("Discounts by month", TOTAL)],
         tables=[
             codes.tabulate(
-                *("code", "Promo codes", [Dimension("promo_code", "Promo code")]),
+                "code",
+                "Promo codes",
+                [Dimension("promo_code", "Promo code")],
                 [count("Uses", "uses"), BY_PROMO_CODE, credit("Billed with it", *BILL)],
                 order=BY_PROMO_CODE,
                 omits_zeros=True,
             ),
             measure_allowances(selection).tabulate(
-                *("allowance", "Allowances", [Dimension("allowance", "Allowance")]),
+                "allowance",
+                "Allowances",
+                [Dimension("allowance", "Allowance")],
                 [
                     count("Accounts", "accounts", adds_up=False),
                     count("Bookings", "bookings", adds_up=False),
@@ -66,14 +70,11 @@ def build_report(selection: ReportSelection) -> Report:
                 ],
                 order=debit("", "discount"),
             ),
-            cube.tabulate(
-                *("center", "By center", [CENTER], MEASURES),
-                order=TOTAL,
-                note=selection.center_note,
-            ),
+            cube.tabulate_centers(MEASURES, order=TOTAL, note=selection.center_note),
             cube.tabulate("month", "By month", [MONTH], MEASURES),
             list_refund_overrides(selection).tabulate(
-                *("refund-override", "Refunds by decision"),
+                "refund-override",
+                "Refunds by decision",
                 [
                     Dimension("reservation", "Reservation"),
                     CENTER,

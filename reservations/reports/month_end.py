@@ -130,7 +130,9 @@ def _build_cash_flow(selection: ReportSelection, balances: Balances) -> ReportTa
         label = LABELS[account] if account in LOSSES else f"{LABELS[account]}: change"
         facts.append(({"reason": Member(label, account)}, balances[account]))
     table = Cube(facts).tabulate(
-        *("difference", "From income to cash", [Dimension("reason", "Reason")]),
+        "difference",
+        "From income to cash",
+        [Dimension("reason", "Reason")],
         [credit("Amount", "change")],
         get_links=lambda reason: (_get_links(selection, reason.pk)[0], ""),
     )
@@ -144,7 +146,10 @@ def _build_account_table(selection: ReportSelection, balances: Balances) -> Repo
         [({"account": Member(LABELS[each], each)}, sums) for each, sums in balances.items()]
     )
     table = cube.tabulate(
-        *("account", "Accounts", [ACCOUNT], [OPENING, CHANGE, CLOSING]),
+        "account",
+        "Accounts",
+        [ACCOUNT],
+        [OPENING, CHANGE, CLOSING],
         omits_zeros=True,
         note="Debits are above zero, credits below. All accounts together add up to zero."
         " The name of an account opens its lines of the period, and its balance all lines.",
@@ -214,22 +219,27 @@ def _build_cash_tables(selection: ReportSelection, cash: Cube) -> list[ReportTab
     centers = [CENTER] if selection.lists_centers else []
     return [
         cash.tabulate(
-            *("way", "Cash by way of payment", [WAY], CASH_MEASURES),
+            "way",
+            "Cash by way of payment",
+            [WAY],
+            CASH_MEASURES,
             omits_zeros=True,
             get_links=lambda way: (_get_links(selection, way.pk)[0], ""),
         ),
         cash.tabulate(
-            *("day", "Cash by day", [DAY], CASH_MEASURES),
+            "day",
+            "Cash by day",
+            [DAY],
+            CASH_MEASURES,
             get_links=get_day_links,
         ),
-        cash.tabulate(
-            *("center", "Cash by center", [CENTER], CASH_MEASURES),
+        cash.tabulate_centers(
+            CASH_MEASURES,
             order=CASH_MEASURES[-1],
+            title="Cash by center",
             note=selection.center_note,
         ),
-        cash.tabulate(
-            *("cash", "Cash by day, center and way", [DAY, *centers, WAY], CASH_MEASURES)
-        ),
+        cash.tabulate("cash", "Cash by day, center and way", [DAY, *centers, WAY], CASH_MEASURES),
     ]
 
 
@@ -254,7 +264,9 @@ def _build_age_table(selection: ReportSelection) -> ReportTable:
             sums[age if sign * balance > 0 else "In advance"] += sign * balance
         facts.append(({"account": Member(LABELS[account], account)}, sums))
     table = Cube(facts).tabulate(
-        *("age", "Receivables and refunds payable by age", [ACCOUNT]),
+        "age",
+        "Receivables and refunds payable by age",
+        [ACCOUNT],
         [*(debit(name, name) for name in AGE_NAMES), debit("Amount", *AGE_NAMES)],
         note="The age of what is owed for a booking counts from the day on which it began to owe."
         " In advance: what was paid for requests that are not approved yet.",

@@ -12,7 +12,6 @@ from django.db.models import Count, F, Q, Sum
 from reservations.models import Reservation
 from reservations.models.status import REVENUE_STATUSES, Status
 from reservations.reports.cube import (
-    CENTER,
     MONTH,
     Cube,
     Measure,
@@ -69,7 +68,9 @@ def build_report(selection: ReportSelection) -> Report:
         ],
         charts=[
             cube.draw(
-                *("Cancelled, of all bookings, by month", MONTH, CANCELLED_SHARE),
+                "Cancelled, of all bookings, by month",
+                MONTH,
+                CANCELLED_SHARE,
                 describe=lambda sums: (
                     f"{sums['cancelled']:,} of {sums['kept'] + sums['cancelled']:,}"
                 ),
@@ -77,11 +78,7 @@ def build_report(selection: ReportSelection) -> Report:
         ],
         tables=[
             cube.tabulate("month", "By month", [MONTH], MEASURES),
-            cube.tabulate(
-                *("center", "By center", [CENTER], MEASURES),
-                order=CANCELLED_OR_NO_SHOW,
-                note=selection.center_note,
-            ),
+            cube.tabulate_centers(MEASURES, order=CANCELLED_OR_NO_SHOW, note=selection.center_note),
         ],
         description=(
             "Reservations that were checked out and were to start in the period; dropped drafts"

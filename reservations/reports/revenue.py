@@ -20,7 +20,6 @@ from payments.ledger.accounts import BILL, INCOME, REDUCTIONS, Account
 from payments.ledger.models import add_accounts
 from reservations.models import PromoRedemption
 from reservations.reports.cube import (
-    CENTER,
     MONTH,
     Cube,
     Dimension,
@@ -63,13 +62,12 @@ def build_report(selection: ReportSelection) -> Report:
         charts=[cube.draw_amounts_by_month("Revenue by month", REVENUE)],
         tables=[
             cube.tabulate("month", "By month", [MONTH], MEASURES),
+            cube.tabulate_centers(MEASURES, order=REVENUE, note=selection.center_note),
             cube.tabulate(
-                *("center", "By center", [CENTER], MEASURES),
-                order=REVENUE,
-                note=selection.center_note,
-            ),
-            cube.tabulate(
-                *("source", "By source", SOURCE, MEASURES),
+                "source",
+                "By source",
+                SOURCE,
+                MEASURES,
                 order=REVENUE,
                 note="The source of a booking is its partner, else its promo code, else direct.",
             ),

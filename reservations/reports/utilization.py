@@ -94,14 +94,11 @@ def build_report(selection: ReportSelection) -> Report:
         charts=[draw_weekdays("Utilization by weekday", times)],
         heat_map=build_heat_map("Utilization by weekday and hour, percent", times),
         tables=[
-            rooms.tabulate(
-                *("center", "By center", [CENTER], [count("Rooms", "rooms"), *MEASURES]),
-                order=UTILIZATION,
-            ),
+            rooms.tabulate_centers([count("Rooms", "rooms"), *MEASURES], order=UTILIZATION),
             rooms.tabulate("room", "By room", [CENTER, Dimension("room", "Room")], MEASURES),
             times.tabulate("weekday", "By weekday", [WEEKDAY], TIMES, omits_zeros=True),
             times.tabulate(
-                *("hour", "By weekday and hour", [WEEKDAY, HOUR], TIMES), is_for_files=True
+                "hour", "By weekday and hour", [WEEKDAY, HOUR], TIMES, is_for_files=True
             ),
         ],
         description=(

@@ -26,7 +26,7 @@ class ExportAccount(Operation):
 
     class Output(ContractSerializer):
         Export = ObjectField(help_text="The account, and lists of all that belongs to it.")
-        Message = TextField(help_text="Instead of Export: where to find it.")
+        Message = TextField(help_text="Instead of Export, if it is too large: how to get it.")
 
     def perform(self, user: User) -> dict[str, object]:
         EXPORT.attempt(user.pk, now=timezone.now())

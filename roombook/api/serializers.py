@@ -14,7 +14,6 @@ from functools import cache, cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
-from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
 from django.http import HttpRequest
 from rest_framework import serializers
@@ -22,6 +21,7 @@ from rest_framework.request import Request
 
 from roombook.api.csv_table import FieldTree
 from roombook.api.fields import MAX_LIST_LENGTH, StrictField, UrlField
+from roombook.middleware import get_base_url
 from roombook.naming import to_snake_case
 
 MAX_CACHED_RECORDS = 4096
@@ -42,14 +42,11 @@ class RenderContext:
 
     @cached_property
     def base_url(self) -> str:
-        """The setting PUBLIC_URL, else the request's checked Host, with a slash at the end."""
-        if settings.PUBLIC_URL:
-            return str(settings.PUBLIC_URL).rstrip("/") + "/"
-        return self.request.build_absolute_uri("/") if self.request is not None else "/"
+        return get_base_url(self.request)
 
     def build_url(self, url: str) -> str:
         """Return the URL with scheme and host; one that a storage made absolute stays as it is."""
-        return url if "://" in url else self.base_url + url.lstrip("/")
+        return url if "://" in url else f"{self.base_url}/{url.lstrip('/')}"
 
 
 Render: TypeAlias = Callable[[Any, RenderContext], Any]

@@ -130,7 +130,10 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
     def search(
         self, request: HttpRequest, rows: models.QuerySet, words: str
     ) -> models.QuerySet | None:
-        """Find rows, if not as Django does. Without `search_fields` there is no search box."""
+        """Return the rows that match the words, or None to search `search_fields` as Django does.
+
+        Without `search_fields`, there is no search box.
+        """
         return None
 
     def get_search_results(

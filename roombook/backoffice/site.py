@@ -90,8 +90,10 @@ class BackofficeSite(UnfoldAdminSite):
         return update_wrapper(show, guarded)
 
     def _remember_author(self, request: HttpRequest, response: HttpResponseBase) -> None:
+        if not request.user.is_authenticated:
+            return
         author = Signer(salt=AUTHOR).sign(str(request.user.pk))
-        if request.user.is_authenticated and request.COOKIES.get(AUTHOR) != author:
+        if request.COOKIES.get(AUTHOR) != author:
             response.set_cookie(
                 AUTHOR,
                 author,

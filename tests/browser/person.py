@@ -60,6 +60,21 @@ class Person:
             self.page.keyboard.press("Control+a")
             self.page.keyboard.type(text)
 
+    def fill_fields(self, **values: str) -> None:
+        """Fill fields of a form by their names."""
+        for name, value in values.items():
+            self.fill(self.page.locator(f"[name={name}]"), value)
+
+    def take_payment_for_draft(self, *, reference: str) -> None:
+        """Save the draft that is entered, and take its payment at the desk."""
+        page = self.page
+        self.click(page.get_by_role("button", name="Save draft and hold room"))
+        self.click(page.get_by_role("link", name="Take payment"))
+        self.fill(page.get_by_label("Reference"), reference)
+        preview = page.locator("#preview")
+        expect(preview).to_contain_text("Confirmed")
+        self.click(preview.get_by_role("button", name="Take payment"))
+
 
 def wait_for_scripts(target: Locator) -> None:
     """Wait until the page of the target is loaded.

@@ -9,7 +9,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet
 from django.db.models.expressions import CombinedExpression
 
-from accounts.personal_data import get_days_kept
+from accounts.personal_data import get_lifetime
 from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.money import ROUNDING_TOLERANCE
 
@@ -54,9 +54,9 @@ def get_history(model: type[Model], reference: str = "pk") -> QuerySet[AuditEntr
 
 def get_kept_since(setting: str, now: dt.datetime) -> dt.datetime:
     """Return since when rows are kept that are deleted some days after they were made."""
-    days = get_days_kept(setting)
+    lifetime = get_lifetime(setting)
     # A day less: the job that deletes them does not run every minute.
-    return now - dt.timedelta(days=days - 1) if days else EARLIEST
+    return now - lifetime + dt.timedelta(days=1) if lifetime else EARLIEST
 
 
 def may_be_changed(

@@ -92,7 +92,9 @@ def _compare_months(centers: frozenset[int] | None, today: dt.date) -> MonthComp
         change=f"{(amount / former_amount - 1) * 100:+.0f}%" if former_amount else "",
         is_up=amount >= former_amount,
         chart=cube.draw(
-            *("Revenue of this month and the previous one", MONTH, REVENUE),
+            "Revenue of this month and the previous one",
+            MONTH,
+            REVENUE,
             describe=REVENUE.display,
         ),
         previous_month=ReportPeriod.from_month(first),

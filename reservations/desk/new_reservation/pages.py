@@ -232,8 +232,11 @@ def _find_others(
     except InvalidRequest:
         return None
     search = AlternativeSearch(
-        room or MeetingRoom(center=center, capacity=1),
-        *(span, (), form.customer, now),
+        room=room or MeetingRoom(center=center, capacity=1),
+        span=span,
+        services=(),
+        user=form.customer,
+        now=now,
         people=data.get(PEOPLE),
         by_staff=True,
     )

@@ -57,7 +57,9 @@ class TimelineAxis:
         """The full hours in chronological order."""
         return [
             TimelineTick(
-                *(at, self.get_left(at), f"{at.astimezone(self.zone):%H:%M}"),
+                at,
+                self.get_left(at),
+                f"{at.astimezone(self.zone):%H:%M}",
                 get_ambiguous_zone_name(at, self.zone),
             )
             for at in _get_quarters(self.span.start, self.span.end)

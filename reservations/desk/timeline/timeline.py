@@ -478,7 +478,9 @@ class TimelinePages(BackofficePages):
     pages = (
         ("timeline/", "show_center", "reservations_timeline", {"view": "day"}),
         (
-            *("timeline/center/", "show_center", "reservations_timeline_week"),
+            "timeline/center/",
+            "show_center",
+            "reservations_timeline_week",
             {"view": "center-week"},
         ),
         ("timeline/week/", "show_room_week", "reservations_room_week"),

@@ -16,7 +16,7 @@ from django.urls import reverse
 from accounts import customer_access, roles
 from accounts.models import User
 from centers.models import Center
-from centers.span import Span, get_local_midnight
+from centers.span import Span
 from reservations.booking.balances import get_unpaid_amounts
 from reservations.desk.actions import ACTIONS
 from reservations.desk.notes import load_notes
@@ -25,7 +25,7 @@ from reservations.display import format_customer, format_service, format_time_zo
 from reservations.models import Note, Reservation
 from reservations.models.status import Status
 from reservations.pricing.terms import ALL, get_terms
-from reservations.reports.periods import DAY, filter_by_local_span
+from reservations.reports.periods import ReportPeriod, filter_by_local_span
 from roombook import dates, money, places
 
 # More meetings are not loaded: staff of many centers choose one.
@@ -103,9 +103,8 @@ def filter_by_day(zones: Sequence[str], get_day: Callable[[dt.tzinfo], dt.date])
     """Reservations that start on the local day of their center, which `get_day` returns."""
 
     def get_day_span(name: str) -> Span:
-        zone = places.get_time_zone(name)
-        day = get_day(zone)
-        return Span(get_local_midnight(day, zone), get_local_midnight(day + DAY, zone))
+        day = get_day(places.get_time_zone(name))
+        return ReportPeriod(day, day).span(name)
 
     return filter_by_local_span(zones, get_day_span)
 

@@ -51,15 +51,9 @@ def test_receptionist_seats_a_walk_in_in_ten_clicks(desk, open_now, way):
     assert accessibility.scan(found) == []
     person.click(found.get_by_role("link", name="Juniper"))
     person.click(page.locator("summary", has_text="New customer"))
-    for name, text in (("phone_number", "555 0177"), ("first_name", "Jo"), ("last_name", "Day")):
-        person.fill(page.locator(f"input[name={name}]"), text)
+    person.fill_fields(phone_number="555 0177", first_name="Jo", last_name="Day")
     expect(page.locator("#draft-preview")).to_contain_text("Price for a new customer")
-    person.click(page.get_by_role("button", name="Save draft and hold room"))
-    person.click(page.get_by_role("link", name="Take payment"))
-    person.fill(page.get_by_label("Reference"), "Slip 0043")
-    preview = page.locator("#preview")
-    expect(preview).to_contain_text("Confirmed")
-    person.click(preview.get_by_role("button", name="Take payment"))
+    person.take_payment_for_draft(reference="Slip 0043")
     person.click(page.get_by_role("button", name="Check in"))
     expect(page.get_by_role("button", name="Undo check-in")).to_be_visible()
 
@@ -110,8 +104,7 @@ def test_owner_raises_a_price_and_invites_a_colleague_in_nine_clicks(desk, demo,
     expect(page.locator("#changelist")).to_be_visible()
     go(person, "Staff")
     person.click(page.locator("a[href*='/staffmember/add/']"))
-    for name, text in (("email", "new@example.com"), ("first_name", "N"), ("last_name", "Ew")):
-        person.fill(page.locator(f"input[name={name}]"), text)
+    person.fill_fields(email="new@example.com", first_name="N", last_name="Ew")
     person.click(page.get_by_label("Manager", exact=True), key="Space")
     person.click(page.get_by_role("button", name="Save", exact=True))
     expect(page.locator("#changelist")).to_be_visible()

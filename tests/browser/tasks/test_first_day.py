@@ -32,8 +32,8 @@ def test_owner_sets_up_everything_and_a_client_books_and_pays(
     expect(page.locator(".dashboard-steps")).to_be_visible()
 
     step(person, "The company")
-    fill(
-        person, legal_name="Riverside Rooms LLC", legal_address="1 Main Street\nPortland, OR 97204"
+    person.fill_fields(
+        legal_name="Riverside Rooms LLC", legal_address="1 Main Street\nPortland, OR 97204"
     )
     save(person)
 
@@ -42,8 +42,7 @@ def test_owner_sets_up_everything_and_a_client_books_and_pays(
     expect(page.get_by_text("Added: Meeting room")).to_be_visible()
 
     step(person, "A center")
-    fill(
-        person,
+    person.fill_fields(
         name="Riverside",
         street1="1 Main Street",
         city="Portland",
@@ -63,13 +62,13 @@ def test_owner_sets_up_everything_and_a_client_books_and_pays(
     person.click(page.get_by_role("button", name="Copy to all days"))
     tab(person, "Rates")
     person.click(page.get_by_role("link", name="Add another Rate"))
-    fill(person, **{"rates-0-name": "Standard", "rates-0-hourly": "40"})
+    person.fill_fields(**{"rates-0-name": "Standard", "rates-0-hourly": "40"})
     person.click(page.get_by_role("button", name="Save and continue editing"))
     expect(page.get_by_text("successfully").first).to_be_visible()
 
     tab(person, "Meeting rooms")
     person.click(page.get_by_role("link", name="Add another Meeting room"))
-    fill(person, **{"rooms-0-name": "Boardroom", "rooms-0-capacity": "12"})
+    person.fill_fields(**{"rooms-0-name": "Boardroom", "rooms-0-capacity": "12"})
     # Its type is made in place, in a window of its own.
     kind = page.locator("[name=rooms-0-resource_type]")
     with page.expect_popup() as opened:
@@ -83,7 +82,7 @@ def test_owner_sets_up_everything_and_a_client_books_and_pays(
     save(person)
 
     step(person, "Staff")
-    fill(person, email="dana@example.com", first_name="Dana", last_name="Desk")
+    person.fill_fields(email="dana@example.com", first_name="Dana", last_name="Desk")
     person.click(page.get_by_label("Desk", exact=True))
     save(person)
 
@@ -115,11 +114,6 @@ def step(person: Person, name: str) -> None:
         dashboard(person)
     person.click(person.page.locator(".dashboard-steps").get_by_role("link", name=name))
     expect(person.page.get_by_role("button", name="Save", exact=True)).to_be_visible()
-
-
-def fill(person: Person, **values: str) -> None:
-    for name, value in values.items():
-        person.fill(person.page.locator(f"[name={name}]"), value)
 
 
 def choose(person: Person, field: Locator, label: str) -> None:

@@ -28,19 +28,9 @@ def test_walk_in_pays_at_the_terminal_and_is_confirmed(desk, live_server, way):
 
     person.click_slot("Aspen", "10:00")
     person.click(page.locator("summary", has_text="New customer"))
-    for name, text in (
-        ("email", "walk-in@example.com"),
-        ("first_name", "Grace"),
-        ("last_name", "Hopper"),
-    ):
-        person.fill(page.locator(f"input[name={name}]"), text)
+    person.fill_fields(email="walk-in@example.com", first_name="Grace", last_name="Hopper")
     expect(page.locator("#draft-preview tfoot")).to_contain_text("$")
-    person.click(page.get_by_role("button", name="Save draft and hold room"))
-    person.click(page.get_by_role("link", name="Take payment"))
-    person.fill(page.get_by_label("Reference"), "Slip 0042")
-    preview = page.locator("#preview")
-    expect(preview).to_contain_text("Confirmed")
-    person.click(preview.get_by_role("button", name="Take payment"))
+    person.take_payment_for_draft(reference="Slip 0042")
 
     expect(page.locator(".reservation-head")).to_contain_text("Confirmed")
     expect(page.locator("body")).to_contain_text("paid at the card terminal")
