@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 # The customer has confirmed or refused a payment at the bank, or may have. Sent with `payment` and
 # `now`; the receiver resolves the payment.
 customer_acted = Signal()
+# Staff have made a refund due. Sent with `payment` and `now`; the receiver executes what is due.
+refund_became_due = Signal()
 
 # A gateway repeats an event for three days at most.
 EVENT_RETENTION = timedelta(days=30)

@@ -31,7 +31,7 @@ from accounts.limits import CARD_DECLINED, check_declined_cards, get_payer_key
 from accounts.models import User
 from payments import gateways, lifecycle, refunds
 from payments.cards import Card, CardFields
-from payments.gateway_events import customer_acted
+from payments.gateway_events import customer_acted, refund_became_due
 from payments.gateway_results import apply_gateway_result, lock_payment
 from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
 from payments.ledger.accounts import EventKind
@@ -455,7 +455,8 @@ def _try_settle(payment: Payment, *, now: dt.datetime) -> None:
         logger.exception("Payment %s: what is due could not be done.", payment.key)
 
 
-def settle_payment(payment: Payment, *, now: dt.datetime) -> Payment:
+@receiver(refund_became_due)
+def settle_payment(payment: Payment, *, now: dt.datetime, **_: object) -> Payment:
     """Read the payment again and execute what is due. Raises the errors of the gateway."""
     return _settle(Payment.objects.select_related("reservation").get(pk=payment.pk), now=now)
 
