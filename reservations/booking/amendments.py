@@ -60,7 +60,11 @@ from reservations.booking.commands import (
     command,
 )
 from reservations.booking.holds import release_conflicting_holds, release_holds_for
-from reservations.booking.locks import lock_drafts_of_customer, lock_for_rescheduling
+from reservations.booking.locks import (
+    lock_drafts_of_customer,
+    lock_with_account,
+    require_account,
+)
 from reservations.models import (
     BookingChange,
     ChangeState,
@@ -270,7 +274,7 @@ def amend(
 
 
 def _open_for_staff(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
-    reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
+    reservation, room = lock_with_account(reservation_id, request.room_id)
     require_version(reservation, request.expected_version)
     amendment = begin(act, reservation, room, request)
     if amendment.is_same:
@@ -286,11 +290,12 @@ def begin(
 ) -> Amendment:
     """Validate the request; nothing has changed yet.
 
-    The caller holds the locks of both rooms and of the reservation. Staff can extend a meeting that
-    has begun, and add to its bill: it stays in its room, and its start does not move.
+    The caller holds the locks of `lock_with_account`. Staff can extend a meeting that has begun,
+    and add to its bill: it stays in its room, and its start does not move.
 
     Raises ReservationNotOpen or InvalidRequest.
     """
+    require_account(reservation)
     if reservation.status == Status.PROCESSING:
         raise ReservationNotOpen(PAYMENT_UNDER_WAY)
     is_over = reservation.status == Status.COMPLETED

@@ -27,7 +27,7 @@ from reservations.booking.amendments import Amendment, ChangeRequest
 from reservations.booking.charging import Claim, PaymentMethod, Purchase, Source
 from reservations.booking.checkout import LINK_HAS_ENDED, record_consent
 from reservations.booking.commands import Obstacle, command
-from reservations.booking.locks import lock_for_rescheduling
+from reservations.booking.locks import lock_with_account
 from reservations.models import BookingChange, ChangeState, Reservation, history
 from reservations.models.booking_fields import split_values
 from reservations.models.status import Status
@@ -225,7 +225,7 @@ def _claim(
 
 def _open(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
     """Lock the booking and both rooms, and return what has not changed yet."""
-    reservation, room = lock_for_rescheduling(reservation_id, request.room_id, owner=act.customer)
+    reservation, room = lock_with_account(reservation_id, request.room_id, owner=act.customer)
     is_over = reservation.status == Status.COMPLETED
     if not reservation.is_confirmed_or_completed or (is_over and not act.is_staff):
         raise ReservationNotOpen("Only a confirmed booking can be changed.")
@@ -324,7 +324,7 @@ class Difference(Purchase):
         cls, payment: Payment, *, may_be_paid: bool, room_id: int | None, now: dt.datetime
     ) -> Self:
         change = BookingChange.objects.get(payment=payment.pk)
-        return cls(*lock_for_rescheduling(payment.reservation_id, change.room_id), change)
+        return cls(*lock_with_account(payment.reservation_id, change.room_id), change)
 
     def is_attempt(self, payment: Payment) -> bool:
         return payment.is_by_link or not self.change.is_by_staff
