@@ -264,22 +264,13 @@ def amend(
             row = Reservation.objects.select_related("room", "user").get(pk=reservation_id)
             require_account_payment(act, row, expected_total - row.total_cost)
         cover = functools.partial(_take, taken=taken)
-    amendment = perform(
-        _open_for_staff(act, reservation_id, request),
-        cover,
-        waiver=waiver,
-        expected_total=expected_total,
-    )
-    return amendment, amendment.obstacle
-
-
-def _open_for_staff(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
     reservation, room = lock_with_account(reservation_id, request.room_id)
     require_version(reservation, request.expected_version)
     amendment = begin(act, reservation, room, request)
     if amendment.is_same:
         raise InvalidRequest({"start_date": "It is like that already. Nothing would change."})
-    return amendment
+    amendment = perform(amendment, cover, waiver=waiver, expected_total=expected_total)
+    return amendment, amendment.obstacle
 
 
 # --- The steps ------------------------------------------------------------------------------------
