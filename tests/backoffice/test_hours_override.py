@@ -56,18 +56,14 @@ def test_draft_outside_hours_by_manager_keeps_reason(room, manager):
 
 def test_checkout_of_overridden_draft_succeeds(room, manager):
     made = in_the_evening(room, manager)
-    paid = checkout.check_out(
-        made.pk, user=made.user, payment_method=make_payment_method(), now=NOW
-    )
+    paid = checkout.check_out(Act(made.user, NOW), made.pk, payment_method=make_payment_method())
     assert paid.status == Status.CONFIRMED
 
 
 def test_approval_of_overridden_request_succeeds(manager, room):
     type(room).objects.filter(pk=room.pk).update(is_live_inventory=False)
     made = in_the_evening(room, manager)
-    pending = checkout.check_out(
-        made.pk, user=made.user, payment_method=make_payment_method(), now=NOW
-    )
+    pending = checkout.check_out(Act(made.user, NOW), made.pk, payment_method=make_payment_method())
     assert pending.status == Status.PENDING
     assert approval.approve(Act(manager, NOW, is_staff=True), made.pk).status == Status.CONFIRMED
 
@@ -108,7 +104,7 @@ def test_checkout_of_overridden_draft_in_later_closure_is_refused(room, manager)
     made = in_the_evening(room, manager)
     close(room)
     with pytest.raises(SlotUnavailable):
-        checkout.check_out(made.pk, user=made.user, payment_method=make_payment_method(), now=NOW)
+        checkout.check_out(Act(made.user, NOW), made.pk, payment_method=make_payment_method())
 
 
 def test_hours_override_within_hours_keeps_no_reason(room, staff):
