@@ -4,9 +4,9 @@ import datetime as dt
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Exists, F, OuterRef, Q, Subquery, Sum
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Coalesce
+from django.db.models.functions import Cast
 
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.gateways.sandbox import SandboxGateway
@@ -24,6 +24,7 @@ from payments.models import (
     Refund,
     RefundState,
 )
+from payments.refunds import sum_refunds
 from payments.statements import get_refunds_payable
 from reservations.booking.charging import CAPTURE_DUE_STATUSES
 from reservations.booking.integrity.common import (
@@ -67,19 +68,6 @@ TIMES: tuple[tuple[type[Any], str, tuple[str, ...]], ...] = (
 REPORTED = "Made at the gateway"
 # Staff return money when the customer comes, or with the next bank transfers.
 BY_HAND_OVERDUE_AFTER = dt.timedelta(days=14)
-
-
-# --- Shared with alerts.py ------------------------------------------------------------------------
-
-
-def effective_refunds() -> QuerySet[Refund]:
-    """Return the refunds that were paid in any way, or that are due."""
-    return Refund.objects.exclude(state=RefundState.REFUSED)
-
-
-def refunded_amount() -> Coalesce:
-    """Return an expression for the amount of a payment that was refunded or is due for refund."""
-    return sum_of_related(effective_refunds(), "amount", by="payment")
 
 
 # --- Checks --------------------------------------------------------------------------------------
@@ -270,7 +258,7 @@ def comparisons_in_the_future(now: dt.datetime) -> Rows:
 @CHECKS.add("payment {} of {} has refunds of {:.2f}")
 def refunds_above_their_payment(now: dt.datetime) -> Rows:
     """Find payments with refunds that add up to more than the payment."""
-    rows = Payment.objects.annotate(given=refunded_amount())
+    rows = Payment.objects.annotate(given=sum_refunds())
     rows = rows.filter(given__gt=F("amount") + ROUNDING_TOLERANCE)
     return rows.values_list("pk", "amount", "given")
 
@@ -278,7 +266,7 @@ def refunds_above_their_payment(now: dt.datetime) -> Rows:
 @CHECKS.add("payment {} of {} is refunded, its refunds add up to {:.2f}")
 def refunded_without_refunds(now: dt.datetime) -> Rows:
     """Find payments that are marked as refunded although their refunds do not add up to them."""
-    rows = Payment.objects.filter(state=PaymentState.REFUNDED).annotate(given=refunded_amount())
+    rows = Payment.objects.filter(state=PaymentState.REFUNDED).annotate(given=sum_refunds())
     rows = rows.filter(given__lt=F("amount") - ROUNDING_TOLERANCE)
     return rows.values_list("pk", "amount", "given")
 
