@@ -197,7 +197,7 @@ def _end(
             at=act.now,
         )
         given = f"{money.format_amount(outcome.refund)}: {reason}"
-        changes["refund_override"] = (money.format_amount(outcome.policy_refund), given)
+        changes["refund_by_decision"] = (money.format_amount(outcome.policy_refund), given)
     reservation.transition_to(Status.CANCELLED, act, changes=changes, **columns)
     bill.return_benefits(reservation, share=outcome.share, now=act.now)
     if was_booked:

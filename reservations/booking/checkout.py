@@ -489,5 +489,5 @@ def require_account_payment(act: Act, reservation: Reservation, amount: Decimal)
 
 def record_consent(reservation: Reservation, card: SavedCard, act: Act) -> None:
     """Record that the customer has agreed that staff charge the saved card (B26.6)."""
-    changes = {"saved_card_consent": (None, card.description)}
+    changes = {"consent_to_charge": (None, card.description)}
     history.record_changes(reservation, changes, act)

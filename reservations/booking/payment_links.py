@@ -188,7 +188,7 @@ def send_link(act: Act, draft_id: int, *, base_url: str) -> tuple[Reservation, O
     )
     reservation.payment_link_until = until
     reservation.save(update_fields=["payment_link_until"])
-    history.record_changes(reservation, {"payment_link": (None, until)}, act)
+    history.record_changes(reservation, {"payment_link_until": (None, until)}, act)
     return reservation, None
 
 
@@ -220,7 +220,7 @@ def send_change_link(
         base_url=base_url,
         now=act.now,
     )
-    history.record_changes(booking, {"payment_link": (None, until)}, act)
+    history.record_changes(booking, {"payment_link_until": (None, until)}, act)
     return change, None
 
 
@@ -267,7 +267,7 @@ def cancel_link(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
         OutboxMessage.objects.about(reservation.link_subject).waiting().update(expires_at=act.now)
     else:
         raise ReservationNotOpen(NO_LINK)
-    history.record_changes(reservation, {"payment_link": (until, None)}, act)
+    history.record_changes(reservation, {"payment_link_until": (until, None)}, act)
     return reservation, None
 
 

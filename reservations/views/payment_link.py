@@ -31,7 +31,7 @@ from reservations.models import Seller
 from reservations.notifications import confirmation
 from reservations.notifications.cancellation_terms import describe_cancellation
 from reservations.notifications.formatting import format_local_time
-from roombook import money
+from roombook import images, money
 from roombook.api.serializers import RenderContext
 from roombook.errors import (
     DomainError,
@@ -187,6 +187,7 @@ def _render(
         seller = Seller.find(center.pk)
         fields |= {
             "company": seller.legal_name if seller else get_service_name(),
+            "logo": images.get_url(seller.logo.name) if seller else "",
             "center": center,
             "booking": confirmation.describe_booking(reservation),
             "amount": money.format_amount(link.amount),
