@@ -21,7 +21,7 @@ from accounts.models.search_text import SEARCHED_FIELDS, SearchTextField
 from accounts.passwords import normalize_password
 from accounts.validators import validate_email_without_card, validate_name, validate_phone_number
 from roombook import images
-from roombook.errors import InvalidRequest
+from roombook.errors import InvalidRequest, NotSignedIn
 from roombook.money import MoneyField
 from roombook.texts import CleanedMixin, LineField, clean_line
 
@@ -74,6 +74,16 @@ class UserManager(BaseUserManager["User"]):
         """The account's current row, locked until the transaction ends."""
         # NO KEY, so that other transactions can still insert rows that refer to the account.
         return self.select_for_update(no_key=True).get(pk=pk)
+
+    def lock_active(self, pk: int) -> "User":
+        """Lock the account, or raise NotSignedIn if it was erased or disabled meanwhile (B22.9).
+
+        What stores something about an account calls it first, in the same transaction.
+        """
+        user = self.lock(pk)
+        if not user.is_active:
+            raise NotSignedIn
+        return user
 
     def get_by_natural_key(self, email: str | None) -> "User":
         return self.get(email=canonicalize_email(email or ""))

@@ -24,7 +24,7 @@ from payments.models import Dispute, Payment, Refund, RefundState, SavedCard
 from reservations.booking import account_erasure, drafts
 from reservations.models import Attendee, Reservation
 from reservations.models.status import Status
-from roombook.api.operations import Operation
+from roombook.api.operations import Operation, TwoStepOperation
 from roombook.backoffice.models import AuditEntry
 from tests.concurrency import run_concurrently
 from tests.factories_people import (
@@ -380,6 +380,11 @@ SPAN = {"StartDate": START.isoformat(), "EndDate": (START + HOUR).isoformat()}
         ("account/change-email", {"NewEmailAddress": "b@example.com", "Password": PASSWORD}),
         ("account/delete", {"Password": PASSWORD}),
         ("account/complete-payment-setup", {"PaymentSetupId": "x"}),
+        ("account/create-payment-setup", {}),
+        ("account/update-payment-info", {"PaymentInfo": CARD}),
+        ("account/update-info", {"NewFirstName": "Grace"}),
+        ("account/update-favorite", {"IsFavorite": True}),
+        ("account/calendar", {}),
     ],
 )
 def test_request_whose_account_is_erased_after_its_token_is_read_is_not_signed_in(
@@ -387,14 +392,15 @@ def test_request_whose_account_is_erased_after_its_token_is_read_is_not_signed_i
 ):
     user = SavedCardFactory().user
     draft = make_draft(user)
-    real = Operation.respond
+    for kind in (Operation, TwoStepOperation):
 
-    def erase_and_respond(*args):
-        account_erasure.erase_account(user.pk, by=None, now=NOW)
-        return real(*args)
+        def erase_and_respond(*args, real=kind.respond):
+            account_erasure.erase_account(user.pk, by=None, now=NOW)
+            return real(*args)
 
-    monkeypatch.setattr(Operation, "respond", erase_and_respond)
+        monkeypatch.setattr(kind, "respond", erase_and_respond)
     ids = {"ReservationId": draft.pk, "MeetingRoomId": draft.room_id}
+    ids["CenterId"] = draft.room.center_id
 
     response = post(client, f"/api/{path}", {"Token": issue_token(user), **ids, **fields})
 
