@@ -96,8 +96,8 @@ def test_report_default_period_is_current_month(office):
     page = office.get(address())
 
     assert page.context["report"].figures[0].value == "$75.00"
-    assert 'value="2027-03-01"' in page.content.decode()
-    assert 'value="2027-03-31"' in page.content.decode()
+    assert 'value="2027-03-01"' in page.text
+    assert 'value="2027-03-31"' in page.text
     february = office.get(address(since="2027-02-01"))
     assert february.context["report"].figures[0].value == "$1.00"
     until = office.get(address(until="2027-02-12"))
@@ -109,7 +109,7 @@ def test_report_links_keep_the_selection(office):
     sold(room)
     query = {"since": "2027-03-01", "until": "2027-03-31", "center": room.center_id}
 
-    page = office.get(address(**query)).content.decode()
+    page = office.get(address(**query)).text
 
     kept = urlencode(query).replace("&", "&amp;")
     assert f'href="{PAGES}utilization/?{kept}"' in page
@@ -177,7 +177,7 @@ def test_report_too_large_shows_message(office, monkeypatch):
     for name in ("revenue", "utilization", "cancellations"):
         answer = office.get(address(name, format="csv", table="center"))
         assert answer.status_code == 400
-        assert "Choose" in answer.content.decode()
+        assert "Choose" in answer.text
 
 
 @pytest.mark.parametrize("name", ["revenue", "cancellations", "discounts"])
@@ -193,7 +193,7 @@ def test_report_many_centers_has_no_center_rows(office, name, monkeypatch):
     assert together.figures == each.figures
     tables = {table.key: table for table in together.tables}
     assert tables["center"].rows == []
-    assert "choose some to see a line of each" in answer.content.decode()
+    assert "choose some to see a line of each" in answer.text
     assert tables["month"].rows == next(t.rows for t in each.tables if t.key == "month")
 
 
@@ -206,7 +206,7 @@ def test_report_statement_timeout_shows_message(office, monkeypatch):
     answer = office.get(address())
 
     assert answer.status_code == 400
-    assert "This takes too long" in answer.content.decode()
+    assert "This takes too long" in answer.text
 
 
 def test_report_long_table_is_complete_in_files_only(office):
@@ -216,8 +216,8 @@ def test_report_long_table_is_complete_in_files_only(office):
 
     page = office.get(address())
 
-    assert center.name in page.content.decode()
-    assert "and 5 more in the exported files." in page.content.decode()
+    assert center.name in page.text
+    assert "and 5 more in the exported files." in page.text
     assert len(rows_of(office.get(address(format="csv", table="center")))) == 1 + 55 + 1
 
 
@@ -297,10 +297,10 @@ def test_report_manager_sees_own_center_only(client, staff, name):
     book = client.get(address(name, format="xlsx"))
 
     assert page.status_code == 200
-    assert "Elsewhere" not in page.content.decode()
+    assert "Elsewhere" not in page.text
     sheets = load_workbook(io.BytesIO(book.getvalue())).worksheets
     values = {cell for sheet in sheets for row in sheet.values for cell in row}
     assert "Elsewhere" not in values
     refused = client.get(address(name, center=there.center_id))
     assert refused.status_code == 400
-    assert "whose reports you may see" in refused.content.decode()
+    assert "whose reports you may see" in refused.text
