@@ -109,7 +109,7 @@ def test_pages_without_javascript_show_the_examples(office):
     assert "$100.00" in refused.text
     assert "No price yet" in office.get(reverse("admin:centers_rate_add")).text
     center = RateFactory().center_id
-    page = office.get(reverse("admin:centers_center_change", args=[center]))
+    page = office.get(reverse("admin:centers_center_change", args=[center]) + "?tab=rate")
     assert "$90.00 · $160.00 · $320.00" in page.text
 
 
@@ -142,7 +142,7 @@ def test_rate_with_an_hour_above_half_a_day_warns_before_and_after_saving(office
     warning = "An hour ($100.00) costs more than half a day ($90.00)."
     assert warning in post_prices(office, name="Usual", hourly="100", half_day="90").text
     page = reverse("admin:centers_rate_change", args=[rate.pk])
-    of_center = reverse("admin:centers_center_change", args=[rate.center_id])
+    of_center = reverse("admin:centers_center_change", args=[rate.center_id]) + "?tab=rate"
     for url, field in ((page, "hourly"), (of_center, "rates-0-hourly")):
         Rate.objects.update(hourly=25)
         saved = office.post(url, {**form_of(office.get(url)), field: "100.00"})
