@@ -142,7 +142,7 @@ def test_declined_card_does_not_extend_the_promise_of_a_price(
 def test_promo_code_on_draft_with_outdated_price_reduces_the_new_one(ada, outdated):
     PromoCodeFactory(code="TEN")
 
-    reservation = apply_promo_code(outdated.pk, "TEN", user=ada, now=NOW + 25 * HOUR)
+    reservation = apply_promo_code(Act(ada, NOW + 25 * HOUR), outdated.pk, "TEN")
 
     assert reservation.total_cost == 81
 
