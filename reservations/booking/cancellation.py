@@ -107,9 +107,7 @@ class Cancellation:
 
 def _call_payment_off(act: Act, reservation_id: int) -> None:
     """Void the payment of a draft that waits. That of a change is called off by `cancel` itself."""
-    payments = charging.find_resolvable(reservation_id, user=act.customer, now=act.now)
-    of_draft = [each for each in payments if each.purpose == PaymentPurpose.BOOKING]
-    charging.resolve_payments(of_draft, calls_off=True, now=act.now)
+    charging.resolve_payments(reservation_id, user=act.customer, calls_off=True, now=act.now)
 
 
 @command_after(_call_payment_off, without_capture={"can_be_captured": False})

@@ -124,8 +124,7 @@ def check_out(
     """
     draft = get_own_reservation(reservation_id, user)
     if draft.status == Status.PROCESSING:
-        payments = charging.find_resolvable(reservation_id, user=user, now=now)
-        charging.resolve_payments(payments, now=now)
+        charging.resolve_payments(reservation_id, user=user, now=now)
         draft = get_own_reservation(reservation_id, user)
     if is_already_submitted(draft):
         return draft
