@@ -20,10 +20,10 @@ from reservations.demo import working_days
 from reservations.demo.accounts import STAFF
 from reservations.desk.dashboard.alerts import find_alerts
 from reservations.desk.today.arrivals import load_day
+from reservations.local_days import LocalDays
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.reports import month_end, revenue, utilization
-from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection
 from tests.conftest import use_tiny_pictures
 from tests.faults.size import LONG
@@ -160,8 +160,8 @@ def test_every_center_has_meetings_in_the_past_and_to_come(full):
 
 def test_every_report_has_figures(full):
     today = full.date()
-    this_month = ReportSelection(ReportPeriod(today.replace(day=1), today), None)
-    last_month = ReportSelection(ReportPeriod.from_month(dt.date(2027, 2, 1)), None)
+    this_month = ReportSelection(LocalDays(today.replace(day=1), today), None)
+    last_month = ReportSelection(LocalDays.from_month(dt.date(2027, 2, 1)), None)
     for selection in (this_month, last_month):
         assert revenue.REVENUE.read(revenue.measure_revenue(selection).total) > 1000
         assert (
