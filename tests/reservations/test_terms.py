@@ -226,15 +226,6 @@ def test_booking_keeps_the_terms_that_were_shown(booking, room):
     assert preview(booking, START - 100 * HOUR).refund == Decimal("37.50")
 
 
-def test_grace_gives_all_back_but_not_after_the_start(ada, room):
-    room.center.terms.grace_minutes = 120
-    room.center.terms.save()
-    booking = make_booking(ada, room, now=START - HOUR)
-    assert preview(booking, START - MINUTE).refund == 75
-    with pytest.raises(ReservationNotOpen):
-        preview(booking, START)
-
-
 @pytest.mark.parametrize(
     ("change_hours", "last"), [(None, 168), (2, 2), (0, 0)], ids=["while free", "2 h", "start"]
 )
