@@ -135,7 +135,7 @@ def test_invalid_new_center_is_rejected_by_field(office):
 
 def test_closures_on_the_center_page_are_in_local_time_and_of_its_rooms(office, center_with_rows):
     make_center_with_room(name="Other")
-    address = url(models.Center, "change", center_with_rows.pk)
+    address = url(models.Center, "change", center_with_rows.pk) + "?tab=closure"
     page = office.get(address)
     (closures,) = (
         each for each in page.context["inline_admin_formsets"] if each.opts.model is models.Closure
@@ -410,12 +410,13 @@ def test_closure_saved_on_the_center_page_sends_the_signal(office, center_with_r
 
     closure_saved.connect(record)
     try:
-        page = office.get(url(models.Center, "change", center_with_rows.pk))
+        address = url(models.Center, "change", center_with_rows.pk) + "?tab=closure"
+        page = office.get(address)
         day = {"starts_at_0": "2027-08-01", "ends_at_0": "2027-08-02", "reason": "Paint"}
         times = {"starts_at_1": "08:00", "ends_at_1": "08:00", "room": ""}
         new = {f"closures-1-{name}": value for name, value in {**day, **times}.items()}
         saved = office.post(
-            url(models.Center, "change", center_with_rows.pk),
+            address,
             {**form_of(page), **new, "closures-TOTAL_FORMS": "2", "closures-0-reason": "Leak"},
         )
     finally:

@@ -22,11 +22,11 @@ from reservations.desk.actions import ACTIONS
 from reservations.desk.notes import load_notes
 from reservations.desk.previews import Action
 from reservations.display import format_customer, format_service, format_time_zone
+from reservations.local_days import LocalDays, filter_by_local_span
 from reservations.models import Note, Reservation
 from reservations.models.status import Status
 from reservations.notifications.cancellation_terms import describe_terms
 from reservations.pricing.terms import ALL, get_terms
-from reservations.reports.periods import ReportPeriod, filter_by_local_span
 from roombook import dates, money, places
 
 # More meetings are not loaded: staff of many centers choose one.
@@ -105,7 +105,7 @@ def filter_by_day(zones: Sequence[str], get_day: Callable[[dt.tzinfo], dt.date])
 
     def get_day_span(name: str) -> Span:
         day = get_day(places.get_time_zone(name))
-        return ReportPeriod(day, day).span(name)
+        return LocalDays(day, day).span(name)
 
     return filter_by_local_span(zones, get_day_span)
 
