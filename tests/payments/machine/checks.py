@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from payments.models import LedgerLine, Payment, PaymentState, Refund, RefundState
 from reservations.booking import integrity
-from reservations.booking.integrity.ledger import ledger_off_the_facts
+from reservations.booking.integrity.money import ledger_off_the_facts
 from reservations.models import AllowanceEntry, PromoCode, Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook.backoffice.models import AuditEntry

@@ -25,7 +25,7 @@ from payments.models import PaymentSetup, SavedCard
 from reservations.booking import amendments, charging, differences
 from reservations.booking.amendments import ChangeRequest
 from reservations.booking.commands import Command
-from reservations.booking.integrity.ledger import ledger_off_the_facts
+from reservations.booking.integrity.money import ledger_off_the_facts
 from reservations.models import Reservation
 from roombook.db.transactions import in_transaction
 from tests.factories_people import AdministratorFactory
