@@ -67,7 +67,8 @@ def issue_documents(reservation: Reservation, *, by: User | None, now: dt.dateti
                 " ask the center."
             )
         lines = describe_seller(seller)
-        _store(reservation, ReceiptType.RECEIPT, amounts, seller=lines, by=by, now=now)
+        logo = str(seller.logo.name or "")
+        _store(reservation, ReceiptType.RECEIPT, amounts, seller=lines, logo=logo, by=by, now=now)
     elif not reservation.receipts.exists():
         raise ReceiptNotAvailable
 
@@ -205,12 +206,17 @@ def _store(
     amounts: Amounts,
     *,
     seller: SellerLines,
+    logo: str = "",
     by: User | None,
     now: dt.datetime,
 ) -> None:
     earlier = list(reservation.receipts.order_by("pk"))
     content = build_content(
-        reservation, receipt_type, amounts, earlier=earlier, seller=seller, now=now
+        *(reservation, receipt_type, amounts),
+        earlier=earlier,
+        seller=seller,
+        logo=logo,
+        now=now,
     )
     year = now.astimezone(reservation.room.center.zone).year
     # Last of all, because other documents wait for it.

@@ -2,7 +2,6 @@
 
 import csv
 import io
-from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -98,44 +97,6 @@ def test_harmless_text_is_unchanged(text):
     assert csv_table.format_cell(text) == text
 
 
-def test_numbers_and_booleans_are_written_as_in_json():
-    values = (-73.9, -5, True, False, 12.5, Decimal("12.50"))
-    texts = [csv_table.format_cell(value) for value in values]
-
-    assert texts == ["-73.9", "-5", "true", "false", "12.5", "12.5"]
-
-
-def test_columns_are_in_the_contracts_order_whichever_row_fills_them():
-    shape = {
-        "Before": {},
-        "Rows": {"Id": {}, "Note": {}, "Rooms": {"Id": {}, "Name": {}}},
-        "After": {},
-    }
-    rows = [
-        {"Rooms": [{"Name": "x"}] * 11},
-        {"Id": 2, "Note": "n", "Rooms": [{"Id": 1}]},
-    ]
-
-    table = csv_table.build_table(
-        {"After": "a", "Rows": rows, "Success": True}, rows_field="Rows", field_tree=shape
-    )
-
-    assert table.header[:5] == [
-        "Success", "Rows.Id", "Rows.Note", "Rows.Rooms.0.Id", "Rows.Rooms.0.Name"
-    ]  # fmt: skip
-    assert table.header[-3:] == ["Rows.Rooms.9.Name", "Rows.Rooms.10.Name", "After"]
-    assert table.rows[1]["Success"] == "true"
-    assert "After" not in table.rows[1]
-
-
-def test_unknown_columns_come_last_in_order_of_appearance():
-    table = csv_table.build_table(
-        {"Zed": {"B": 1, "A": 2}, "Known": 1, "Alf": 3}, field_tree={"Known": {}}
-    )
-
-    assert table.header == ["Known", "Zed.B", "Zed.A", "Alf"]
-
-
 def test_field_without_value_has_no_column():
     fields = {"A": None, "B": "", "C": [], "D": {}, "E": 0}
 
@@ -153,12 +114,6 @@ def test_digits_at_the_top_level_or_with_a_leading_zero_are_names():
         "0": "a",
         "L": {"00": "b", "1": "c"},
     }
-
-
-def test_cells_keep_line_ends_and_quotes():
-    text = 'Note,Name\r\n"a\r\nb\u2028c","say ""x"""\r\n'
-
-    assert csv_table.parse_request(text) == {"Note": "a\r\nb\u2028c", "Name": 'say "x"'}
 
 
 @pytest.mark.parametrize("text", ["A\r\n1\r\n\r\n", "A\n1", "\r\nA\r\n1"])

@@ -61,15 +61,6 @@ def test_every_domain_error_code_has_a_status():
     assert codes <= set(HTTP_STATUSES)
 
 
-def test_messages_and_details_of_domain_errors_are_returned(post):
-    response = post("/api/raises/taken")
-
-    assert response.json()["Error"] == {
-        "Summary": "SlotUnavailable", "Message": "The room is closed then."
-    }  # fmt: skip
-    assert post("/api/raises/declined").json()["Error"]["Details"] == "decline code 51"
-
-
 def test_invalid_fields_of_domain_errors_have_contract_names_in_order(post):
     assert post("/api/raises/invalid").json()["Error"]["Details"] == (
         "Id: First.\nItems.2.Name: Two.\nItems.10.Name: Ten.\nHasCVV: Last."

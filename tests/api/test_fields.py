@@ -4,9 +4,6 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from django.db import models
-from hypothesis import given
-from hypothesis import strategies as st
 from rest_framework.exceptions import ValidationError
 
 from roombook.api.csv_table import CSVCell
@@ -178,10 +175,6 @@ def test_text_field_can_require_text_and_keep_spaces():
     assert TextField(trim=False).run_validation("  p w ") == "  p w "
 
 
-def test_list_field_accepts_child_as_keyword():
-    assert ListField(child=IdField()).run_validation([1]) == [1]
-
-
 def test_object_field_accepts_no_value_and_renders_any():
     with pytest.raises(ValidationError):
         ObjectField().run_validation("x")
@@ -198,11 +191,6 @@ def test_decimals_are_rendered_as_numbers_with_two_places():
     assert [repr(number) for number in rendered] == ["12.5", "0.1", "0.0", "2.68"]
 
 
-@given(st.decimals("-9999999999.99", "9999999999.99", places=2))
-def test_every_amount_is_rendered_exactly(amount):
-    assert Decimal(repr(DecimalField().to_representation(amount))) == amount
-
-
 def test_date_times_are_rendered_with_offset_and_without_fractions():
     field = DateTimeField()
 
@@ -211,13 +199,3 @@ def test_date_times_are_rendered_with_offset_and_without_fractions():
     )
     with pytest.raises(ValueError, match="no time zone"):
         field.to_representation(local("2027-03-01T09:00"))
-
-
-def test_values_are_rendered_as_the_type_of_their_field():
-    class Status(models.TextChoices):
-        NEW = "New"
-
-    assert ChoiceField(Status).to_representation(Status.NEW) == "New"
-    assert type(ChoiceField(Status).run_validation("New")) is str
-    assert TextField().to_representation(5) == "5"
-    assert (IntegerField().to_representation("5"), DoubleField().to_representation(5)) == (5, 5.0)

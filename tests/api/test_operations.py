@@ -88,11 +88,6 @@ def test_invalid_fields_are_named_one_per_line_in_the_contracts_order(refused):
     )
 
 
-def test_date_times_and_urls_are_rendered_once(post):
-    assert post("/api/dates").json() == {"Success": True, "Start": "2027-03-01T09:00:00-07:00"}
-    assert post("/api/picture").json() == {"Success": True, "Url": "http://testserver/media/a.png"}
-
-
 # --- AppVersion ---------------------------------------------------------------------------------
 
 
@@ -136,12 +131,6 @@ def test_app_version_of_another_type_is_400(refused, version):
 
     assert (status, summary) == (400, "InvalidRequest")
     assert details.startswith("AppVersion: ")
-
-
-def test_app_version_in_csv_may_look_like_a_number(post, settings):
-    settings.MINIMUM_APP_VERSION = "2"
-
-    assert post("/api/nothing", "AppVersion\r\n1.5\r\n", "text/csv").status_code == 426
 
 
 def test_app_version_is_logged_with_the_request(post, caplog):

@@ -9,7 +9,6 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import UnreadablePostError
 from rest_framework.exceptions import ParseError
 
-from roombook.api.formats import JSONParser, check_depth
 from roombook.api.operations import MAX_BODY_BYTES, read_body
 
 JSON = "application/json"
@@ -53,10 +52,6 @@ def test_empty_body_has_no_fields(post, options):
     assert understood(post("/api/echo", b"", **options)) == "{}"
 
 
-def test_empty_body_of_another_type_is_415(refused):
-    assert refused("/api/echo", b"", CONTENT_TYPE="text/plain")[0] == 415
-
-
 @pytest.mark.parametrize(
     "charset", ["nonsense", "zlib", "rot13", "idna", "punycode", "undefined", ""]
 )
@@ -83,10 +78,6 @@ def test_compressed_body_is_415(refused, encoding):
     assert refused("/api/echo", b"{}", HTTP_CONTENT_ENCODING=encoding)[:2] == (
         415, "UnsupportedMediaType"
     )  # fmt: skip
-
-
-def test_content_encoding_identity_is_accepted(post):
-    assert post("/api/echo", HTTP_CONTENT_ENCODING="Identity").status_code == 200
 
 
 # --- JSON that is refused -----------------------------------------------------------------------
@@ -154,30 +145,7 @@ def test_hostile_nesting_is_rejected_quickly(refused, body):
     assert time.process_time() - start < 2
 
 
-def test_brackets_in_an_unterminated_string_do_not_count():
-    check_depth('"' + "[" * 50)
-    with pytest.raises(ParseError):
-        check_depth("[" * 33 + '"')
-
-
-def test_integers_may_have_as_many_digits_as_a_double():
-    assert JSONParser().parse(BytesIO(b'{"A": 1%s}' % (b"0" * 308)))["A"] == 10**308
-
-
 # --- CSV ----------------------------------------------------------------------------------------
-
-
-def test_csv_cells_are_parsed_as_the_types_of_their_fields(post):
-    header = (
-        "Id,Text,Flag,Count,Measure,Amount,Kind,Ids.0,Ids.1,Item.Id,Items.0.Id,Items.1.Id,HasCVV"
-    )
-    row = "7,12,true,-3,-73.9,12.50,Staff,4,5,6,8,9,FALSE"
-
-    assert post("/api/mirror", f"{header}\r\n{row}\r\n", "text/csv").json() == {
-        "Success": True, "Id": 7, "Text": "12", "Flag": True, "Count": -3, "Measure": -73.9,
-        "Amount": 12.5, "Kind": "Staff", "Ids": [4, 5], "Item": {"Id": 6},
-        "Items": [{"Id": 8}, {"Id": 9}], "HasCVV": False,
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -187,12 +155,6 @@ def test_malformed_csv_is_400(refused, body):
     answer = refused("/api/echo", body, "text/csv", CONTENT_TYPE="text/csv")
 
     assert answer[:2] == (400, "InvalidRequest")
-
-
-def test_nul_in_csv_is_400(refused):
-    assert refused("/api/echo", b"Text\r\na\0b\r\n", "text/csv")[2] == (
-        "Text: Must not hold a NUL character or half of a surrogate pair."
-    )
 
 
 # --- size ---------------------------------------------------------------------------------------
@@ -219,10 +181,6 @@ def test_declared_length_above_the_bound_is_rejected_without_reading(rf):
 def test_content_length_that_is_not_a_number_is_400(rf, length):
     with pytest.raises(ParseError):
         read_body(rf.generic("POST", "/", b"", CONTENT_LENGTH=length))
-
-
-def test_empty_content_length_means_no_body(rf):
-    assert read_body(rf.generic("POST", "/", b"", CONTENT_LENGTH="")) == b""
 
 
 def test_body_that_ends_too_early_is_400(rf):
@@ -284,15 +242,3 @@ def test_malformed_chunks_are_400(rf):
 
     with pytest.raises(ParseError):
         read_body(without_length(rf, Broken(), **{"wsgi.input_terminated": True}))
-
-
-def test_chunked_request_is_answered(post):
-    body = json.dumps({"Text": "in chunks"}).encode()
-
-    response = post(
-        "/api/echo",
-        b"",
-        **{"CONTENT_LENGTH": "", "wsgi.input": BytesIO(body), "wsgi.input_terminated": True},
-    )
-
-    assert response.status_code == 200

@@ -1,6 +1,5 @@
 """Small operations to try the API's plumbing with, apart from any app."""
 
-import datetime as dt
 from decimal import Decimal
 
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
@@ -25,7 +24,6 @@ from roombook.api.fields import (
     IntegerField,
     ListField,
     TextField,
-    UrlField,
 )
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer
@@ -154,16 +152,6 @@ class Nothing(Operation):
         return None
 
 
-class Picture(Operation):
-    requires_token = False
-
-    class Output(ContractSerializer):
-        Url = UrlField()
-
-    def perform(self, user):
-        return {"url": "/media/a.png"}
-
-
 class Unwritable(Operation):
     """Returns a value that JSON cannot represent."""
 
@@ -232,17 +220,6 @@ class Raises(Operation):
         raise ERRORS[name]
 
 
-class Dates(Operation):
-    requires_token = False
-
-    class Output(ContractSerializer):
-        Start = DateTimeField()
-
-    def perform(self, user):
-        zone = dt.timezone(dt.timedelta(hours=-7))
-        return {"start": dt.datetime(2027, 3, 1, 9, 0, 0, 123456, tzinfo=zone)}
-
-
 def page_that_raises(request, name):
     raise ERRORS[name]
 
@@ -258,9 +235,7 @@ urlpatterns = [
     operation("who-am-i", WhoAmI),
     operation("nobody", Nobody),
     operation("nothing", Nothing),
-    operation("picture", Picture),
     operation("unwritable", Unwritable),
-    operation("dates", Dates),
     operation("raises/(?P<name>[a-z0-9-]+)", Raises),
     path("api/page/<name>", page_that_raises),
     re_path(r"^api(?:/|\Z)", handle_unknown_path),

@@ -158,7 +158,7 @@ def test_rooms_of_a_list_are_saved_after_the_bookings_were_displayed(office, boo
     room = booking.room
     address, prefix = list_of(room), "form-0"
     if place == "tab":
-        address, prefix = page_of(room.center), "rooms-0"
+        address, prefix = f"{page_of(room.center)}?tab=meetingroom", "rooms-0"
     typed = form_of(office.get(address)) | {f"{prefix}-capacity": "2", "_save": "Save"}
 
     page = office.post(address, typed)

@@ -101,7 +101,9 @@ def test_closure_change_of_the_reason_is_saved_at_once(office):
 
 def test_closure_on_the_center_page_is_saved_after_it_was_displayed(office):
     reservation = make_booking()
-    address = reverse("admin:centers_center_change", args=[reservation.room.center_id])
+    address = (
+        reverse("admin:centers_center_change", args=[reservation.room.center_id]) + "?tab=closure"
+    )
     new = closure_of(reservation.room.center)
     typed = {
         **form_of(office.get(address)),
@@ -133,7 +135,7 @@ def test_new_opening_hours_are_saved_after_the_reservations_outside_were_display
     reservation = make_booking()  # Wednesday from 9 to 12
     center = reservation.room.center
     make_booking(room=reservation.room, start=START + dt.timedelta(days=1))
-    address = reverse("admin:centers_center_change", args=[center.pk])
+    address = reverse("admin:centers_center_change", args=[center.pk]) + "?tab=openinghours"
     typed = form_of(office.get(address))
     wednesday = next(
         name.removesuffix("weekday")

@@ -6,16 +6,16 @@ import pytest
 from django.urls import reverse
 
 from payments.ledger.accounts import MONEY_ACCOUNTS, Account, EventKind
+from reservations.local_days import LocalDays
 from reservations.models.status import Status
 from reservations.reports import month_end
-from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection
 from tests.backoffice.test_revenue import post_bill, post_line
 from tests.factories_reservations import ReservationFactory, make_room
 
 pytestmark = pytest.mark.django_db
 
-MARCH = ReportPeriod(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
+MARCH = LocalDays(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
 FEBRUARY_DAY, MARCH_DAY, APRIL_DAY = (dt.date(2027, month, 10) for month in (2, 3, 4))
 
 

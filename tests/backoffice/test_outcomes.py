@@ -11,10 +11,10 @@ from accounts.act import Act
 from centers.models import Center
 from reservations.booking import cancellation, charging, price_adjustments
 from reservations.booking.amendments import TakenPayment
+from reservations.local_days import LocalDays
 from reservations.models import PromoCode
 from reservations.models.status import Status
 from reservations.reports import discounts, outcomes, revenue
-from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
@@ -36,8 +36,8 @@ from tests.reservations.rescheduling_helpers import reschedule
 
 pytestmark = pytest.mark.django_db
 
-MARCH = ReportPeriod(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
-SPRING = ReportPeriod(dt.date(2027, 3, 1), dt.date(2027, 5, 31))
+MARCH = LocalDays(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
+SPRING = LocalDays(dt.date(2027, 3, 1), dt.date(2027, 5, 31))
 DAY = 24 * HOUR
 
 
@@ -207,7 +207,7 @@ def test_discounts_keep_the_code_that_was_removed_or_replaced_after_its_month(co
 
     assert build_tables()["code"].rows == before
     assert measure_sources() == sources
-    april = ReportPeriod(dt.date(2027, 4, 1), dt.date(2027, 4, 30))
+    april = LocalDays(dt.date(2027, 4, 1), dt.date(2027, 4, 30))
     [row] = build_tables(april)["code"].rows
     # What another code takes off in addition counts for the first one, too.
     assert row[0::2] == ["TEN", Decimal("25.21") if code else Decimal("-6.31")]

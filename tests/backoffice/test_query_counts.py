@@ -199,7 +199,10 @@ class Business:
             reverse("admin:reservations_room_week") + f"?room={self.room.pk}&date=2027-03-01",
             reverse("admin:reservations_reservation_add") + f"?room={self.room.pk}",
             reverse("admin:search") + "?s=lovelace&extended=1",
-            reverse("admin:centers_center_change", args=[self.center.pk]),
+            *(
+                f"{reverse('admin:centers_center_change', args=[self.center.pk])}?tab={tab}"
+                for tab in ("", "rate", "meetingroom", "service", "closure", "openinghours")
+            ),
             reverse("admin:centers_meetingroom_history", args=[self.room.pk]),
             reverse("admin:accounts_user_change", args=[self.customer.pk]),
             reverse("admin:reservations_allowance_change", args=[self.allowance.pk]),

@@ -127,7 +127,7 @@ def test_rate_page_without_javascript_shows_the_examples(office):
 
 def test_center_page_shows_what_bookings_cost_with_each_rate(office):
     stored = RateFactory()
-    page = office.get(reverse("admin:centers_center_change", args=[stored.center_id]))
+    page = office.get(reverse("admin:centers_center_change", args=[stored.center_id]) + "?tab=rate")
     assert "$90.00 · $160.00 · $320.00" in page.content.decode()
 
 
@@ -171,7 +171,7 @@ def test_rate_with_an_hour_above_half_a_day_warns_before_and_after_saving(office
 
 def test_rate_with_an_hour_above_half_a_day_warns_on_the_center_page(office):
     rate = RateFactory(hourly=Decimal(25), half_day=Decimal(90), full_day=None)
-    page = reverse("admin:centers_center_change", args=[rate.center_id])
+    page = reverse("admin:centers_center_change", args=[rate.center_id]) + "?tab=rate"
 
     saved = office.post(page, {**form_of(office.get(page)), "rates-0-hourly": "100.00"})
 

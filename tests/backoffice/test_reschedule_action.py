@@ -206,7 +206,7 @@ CHANGES = {
     "move": lambda row: fill_slot(at_rate(row.room, 40)),
     "extend": lambda row: fill_slot(row.room, hours=5),
     "services": lambda row: {
-        f"service-{ServiceFactory(center=row.room.center).pk}-chosen": "on",
+        f"service-{ServiceFactory(center=row.room.center).pk}_chosen": "on",
         "expected_version": str(row.version),
     },
 }
@@ -264,7 +264,7 @@ def test_reschedule_more_expensive_charges_the_saved_card_with_consent(office):
         f"{reservation}: Changed, and $45.00 charged to the saved card.",
     )
     consent, changed = history.get_changes(reservation).order_by("pk")[2:4]
-    assert consent.changes["saved_card_consent"] == [None, "Visa ending 4242"]
+    assert consent.changes["consent_to_charge"] == [None, "Visa ending 4242"]
     assert changed.changes["charge"] == [None, "$45.00 (Visa ending 4242)"]
 
 

@@ -290,4 +290,6 @@ def test_resend_queues_last_email(office):
 
     assert reservation.user.email in shown
     assert OutboxMessage.objects.about(emails.get_subject_key(reservation.pk)).count() == 2
-    assert history.get_changes(reservation)[0].changes == {"mail": [None, "confirmed, sent again"]}
+    assert history.get_changes(reservation)[0].changes == {
+        "e-mail": [None, "confirmed, sent again"]
+    }

@@ -102,7 +102,7 @@ def test_rates_of_services_are_not_offered_for_rooms_nor_the_other_way_round(off
         query = {"center": center.pk, "for": relation}
         choices = {pk for pk, _ in office.get(CHOICES, query).json()["choices"]}
         assert choices == {coffee.pk, shared.pk, free.pk, room.rate.pk} - {hidden.pk}
-    page = office.get(reverse("admin:centers_center_change", args=[center.pk]))
+    page = office.get(reverse("admin:centers_center_change", args=[center.pk]) + "?tab=meetingroom")
     (rooms,) = (
         each for each in page.context["inline_admin_formsets"] if each.opts.model is MeetingRoom
     )

@@ -117,7 +117,7 @@ def test_saved_card_needs_consent_which_the_history_records(office):
 
     assert done == [("success", f"{draft}: Confirmed. $75.00 was charged to Visa ending 4242.")]
     *_, consent = history.get_changes(draft)
-    assert consent.changes["saved_card_consent"] == [None, "Visa ending 4242"]
+    assert consent.changes["consent_to_charge"] == [None, "Visa ending 4242"]
     assert consent.actor.get_full_name() == "Root Boss"
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from centers.hours import OpeningHoursRow
 from centers.span import Span
+from reservations.local_days import LocalDays
 from reservations.models.status import Status
 from reservations.reports import utilization
-from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection, ReportTooLarge
 from reservations.reports.utilization import Schedule, split_by_weekday_hour
 from tests import factories_centers as make
@@ -19,7 +19,7 @@ from tests.factories_reservations import ReservationFactory, make_room
 HOUR = 3600
 DENVER = ZoneInfo("America/Denver")
 MONDAY = dt.date(2027, 3, 1)
-WEEK = ReportPeriod(MONDAY, dt.date(2027, 3, 7))
+WEEK = LocalDays(MONDAY, dt.date(2027, 3, 7))
 
 
 def local(text, zone=DENVER):
@@ -57,15 +57,15 @@ def hours(sums):
 
 
 def test_period_has_days_and_months():
-    period = ReportPeriod(dt.date(2027, 11, 30), dt.date(2028, 2, 1))
+    period = LocalDays(dt.date(2027, 11, 30), dt.date(2028, 2, 1))
 
     assert period.length == 64
     assert period.months() == tuple(
         dt.date(*each, 1) for each in ((2027, 11), (2027, 12), (2028, 1), (2028, 2))
     )
-    assert ReportPeriod.from_month(dt.date(2028, 2, 9)).length == 29
+    assert LocalDays.from_month(dt.date(2028, 2, 9)).length == 29
     with pytest.raises(ValueError, match="before it ends"):
-        ReportPeriod(dt.date(2027, 1, 2), dt.date(2027, 1, 1))
+        LocalDays(dt.date(2027, 1, 2), dt.date(2027, 1, 1))
 
 
 def test_split_by_weekday_hour_uses_local_hours():
@@ -92,13 +92,13 @@ def test_split_by_weekday_hour_follows_clock_changes(start, cells):
 def test_split_by_weekday_hour_with_half_hour_change(day, seconds):
     zone = ZoneInfo("Australia/Lord_Howe")
     date = dt.date.fromisoformat(day)
-    whole = ReportPeriod(date, date).span("Australia/Lord_Howe")
+    whole = LocalDays(date, date).span("Australia/Lord_Howe")
 
     assert split_by_weekday_hour(whole, zone).total() == seconds * HOUR
 
 
 def test_schedule_is_shorter_when_clock_goes_forward():
-    period = ReportPeriod(dt.date(2027, 3, 7), dt.date(2027, 3, 14))
+    period = LocalDays(dt.date(2027, 3, 7), dt.date(2027, 3, 14))
     schedule = schedule_of(period, (6, 0, 6))
 
     lengths = [each.duration // dt.timedelta(hours=1) for each in get_open_spans(schedule)]
@@ -212,7 +212,7 @@ def test_utilization_closures_reduce_open_time(room):
 def test_utilization_counts_part_within_period(room):
     sold(room, "2027-02-28T16:00", "2027-03-01T09:00")
 
-    assert hours(of(ReportPeriod(MONDAY, MONDAY)).rooms.total) == (10, 1, 8)
+    assert hours(of(LocalDays(MONDAY, MONDAY)).rooms.total) == (10, 1, 8)
 
 
 def test_utilization_uses_local_days(db):
@@ -225,7 +225,7 @@ def test_utilization_uses_local_days(db):
         end=local("2027-03-01T10:00", zone),
     )
 
-    found = of(ReportPeriod(MONDAY, MONDAY))
+    found = of(LocalDays(MONDAY, MONDAY))
 
     assert hours(found.rooms.total) == (10, 2, 0)
     assert found.times.by("weekday", "hour")[0, 8]["sold"] == HOUR

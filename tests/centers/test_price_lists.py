@@ -101,7 +101,7 @@ def test_day_is_explained_by_lists():
     day, *_ = price(EVENING, MONDAY_3_PM, 5).days
     assert day.explanation == (
         "3 hours at $75.00; half day would be $90.00, day would be $160.00."
-        " evening 2 hours at $60.00"
+        " Evening: 2 hours at $60.00"
     )
 
 

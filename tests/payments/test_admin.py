@@ -52,21 +52,6 @@ def test_saved_card_page_shows_brand_and_last_four_but_no_reference(client):
         assert card.reference not in text
 
 
-def test_payment_and_refund_pages_show_amounts(client, captured):
-    refund = refunds.create_refund(captured, amount=captured.amount, reason="Rain", now=NOW)
-
-    for page in (
-        client.get(reverse("admin:payments_payment_changelist"), {"q": captured.reference}),
-        client.get(reverse("admin:payments_payment_change", args=[captured.pk])),
-        client.get(
-            reverse("admin:payments_refund_changelist"), {"q": str(captured.reservation_id)}
-        ),
-        client.get(reverse("admin:payments_refund_change", args=[refund.pk])),
-    ):
-        assert page.status_code == 200
-        assert "50.00" in page.content.decode()
-
-
 def test_payments_refunds_and_cards_cannot_be_edited(client, captured):
     card = SavedCardFactory()
     refund = refunds.create_refund(captured, amount=captured.amount, reason="Rain", now=NOW)
@@ -90,6 +75,8 @@ def refused(captured):
     with pytest.raises(GatewayRefused):
         refunds.execute_refund(refund, now=NOW)
     SandboxPayment.objects.update(refunded=0)
+    # It pays for a booking: otherwise the rest is due for a refund too.
+    Payment.objects.update(counts=True)
     return refund
 
 

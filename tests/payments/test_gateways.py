@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import transaction
 
-from payments import gateways
 from payments.gateways import declines
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from roombook.errors import CardDeclined, ServiceUnavailable
@@ -16,11 +15,6 @@ from tests.concurrency import run_concurrently
 from tests.payments.gateway_helpers import TEN, authorize, card
 
 DECLINED = "4000000000000002"
-
-
-def test_get_gateway_returns_the_gateway_which_is_not_live(gateway):
-    assert type(gateways.get_gateway(gateway.name)) is type(gateway)
-    assert not gateway.is_live
 
 
 def test_authorize_capture_and_refund_report_amounts(gateway, probe):
@@ -319,9 +313,6 @@ def test_card_check_leaves_no_intent_and_no_customer(gateway, probe):
 
 def test_card_without_security_code_is_authorized(gateway):
     assert authorize(gateway, uuid4(), replace(card(), security_code="")).state == "authorized"
-
-
-# --- Faults of a gateway and parallel calls, for every gateway ------------------------------------
 
 
 # --- Faults ---------------------------------------------------------------------------------------

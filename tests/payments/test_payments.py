@@ -6,14 +6,12 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from payments import lifecycle, refunds, saved_cards
-from payments.cards import Card
 from payments.gateway_results import record_gateway_result
-from payments.gateways.base import GatewayPayment, GatewayUnavailable
-from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
-from payments.models import InvalidPaymentTransition, Payment, Refund, SavedCard
-from roombook.errors import NoSavedCard
+from payments.gateways.base import GatewayPayment
+from payments.gateways.sandbox_models import SandboxCard
+from payments.models import InvalidPaymentTransition, Payment, Refund
+from roombook.errors import NoSavedCard, ReservationNotOpen
 from tests.factories_people import SavedCardFactory
-from tests.gateway_faults import add_fault
 from tests.payments.gateway_helpers import MINUTE, NOW, authorized, card_of
 
 pytestmark = pytest.mark.django_db
@@ -21,29 +19,12 @@ pytestmark = pytest.mark.django_db
 # --- Payments -------------------------------------------------------------------------------------
 
 
-def test_payment_is_started_authorized_and_captured(start, ada):
-    payment = start()
-    assert (payment.state, payment.gateway, payment.is_live) == ("started", "sandbox", False)
-    assert payment.lease_until == NOW + MINUTE
-
-    payment = authorized(payment, ada)
-    assert (payment.state, payment.authorized_at) == ("authorized", NOW + MINUTE)
-    assert (payment.card_brand, payment.card_last4) == ("Visa", "4242")
-    assert payment.reference
-    assert SandboxPayment.objects.get().key == payment.key
-
-    payment = lifecycle.capture_payment(payment, now=NOW + 2 * MINUTE)
-    assert (payment.state, payment.captured_at) == ("captured", NOW + 2 * MINUTE)
-
-
 def test_second_open_payment_of_a_reservation_is_refused_by_the_database(start, ada):
     first = start()
     for _ in range(3):
-        with (
-            pytest.raises(IntegrityError, match=r"payment_one_open|reservation"),
-            transaction.atomic(),
-        ):
+        with pytest.raises(ReservationNotOpen) as refused, transaction.atomic():
             start()
+        assert isinstance(refused.value.__cause__, IntegrityError)
         first.refresh_from_db()
         if first.state == "started":
             first = authorized(first, ada)
@@ -76,32 +57,6 @@ def test_contradicting_gateway_result_raises_invalid_transition(start, ada):
     assert payment.state == "voided"
 
 
-@pytest.mark.parametrize("is_authorized", [True, False])
-def test_fetch_gateway_status_of_a_payment_without_answer(start, ada, is_authorized):
-    payment = start()
-    kind = "timeout_after" if is_authorized else "timeout_before"
-    add_fault(operation="authorize", kind=kind, times=1)
-    with pytest.raises(GatewayUnavailable):
-        authorized(payment, ada)
-
-    assert list(Payment.objects.stale(NOW)) == []
-    assert list(Payment.objects.stale(NOW + MINUTE)) == [payment]
-    status = lifecycle.fetch_gateway_status(payment, now=NOW)
-    state = "authorized" if is_authorized else "voided"
-    assert record_gateway_result(payment, status, now=NOW).state == state
-    # The delayed worker is too late.
-    assert authorized(payment, ada).state == state
-
-
-def test_capture_of_expired_authorization_becomes_voided(start, ada):
-    payment = authorized(start(), ada)
-    SandboxPayment.objects.update(state="voided")
-
-    payment = lifecycle.capture_payment(payment, now=NOW)
-
-    assert (payment.state, payment.closed_at) == ("voided", NOW)
-
-
 @pytest.mark.parametrize(
     ("name", "fields"),
     [
@@ -120,32 +75,6 @@ def test_database_constraints_refuse_invalid_payments(start, name, fields):
 # --- Refunds --------------------------------------------------------------------------------------
 
 
-def test_repeated_execute_refund_refunds_once(captured):
-    refund = refunds.create_refund(captured, amount=Decimal("20.00"), reason="Rain", now=NOW)
-    assert (refund.state, refunds.get_refundable_amount(captured)) == (
-        "started",
-        Decimal("30.00"),
-    )
-
-    for _ in range(2):
-        refund = refunds.execute_refund(refund, now=NOW + MINUTE)
-    assert (refund.state, refund.done_at) == ("done", NOW + MINUTE)
-    captured.refresh_from_db()
-    assert captured.state == "captured"
-    assert SandboxPayment.objects.get().refunded == Decimal("20.00")
-    assert refunds.get_refunded_amount(Payment.objects.filter(pk=captured.pk)) == Decimal("20.00")
-
-
-def test_payment_becomes_refunded_when_fully_refunded(captured):
-    for amount in ("20.00", "30.00"):
-        refund = refunds.create_refund(captured, amount=Decimal(amount), reason="", now=NOW)
-        refunds.execute_refund(refund, now=NOW)
-
-    captured.refresh_from_db()
-    assert (captured.state, captured.closed_at) == ("refunded", NOW)
-    assert not Payment.objects.open().exists()
-
-
 def test_create_refund_of_uncaptured_payment_raises(start, ada):
     payment = authorized(start(), ada)
     with pytest.raises(InvalidPaymentTransition):
@@ -160,18 +89,6 @@ def test_create_refund_beyond_the_rest_raises(captured, amount):
     assert Refund.objects.count() == 1
 
 
-def test_refund_retried_after_timeout_refunds_once(captured):
-    refund = refunds.create_refund(captured, amount=Decimal("50.00"), reason="", now=NOW)
-    add_fault(operation="refund", kind="timeout_after", times=1)
-    with pytest.raises(GatewayUnavailable):
-        refunds.execute_refund(refund, now=NOW)
-    refund.refresh_from_db()
-    assert refund.state == "started"
-
-    assert refunds.execute_refund(refund, now=NOW).state == "done"
-    assert SandboxPayment.objects.get().refunded == Decimal("50.00")
-
-
 def test_refund_is_never_done_before_it_was_created(captured):
     refund = refunds.create_refund(captured, amount=Decimal("50.00"), reason="", now=NOW)
 
@@ -181,13 +98,6 @@ def test_refund_is_never_done_before_it_was_created(captured):
 
 
 # --- The card that pays ---------------------------------------------------------------------------
-
-
-def test_payment_source_is_the_saved_or_the_submitted_card(ada):
-    saved = SavedCardFactory(user=ada)
-
-    assert lifecycle.get_payment_source(ada, use_saved=True, payment_info=None, now=NOW) == saved
-    assert isinstance(card_of(ada), Card)
 
 
 def test_expired_or_foreign_saved_card_raises_no_saved_card(ada):
@@ -206,14 +116,6 @@ def test_expired_or_foreign_saved_card_raises_no_saved_card(ada):
     saved.save()
     with pytest.raises(NoSavedCard):
         use_saved()
-
-
-def test_save_charged_card_does_not_raise_if_the_gateway_is_away(ada, caplog):
-    assert saved_cards.save_charged_card(ada, card_of(ada), now=NOW) == SavedCard.objects.get()
-
-    add_fault(operation="store", kind="timeout_before")
-    assert saved_cards.save_charged_card(ada, card_of(ada), now=NOW) is None
-    assert "could not be saved" in caplog.text
 
 
 def test_card_is_deleted_at_the_gateway_if_its_row_cannot_be_saved(ada, monkeypatch):

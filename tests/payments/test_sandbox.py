@@ -17,9 +17,8 @@ from payments.gateways.sandbox import (
     OUTCOMES,
     SUCCEEDS,
     SandboxGateway,
-    confirm_setup,
 )
-from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxSetup
+from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
 from tests.concurrency import run_concurrently
 from tests.factories_people import SandboxCardFactory
 from tests.payments.gateway_helpers import NOW, TEN, authorize, card
@@ -82,31 +81,6 @@ def test_created_setup_is_the_same_at_each_call(gateway):
     assert (setup.state, setup.card) == ("open", None)
     # Neither secret is shown in a traceback.
     assert setup.client_secret not in repr(setup)
-
-
-def test_confirmed_card_can_be_charged(gateway):
-    setup = create_setup(gateway)
-
-    sent = card()
-    confirm_setup(setup.client_secret, sent)
-
-    found = gateway.find_setup(setup.reference)
-    assert (found.state, found.client_secret, found.url) == ("succeeded", "", "")
-    assert found.card.last4 == "4242"
-    assert (found.card.exp_year, found.card.exp_month) == (sent.exp_year, 1)
-    assert authorize(gateway, uuid4(), source=found.card.reference).state == "authorized"
-    # Neither another card nor a cancellation changes it.
-    confirm_setup(setup.client_secret, card("5555555555554444"))
-    assert gateway.cancel_setup(setup.reference) == found
-
-
-def test_canceled_setup_takes_no_card(gateway):
-    setup = create_setup(gateway)
-
-    assert gateway.cancel_setup(setup.reference).state == "expired"
-    assert confirm_setup(setup.client_secret, card()).state == "expired"
-    assert SandboxSetup.objects.get().card_reference == ""
-    assert gateway.cancel_setup("unknown").state == "expired"
 
 
 # --- The bank's page ------------------------------------------------------------------------------

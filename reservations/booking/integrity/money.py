@@ -12,7 +12,6 @@ from django.db.models import (
     Max,
     OuterRef,
     Q,
-    QuerySet,
     Subquery,
     Sum,
     TextField,
@@ -20,7 +19,7 @@ from django.db.models import (
     When,
 )
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Coalesce, Concat, TruncDate
+from django.db.models.functions import Cast, Concat, TruncDate
 
 from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
 from payments.gateways.sandbox import SandboxGateway
@@ -38,6 +37,7 @@ from payments.models import (
     Refund,
     RefundState,
 )
+from payments.refunds import sum_refunds
 from payments.statements import get_refunds_payable
 from reservations.booking.charging import CAPTURE_DUE_STATUSES
 from reservations.booking.integrity.common import (
@@ -70,19 +70,6 @@ CHECKS = CheckList()
 REPORTED = "Made at the gateway"
 # Staff return money when the customer comes, or with the next bank transfers.
 BY_HAND_OVERDUE_AFTER = dt.timedelta(days=14)
-
-
-# --- Shared with alerts.py ------------------------------------------------------------------------
-
-
-def effective_refunds() -> QuerySet[Refund]:
-    """Return the refunds that were paid in any way, or that are due."""
-    return Refund.objects.exclude(state=RefundState.REFUSED)
-
-
-def refunded_amount() -> Coalesce:
-    """Return an expression for the amount of a payment that was refunded or is due for refund."""
-    return sum_of_related(effective_refunds(), "amount", by="payment")
 
 
 # --- Checks --------------------------------------------------------------------------------------
@@ -193,7 +180,7 @@ def refunds_off_the_gateway(now: dt.datetime) -> Rows:
 def refunds_off_their_payment(now: dt.datetime) -> Rows:
     made = Refund.objects.filter(state__in=COMPLETED_REFUND_STATES)
     rows = Payment.objects.annotate(
-        given=refunded_amount(), made=sum_of_related(made, "amount", by="payment")
+        given=sum_refunds(), made=sum_of_related(made, "amount", by="payment")
     )
     return rows.filter(
         Q(given__gt=F("amount") + ROUNDING_TOLERANCE)

@@ -41,10 +41,10 @@ def test_new_reservation_saves_services_and_guests(office, room, user):
     beamer = ServiceFactory(center=room.center, name="Beamer", needs_duration=True)
     ServiceFactory(center=room.center, name="Flip chart")
     fields = {
-        f"service-{coffee.pk}-chosen": "on",
-        f"service-{coffee.pk}-quantity": "4",
-        f"service-{beamer.pk}-chosen": "on",
-        f"service-{beamer.pk}-duration_hours": "1.5",
+        f"service-{coffee.pk}_chosen": "on",
+        f"service-{coffee.pk}_quantity": "4",
+        f"service-{beamer.pk}_chosen": "on",
+        f"service-{beamer.pk}_duration_hours": "1.5",
         "number_of_attendees": "6",
         "attendees": "Grace Hopper <grace@example.com>\n\nLi Wu, li@example.com\n"
         "Mr. X\ny@example.com",
@@ -135,7 +135,7 @@ def test_service_invalid_amount_shows_error(office, room, user):
         (beamer, "duration_hours", "3.25", "Must not be longer than the booking."),
     ):
         field = f"service-{service.pk}"
-        fields = {f"{field}-chosen": "on", f"{field}-{name}": value}
+        fields = {f"{field}_chosen": "on", f"{field}_{name}": value}
         assert message in words(office.post(ADD, typed(room, user, **fields)))
     # The preview of the last of them.
     assert message in words(office.post(PREVIEW, typed(room, user, **fields)))

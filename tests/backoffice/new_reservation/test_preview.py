@@ -46,7 +46,7 @@ def test_preview_shows_availability_price_and_what_is_missing(office, room, chan
     coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
     ServiceFactory(center=room.center, name="Tea", needs_quantity=True)
     fields = {
-        name.replace("service-", f"service-{coffee.pk}-"): value for name, value in changed.items()
+        name.replace("service-", f"service-{coffee.pk}_"): value for name, value in changed.items()
     }
 
     text = words(office.post(PREVIEW, typed(room, **fields)))

@@ -87,15 +87,6 @@ def test_void_ends_a_payment_that_waits(gateway, authorize, stripe_server):
     assert stripe_server.intent(key)["cancellation_reason"] == "requested_by_customer"
 
 
-def test_without_the_customer_the_card_is_declined(gateway, authorize, stripe_server):
-    key = uuid4()
-
-    payment = authorize(key, on_session=False)
-
-    assert (payment.state, payment.message) == ("declined", declines.REQUIRES_ACTION)
-    assert gateway.find_payment(key).state == "declined"
-
-
 def test_card_check_asks_for_no_confirmation(gateway, authorize):
     reference = gateway.store_card(card(ALWAYS_CONFIRMED), customer="1")
 

@@ -225,18 +225,6 @@ def test_refund_made_in_the_dashboard_is_recorded(send, payment, stripe_server, 
     assert find_problems() == []
 
 
-def test_full_refund_in_the_dashboard_marks_the_payment_refunded(send, payment, stripe_server):
-    for amount in (2500, 5000):
-        stripe_server.refund_in_dashboard(payment.reference, amount)
-    send(stripe_server.event("charge.refunded", stripe_server.charges[0]))
-
-    payment.refresh_from_db()
-    assert payment.state == "refunded"
-    assert Refund.objects.count() == 2
-    # Staff refunded everything as a goodwill gesture, and the booking stands.
-    assert find_problems() == []
-
-
 def test_event_about_our_own_refund_changes_nothing(send, reservation, payment, stripe_server):
     cancel(Act(reservation.user, NOW), reservation.pk)
 
@@ -262,18 +250,6 @@ def test_event_completes_our_unanswered_refund(send, reservation, payment, strip
     payment.refresh_from_db()
     assert payment.state == "refunded"
     assert find_problems() == []
-
-
-def test_cancellation_after_a_dashboard_refund_refunds_the_rest(
-    send, reservation, payment, stripe_server
-):
-    made = stripe_server.refund_in_dashboard(payment.reference, 2500)
-    send(stripe_server.event("refund.created", made))
-
-    assert cancel(Act(reservation.user, NOW), reservation.pk).refund == 50
-    assert [refund["amount"] for refund in stripe_server.refunds] == [2500, 5000]
-    payment.refresh_from_db()
-    assert payment.state == "refunded"
 
 
 def test_refund_returned_by_the_bank_is_refused_and_logged(
@@ -369,15 +345,3 @@ def test_event_of_a_refusal_is_reported_by_the_next_checkout(
         check_out()
     # Then another payment begins.
     assert check_out().waiting_payment.key != Payment.objects.earliest("pk").key
-
-
-def test_event_is_repeated_while_stripe_does_not_answer(send, stripe_server, waiting):
-    intent = stripe_server.act_at_bank(confirms=True)
-    event = stripe_server.event("payment_intent.amount_capturable_updated", intent)
-    stripe_server.fail("error", "GET /v1/payment_intents/")
-
-    assert send(event).status_code == 503
-    assert send(event).status_code == 200
-
-    waiting.refresh_from_db()
-    assert waiting.status == Status.CONFIRMED
