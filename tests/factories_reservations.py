@@ -31,6 +31,7 @@ NOW = dt.datetime(2027, 3, 1, 16, tzinfo=dt.UTC)
 # The Wednesday after, 9 in the morning in Denver.
 START = dt.datetime(2027, 3, 3, 16, tzinfo=dt.UTC)
 HOUR = dt.timedelta(hours=1)
+DAY = dt.timedelta(days=1)
 # Those of the settings.
 DEFAULT_TERMS = RefundTerms("", (Step(24, 100),), 15, returns_benefits=True).to_json()
 MINUTE = dt.timedelta(minutes=1)
