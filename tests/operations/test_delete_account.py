@@ -17,6 +17,7 @@ from accounts.models import (
     OutboxMessage,
     User,
 )
+from accounts.models.user import UserManager
 from payments.gateways.sandbox_models import SandboxCard
 from payments.ledger import posting as ledger
 from payments.ledger.accounts import EventKind
@@ -315,7 +316,7 @@ def test_draft_is_not_created_for_an_account_erased_meanwhile(
 
     monkeypatch.setattr(drafts, "lock_drafts", erase_first)
     if not is_guarded:
-        monkeypatch.setattr(drafts, "lock_active_account", lambda user_id: True)
+        monkeypatch.setattr(UserManager, "lock_active", lambda self, pk: None)
     end = START + 2 * HOUR
     body = {"MeetingRoomId": room.pk, "StartDate": START.isoformat(), "EndDate": end.isoformat()}
 
