@@ -98,7 +98,7 @@ def _build_saved_card(
 def replace_saved_card(saved: SavedCard) -> SavedCard | None:
     """Store the card in place of the account's current one, and return that one."""
     User.objects.lock_active(saved.user_id)
-    previous = _delete_saved_card(saved.user)
+    previous = _delete_row(saved.user)
     saved.pk = None  # The transaction may run a second time.
     saved.save(force_insert=True)
     return previous
@@ -106,8 +106,12 @@ def replace_saved_card(saved: SavedCard) -> SavedCard | None:
 
 @in_transaction
 def _delete_saved_card(user: User) -> SavedCard | None:
-    """Delete the row of the account's saved card and return it as it was."""
     User.objects.lock(user.pk)
+    return _delete_row(user)
+
+
+def _delete_row(user: User) -> SavedCard | None:
+    """Delete the row of the account's saved card and return it as it was. The account is locked."""
     previous = SavedCard.objects.filter(user=user).first()
     if previous:
         SavedCard.objects.filter(pk=previous.pk).delete()
