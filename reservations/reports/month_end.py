@@ -203,9 +203,8 @@ def measure_cash(selection: ReportSelection) -> Cube:
     cube = selection.add_up(lines, sums, center="center", day=("day",))
     facts = []
     for (members, found), (account, way) in product(cube.facts, WAYS.items()):
-        moved = Sums(
-            {name: found[f"{account}_{name}"] for name in ("payments", "received", "moved")}
-        )
+        names = ("payments", "received", "moved")
+        moved = Sums({name: each for name in names if (each := found[f"{account}_{name}"])})
         if account == Account.GATEWAY:
             moved.update(fees=found["fees"], disputed=found["disputed"])
         if any(moved.values()):
