@@ -4,7 +4,7 @@ import csv
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roombook.api import csv_table
@@ -50,6 +50,7 @@ def to_csv(fields, rows_field=None):
     return out.getvalue()
 
 
+@settings(max_examples=40)
 @given(
     OBJECTS.filter(lambda fields: "Rows" not in fields), st.lists(OBJECTS, min_size=1, max_size=4)
 )

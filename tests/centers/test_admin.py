@@ -9,7 +9,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from centers import models
-from centers.models.schedule import closure_saved
 from tests.admin_forms import errors_of, form_of
 from tests.centers.test_models import picture
 from tests.factories_centers import (
@@ -21,7 +20,6 @@ from tests.factories_centers import (
     LandmarkFactory,
     MeetingRoomFactory,
     NeighborhoodFactory,
-    PriceListFactory,
     RateFactory,
     ResourceTypeFactory,
     ServiceFactory,
@@ -124,15 +122,6 @@ def test_center_is_added_with_hours_and_rates(office):
     assert center.rates.get().hourly == 25
 
 
-def test_invalid_new_center_is_rejected_by_field(office):
-    data = form_of(office.get(url(models.Center, "add"))) | {
-        "name": "Glenarm",
-        "country": "Atlantis",
-    }
-    errors = errors_of(office.post(url(models.Center, "add"), data))
-    assert set(errors) == {"country", "time_zone_id"}
-
-
 def test_closures_on_the_center_page_are_in_local_time_and_of_its_rooms(office, center_with_rows):
     make_center_with_room(name="Other")
     address = url(models.Center, "change", center_with_rows.pk) + "?tab=closure"
@@ -202,15 +191,6 @@ def test_terms_are_entered_as_hours_and_percent_in_any_order(office):
         assert "steps" in errors_of(office.post(url(models.Terms, "add"), data | wrong))
 
 
-def test_terms_in_use_are_not_deleted(office):
-    room = MeetingRoomFactory()
-    room.terms = TermsFactory(center=room.center)
-    room.save()
-    page = office.post(url(models.Terms, "delete", room.terms.pk), {"post": "yes"})
-    assert room.name in page.text
-    assert models.Terms.objects.exists()
-
-
 def test_room_has_only_terms_of_its_center(office):
     room, other = MeetingRoomFactory(), TermsFactory()
     address = reverse("admin:centers_rate_choices")
@@ -255,24 +235,6 @@ def test_overlapping_special_prices_are_refused_with_a_moment(office):
     assert not models.Rate.objects.exists()
 
 
-def test_list_on_its_own_page_is_compared_with_those_of_its_rate(office):
-    evening, other = PriceListFactory(), RateFactory()
-    data = {"name": "Late", "starts": "20:00", "ends": "00:00", "hourly": "40"}
-    page = office.post(url(models.PriceList, "add"), data | {"rate": evening.rate_id}).text
-    assert "Late and Evening would both hold on Mon 2027-03-01 20:00." in page
-    page = url(models.PriceList, "change", evening.pk)
-    assert errors_of(office.post(page, data | {"rate": other.pk})) == {}
-    with_lists = models.Rate.objects.filter(has_special_prices=True)
-    assert [*with_lists] == [other]
-
-
-def test_new_flat_rate_has_no_special_prices(office):
-    data = {"center": CenterFactory().pk, "name": "Flat", "is_flat_rate": "on", "flat_rate": "50"}
-    data |= NO_LISTS | EVENING | {"price_lists-TOTAL_FORMS": 1}
-    assert "A flat rate has one price" in office.post(url(models.Rate, "add"), data).text
-    assert not models.Rate.objects.exists()
-
-
 def test_week_of_prices_follows_what_is_entered(office):
     data = {"name": "Standard", "hourly": "25", **EVENING, "price_lists-TOTAL_FORMS": 1}
     # Times are read as the page reads them when it is saved.
@@ -305,29 +267,6 @@ def test_price_of_zero_must_be_confirmed(office):
     # Not again where nothing of it changes.
     data["description"] = "On the house"
     assert errors_of(office.post(url(models.Rate, "change", rate.pk), data)) == {}
-
-
-def test_empty_price_needs_no_confirmation(office):
-    data = {
-        "center": CenterFactory().pk,
-        "name": "Standard",
-        "hourly": "25",
-        "setup_fee": "0",
-    } | NO_LISTS
-    assert errors_of(office.post(url(models.Rate, "add"), data)) == {}
-
-
-@pytest.mark.parametrize(
-    ("fields", "wrong"),
-    [
-        ({"hourly": "-1"}, "hourly"),
-        ({"is_flat_rate": "on"}, "flat_rate"),
-        ({"hourly": "1.005"}, "hourly"),
-    ],
-)
-def test_invalid_rate_is_rejected_by_field(office, fields, wrong):
-    data = {"center": CenterFactory().pk, "name": "Standard"} | NO_LISTS | fields
-    assert wrong in errors_of(office.post(url(models.Rate, "add"), data))
 
 
 # --- Rooms and pictures ---------------------------------------------------------------------------
@@ -370,12 +309,6 @@ def test_picture_upload_rejects_a_file_that_is_no_picture(office):
     assert room.picture_thumbnail.url.encode() in page.content
 
 
-def test_rate_in_use_cannot_be_deleted(office):
-    room = MeetingRoomFactory()
-    office.post(url(models.Rate, "delete", room.rate.pk), {"post": "yes"})
-    assert models.Rate.objects.filter(pk=room.rate.pk).exists()
-
-
 def test_deletion_blocked_by_many_rows_lists_only_the_first(office, monkeypatch):
     kind = ResourceTypeFactory()
     rooms = [MeetingRoomFactory(resource_type=kind) for _ in range(3)]
@@ -400,27 +333,3 @@ def test_select_boxes_do_not_list_all_centers(office):
         for center in models.Center.objects.all():
             option = f'<option value="{center.pk}">{center.name}</option>'
             assert option not in page.content.decode(), model
-
-
-def test_closure_saved_on_the_center_page_sends_the_signal(office, center_with_rows):
-    reasons = []
-
-    def record(sender, *, closure, **_):
-        reasons.append(closure.reason)
-
-    closure_saved.connect(record)
-    try:
-        address = url(models.Center, "change", center_with_rows.pk) + "?tab=closure"
-        page = office.get(address)
-        day = {"starts_at_0": "2027-08-01", "ends_at_0": "2027-08-02", "reason": "Paint"}
-        times = {"starts_at_1": "08:00", "ends_at_1": "08:00", "room": ""}
-        new = {f"closures-1-{name}": value for name, value in {**day, **times}.items()}
-        saved = office.post(
-            address,
-            {**form_of(page), **new, "closures-TOTAL_FORMS": "2", "closures-0-reason": "Leak"},
-        )
-    finally:
-        closure_saved.disconnect(record)
-
-    assert errors_of(saved) == {}
-    assert sorted(reasons) == ["Leak", "Paint"]

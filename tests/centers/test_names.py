@@ -27,6 +27,8 @@ MEANT = [
     *("Ｃａｆé　Röntgen １２", "CAFÉ RÖNTGEN 12", "Ca\u200dfé Röntgen\u200c 12"),
     "Café Röntgen\ufe0f 12",
 ]
+# One of each for what costs a request: `fold_name` and the database see all of them.
+SOME = [TYPED[0], TYPED[4], MEANT[0]]
 MODELS = [(MeetingRoom, MeetingRoomFactory), (Rate, RateFactory), (Service, ServiceFactory)]
 
 
@@ -44,7 +46,7 @@ def test_names_are_the_same_but_for_spelling_case_width_and_punctuation(one, oth
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("typed", [*TYPED, *MEANT])
+@pytest.mark.parametrize("typed", SOME)
 def test_import_finds_every_row_by_its_name(typed):
     center = CenterFactory(name=NAME)
     rate = RateFactory(center=center, name=NAME)
@@ -88,18 +90,18 @@ def test_form_refuses_the_name_of_another_row_and_lists_find_it(client, model, f
     fields = {"center": row.center_id, "capacity": "8", "resource_type": "1"}
     fields |= dict.fromkeys(("turnaround_minutes", "minimum_booking", "position"), "0")
     kind = row._meta.verbose_name.split()[-1]
-    for typed in [*TYPED, *MEANT]:
+    for typed in SOME:
         response = client.post(reverse(f"{page}_add"), fields | {"name": typed})
         errors = response.context["adminform"].form.errors
         assert errors["name"] == [f"This center already has a {kind} with this name."]
     assert model.objects.count() == 1
-    for typed in TYPED:
+    for typed in SOME[:2]:
         found = client.get(reverse(f"{page}_changelist"), {"q": typed}).context["cl"]
         assert found.result_count == 1
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("typed", [NAME, TYPED[0], MEANT[0], MEANT[1]])
+@pytest.mark.parametrize("typed", [TYPED[0], MEANT[0]])
 def test_page_of_a_center_refuses_two_new_rows_of_one_name(client, typed):
     client.force_login(AdministratorFactory())
     url = reverse("admin:centers_center_change", args=[CenterFactory().pk]) + "?tab=rate"

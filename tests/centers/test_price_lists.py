@@ -87,29 +87,6 @@ def test_bill_names_the_hours_of_each_list(some_rate, hours, total, explanation,
     assert priced.rate_text == rate_text
 
 
-def test_parts_of_a_list_on_one_day_are_priced_together():
-    lunch = price_list("Lunch", 12, 14, hourly=Decimal(1))
-    priced = price(with_lists(FULL, lunch), datetime(2027, 3, 1, 9, tzinfo=DENVER), 7)
-    # 3 hours before and 2 after are 5 hours: a half day and one hour.
-    assert (priced.total, priced.explanation) == (
-        Decimal("117.00"),
-        "7 hours: half day + 1 hour + lunch 2 hours",
-    )
-
-
-def test_day_is_explained_by_lists():
-    day, *_ = price(EVENING, MONDAY_3_PM, 5).days
-    assert day.explanation == (
-        "3 hours at $75.00; half day would be $90.00, day would be $160.00."
-        " Evening: 2 hours at $60.00"
-    )
-
-
-def test_flat_rate_costs_the_same_at_any_time():
-    flat = with_lists(rate(is_flat_rate=True, flat_rate=Decimal(50)), price_list())
-    assert price(flat, MONDAY_3_PM, 5).total == 50
-
-
 # --- When a list holds ----------------------------------------------------------------------------
 
 

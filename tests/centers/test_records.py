@@ -7,10 +7,9 @@ from django.db import connection
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from centers import records, search
-from centers.serializers import CenterInfo, CenterInfoFull
+from centers import search
+from centers.serializers import CenterInfoFull
 from roombook.api.serializers import RenderContext
-from roombook.errors import NotFound
 from tests import factories_centers as make
 from tests.factories_people import UserFactory
 
@@ -99,24 +98,6 @@ def test_a_center_with_little_has_only_the_fields_that_have_a_value(user):
     (service,) = room["AvailableServices"]
     assert service["Name"] == "On request"
     assert not {"Rate", "RateDescription"} & set(service)
-
-
-def test_get_center_returns_what_a_search_finds(user):
-    center = make.make_center_with_room()
-    make.FavoriteFactory(user=user, center=center)
-    (found,) = load(user)
-
-    record = records.get_center(center.pk, user)
-
-    assert record.is_favorite is True
-    assert CenterInfo.render(record, RenderContext()) == CenterInfo.render(found, RenderContext())
-
-
-def test_get_center_of_an_inactive_center_raises_not_found(user):
-    center = make.make_center_with_room(is_active=False)
-
-    with pytest.raises(NotFound):
-        records.get_center(center.pk, user)
 
 
 # --- Special price lists --------------------------------------------------------------------------

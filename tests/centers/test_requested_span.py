@@ -1,27 +1,12 @@
 """Resolution of StartDate and EndDate to a span, in many time zones."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from centers.models import Center
 from centers.requested_span import resolve_span
 from roombook.errors import InvalidRequest
-
-ZONES = [
-    "America/Denver",
-    "America/New_York",
-    "America/St_Johns",  # offset by half an hour
-    "Europe/London",
-    "Asia/Kolkata",  # half an hour, no DST
-    "Asia/Kathmandu",  # three quarters
-    "Australia/Adelaide",  # half an hour, southern DST
-    "Australia/Lord_Howe",  # DST of half an hour
-    "Pacific/Auckland",
-    "America/Sao_Paulo",
-]
 
 
 def center(zone="America/Denver"):
@@ -94,20 +79,3 @@ def test_span_longer_than_31_days_is_refused():
     assert refused("2027-03-03T09:00Z", "2027-04-03T09:01Z") == {
         "end_date": "At most 31 days after the start."
     }
-
-
-def test_dates_at_the_calendar_limits_are_handled():
-    assert refused("0001-01-01T00:00+14:00", "2027-03-03T09:00").keys() == {"start_date"}
-    assert refused("2027-03-03T09:00", "9999-12-31T23:59").keys() == {"end_date"}
-
-
-YEAR_2027 = datetime(2027, 1, 1)  # noqa: DTZ001 (what a clock shows)
-naive = st.datetimes(YEAR_2027, YEAR_2027.replace(year=2029))
-offsets = st.integers(-14 * 4, 14 * 4).map(lambda q: timezone(timedelta(minutes=15 * q)))
-
-
-@given(st.sampled_from(ZONES), st.datetimes(YEAR_2027, timezones=offsets))
-def test_times_with_offset_are_the_same_at_every_center(zone, start):
-    assert resolve_span(center(zone), start, start + timedelta(hours=1)).start == start.astimezone(
-        UTC
-    )

@@ -12,7 +12,6 @@ from centers.models import Center, MeetingRoom
 from centers.requested_span import resolve_span
 from reservations import alternatives
 from reservations.free_times import MAX_ROOM_DAYS
-from reservations.models import Reservation
 from tests.factories_centers import (
     CenterFactory,
     ClosureFactory,
@@ -50,14 +49,6 @@ def is_available(get, room):
     return lambda **fields: get(CHECK, **{"RoomId": room.pk, **NINE_TO_TWELVE, **fields})[
         "IsAvailable"
     ]
-
-
-def test_check_returns_whether_the_room_is_available_and_changes_nothing(is_available, room):
-    for _ in range(2):
-        assert is_available(CenterId=room.center_id) is True
-    assert not Reservation.objects.exists()
-    make_booking(room=room)
-    assert is_available() is False
 
 
 # --- List free times ------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import pytest
 
-from centers.models import MeetingRoom, Rate
+from centers.models import MeetingRoom
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_centers import ClosureFactory, ServiceFactory
@@ -64,16 +64,6 @@ def test_create_returns_the_whole_draft(create, read, ada, room):
     assert (reservation.user, reservation.created_by) == (ada, None)
     assert reservation.currency == "USD"
     assert (reservation.holds_slot, reservation.hold_until) == (True, NOW + 15 * MINUTE)
-
-
-def test_created_draft_costs_the_same_as_reservation_cost(get, created, room):
-    Rate.objects.filter(pk=room.rate_id).update(setup_fee="12.34")
-    room.center.tax_rate = "8.81"
-    room.center.save()
-    options = [{"ServiceId": ServiceFactory(center=room.center).pk}]
-    body = {"MeetingRoomId": room.pk, **NINE_TO_TWELVE, "ServiceOptions": options}
-    said = get("/api/reservations/cost", **body)["Total"]
-    assert created(ServiceOptions=options)["TotalCost"] == said
 
 
 @pytest.mark.parametrize(

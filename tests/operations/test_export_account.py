@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from accounts import account_export
-from accounts.models import ApiToken, OutboxMessage
+from accounts.models import OutboxMessage
 from accounts.models.outbox_message import SECRET_KINDS
 from reservations.models import RefundOverride
 from roombook.backoffice.audit_log import build_entry
@@ -27,49 +27,6 @@ def export(client, token):
     response = post(client, PATH, {"Token": token})
     assert response.status_code == 200, response.content
     return response.json()
-
-
-def test_export_of_a_new_account_has_its_profile_and_device_only(client, ada, token):
-    now = "2027-03-01T16:00:00+00:00"
-    (device,) = ApiToken.objects.all()
-
-    assert export(client, token) == {
-        "Success": True,
-        "Export": {
-            "Account": {
-                "Id": ada.pk,
-                "Type": "Account",
-                "EmailAddress": ada.email,
-                "FirstName": "Ada",
-                "LastName": "Lovelace",
-                "CreatedAt": now,
-                "HasCalendarAddress": False,
-            },
-            "Favorites": [],
-            "Reservations": [],
-            "Allowances": [],
-            "PromoCodes": [],
-            "Devices": [
-                {
-                    "SignedInAt": now,
-                    "LastUsedAt": now,
-                    "ExpiresAt": device.expires_at.isoformat(),
-                }
-            ],
-            "Networks": [],
-            "PaymentSetups": [],
-            "Emails": [],
-            "History": [
-                {
-                    "At": now,
-                    "Action": "Created",
-                    "Object": f"customer {ada.pk}",
-                    "Fields": ["email", "first_name", "last_name"],
-                    "ByStaff": False,
-                }
-            ],
-        },
-    }
 
 
 def test_export_has_every_personal_value_of_the_account_and_none_of_others(world):

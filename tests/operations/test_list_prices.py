@@ -4,8 +4,6 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from centers.models import PriceList
 from tests.factories_centers import MeetingRoomFactory, RateFactory
@@ -69,13 +67,6 @@ def test_flat_rate_is_one_price(get):
     assert "Hourly" not in day["Prices"][0]
 
 
-def test_csv_has_a_row_for_each_part(call, room, evening):
-    rows = call(f"{PRICES}.csv", RoomId=room.pk, **SATURDAY).content.decode().split("\r\n")
-    columns = ["Days.Date", "Days.Prices.Name", "Days.Prices.Start", "Days.Prices.Hourly"]
-    assert set(columns) <= set(rows[0].split(","))
-    assert ["Evening" in row for row in rows[1:3]] == [False, True]
-
-
 def test_room_that_cannot_be_booked_has_no_prices(call, room):
     without_price = RateFactory(hourly=None, half_day=None, full_day=None, center=room.center)
     for rate in (without_price, None):
@@ -85,14 +76,3 @@ def test_room_that_cannot_be_booked_has_no_prices(call, room):
     room.is_active = False
     room.save()
     refused(call(PRICES, RoomId=room.pk, **SATURDAY), 404, "NotFound")
-
-
-def test_one_more_query_reads_special_prices(get, room, evening):
-    def count(**fields):
-        with CaptureQueriesContext(connection) as queries:
-            list_days(get, room, **fields)
-        return len(queries)
-
-    with_lists = count()
-    evening.delete()
-    assert with_lists == count() + 1

@@ -1,12 +1,10 @@
 """POST /api/reservations/cost"""
 
-from decimal import Decimal
-
 import pytest
 
 from centers.models import MeetingRoom, Rate
 from reservations.models import Reservation
-from tests.factories_centers import RateFactory, ServiceFactory
+from tests.factories_centers import ServiceFactory
 from tests.factories_reservations import NOW, AllowanceFactory, make_booking
 from tests.operations.helpers import refused
 
@@ -40,23 +38,11 @@ def coffee(room):
     return ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
 
 
-@pytest.fixture
-def projector(room):
-    rate = RateFactory(center=room.center, hourly=Decimal(10))
-    return ServiceFactory(center=room.center, name="Projector", needs_duration=True, rate=rate)
-
-
 def test_cost_is_the_room_price_for_the_span_and_stores_nothing(ask):
     response = ask()
     assert response.status_code == 200
     assert response.json() == {"Success": True, "Total": 115}
     assert not Reservation.objects.exists()
-
-
-def test_cost_is_an_exact_decimal_number(ask, room):
-    Rate.objects.filter(pk=room.rate_id).update(hourly="0.10", half_day=None, full_day=None)
-    response = ask(EndDate="2027-03-03T12:00:00")
-    assert b'"Total":0.3}' in response.content.replace(b" ", b"")
 
 
 def test_cost_ignores_allowances_and_availability(total, ada, room):

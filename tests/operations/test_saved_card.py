@@ -50,41 +50,6 @@ def save(call):
     return save
 
 
-def test_update_payment_info_saves_card_and_returns_visible_part(save, ada):
-    response = save()
-
-    assert response.status_code == 200
-    assert response.json() == {
-        "Success": True,
-        "UpdatedUserInfo": {
-            "Id": ada.pk,
-            "Type": "Account",
-            "FirstName": "Ada",
-            "LastName": "Lovelace",
-            "EmailAddress": "ada@example.com",
-            "SavedPaymentInfo": {
-                "FirstName": "Ada",
-                "LastName": "Lovelace",
-                "CompanyName": "Engines Ltd",
-                "Last4DigitsOfCreditCardNumber": "4242",
-                "BillingAddress": {
-                    "Street1": "1 Main Street",
-                    "City": "Denver",
-                    "State": "CO",
-                    "PostalCode": "80202",
-                    "Country": "US",
-                    "Latitude": 39.7,
-                    "HasStreet2": False,
-                    "CityStatePostalCode": "Denver, CO 80202",
-                },
-                "ExpirationDate": "2031-02-28T00:00:00+00:00",
-                "CardType": "Visa",
-                "HasCVV": True,
-            },
-        },
-    }
-
-
 def test_new_card_replaces_old_card_and_deletes_it_at_the_gateway(save, caplog):
     others = SavedCardFactory()
     save()

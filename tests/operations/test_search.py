@@ -435,18 +435,6 @@ def test_center_without_coordinates_comes_last(search):
     assert "DistanceFromQuery" not in last
 
 
-def test_search_crosses_the_date_line_and_the_pole(names):
-    for name, longitude in (("West", 179.95), ("East", -179.9)):
-        make_center_with_room(
-            name=name, latitude=-16.8, longitude=longitude, time_zone_id="Pacific/Fiji"
-        )
-    make_center_with_room(name="Pole", latitude=89.9, longitude=10, time_zone_id="UTC")
-    for longitude in (180, -180):
-        assert names(Latitude=-16.8, Longitude=longitude) == ["West", "East"]
-    for latitude, longitude in ((89.9, -170), (90, 0)):
-        assert names(Latitude=latitude, Longitude=longitude) == ["Pole"]
-
-
 def find_in_circle(spots, here, radius):
     """Replace all centers by these, and return which of them are in the circle."""
     rows = []

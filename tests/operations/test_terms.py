@@ -11,7 +11,6 @@ from tests.factories_reservations import (
     MINUTE,
     START,
     make_booking,
-    make_draft,
     make_pending_booking,
     make_room,
 )
@@ -112,12 +111,6 @@ def test_request_costs_nothing_to_cancel_and_what_has_begun_cannot_be(show, ada,
     )
     time_machine.move_to(START, tick=False)
     assert show(ReservationId=booking.pk) == OVER
-
-
-@pytest.mark.parametrize("make", [make_draft, make_pending_booking])
-def test_terms_of_what_was_not_charged_have_no_amounts(show, ada, make):
-    shown = show(ReservationId=make(ada, now=BOOKED_AT).pk)
-    assert not any("Refund" in step for step in shown["Steps"])
 
 
 @pytest.mark.parametrize(

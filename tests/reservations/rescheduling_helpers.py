@@ -1,6 +1,5 @@
 """Helpers for tests of rescheduling, changes and price adjustments."""
 
-import datetime as dt
 from decimal import Decimal
 
 from accounts.act import Act
@@ -12,8 +11,6 @@ from reservations.booking.charging import SAVED_CARD_OF_ABSENT
 from reservations.models import Reservation
 from tests.factories_centers import MeetingRoomFactory, RateFactory
 from tests.factories_reservations import HOUR, NOW, START, make_payment_method
-
-DAY = dt.timedelta(days=1)
 
 
 def make_room_in_same_center(room, **fields):

@@ -1,7 +1,5 @@
 """The back office pages of reservations, through HTTP requests."""
 
-import datetime as dt
-
 import pytest
 from django.urls import reverse
 
@@ -10,6 +8,7 @@ from centers.models import Closure
 from reservations.booking import approval
 from reservations.models.status import Status
 from tests.factories_reservations import (
+    DAY,
     HOUR,
     NOW,
     START,
@@ -23,7 +22,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 LIST = reverse("admin:reservations_reservation_changelist")
 ADD = reverse("admin:reservations_reservation_add")
-DAY = dt.timedelta(days=1)
 
 
 def page_of(reservation):

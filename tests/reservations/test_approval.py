@@ -1,6 +1,5 @@
 """Approval and decline of pending requests, no-shows, and automatic transitions."""
 
-from datetime import timedelta
 from itertools import product
 
 import pytest
@@ -11,7 +10,6 @@ from payments.gateways.sandbox_models import SandboxPayment
 from reservations.booking import approval, attendance, charging, expiry
 from reservations.models import Reservation, history
 from reservations.models.status import (
-    BOOKED_STATUSES,
     HOLDING_STATUSES,
     InvalidStatusTransition,
     Status,
@@ -20,6 +18,7 @@ from roombook.errors import NotFound, ReservationNotOpen, SlotUnavailable
 from tests.factories_centers import ClosureFactory
 from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (
+    DAY,
     HOUR,
     MINUTE,
     NOW,
@@ -37,9 +36,6 @@ from tests.factories_reservations import (
 from tests.gateway_faults import add_fault
 
 pytestmark = pytest.mark.django_db
-
-
-DAY = timedelta(days=1)
 
 
 @pytest.fixture
@@ -90,11 +86,6 @@ def test_approve_checks_availability_again(pending):
     pending.refresh_from_db()
     assert pending.status == Status.PENDING
     assert get_gateway_state() == ("authorized", 0)
-
-
-def test_approve_after_start_is_refused(pending):
-    with pytest.raises(SlotUnavailable):
-        approval.approve(Act(None, START + MINUTE), pending.pk)
 
 
 @pytest.mark.parametrize("answer", [approval.approve, approval.decline])
@@ -208,11 +199,6 @@ def test_reservation_is_closed_when_its_time_is_over(make, first, status, at_gat
     assert run_close_overdue(first - MINUTE) == {}
     assert run_close_overdue(first) == {reservation.pk: status}
     assert at_gateway is None or get_gateway_state() == at_gateway
-
-
-def test_reservation_with_unresolved_payment_is_not_closed():
-    ReservationFactory(status=Status.PROCESSING)
-    assert run_close_overdue(START + DAY) == {}
 
 
 def test_gateway_timeout_does_not_stop_other_reservations(ada):
@@ -347,23 +333,3 @@ def test_transition_to_follows_the_table():
                 row.transition_to(Status(new), Act(None, NOW))
             row.refresh_from_db()
             assert row.status == old
-
-
-@pytest.mark.django_db
-def test_only_drafts_have_a_hold_that_expires():
-    row = ReservationFactory(status=Status.PROCESSING)
-    row.transition_to(Status.NEW, Act(None, NOW), hold_until=NOW + MINUTE)
-    row.refresh_from_db()
-    assert (row.holds_slot, row.hold_until) == (True, NOW + MINUTE)
-
-    row.transition_to(Status.CANCELLED, Act(None, NOW), cancelled_at=NOW)
-    row.refresh_from_db()
-    assert (row.holds_slot, row.hold_until, row.cancelled_at) == (False, None, NOW)
-
-
-def test_processing_pending_and_confirmed_hold_the_room():
-    assert {Status.PROCESSING, Status.PENDING, Status.CONFIRMED} == HOLDING_STATUSES
-
-
-def test_repeated_checkout_is_accepted_for_submitted_statuses():
-    assert {Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW} == BOOKED_STATUSES

@@ -13,6 +13,7 @@ from roombook.errors import SlotUnavailable
 from tests.factories_centers import ClosureFactory
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
+    DAY,
     HOUR,
     MINUTE,
     NOW,
@@ -24,7 +25,6 @@ from tests.factories_reservations import (
 pytestmark = pytest.mark.django_db
 
 
-DAY = timedelta(days=1)
 SPAN = Span(START, START + 3 * HOUR)
 
 
@@ -76,10 +76,6 @@ def test_times_off_the_quarter_hour_grid_are_unavailable(room, late, longer):
     assert codes(room, Span(start, start + HOUR + longer * MINUTE)) == ["off-grid"]
 
 
-def test_start_with_seconds_is_off_grid(room):
-    assert codes(room, Span(START + timedelta(seconds=1), START + HOUR)) == ["off-grid"]
-
-
 def test_span_shorter_than_half_an_hour_is_too_short(room):
     assert codes(room, Span(START, START + 30 * MINUTE)) == []
     assert codes(room, Span(START, START + 15 * MINUTE)) == ["too-short"]
@@ -106,13 +102,6 @@ def test_room_limits_override_the_settings(room, field, value, span, code):
     assert codes(room, span) == []
     change(room, **{field: value})
     assert codes(room, span) == [code]
-
-
-def test_room_limits_can_be_looser_than_the_settings(room):
-    quick = Span(START + 5 * MINUTE, START + 15 * MINUTE)
-    assert codes(room, quick) == ["off-grid", "too-short"]
-    change(room, grid_minutes=5, minimum_minutes=0)
-    assert codes(room, quick) == []
 
 
 def test_booking_limits_are_read_from_settings(room, settings):
@@ -233,12 +222,3 @@ def test_conflict_message_does_not_identify_other_reservations(room):
     (reason,) = of(room).reasons
     assert str(conflicting.pk) not in reason.message
     assert reason.message == "The room is already taken at that time."
-
-
-def test_after_hours_support_without_opening_hours_is_open(room):
-    room.center.opening_hours.all().delete()
-    change(room.center, is_after_hours_support_enabled=True)
-    assert codes(room) == []
-
-
-# --- Availability of a room, compared with a brute-force check ------------------------------------

@@ -98,12 +98,6 @@ def test_cancellation_more_than_24_hours_before_start_is_refunded_in_full(ada, b
     assert SandboxPayment.objects.get().refunded == (75 if terms == ALL_BACK else 0)
 
 
-@pytest.mark.parametrize(("after", "refund"), [(14 * MINUTE, 75), (15 * MINUTE, 0)])
-def test_cancellation_within_15_minutes_of_booking_is_refunded_in_full(ada, after, refund):
-    reservation = make_booking(ada, now=START - 2 * HOUR)
-    assert cancelled(reservation, now=START - 2 * HOUR + after)[0] == refund
-
-
 def test_cancellation_uses_the_policy_of_the_time_of_booking(ada, settings):
     reservation = make_booking(ada, now=START - 72 * HOUR)
     settings.CANCELLATION_NOTICE_HOURS = 48

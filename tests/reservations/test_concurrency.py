@@ -35,6 +35,7 @@ from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen, Too
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory, issue_token
 from tests.factories_reservations import (
+    DAY,
     HOUR,
     MINUTE,
     NOW,
@@ -48,7 +49,6 @@ from tests.gateway_faults import add_fault
 from tests.http import post
 from tests.reservations.checkout.helpers import pay_with_saved_card
 from tests.reservations.rescheduling_helpers import (
-    DAY,
     change,
     get_net_payment,
     make_room_at_rate,

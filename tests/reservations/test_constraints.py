@@ -7,7 +7,6 @@ from decimal import Decimal
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
-from accounts.act import Act
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations import apps, availability
@@ -23,7 +22,6 @@ from tests.factories_reservations import (
     NOW,
     START,
     AllowanceFactory,
-    AmountOffPromoCodeFactory,
     PromoCodeFactory,
     ReservationFactory,
     make_draft,
@@ -96,8 +94,8 @@ def test_insert_within_turnaround_is_refused(held, room):
     insert_row(room, start=held.end + 30 * MINUTE)
 
 
-@pytest.mark.parametrize("gap", [0, 14, 15, 29, 30, 31])
-@pytest.mark.parametrize(("own", "other"), [(0, 30), (30, 0), (15, 30), (30, 15), (15, 15), (0, 0)])
+@pytest.mark.parametrize("gap", [0, 14, 15, 29, 30])
+@pytest.mark.parametrize(("own", "other"), [(0, 30), (30, 15), (15, 15), (0, 0)])
 @pytest.mark.parametrize("is_later", [True, False])
 def test_database_and_availability_agree_on_the_larger_turnaround(room, own, other, gap, is_later):
     """The turnaround of the room has changed between the two bookings."""
@@ -160,21 +158,6 @@ def test_update_to_a_second_hold_of_the_slot_is_refused(held, room):
         )
     with refused():
         Reservation.objects.filter(pk=drafted.pk).update(holds_slot=True, hold_until=NOW)
-
-
-def test_bulk_update_that_creates_an_overlap_is_refused(room):
-    rows = [insert_row(room, start=START + 3 * index * HOUR) for index in range(3)]
-    with refused():
-        Reservation.objects.filter(pk__in=[row.pk for row in rows]).update(
-            start=START, end=START + HOUR, occupied_from=START, occupied_until=START + HOUR
-        )
-
-
-def test_update_within_its_own_slot_is_accepted(held):
-    Reservation.objects.filter(pk=held.pk).update(
-        start=START + HOUR, occupied_from=START + HOUR, status="Pending"
-    )
-    held.transition_to(Status.CANCELLED, Act(None, NOW), cancelled_at=NOW)
 
 
 def test_checkout_without_availability_check_is_refused_by_the_database(monkeypatch):
@@ -257,11 +240,6 @@ def test_invalid_promo_code_is_refused_by_the_database(fields):
     promo = PromoCodeFactory()
     with refused("promo_code_"):
         type(promo).objects.filter(pk=promo.pk).update(**fields)
-
-
-def test_promo_code_amount_of_zero_is_refused():
-    with refused("promo_code_is_percent_or_amount"):
-        AmountOffPromoCodeFactory(amount=Decimal(0))
 
 
 def test_second_open_promo_redemption_of_a_reservation_is_refused(held):

@@ -127,17 +127,6 @@ def test_extra_is_on_the_receipt_and_counts_as_service_income(booking, clerk):
     assert Reservation.objects.read_bill(booking.pk).lines[Account.SERVICES] == -30_00
 
 
-def test_extra_of_a_free_booking_has_its_own_tax(clerk):
-    room = make_room_at_rate(make_room(), 0)
-    free = make_booking(room=room)
-    room.center.tax_rate = 8
-    room.center.save()
-
-    add(free, clerk)
-
-    assert lines_of(free) == [("Room", 0), ("Extra", 30), ("Tax", Decimal("2.40"))]
-
-
 def test_extra_with_another_rate_of_tax_has_a_line_of_tax_of_its_own(booking, clerk):
     make_seller()
     booking.room.center.tax_rate = 10

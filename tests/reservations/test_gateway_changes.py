@@ -12,7 +12,7 @@ from django.core.management import call_command
 
 from accounts.act import Act
 from accounts.models import OutboxMessage
-from payments import gateway_events, lifecycle, refunds, unknown_payments
+from payments import gateway_events, lifecycle, refunds
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
@@ -160,14 +160,6 @@ def test_price_reduction_with_refused_capture_changes_nothing(uncaptured, monkey
     assert get_states() == (Status.CONFIRMED, PaymentState.AUTHORIZED, "authorized")
 
 
-def test_reschedule_at_the_same_price_needs_no_capture(uncaptured, monkeypatch):
-    refuse_to(monkeypatch, "capture")
-
-    reschedule(uncaptured, StaffFactory(), start=START + 24 * HOUR)
-
-    assert get_states() == (Status.CONFIRMED, PaymentState.AUTHORIZED, "authorized")
-
-
 def test_cancellation_after_full_refund_says_already_refunded():
     reservation = make_booking()
     payment = Payment.objects.get()
@@ -279,13 +271,6 @@ def test_capture_found_by_the_void_is_refunded_if_the_worker_dies_before(monkeyp
     reconcile(at=NOW + 2 * MINUTE)
 
     assert Payment.objects.get().state == PaymentState.REFUNDED
-
-
-def test_payment_captured_after_its_cancellation_is_an_inconsistency():
-    cancel_while_void_fails(make_pending_booking())
-
-    assert not list(integrity.find_problems(now=NOW + MINUTE))
-    assert len(list(integrity.find_problems(now=NOW + 2 * HOUR))) == 1
 
 
 def test_fee_that_another_process_captured_during_the_cancellation_is_kept():
@@ -402,14 +387,14 @@ def returned(monkeypatch):
     The worker of the first checkout died after the authorization.
     """
     draft = make_draft()
-    options = {"user": draft.user, "payment_method": make_payment_method()}
+    payment_method = make_payment_method()
     add_fault(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
-    checkout.check_out(draft.pk, **options, now=NOW)
+    checkout.check_out(Act(draft.user, NOW), draft.pk, payment_method=payment_method)
     first = Payment.objects.get()
     SandboxGateway().capture(first.key)
     SandboxGateway().refund(key=first.key, refund_key=uuid4(), amount=first.amount)
     charging.resolve_payment(first, now=NOW + MINUTE)
-    checkout.check_out(draft.pk, **options, now=NOW + MINUTE)
+    checkout.check_out(Act(draft.user, NOW + MINUTE), draft.pk, payment_method=payment_method)
     states = list(Payment.objects.order_by("pk").values_list("state", flat=True))
     assert states == [PaymentState.REFUNDED, PaymentState.CAPTURED]
     list_refunds = SandboxGateway.list_refunds
@@ -455,17 +440,6 @@ def test_refund_that_succeeds_after_a_parallel_call_was_refused_is_done(due, mon
 
     assert get_amounts() == [(20, RefundState.DONE)]
     assert not find_refused_refunds()
-
-
-def test_refused_refund_that_the_gateway_has_made_is_found_by_reconcile(due):
-    refunds.execute_refund(due, now=NOW)
-    Refund.objects.update(state=RefundState.REFUSED)
-
-    changed = unknown_payments.compare(SandboxGateway(), since=NOW.replace(year=2000), now=NOW)
-    for payment in changed:
-        gateway_events.refresh_with_refunds(payment, now=NOW)
-
-    assert get_amounts() == [(20, RefundState.DONE)]
 
 
 # --- Captures that are still due long after the booking -------------------------------------------

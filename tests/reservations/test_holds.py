@@ -1,7 +1,5 @@
 """The holds of drafts: extended by staff, and never more than a customer may have."""
 
-import datetime as dt
-
 import pytest
 
 from accounts.act import Act
@@ -10,32 +8,13 @@ from reservations.booking.drafts import extend_hold
 from reservations.models import Reservation, history
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
 from tests.factories_people import UserFactory
-from tests.factories_reservations import (
-    HOUR,
-    MINUTE,
-    NOW,
-    START,
-    make_booking,
-    make_draft,
-)
+from tests.factories_reservations import DAY, HOUR, MINUTE, NOW, START, make_booking, make_draft
 
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.time_machine(NOW, tick=False),
     pytest.mark.usefixtures("data_is_consistent"),
 ]
-
-
-DAY = dt.timedelta(days=1)
-
-
-def test_extend_hold_by_staff_moves_its_end(clerk):
-    reservation = make_draft()
-
-    extend_hold(Act(clerk, NOW, is_staff=True), reservation.pk, until=NOW + 5 * HOUR)
-
-    reservation.refresh_from_db()
-    assert (reservation.holds_slot, reservation.hold_until) == (True, NOW + 5 * HOUR)
 
 
 @pytest.mark.parametrize("until", [NOW + DAY + MINUTE, NOW + 10 * MINUTE, NOW - MINUTE])

@@ -71,13 +71,6 @@ def test_next_booking_is_the_first_free_hour(case):
     assert find(room, read(now)) == expected
 
 
-@pytest.mark.parametrize("zone", ["Pacific/Auckland", "Asia/Kolkata", "Europe/London"])
-def test_next_booking_is_in_local_time_of_center(zone):
-    room = make_room(time_zone_id=zone)
-
-    assert find(room, read("03-01 19:00", zone)) == "03-02 08:00 09:00"
-
-
 def test_next_bookings_of_many_rooms_are_found_by_a_few_queries(django_assert_num_queries):
     first, now = make_room(), read("03-01 09:20")
     book("03-01 09:00", "03-01 11:00")(first)

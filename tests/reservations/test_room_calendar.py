@@ -25,12 +25,11 @@ from reservations.desk.timeline.timeline import Timeline
 from reservations.models.status import Status
 from tests.factories_centers import CenterFactory, ClosureFactory, MeetingRoomFactory
 from tests.factories_people import UserFactory
-from tests.factories_reservations import HOUR, MINUTE, ReservationFactory
+from tests.factories_reservations import DAY, HOUR, MINUTE, ReservationFactory
 
 pytestmark = pytest.mark.django_db
 
 WORLDS, PROBES = (1000, 80) if os.environ.get("FAULTS") == "long" else (30, 40)
-DAY = dt.timedelta(days=1)
 # Days on which the clock changes: by an hour, by half an hour, and at midnight.
 PLACES = [
     ("America/Denver", dt.date(2027, 3, 14)),

@@ -71,14 +71,6 @@ def test_deactivated_service_is_only_kept_as_it_is_booked(center, coffee):
     assert "does not offer" in get_errors(center, same)["service_options.0.service_id"]
 
 
-def test_no_options_select_no_services(center):
-    assert select(center) == []
-
-
-def test_unselected_options_are_not_validated(center):
-    assert select(center, {"service_id": 999, "selected": False}, {"selected": False}) == []
-
-
 QUANTITY = "This service needs a quantity of 1 or more."
 NOT_OFFERED = "This center does not offer this service."
 NOTHING = {"quantity": 0, "duration_hours": Decimal(0)}

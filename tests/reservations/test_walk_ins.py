@@ -11,13 +11,12 @@ from reservations.booking.amendments import ChangeRequest
 from reservations.booking.checkout import book_draft
 from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen, SlotUnavailable
-from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
     START,
     PaymentFactory,
-    make_booking,
     make_draft,
     make_room,
 )
@@ -98,18 +97,6 @@ def test_draft_is_never_paid_after_its_end(room, staff):
         room=room, start=QUARTER_TO - 15 * MINUTE, hours=0.5, now=NOW, created_by=staff
     )
     assert draft.payable_until == draft.end == QUARTER_TO + 15 * MINUTE
-
-
-def test_draft_of_a_customer_still_ends_at_its_start(room):
-    draft = make_draft(room=room, start=QUARTER_TO + 15 * MINUTE, hours=1, now=NOW)
-    assert draft.payable_until == draft.start
-    assert draft in [*expiry.close_overdue(now=draft.start)]
-
-
-def test_walk_in_cannot_have_a_room_that_somebody_has(room, staff):
-    make_booking(room=room, start=QUARTER_TO, hours=1, now=NOW - HOUR)
-    with pytest.raises(SlotUnavailable, match="taken"):
-        walk_in(room, staff, user=UserFactory())
 
 
 def test_running_slot_is_offered_on_a_day_of_a_clock_change(staff):

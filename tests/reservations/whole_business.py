@@ -4,7 +4,6 @@ Everything is made by the domain, as customers, staff and the gateway do it. `id
 the names that the corruptions of test_corruptions.py use.
 """
 
-import datetime as dt
 from decimal import Decimal
 
 from django.db import connection
@@ -38,6 +37,7 @@ from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE
 from tests.factories_centers import PriceListFactory, RateFactory, ServiceFactory, TermsFactory
 from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory
 from tests.factories_reservations import (
+    DAY,
     HOUR,
     MINUTE,
     NOW,
@@ -62,7 +62,6 @@ from tests.reservations.rescheduling_helpers import (
 
 # Friday, when the past meetings are, Thursday, when they were booked, and Sunday.
 FRIDAY, THURSDAY, SUNDAY = NOW - 72 * HOUR, NOW - 96 * HOUR, NOW - 24 * HOUR
-DAY = dt.timedelta(days=1)
 
 
 class WholeBusiness:
@@ -260,7 +259,7 @@ class WholeBusiness:
         SavedCardFactory(user=cyd, outcome="requires_action", saved_by_setup=True)
         waiting = self.draft("waiting", user=cyd, now=recently)
         waiting = checkout.check_out(
-            waiting.pk, user=cyd, payment_method=PaymentMethod(use_saved_card=True), now=recently
+            Act(cyd, recently), waiting.pk, payment_method=PaymentMethod(use_saved_card=True)
         )
         self.keep("waiting", waiting)
 

@@ -5,8 +5,6 @@ from decimal import Decimal
 from unittest.mock import Mock
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from accounts.act import Act
 from centers.models import Rate
@@ -14,7 +12,7 @@ from payments import lifecycle
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations import records
-from reservations.booking.drafts import apply_promo_code, extend_hold
+from reservations.booking.drafts import extend_hold
 from reservations.booking.price_adjustments import adjust_price
 from reservations.models import Reservation, history
 from tests.factories_people import AdministratorFactory, StaffFactory
@@ -139,14 +137,6 @@ def test_declined_card_does_not_extend_the_promise_of_a_price(
     assert SandboxPayment.objects.get(captures=1).amount == 90
 
 
-def test_promo_code_on_draft_with_outdated_price_reduces_the_new_one(ada, outdated):
-    PromoCodeFactory(code="TEN")
-
-    reservation = apply_promo_code(outdated.pk, "TEN", user=ada, now=NOW + 25 * HOUR)
-
-    assert reservation.total_cost == 81
-
-
 # --- What counts as shown ------------------------------------------------------------------------
 
 
@@ -260,15 +250,3 @@ def test_price_that_changes_again_while_it_is_shown_stays_unseen(
     monkeypatch.undo()
 
     assert check_out(PaymentInfo=CARD).json() == PRICE_HAS_CHANGED
-
-
-def test_changed_price_is_stored_as_shown_by_one_statement_once(ask, check_out, outdated):
-    check_out(PaymentInfo=CARD)
-
-    counts = []
-    for _ in range(3):
-        with CaptureQueriesContext(connection) as captured:
-            ask("/api/account/reservation", Id=outdated.pk)
-        counts.append(sum("UPDATE" in query["sql"] for query in captured))
-
-    assert counts == [1, 0, 0]

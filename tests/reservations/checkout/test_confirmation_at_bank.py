@@ -157,16 +157,6 @@ def test_refused_confirmation_is_reported_once_as_a_declined_card(waiting, plan,
     assert (count_charges(), get_benefits(plan, promo)) == (1, (1, 1))
 
 
-def test_card_without_money_is_declined_after_its_confirmation(drafted):
-    set_outcome("action_then_insufficient_funds")
-    pay_with_saved_card(drafted)
-    confirm()
-
-    with pytest.raises(CardDeclined) as error:
-        pay_with_saved_card(drafted, now=NOW + MINUTE)
-    assert error.value.message == declines.INSUFFICIENT_FUNDS
-
-
 @ENDS
 def test_abandoned_payment_is_voided_and_releases_its_room(waiting, plan, promo, end):
     if end is end_by_checkout:

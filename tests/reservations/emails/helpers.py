@@ -11,7 +11,6 @@ from reservations.notifications import emails
 from tests.factories_reservations import make_booking, make_room
 
 DENVER = ZoneInfo("America/Denver")
-DAY = dt.timedelta(days=1)
 
 
 def get_emails(reservation):

@@ -5,7 +5,6 @@ import datetime as dt
 import pytest
 from django.core import mail
 from django.core.management import call_command
-from django.urls import reverse
 
 from accounts import outbox
 from accounts.act import Act
@@ -30,6 +29,7 @@ from roombook.errors import CardDeclined, ReservationNotOpen, ServiceUnavailable
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory, StaffFactory
 from tests.factories_reservations import (
+    DAY,
     DECLINED_NUMBER,
     HOUR,
     MINUTE,
@@ -42,13 +42,7 @@ from tests.factories_reservations import (
     make_room,
     pay,
 )
-from tests.reservations.emails.helpers import (
-    DAY,
-    get_email,
-    get_emails,
-    get_event,
-    get_visible_text,
-)
+from tests.reservations.emails.helpers import get_email, get_emails, get_event
 
 pytestmark = pytest.mark.django_db
 
@@ -92,7 +86,7 @@ def decline_card(reservation):
 
 def dry_run(reservation):
     method = make_payment_method()
-    checkout.dry_run(reservation.pk, user=reservation.user, payment_method=method, now=NOW)
+    checkout.dry_run(Act(reservation.user, NOW), reservation.pk, payment_method=method)
 
 
 @pytest.mark.parametrize(
@@ -219,23 +213,6 @@ def test_hold_reminder_after_expiry_is_not_sent():
     make_draft_by_staff()
 
     assert remind(NOW + 24 * HOUR) == []
-
-
-# --- Back office ----------------------------------------------------------------------------------
-
-
-def test_reservation_page_lists_its_emails(admin_client):
-    reservation = make_booking()
-    OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
-    cancellation.cancel(Act(None, NOW + HOUR), reservation.pk)
-    address = reverse("admin:reservations_reservation_change", args=[reservation.pk])
-
-    text = get_visible_text(admin_client.get(address).content.decode())
-
-    # Times are local to the center, as on the rest of the page.
-    to = reservation.user.email
-    sent, waiting = "Sent Mon 2027-03-01 09:00 MST", "Waiting Mon 2027-03-01 10:00 MST"
-    assert f"Confirmed {to} {sent} Cancelled {to} {waiting}" in text
 
 
 # --- Resending ------------------------------------------------------------------------------------
