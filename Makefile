@@ -70,26 +70,30 @@ dev: .venv/.stamp-dev  ## The same with the tools for tests and development, not
 run: .venv/.stamp .env  ## Serve on 127.0.0.1:8000 with demo data (PORT=, DATABASE_URL=)
 	@exec $(PY) manage.py serve
 
-# Each file of tests runs in one process, which prepares its data and services once, in the order of
+# On both databases at the same time: while a test on one waits for a browser or a service, the other
+# goes on. Each file runs in one process, which prepares its data and services once, in the order of
 # tests/conftest.py.
 test: .venv/.stamp-dev  ## Run all tests, on PostgreSQL and SQLite if this machine has both (ARGS=)
-	@failed=; \
-	for db in $$($(PY) -m tests.pg_plugin); do \
-		echo "== tests on $$db =="; \
-		TEST_DB=$$db $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS) \
-			|| failed="$$failed $$db"; \
-	done; \
-	test -z "$$failed" || { echo "Tests failed on:$$failed" >&2; exit 1; }
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 $(TESTS_ON)
+
+TESTS_ON = $(addprefix tests-on-,$(shell $(PY) -m tests.pg_plugin))
+tests-on-%: SHELL := bash
+tests-on-%: .SHELLFLAGS := -o pipefail -c
+tests-on-%:
+	@TEST_DB=$* COVERAGE_FILE=.coverage.$* $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile \
+		--no-loadscope-reorder $(ARGS) 2>&1 | sed -u 's/^/$*: /'
 
 coverage: .venv/.stamp-dev  ## Run all tests, and report the lines that they do not reach (ARGS=)
-	@rm -f .coverage; $(MAKE) --no-print-directory test ARGS="--cov --cov-append --cov-report= $(ARGS)"; \
-	status=$$?; $(PY) -m coverage report; exit $$status
+	@rm -f .coverage*; $(MAKE) --no-print-directory test ARGS="--cov --cov-report= $(ARGS)"; \
+	status=$$?; $(PY) -m coverage combine --quiet && $(PY) -m coverage report; exit $$status
 
 # What the tests reach is kept in .mutants, and a run that was stopped goes on there.
 mutants: .venv/.stamp-dev  ## Change the code in 640 places, and list the changes that no test finds (ARGS=)
 	@$(PY) -m tests.mutants $(ARGS)
 
-LONG_TESTS := tests/faults tests/payments/machine tests/bench/test_bench.py tests/reservations/test_planted_defects.py
+LONG_TESTS := tests/faults tests/payments/machine tests/bench/test_bench.py \
+	tests/reservations/test_planted_defects.py tests/commands/test_working_days.py \
+	tests/test_wrong_values.py
 
 # These tests measure: they run one after another, for about ten minutes, and need an idle machine.
 faults: .venv/.stamp-dev  ## Stop workers, databases and the gateway for longer than `make test` does (ARGS=)

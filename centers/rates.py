@@ -127,8 +127,9 @@ class PartPrice:
 
     @property
     def explanation(self) -> str:
-        """Why it costs that: `half day + 1 hour at $115.00; 5 hours would be $125.00`."""
-        text = f"{_name_list(self.name)}{self.cheapest} at {format_amount(self.cheapest.total)}"
+        """Why it costs that: `Evening: half day + 1 hour at $115.00; 5 hours would be $125.00`."""
+        name = f"{self.name}: " if self.name else ""
+        text = f"{name}{self.cheapest} at {format_amount(self.cheapest.total)}"
         others = ", ".join(
             f"{other} would be {format_amount(other.total)}" for other in self.others
         )

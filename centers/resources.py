@@ -2,14 +2,12 @@
 
 import datetime as dt
 import re
-from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from decimal import Decimal
-from itertools import product
 from typing import Any, ClassVar, TypeVar
 
 from django.core.exceptions import ValidationError
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from import_export.fields import Field
@@ -35,13 +33,12 @@ from centers.models.schedule import closure_saved
 from centers.price_lists import find_overlap
 from roombook import places
 from roombook.backoffice import audit_log
-from roombook.ids import is_id
+from roombook.ids import parse_id
 from roombook.imports.displayed_values import CellKind
 from roombook.imports.files import ImportTable
 from roombook.imports.resources import MAX_ROWS_WITH_NOTES, Cells
 from roombook.imports.results import ImportResult, ImportRowResult
 from roombook.imports.widgets import (
-    IntegerWidget,
     PercentWidget,
     ReferenceWidget,
     RelatedField,
@@ -55,108 +52,53 @@ from roombook.texts import fold_name
 
 NamedT = TypeVar("NamedT", bound=Rate | PriceList | MeetingRoom | Service | Terms)
 ChildT = TypeVar("ChildT", bound=Rate | PriceList | MeetingRoom | Service | Terms | Closure)
-
-
-def name_at_center_widget(singular: str, if_empty: str = "") -> ReferenceWidget:
-    """The widget for a row of the same center, one of the resource's `rows_at_center`."""
-
-    def find(name: str, resource: "CenterChildResource[Any]", record: Any) -> Model | None:
-        center = resource.get_center_id(record)
-        if center is None:
-            return None
-        found = resource.rows_at_center.get((center, fold_name(name)), [])
-        if len(found) != 1:
-            several = f"several {singular}s" if found else f"no {singular}"
-            raise ValueError(f"This center has {several} of that name.")
-        if not getattr(found[0], "is_offered", True):
-            others = "rooms" if resource.is_service else "services"
-            raise ValueError(f"This is a {singular} of {others}. Enter another one.")
-        return found[0]
-
-    return ReferenceWidget(f"the name of a {singular} of this center{if_empty}", find)
-
-
 # What the templates of all tables refer to.
-EXAMPLE_CENTER = Center(name="Downtown", time_zone_id="America/Denver")
-EXAMPLE_RATE = Rate(center=EXAMPLE_CENTER, name="Standard")
+EXAMPLE_CENTER = "Downtown"
+EXAMPLE_RATE = "Standard"
 
 
-class ModelFieldWidget(TextWidget):
-    """A text that a field of the model reads and normalizes."""
-
-    def parse(self, text: str, **kwargs: object) -> Any:
-        try:
-            return self.model_field.to_python(text)
-        except ValidationError as error:
-            raise ValueError(error.message) from error
+def get_folded_name(row: Any) -> str:
+    return fold_name(row.name)
 
 
-TermsByName = dict[tuple[int | None, str], Terms]
+def at_center(rows: QuerySet[Any], noun: str, if_empty: str = "") -> ReferenceWidget:
+    """The widget for a row of the same center."""
+
+    def find(name: str, resource: Any, record: Any) -> Model | None:
+        if resource.lookup_error:
+            return None
+        center = resource.get_center_id(record)
+        named = resource.group(rows, get_folded_name, center=center)[fold_name(name)]
+        if len(named) != 1:
+            several = "Several of this center have that name."
+            missing = f"This center has no {noun.removeprefix('a ')} of that name."
+            raise ValueError(several if named else missing)
+        if not getattr(named[0], "is_offered", True):
+            others = "rooms" if resource.is_service else "services"
+            raise ValueError(f"This is {noun} of {others}. Enter another one.")
+        return named[0]
+
+    return ReferenceWidget(f"the name of {noun} of this center{if_empty}", find)
 
 
-def load_terms(centers: Q) -> TermsByName:
-    """The terms of these centers, by their center and their name."""
-    rows = Terms.objects.filter(centers)
-    return {(each.center_id, fold_name(each.name)): each for each in rows}
+def at_terms(if_empty: str) -> ReferenceWidget:
+    return at_center(Terms.objects.all(), "terms", f"; empty: those of the {if_empty}")
 
 
-def terms_widget(if_empty: str) -> ReferenceWidget:
-    """The widget for terms of the same center, one of the resource's `terms_at_center`."""
-
-    def find(name: str, resource: Any, record: Any) -> Terms:
-        found: TermsByName = resource.terms_at_center
-        terms = found.get((resource.get_center_id(record), fold_name(name)))
-        if terms is None:
-            raise ValueError("This center has no terms of that name.")
-        return terms
-
-    return ReferenceWidget(f"the name of terms of this center; empty: {if_empty}", find)
-
-
-def get_types_by_name(*, is_service: bool) -> dict[str, ResourceType]:
-    rows = ResourceType.objects.filter(is_service=is_service)
-    return {fold_name(each.name): each for each in rows}
+def build_center_fields(path: str) -> tuple[Field, Field]:
+    number = TextWidget(help_text="the center's number")
+    name = TextWidget(help_text="the center's name; may replace the number")
+    fields = (f"{path}_id", number), (f"{path}__name", name)
+    one, other = (Field(path, widget=widget, readonly=True) for path, widget in fields)
+    return one, other
 
 
 class CenterChildResource(CenterScopedResource[ChildT]):
     """Rows that belong to one center and stay there."""
 
-    center_id = Field(
-        "center_id", widget=IntegerWidget(help_text="the center's number"), readonly=True
-    )
-    center = Field(
-        "center__name",
-        widget=TextWidget(help_text="the center's name; may replace the number"),
-        readonly=True,
-    )
-
+    center_id, center = build_center_fields("center")
     center_path: ClassVar = "center"
-    related: ClassVar[tuple[str, ...]] = ("center",)
-    # Rows that cells may name, by their center and their name: set by `load_references`.
-    rows_at_center: dict[tuple[int, str], list[Model]]
     order: ClassVar[tuple[str, ...]] = ("center_id", "pk")
-
-    def load_references(self, rows: Sequence[Cells], stored: QuerySet[ChildT]) -> None:
-        ids = {int(text) for row in rows if is_id(text := row.get("center_id", ""))}
-        names = {places.fold_text(row.get("center", "")) for row in rows} - {""}
-        known = Center.objects.filter(Q(pk__in=ids) | Q(name_folded__in=names))
-        if self.written_centers is not None:
-            known = known.filter(pk__in=self.written_centers)
-        # By their ids and by their names, which several may share.
-        self.centers: dict[Any, list[Center]] = defaultdict(list)
-        for center in known.defer("search_text", "parking_information"):
-            self.centers[str(center.pk)].append(center)
-            self.centers["", center.name_folded].append(center)
-        self.center_ids = {each.pk for found in self.centers.values() for each in found}
-        self.center_ids |= {*stored.values_list(self.center_path, flat=True)}
-
-    def load_rows_at_center(self, rows: QuerySet[Any]) -> None:
-        self.rows_at_center = defaultdict(list)
-        for each in rows.filter(center__in=self.center_ids):
-            self.rows_at_center[each.center_id, fold_name(each.name)].append(each)
-
-    def get_candidates(self, rows: Sequence[Cells]) -> Q:
-        return Q(**{f"{self.center_path}__in": self.center_ids})
 
     def prepare_row(self, row: Cells) -> None:
         """Find the center that a row names; one with an id need not."""
@@ -167,7 +109,13 @@ class CenterChildResource(CenterScopedResource[ChildT]):
                 raise ValidationError({"center": "This needs a value, or the center_id."})
             return
         column = "center_id" if number else "center"
-        found = self.centers.get(number or ("", places.fold_text(name)), [])
+        where: dict[str, Any] = {"name_folded": places.fold_text(name)}
+        if number:
+            where = {"pk": parse_id(number)}
+        if self.written_centers is not None:
+            where["pk__in"] = self.written_centers
+        centers = Center.objects.defer("search_text", "parking_information")
+        found = self.group(centers, type, **where)[Center]
         if not found:
             raise ValidationError({column: "There is no such center that you may change."})
         if len(found) > 1:
@@ -196,6 +144,9 @@ class CenterChildResource(CenterScopedResource[ChildT]):
         center_id: int | None = instance.center_id
         return center_id
 
+    def get_scope(self, instance: ChildT) -> dict[str, Any]:
+        return {self.center_path: self.get_center_id(instance)}
+
     def get_errors(self, instance: ChildT, original: ChildT | None) -> dict[str, str]:
         is_moved = original and self.center_of_row not in (None, self.get_center(original))
         return {"center": f"A {self.singular} stays at its center."} if is_moved else {}
@@ -205,10 +156,9 @@ class NamedResource(CenterChildResource[NamedT]):
     """Rows that are found by their center and their name."""
 
     key: ClassVar[tuple[str, ...]] = ("center", "name")
-    required_columns: ClassVar[tuple[tuple[str, ...], ...]] = (("center_id", "center"), ("name",))
 
     def get_key(self, instance: NamedT) -> Hashable:
-        return self.get_center_id(instance), fold_name(instance.name)
+        return (*self.get_scope(instance).items(), fold_name(instance.name))
 
     def get_title(self, instance: NamedT) -> str:
         return f"{instance.name}, {self.get_center(instance).name}"
@@ -216,12 +166,20 @@ class NamedResource(CenterChildResource[NamedT]):
 
 # --- Centers, with their opening hours ------------------------------------------------------------
 
-# The widgets of the columns that the model cannot tell.
-TAX_RATE = Center._meta.get_field("tax_rate")
+
+def get_full_name(neighborhood: Neighborhood) -> str:
+    return places.fold_text(str(neighborhood))
 
 
-def find_neighborhood(name: str, resource: "CenterResource", record: object) -> Neighborhood:
-    found = resource.neighborhoods.get(places.fold_text(name), [])
+def get_place_name(neighborhood: Neighborhood) -> str:
+    return places.fold_text(neighborhood.name)
+
+
+def find_neighborhood(text: str, resource: "CenterResource", record: object) -> Neighborhood:
+    """The name alone is enough unless it is the full name of another, or of several."""
+    rows = Neighborhood.objects.only("name", "original_name", "city", "state")
+    name = places.fold_text(text)
+    found = resource.group(rows, get_full_name)[name] or resource.group(rows, get_place_name)[name]
     if len(found) != 1:
         raise ValueError(
             "Several neighborhoods have this name: write it as name, city, state."
@@ -282,7 +240,7 @@ class CenterResource(CenterScopedResource[Center]):
     name: ClassVar = "centers"
     singular: ClassVar = "center"
     example: ClassVar = {
-        "name": EXAMPLE_CENTER.name,
+        "name": EXAMPLE_CENTER,
         "street1": "1701 Wynkoop Street",
         "city": "Denver",
         "state": "Colorado",
@@ -290,15 +248,13 @@ class CenterResource(CenterScopedResource[Center]):
         "country": "USA",
         "latitude": 39.7527,
         "longitude": -104.9992,
-        "time_zone_id": EXAMPLE_CENTER.time_zone_id,
+        "time_zone": "America/Denver",
         "tax_rate": Decimal("8.81"),
-        **{f"hours_{day}": [(dt.time(8), dt.time(18))] for day in range(5)},
+        **dict.fromkeys(WEEKDAYS[:5], "08:00-18:00"),
     }
     center_path: ClassVar = "pk"
-    related: ClassVar = ("neighborhood", "terms")
     key: ClassVar = ("name", "city", "state", "country")
-    required_columns: ClassVar = (("name",),)
-    derived_fields: ClassVar = (*Center.SEARCH_COLUMNS, "country", "state", "time_zone_id")
+    required: ClassVar = ("name",)
 
     time_zone = Field(
         "time_zone_id",
@@ -308,8 +264,8 @@ class CenterResource(CenterScopedResource[Center]):
         "neighborhood",
         widget=ReferenceWidget("name, city, state: LoDo, Denver, CO", find_neighborhood, str),
     )
-    tax_rate = Field("tax_rate", widget=PercentWidget(TAX_RATE))
-    terms = Field("terms", widget=terms_widget("those of the deployment"))
+    tax_rate = Field("tax_rate", widget=PercentWidget(Center._meta.get_field("tax_rate")))
+    terms = Field("terms", widget=at_terms("deployment"))
     mon, tue, wed, thu, fri, sat, sun = map(weekday_field, range(7))
 
     class Meta:
@@ -329,20 +285,8 @@ class CenterResource(CenterScopedResource[Center]):
     def _get_rows_at(self, centers: Any) -> QuerySet[Center]:
         return super()._get_rows_at(centers).prefetch_related("opening_hours", "landmarks")
 
-    def load_references(self, rows: Sequence[Cells], stored: QuerySet[Center]) -> None:
-        names = {places.fold_text(row.get("name", "")) for row in rows}
-        self.terms_at_center = load_terms(Q(center__in=stored) | Q(center__name_folded__in=names))
-        self.neighborhoods: dict[str, list[Neighborhood]] = defaultdict(list)
-        by_name: dict[str, list[Neighborhood]] = defaultdict(list)
-        for each in Neighborhood.objects.only("name", "original_name", "city", "state"):
-            self.neighborhoods[places.fold_text(str(each))].append(each)
-            by_name[places.fold_text(each.name)].append(each)
-        # The name alone is enough unless it is the full name of another.
-        for name, found in by_name.items():
-            self.neighborhoods.setdefault(name, found)
-
-    def get_candidates(self, rows: Sequence[Cells]) -> Q:
-        return Q(name_folded__in={places.fold_text(row.get("name", "")) for row in rows})
+    def get_scope(self, instance: Center) -> dict[str, Any]:
+        return {"name_folded": places.fold_text(instance.name)}
 
     def get_key(self, instance: Center) -> Hashable:
         country = places.get_country_code(instance.country)
@@ -363,57 +307,39 @@ class CenterResource(CenterScopedResource[Center]):
             )
         return errors
 
-    def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
+    def get_notes(self, instance: Center) -> Iterator[tuple[str, str]]:
         """Name the reservations that the new hours and other settings would touch."""
-        column = next((day for day in WEEKDAYS if day in row.changes), "")
-        touching = {"is_active"}.union(*Center.CHANGE_COLUMNS.values())
-        changed = self._get_changed_fields(row) & touching
-        if not changed or not self.may_look_up():
+        changed = {self.fields[column].attribute for column in self.changes}
+        day = next((day for day in WEEKDAYS if day in self.changes), "")
+        touching = {"is_active"}.union(*Center.CHANGE_COLUMNS.values()) & changed
+        if self.original is None or not (day or touching) or not self.may_look_up():
             return
-        week = self._get_week(row.instance)
-        if column and (effects := find_effects_of_hours(row.instance, week)):
-            yield column, effects.html
-        if effects := find_effects_of_settings(row.instance, changed):
-            yield next(iter(row.changes)), effects.html
+        if day and (effects := find_effects_of_hours(instance, self._get_week(instance))):
+            yield day, effects.html
+        if effects := find_effects_of_settings(instance, touching):
+            yield next(iter(self.changes)), effects.html
 
-    def before_save_instance(self, instance: Center, row: Cells, **kwargs: object) -> None:
-        instance.update_search_columns()
-
-    def save_related(self, rows: Sequence[ImportRowResult]) -> None:
+    def save_m2m(self, instance: Center, row: Cells, **kwargs: object) -> None:
         """Replace the opening hours of the weekdays that changed."""
-        # Weekday -> centers.
-        deleted: dict[int, list[int]] = defaultdict(list)
-        created = []
-        for row, (weekday, day) in product(rows, enumerate(WEEKDAYS)):
-            if day in row.changes:
-                deleted[weekday].append(row.instance.pk)
-                created += [
-                    OpeningHours(center=row.instance, weekday=weekday, opens=opens, closes=closes)
-                    for opens, closes in self.fields[day].get_value(row.instance)
-                ]
-        # They are part of the center's entry in the audit log.
+        days = {number: day for number, day in enumerate(WEEKDAYS) if day in self.changes}
+        if not days:
+            return
+        # They are one entry in the audit log.
         with audit_log.pause_signals():
-            for weekday, center_ids in deleted.items():
-                OpeningHours.objects.filter(weekday=weekday, center__in=center_ids).delete()
-        OpeningHours.objects.bulk_create(created)
-        now = timezone.now()  # noqa: TID251 (an import has no `now` here)
-        for column, fields in Center.CHANGE_COLUMNS.items():
-            changed = [row.instance.pk for row in rows if fields & self._get_changed_fields(row)]
-            Center.objects.filter(pk__in=changed).update(**{column: now})
+            instance.opening_hours.filter(weekday__in=days).delete()
+        hours = [each for each in self._get_week(instance) if each.weekday in days]
+        OpeningHours.objects.bulk_create(hours)
+        audit_log.record_change(instance, {day: self.changes[day] for day in days.values()})
+        if self.original:
+            now = timezone.now()  # noqa: TID251 (an import has no `now` here)
+            Center.objects.filter(pk=instance.pk).update(hours_changed_at=now)
 
     def _get_week(self, center: Center) -> list[OpeningHours]:
         return [
-            OpeningHours(weekday=weekday, opens=opens, closes=closes)
+            OpeningHours(center=center, weekday=weekday, opens=opens, closes=closes)
             for weekday, day in enumerate(WEEKDAYS)
             for opens, closes in self.fields[day].get_value(center) or ()
         ]
-
-    def _get_changed_fields(self, row: ImportRowResult) -> set[str]:
-        """The changed fields of a stored center; opening_hours for those of any day."""
-        if not row.is_update():
-            return set()
-        names = {self.fields[column].attribute for column in row.changes}
-        return names | ({"opening_hours"} if names & {f"hours_{n}" for n in range(7)} else set())
 
 
 # --- Rates, rooms and services --------------------------------------------------------------------
@@ -428,7 +354,7 @@ class RateResource(NamedResource[Rate]):
     singular: ClassVar = "rate"
     example: ClassVar = {
         "center": EXAMPLE_CENTER,
-        "name": EXAMPLE_RATE.name,
+        "name": EXAMPLE_RATE,
         "hourly": Decimal(40),
         "half_day": Decimal(140),
         "full_day": Decimal(250),
@@ -441,35 +367,32 @@ class RateResource(NamedResource[Rate]):
             *("half_day", "full_day", "setup_fee", "bill_in_blocks", "description"),
         )
 
-    def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
+    def get_notes(self, instance: Rate) -> Iterator[tuple[str, str]]:
         for name in ("flat_rate", "hourly", "half_day", "full_day"):
-            if name in row.changes and getattr(row.instance, name) == 0:
+            if name in self.changes and getattr(instance, name) == 0:
                 yield name, "This makes it free. With an empty cell, it is not offered."
 
 
 def find_type(name: str, resource: "PricedResource[Any]", record: object) -> ResourceType:
-    found = resource.types.get(fold_name(name))
-    if found is None:
-        names = ", ".join(sorted(each.name for each in resource.types.values())[:20])
+    rows = ResourceType.objects.filter(is_service=resource.is_service).order_by("name")
+    types = resource.group(rows, get_folded_name)
+    if not (found := types.get(fold_name(name))):
+        names = ", ".join(each.name for same in [*types.values()][:20] for each in same)
         raise ValueError(f"There is no such type. There are: {names or 'none'}.")
-    return found
+    return found[0]
+
+
+def at_rate(relation: str) -> ReferenceWidget:
+    offered = Rate.objects.filter(is_offered(relation), pk=OuterRef("pk"))
+    return at_center(Rate.objects.annotate(is_offered=Exists(offered)), "a rate")
 
 
 class PricedResource(NamedResource[PricedT]):
     """What has a type, and a rate of its center: rooms and services."""
 
-    related: ClassVar[tuple[str, ...]] = ("center", "resource_type", "rate")
     is_service: ClassVar[bool]
 
     type = Field("resource_type", widget=ReferenceWidget("the name of a type", find_type))
-    rate = Field("rate", widget=name_at_center_widget("rate"))
-
-    def load_references(self, rows: Sequence[Cells], stored: QuerySet[PricedT]) -> None:
-        super().load_references(rows, stored)
-        self.types = get_types_by_name(is_service=self.is_service)
-        offered = Rate.objects.filter(is_offered("services" if self.is_service else "rooms"))
-        rates = Rate.objects.annotate(is_offered=Exists(offered.filter(pk=OuterRef("pk"))))
-        self.load_rows_at_center(rates)
 
 
 class RoomResource(PricedResource[MeetingRoom]):
@@ -482,12 +405,12 @@ class RoomResource(PricedResource[MeetingRoom]):
         "name": "Boardroom",
         "capacity": 12,
         "rate": EXAMPLE_RATE,
-        "resource_type": ResourceType(name="Meeting room"),
+        "type": "Meeting room",
     }
     is_service: ClassVar = False
-    related: ClassVar = (*PricedResource.related, "terms")
 
-    terms = Field("terms", widget=terms_widget("those of the center"))
+    rate = Field("rate", widget=at_rate("rooms"))
+    terms = Field("terms", widget=at_terms("center"))
 
     class Meta:
         model = MeetingRoom
@@ -498,16 +421,12 @@ class RoomResource(PricedResource[MeetingRoom]):
             "terms",
         )
 
-    def load_references(self, rows: Sequence[Cells], stored: QuerySet[MeetingRoom]) -> None:
-        super().load_references(rows, stored)
-        self.terms_at_center = load_terms(Q(center__in=self.center_ids))
-
-    def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
+    def get_notes(self, instance: MeetingRoom) -> Iterator[tuple[str, str]]:
         """Name the reservations that the new settings would touch."""
-        changed = [name for name in ("is_active", "is_blocked", "capacity") if name in row.changes]
-        if not changed or row.is_new() or not self.may_look_up():
+        changed = [name for name in ("is_active", "is_blocked", "capacity") if name in self.changes]
+        if not changed or self.original is None or not self.may_look_up():
             return
-        if effects := find_effects_of_settings(row.instance, changed):
+        if effects := find_effects_of_settings(instance, changed):
             yield changed[0], effects.html
 
 
@@ -519,9 +438,11 @@ class ServiceResource(PricedResource[Service]):
     example: ClassVar = {
         "center": EXAMPLE_CENTER,
         "name": "Flip chart",
-        "resource_type": ResourceType(name="Catering and equipment"),
+        "type": "Catering and equipment",
     }
     is_service: ClassVar = True
+
+    rate = Field("rate", widget=at_rate("services"))
 
     class Meta:
         model = Service
@@ -534,7 +455,7 @@ class ServiceResource(PricedResource[Service]):
 # --- Special price lists, by the rate and the center that they belong to --------------------------
 
 
-class WeekdaysWidget(ModelFieldWidget):
+class WeekdaysWidget(TextWidget):
     """Weekdays by their short names."""
 
     help_text = "mon, tue, sat; empty: every day"
@@ -566,28 +487,19 @@ class PriceListResource(NamedResource[PriceList]):
     name: ClassVar = "price-lists"
     singular: ClassVar = "price list"
     example: ClassVar = {
+        "center": EXAMPLE_CENTER,
         "rate": EXAMPLE_RATE,
         "name": "Evening",
-        "weekdays": "mon,tue,wed,thu,fri",
-        "hours": (dt.time(18), MIDNIGHT),
+        "weekdays": "mon, tue, wed, thu, fri",
+        "hours": "18:00-24:00",
         "hourly": Decimal(48),
     }
     center_path: ClassVar = "rate__center"
-    related: ClassVar = ("rate__center",)
-    key: ClassVar = ("rate", "name")
-    required_columns: ClassVar = (("center_id", "center"), ("rate",), ("name",))
-    derived_fields: ClassVar = ("starts", "ends")
+    key: ClassVar = ("center", "rate", "name")
     order: ClassVar = ("rate__center_id", "rate_id", "pk")
 
-    center_id = Field(
-        "rate__center_id", widget=IntegerWidget(help_text="the center's number"), readonly=True
-    )
-    center = Field(
-        "rate__center__name",
-        widget=TextWidget(help_text="the center's name; may replace the number"),
-        readonly=True,
-    )
-    rate = Field("rate", widget=name_at_center_widget("rate"))
+    center_id, center = build_center_fields("rate__center")
+    rate = Field("rate", widget=at_center(Rate.objects.select_related("center"), "a rate"))
     weekdays = Field("weekdays", widget=WeekdaysWidget(PriceList._meta.get_field("weekdays")))
     hours = Field("hours", widget=HoursWidget())
 
@@ -598,23 +510,19 @@ class PriceListResource(NamedResource[PriceList]):
             *("valid_until", "is_yearly", "hourly", "half_day", "full_day"),
         )
 
-    def load_references(self, rows: Sequence[Cells], stored: QuerySet[PriceList]) -> None:
-        super().load_references(rows, stored)
-        self.load_rows_at_center(Rate.objects.select_related("center"))
-
     def set_center(self, instance: PriceList, center: Center) -> None:
         """Its rate, which is found at this center, says where it belongs."""
 
     def get_center(self, instance: PriceList) -> Center:
         return instance.rate.center
 
+    def get_scope(self, instance: PriceList) -> dict[str, Any]:
+        return {"rate": instance.rate_id}
+
     def get_center_id(self, instance: PriceList) -> int | None:
         if instance.rate_id:
             return instance.rate.center_id
         return self.center_of_row.pk if self.center_of_row else None
-
-    def get_key(self, instance: PriceList) -> Hashable:
-        return instance.rate_id, fold_name(instance.name)
 
     def get_title(self, instance: PriceList) -> str:
         return f"{instance.name}, {instance.rate.name}, {instance.rate.center.name}"
@@ -626,19 +534,21 @@ class PriceListResource(NamedResource[PriceList]):
             return
         rows = {row.instance.rate_id: row for row in result.rows}
         lists: dict[int, list[PriceList]] = {rate_id: [] for rate_id in rows}
-        if self.is_locking:
-            lock_rates(rows)
+        lock_rates(rows)
         for each in PriceList.objects.filter(rate__in=rows).order_by("pk"):
             lists[each.rate_id].append(each)
         today = timezone.localdate()  # noqa: TID251 (a preview has no `now`)
         for rate_id, row in rows.items():
             if overlap := find_overlap(lists[rate_id], today=today):
-                self.refuse_row(result, row, "hours", [overlap])
+                wrong = ValidationError({"hours": overlap})
+                result.append_invalid_row(row.number, row.row_values, wrong)
+                result.totals[row.import_type] -= 1
+                result.totals[row.IMPORT_TYPE_INVALID] += 1
 
-    def save_related(self, rows: Sequence[ImportRowResult]) -> None:
-        update_rates(
-            {each.rate_id for row in rows for each in (row.instance, row.original) if each}
-        )
+    def save_m2m(self, instance: PriceList, row: Cells, **kwargs: object) -> None:
+        """The rate that the list had before has fewer."""
+        if self.original and self.original.rate_id != instance.rate_id:
+            update_rates([self.original.rate_id])
 
 
 # --- Closures, in the local time of their center --------------------------------------------------
@@ -677,24 +587,24 @@ class ClosureResource(CenterChildResource[Closure]):
     example: ClassVar = {
         "center": EXAMPLE_CENTER,
         "reason": "Christmas",
-        "starts_at": localize(dt.datetime(2027, 12, 25), EXAMPLE_CENTER.zone),  # noqa: DTZ001
-        "ends_at": localize(dt.datetime(2027, 12, 26), EXAMPLE_CENTER.zone),  # noqa: DTZ001
+        "starts_at": "2027-12-25T00:00",
+        "ends_at": "2027-12-26T00:00",
     }
     key: ClassVar = ("center", "room", "starts_at")
-    required_columns: ClassVar = (("center_id", "center"), ("starts_at",))
-    related: ClassVar = ("center", "room")
+    required: ClassVar = ("center", "starts_at")
 
-    room = Field("room", widget=name_at_center_widget("room", "; empty: the whole center"))
+    room = Field(
+        "room",
+        widget=at_center(
+            MeetingRoom.objects.only("name", "center"), "a room", "; empty: the whole center"
+        ),
+    )
     starts_at = CenterTimeField("starts_at", widget=CenterTimeWidget())
     ends_at = CenterTimeField("ends_at", widget=CenterTimeWidget())
 
     class Meta:
         model = Closure
         fields = ("id", "center_id", "center", "room", "starts_at", "ends_at", "reason")
-
-    def load_references(self, rows: Sequence[Cells], stored: QuerySet[Closure]) -> None:
-        super().load_references(rows, stored)
-        self.load_rows_at_center(MeetingRoom.objects.only("name", "center"))
 
     def get_key(self, instance: Closure) -> Hashable:
         return instance.center_id, instance.room_id, instance.starts_at
@@ -703,12 +613,12 @@ class ClosureResource(CenterChildResource[Closure]):
         starts_at = self.fields["starts_at"].export(instance)
         return f"{instance.reason or 'Closure'}, {starts_at}, {instance.center.name}"
 
-    def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
+    def get_notes(self, instance: Closure) -> Iterator[tuple[str, str]]:
         """Name the reservations during the closure."""
-        if self.may_look_up() and (effects := find_effects([row.instance])):
+        if self.may_look_up() and (effects := find_effects([instance])):
             yield "starts_at", effects.html
 
-    def after_save(self, rows: Sequence[ImportRowResult], request: HttpRequest) -> None:
+    def after_confirmed(self, rows: Sequence[ImportRowResult], request: HttpRequest) -> None:
         """Warn about bookings during a closure, as saving one in the back office does."""
         for row in rows[:MAX_ROWS_WITH_NOTES]:
             closure_saved.send(Closure, closure=row.instance, request=request)
@@ -716,7 +626,7 @@ class ClosureResource(CenterChildResource[Closure]):
 
 # --- Terms of cancellation ------------------------------------------------------------------------
 
-STEPS = ModelFieldWidget(
+STEPS = TextWidget(
     Terms._meta.get_field("steps"),
     "168: 100; 48: 50 (hours before the start: percent that comes back)",
 )
@@ -749,16 +659,12 @@ class TypeResource(CenterScopedResource[ResourceType]):
     singular: ClassVar = "type"
     center_path: ClassVar = None
     key: ClassVar = ("name",)
-    required_columns: ClassVar = (("name",),)
     example: ClassVar = {"name": "Meeting room"}
     more_examples: ClassVar = ({"name": "Catering and equipment", "is_service": True},)
 
     class Meta:
         model = ResourceType
         fields = ("id", "name", "is_service", "position", "internal")
-
-    def get_candidates(self, rows: Sequence[Cells]) -> Q:
-        return Q()
 
     def get_key(self, instance: ResourceType) -> Hashable:
         return fold_name(instance.name)

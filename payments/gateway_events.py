@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 # The customer has confirmed or refused a payment at the bank, or may have. Sent with `payment` and
 # `now`; the receiver resolves the payment.
 customer_acted = Signal()
+# Staff have made a refund due. Sent with `payment` and `now`; the receiver executes what is due.
+refund_became_due = Signal()
 
 # A gateway repeats an event for three days at most.
 EVENT_RETENTION = timedelta(days=30)
@@ -101,37 +103,29 @@ def record_dispute(payment: Payment, reported: GatewayDispute, *, now: datetime)
     """Store the state of a dispute. A new state is logged as an error, which alerts staff."""
     # Under the payment's lock, so that two parallel events do not both report a new dispute.
     lock_payment(payment.pk)
-    fee = limit_fee(reported.fee, payment)
-    dispute, is_new = Dispute.objects.get_or_create(
-        reference=reported.reference,
-        defaults={
-            "payment": payment,
-            "amount": reported.amount,
-            "currency": reported.currency,
-            "reason": reported.reason,
-            "status": reported.status,
-            "opened_at": reported.opened_at,
-            "respond_by": reported.respond_by,
-            "fee": fee,
-            "closed_at": now if reported.is_closed else None,
-        },
+    known = Dispute.objects.filter(reference=reported.reference).first()
+    closed_at = (known.closed_at if known else None) or now
+    present = {
+        "status": reported.status,
+        "respond_by": reported.respond_by,
+        "fee": limit_fee(reported.fee, payment),
+        "closed_at": closed_at if reported.is_closed else None,
+    }
+    first = {
+        "payment": payment,
+        "amount": reported.amount,
+        "currency": reported.currency,
+        "reason": reported.reason,
+        "opened_at": reported.opened_at,
+    }
+    dispute, _ = Dispute.objects.update_or_create(
+        reference=reported.reference, defaults=present, create_defaults=first | present
     )
-    if is_new or dispute.status != reported.status:
+    if known is None or known.status != reported.status:
         logger.error(
             "The customer of payment %s (reservation %s) disputes %s %s: %s, %s; respond by %s.",
-            payment.key,
-            payment.reservation_id,
-            reported.amount,
-            reported.currency,
-            reported.reason,
-            reported.status,
-            reported.respond_by or "-",
+            *(payment.key, payment.reservation_id, reported.amount, reported.currency),
+            *(reported.reason, reported.status, reported.respond_by or "-"),
         )
-    if not is_new:
-        dispute.status = reported.status
-        dispute.respond_by = reported.respond_by
-        dispute.fee = fee
-        dispute.closed_at = (dispute.closed_at or now) if reported.is_closed else None
-        dispute.save(update_fields=["status", "respond_by", "fee", "closed_at"])
     post(payment.reservation_id, EventKind.DISPUTE, cause=f"dispute {dispute.pk}", now=now)
     return dispute

@@ -1,15 +1,13 @@
 """The life of a payment: created, authorized, captured or voided.
 
 A call to the gateway and the transaction that stores its answer are separate steps, because the
-gateway is never called inside a transaction. A checkout calls `create_payment` in its first
-transaction, `authorize_payment` outside any, `apply_gateway_result` in its second, and
+gateway is never called inside a transaction. A checkout creates the payment in its first
+transaction, and calls `authorize_payment` outside any, `apply_gateway_result` in its second, and
 `capture_payment` outside again. Every step may be repeated.
 """
 
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import TypeGuard
-from uuid import UUID
 
 from django.conf import settings
 
@@ -17,8 +15,8 @@ from accounts.models import User
 from payments import gateways
 from payments.cards import Card, CardFields, parse_card
 from payments.gateway_results import record_gateway_result
-from payments.gateways.base import Gateway, GatewayPayment
-from payments.models import Payment, PaymentPurpose, PaymentState, SavedCard
+from payments.gateways.base import GatewayPayment
+from payments.models import Payment, PaymentState, SavedCard
 from payments.refunds import record_refunds
 from payments.saved_cards import get_usable_saved_card
 from roombook.errors import InvalidRequest
@@ -65,44 +63,7 @@ def check_card(source: Card | SavedCard) -> None:
     )
 
 
-# --- Creating and authorizing --------------------------------------------------------------------
-
-
-def get_lease() -> timedelta:
-    """For how long the request that begins a payment may be at work on it."""
-    return timedelta(seconds=settings.PAYMENT_LEASE_SECONDS)
-
-
-def create_payment(
-    *,
-    reservation_id: int,
-    reservation_uid: UUID,
-    center_id: int,
-    amount: Decimal,
-    currency: str,
-    gateway: Gateway,
-    now: datetime,
-    purpose: PaymentPurpose = PaymentPurpose.BOOKING,
-    is_by_link: bool = False,
-) -> Payment:
-    """Create a payment in state started. Call it in the transaction of the claim.
-
-    The database refuses a second open payment for the booking (`payment_one_open_for_booking`), and
-    a second one for a change that is not captured yet (`payment_one_open_for_change`).
-    """
-    return Payment.objects.create(
-        reservation_id=reservation_id,
-        reservation_uid=reservation_uid,
-        cash_center_id=center_id,
-        purpose=purpose,
-        is_by_link=is_by_link,
-        amount=amount,
-        currency=currency,
-        gateway=gateway.name,
-        is_live=gateway.is_live,
-        lease_until=now + get_lease(),
-        created_at=now,
-    )
+# --- Authorizing, capturing and voiding ----------------------------------------------------------
 
 
 def authorize_payment(

@@ -10,7 +10,8 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import F, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
 
 from payments import gateways
 from payments.gateway_results import lock_payment
@@ -27,6 +28,7 @@ from payments.models import (
     RefundState,
 )
 from roombook import money
+from roombook.db.sums import sum_of_related
 from roombook.db.transactions import in_transaction
 
 logger = logging.getLogger(__name__)
@@ -110,9 +112,17 @@ def get_refundable_amount(payment: Payment) -> Decimal:
 
 def get_refunded_amount(payments: QuerySet[Payment]) -> Decimal:
     """The sum of all refunds of these payments, pending ones included."""
-    refunds = Refund.objects.filter(payment__in=payments).exclude(state=RefundState.REFUSED)
+    refunds = Refund.objects.not_refused().filter(payment__in=payments)
     total: Decimal | None = refunds.aggregate(total=Sum("amount"))["total"]
     return total or Decimal(0)
+
+
+def sum_refunds(payment: str = "pk") -> Coalesce:
+    """Return the same amount of one payment as an expression for queries of payments.
+
+    In other queries, `payment` is the column that refers to it.
+    """
+    return sum_of_related(Refund.objects.not_refused(), "amount", by="payment", to=payment)
 
 
 def is_fully_refunded(payment: Payment) -> bool:
@@ -305,11 +315,8 @@ UNHANDLED = Q(state=RefundState.REFUSED, retry__isnull=True)
 
 def get_unhandled() -> QuerySet[Refund]:
     """Refused refunds that were neither retried nor made in another way."""
-    others = Refund.objects.filter(payment=OuterRef("payment")).exclude(state=RefundState.REFUSED)
-    given = others.order_by().values("payment").annotate(total=Sum("amount")).values("total")
-    rows = Refund.objects.filter(UNHANDLED).annotate(given=Subquery(given))
-    left = F("payment__amount") - money.ROUNDING_TOLERANCE
-    return rows.filter(Q(given__isnull=True) | Q(given__lt=left))
+    rows = Refund.objects.filter(UNHANDLED).annotate(given=sum_refunds("payment"))
+    return rows.filter(given__lt=F("payment__amount") - money.ROUNDING_TOLERANCE)
 
 
 def _lock_refused_refund(refund: Refund) -> Refund:

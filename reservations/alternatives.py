@@ -79,15 +79,11 @@ def find_alternatives(search: AlternativeSearch, *, limit: int) -> list[Alternat
 
 def find_at_center(search: AlternativeSearch, *, has_other_times: bool) -> Iterator[Alternative]:
     """Yield as large rooms of the center at the same time and, if wanted, the room's next times."""
-    yield from _find_other_rooms(search)
-    if has_other_times:
-        yield from find_other_times(search)
-
-
-def _find_other_rooms(search: AlternativeSearch) -> Iterator[Alternative]:
     rooms = load_large_rooms(search, [search.room.center_id])
     calendars = load_calendars(rooms, search.span, user=search.user, now=search.now)
     yield from price_available(search, rooms, calendars, AlternativeReason.OTHER_ROOM)
+    if has_other_times:
+        yield from find_other_times(search)
 
 
 def find_other_times(search: AlternativeSearch) -> Iterator[Alternative]:

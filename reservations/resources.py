@@ -1,9 +1,8 @@
 """Promo codes and allowances as tables to import and export."""
 
-import contextlib
 import csv
 import io
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
@@ -15,14 +14,11 @@ from accounts.customer_access import get_account_filter
 from accounts.models import User, canonicalize_email
 from accounts.resources import CenterScopedResource
 from centers.models import Center, ResourceType
-from centers.resources import get_types_by_name
 from reservations.models import Allowance, PromoCode
 from reservations.models.codes import normalize_code
 from roombook.backoffice import audit_log
-from roombook.ids import is_id
 from roombook.imports.files import normalize_cell
 from roombook.imports.resources import Cells
-from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import PercentWidget, ReferenceWidget, RelatedField, TextWidget
 from roombook.texts import fold_name
 
@@ -45,42 +41,41 @@ def split_list(cell: str) -> list[str]:
     return [part for part in parts if part]
 
 
-class CentersWidget(TextWidget):
-    """The centers to which a row is restricted, by their ids."""
+class RowsWidget(TextWidget):
+    """The rows to which another one is restricted, by their names; an empty cell means all."""
 
-    help_text = "ids of centers, separated by semicolons; empty: every center"
+    def __init__(
+        self, noun: str, rows: QuerySet[Any], get_name: Callable[[Any], str], help_text: str
+    ) -> None:
+        super().__init__(help_text=f"{help_text}, separated by semicolons; empty: every {noun}")
+        self.noun, self.rows, self.get_name = noun, rows, get_name
 
-    def parse(self, text: str, *, resource: Any = None, **kwargs: object) -> list[Center]:
-        centers = set()
-        for pk in split_list(text):
-            if pk not in resource.centers:
-                raise ValueError(f"There is no center {pk[:20]}. Separate ids by semicolons.")
-            centers.add(resource.centers[pk])
-        return sorted(centers, key=attrgetter("pk"))
+    def get_folded_name(self, row: Any) -> str:
+        return fold_name(self.get_name(row))
 
-    def render(self, value: Any, **kwargs: object) -> str:
-        return "; ".join(str(pk) for pk in sorted(each.pk for each in value or ()))
-
-
-class RoomTypesWidget(TextWidget):
-    """The room types to which a row is restricted, by their names."""
-
-    help_text = "names of room types, separated by semicolons; empty: every type"
-
-    def parse(self, text: str, *, resource: Any = None, **kwargs: object) -> list[ResourceType]:
-        types = set()
-        for name in split_list(text):
-            if fold_name(name) not in resource.types:
-                raise ValueError(f'There is no room type "{name[:50]}".')
-            types.add(resource.types[fold_name(name)])
-        return sorted(types, key=attrgetter("pk"))
+    def parse(self, text: str, **kwargs: Any) -> list[Any]:
+        rows = kwargs["resource"].group(self.rows, self.get_folded_name)
+        names = {fold_name(name): name for name in split_list(text)}
+        if unknown := [name for folded, name in names.items() if folded not in rows]:
+            why = f'There is no {self.noun} "{unknown[0][:50]}". Separate several by semicolons.'
+            raise ValueError(why)
+        return [rows[name][0] for name in names]
 
     def render(self, value: Any, **kwargs: object) -> str:
-        return join_list(sorted(normalize_cell(each.name) for each in value or ()))
+        rows = sorted(value or (), key=attrgetter("pk"))
+        return join_list(normalize_cell(self.get_name(each)) for each in rows)
+
+
+CENTERS = RowsWidget("center", Center.objects.only("pk"), lambda row: str(row.pk), "ids of centers")
+ROOM_TYPES = RowsWidget(
+    *("room type", ResourceType.objects.filter(is_service=False), attrgetter("name")),
+    "names of room types",
+)
 
 
 def find_account(address: str, resource: "AllowanceResource", record: object) -> User:
-    account = resource.accounts.get(canonicalize_email(address))
+    email = canonicalize_email(address)
+    account = User.objects.filter(resource.get_account_filter(), email=email).first()
     if account is None:
         raise ValueError("There is no account with this e-mail address.")
     return account
@@ -101,38 +96,17 @@ class RestrictedBenefitResource(CenterScopedResource[BenefitT]):
     """Rows that may be restricted to some centers and types of rooms."""
 
     center_path = None
-    # The relations of the model: column -> the table between them, and its column.
-    RELATIONS: ClassVar = {
-        "center_ids": ("centers", "center"),
-        "room_types": ("room_types", "resourcetype"),
-    }
-
-    center_ids = RelatedField("centers_of_row", lambda row: row.centers.all(), CentersWidget())
-    room_types = RelatedField("types_of_row", lambda row: row.room_types.all(), RoomTypesWidget())
+    center_ids = RelatedField("centers_of_row", lambda row: row.centers.all(), CENTERS)
+    room_types = RelatedField("types_of_row", lambda row: row.room_types.all(), ROOM_TYPES)
 
     def _get_rows_at(self, centers: Any) -> QuerySet[BenefitT]:
         return super()._get_rows_at(centers).prefetch_related("centers", "room_types")
 
-    def load_references(self, rows: Sequence[Cells], stored: QuerySet[BenefitT]) -> None:
-        self.types = get_types_by_name(is_service=False)
-        ids: set[int] = set()
-        for row in rows:
-            # The check of the row reports the error.
-            with contextlib.suppress(ValueError):
-                ids |= {int(text) for text in split_list(row.get("center_ids", "")) if is_id(text)}
-        self.centers = {str(each.pk): each for each in Center.objects.only("pk").filter(pk__in=ids)}
-
-    def save_related(self, rows: Sequence[ImportRowResult]) -> None:
-        own = self._meta.model._meta.model_name
-        for column, (relation, other) in self.RELATIONS.items():
-            changed = [row.instance for row in rows if column in row.changes]
-            through = getattr(self._meta.model, relation).through
-            through._base_manager.filter(**{f"{own}__in": changed}).delete()
-            through._base_manager.bulk_create(
-                through(**{own: row, other: each})
-                for row in changed
-                for each in self.fields[column].get_value(row)
-            )
+    def save_m2m(self, instance: BenefitT, row: Cells, **kwargs: object) -> None:
+        if "center_ids" in self.changes:
+            instance.centers.set(self.fields["center_ids"].get_value(instance))
+        if "room_types" in self.changes:
+            instance.room_types.set(self.fields["room_types"].get_value(instance))
 
 
 class PromoCodeResource(RestrictedBenefitResource[PromoCode]):
@@ -142,7 +116,6 @@ class PromoCodeResource(RestrictedBenefitResource[PromoCode]):
     singular: ClassVar = "promo code"
     example: ClassVar = {"code": "WELCOME10", "percent": Decimal(10)}
     key: ClassVar = ("code",)
-    required_columns: ClassVar = (("code",),)
 
     percent = Field("percent", widget=PercentWidget(PromoCode._meta.get_field("percent")))
 
@@ -154,11 +127,8 @@ class PromoCodeResource(RestrictedBenefitResource[PromoCode]):
             *("minimum_spend", "center_ids", "room_types"),
         )
 
-    def get_candidates(self, rows: Sequence[Cells]) -> Q:
-        return Q(code__in={normalize_code(row.get("code", "")) for row in rows})
-
-    def get_key(self, instance: PromoCode) -> Hashable:
-        return normalize_code(instance.code)
+    def get_scope(self, instance: PromoCode) -> dict[str, Any]:
+        return {"code": normalize_code(instance.code)}
 
     def import_instance(self, instance: PromoCode, row: Cells, **kwargs: object) -> None:
         super().import_instance(instance, row, **kwargs)
@@ -172,14 +142,13 @@ class AllowanceResource(RestrictedBenefitResource[Allowance]):
     name: ClassVar = "allowances"
     singular: ClassVar = "allowance"
     example: ClassVar = {
-        "user": User(email="customer@example.com"),
+        "account": "customer@example.com",
         "description": "Membership",
-        "kind": Allowance.Kind.MONTHLY,
+        "kind": "monthly",
         "hours": 4,
     }
-    related: ClassVar = ("user",)
     key: ClassVar = ("account", "description", "kind", "valid_from")
-    required_columns: ClassVar = (("account",), ("description",))
+    required: ClassVar = ("account", "description")
 
     account = Field(
         "user",
@@ -195,19 +164,13 @@ class AllowanceResource(RestrictedBenefitResource[Allowance]):
         )
 
     def _get_rows_at(self, centers: Any) -> QuerySet[Allowance]:
-        return super()._get_rows_at(centers).filter(self._get_account_filter("user"))
+        return super()._get_rows_at(centers).filter(self.get_account_filter("user"))
 
-    def _get_account_filter(self, path: str = "") -> Q:
+    def get_account_filter(self, path: str = "") -> Q:
         return Q() if self.user is None else get_account_filter(self.user, path)
 
-    def load_references(self, rows: Sequence[Cells], stored: QuerySet[Allowance]) -> None:
-        super().load_references(rows, stored)
-        addresses = {canonicalize_email(row.get("account", "")) for row in rows}
-        users = User.objects.filter(self._get_account_filter(), email__in=addresses)
-        self.accounts = {user.email: user for user in users}
-
-    def get_candidates(self, rows: Sequence[Cells]) -> Q:
-        return Q(user__in=[*self.accounts.values()])
+    def get_scope(self, instance: Allowance) -> dict[str, Any]:
+        return {"user": instance.user_id}
 
     def get_key(self, instance: Allowance) -> Hashable:
         description = fold_name(instance.description)

@@ -4,12 +4,9 @@ Pillow re-encodes every stored file, without its metadata and under a random nam
 disguised file, original file name, comment or GPS position of a phone is published.
 """
 
-import logging
-import re
 import struct
 import time
-from collections.abc import Collection
-from functools import lru_cache, partial
+from functools import lru_cache
 from io import BytesIO
 from pathlib import PurePath
 from typing import Any, ClassVar
@@ -17,15 +14,12 @@ from uuid import uuid4
 
 from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile, File
-from django.core.files.storage import FileSystemStorage, Storage, storages
+from django.core.files.storage import Storage, storages
 from django.db import models, transaction
 from django.db.models.fields.files import FieldFile
 from django.db.models.signals import post_delete
 from django.utils.deconstruct import deconstructible
-from django.utils.encoding import filepath_to_uri
-from PIL import Image, ImageOps, UnidentifiedImageError
-
-logger = logging.getLogger(__name__)
+from PIL import Image, ImageOps
 
 ALLOWED_FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
 MAX_UPLOAD_BYTES = 10 * 1024 * 1024
@@ -34,7 +28,6 @@ MAX_PIXELS = 20_000_000
 # Of what is stored.
 MAX_SIDE_PIXELS = 2000
 THUMBNAIL_SIDE_PIXELS = 320
-URL_SAFE_NAME = re.compile(r"[A-Za-z0-9_./-]+")
 
 
 @deconstructible
@@ -46,12 +39,6 @@ class RandomName:
 
     def __call__(self, instance: models.Model, filename: str) -> str:
         return f"{self.folder}/{uuid4().hex}{PurePath(filename).suffix.lower()}"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RandomName) and other.folder == self.folder
-
-    def __hash__(self) -> int:
-        return hash(self.folder)
 
 
 def open_image(upload: File) -> Image.Image:
@@ -67,7 +54,7 @@ def open_image(upload: File) -> Image.Image:
     except Image.DecompressionBombError as error:
         text = f"The picture has more than {MAX_PIXELS // 10**6} megapixels."
         raise ValidationError(text, code="too_many_pixels") from error
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, struct.error) as error:
+    except (OSError, SyntaxError, ValueError, struct.error) as error:
         raise ValidationError("This picture cannot be read.", code="unreadable") from error
 
 
@@ -93,10 +80,7 @@ def resize_image(image: Image.Image, side: int) -> ContentFile:
     # Pillow would write comments, XMP and color profiles again.
     copy.info = {}
     output = BytesIO()
-    if is_transparent:
-        copy.save(output, "PNG", optimize=True)
-    else:
-        copy.save(output, "JPEG", quality=85)
+    copy.save(output, "PNG" if is_transparent else "JPEG", optimize=is_transparent, quality=85)
     return ContentFile(output.getvalue(), name="picture.png" if is_transparent else "picture.jpg")
 
 
@@ -106,27 +90,21 @@ def process_upload(row: models.Model, field: str, thumbnail_field: str | None = 
     Returns the names of the fields that changed, for `update_fields`.
     """
     picture: FieldFile = getattr(row, field)
+    sides = {field: MAX_SIDE_PIXELS}
+    if thumbnail_field:
+        sides[thumbnail_field] = THUMBNAIL_SIDE_PIXELS
     if picture and is_stored(picture):
         return set()
-    if not picture:
-        if thumbnail_field and getattr(row, thumbnail_field):
-            setattr(row, thumbnail_field, "")
-            return {field, thumbnail_field}
+    if picture:
+        image = open_image(picture.file)
+        for name, side in sides.items():
+            resized = resize_image(image, side)
+            getattr(row, name).save(str(resized.name), resized, save=False)
+    elif thumbnail_field and getattr(row, thumbnail_field):
+        setattr(row, thumbnail_field, "")
+    else:
         return set()
-    image = open_image(picture.file)
-    resized = resize_image(image, MAX_SIDE_PIXELS)
-    picture.save(str(resized.name), resized, save=False)
-    if thumbnail_field is None:
-        return {field}
-    thumbnail = resize_image(image, THUMBNAIL_SIDE_PIXELS)
-    getattr(row, thumbnail_field).save(str(thumbnail.name), thumbnail, save=False)
-    return {field, thumbnail_field}
-
-
-def get_stored_files(row: models.Model, fields: Collection[str]) -> list[FieldFile]:
-    """Return the files of a row that the database refers to, before a save replaces them."""
-    old = type(row)._base_manager.filter(pk=row.pk).first() if row.pk and fields else None
-    return [getattr(old, field) for field in fields] if old else []
+    return set(sides)
 
 
 class PictureModel(models.Model):
@@ -138,10 +116,11 @@ class PictureModel(models.Model):
         abstract = True
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        changed = process_upload(self, *self.picture_fields)
-        delete_after_commit(*get_stored_files(self, changed))
-        if changed and kwargs.get("update_fields") is not None:
-            kwargs["update_fields"] = {*kwargs["update_fields"], *changed}
+        if changed := process_upload(self, *self.picture_fields):
+            stored = type(self)._base_manager.filter(pk=self.pk).first()
+            delete_after_commit(*(getattr(stored, field) for field in changed if stored))
+            if kwargs.get("update_fields") is not None:
+                kwargs["update_fields"] = {*kwargs["update_fields"], *changed}
         super().save(*args, **kwargs)
 
 
@@ -155,18 +134,13 @@ def delete_files_with_row(model: type[models.Model], *fields: str) -> None:
 
 
 def delete_after_commit(*files: FieldFile) -> None:
-    """Delete files from the storage once the transaction is committed."""
-    for file in files:
-        if file.name:
-            transaction.on_commit(partial(delete_file, file.storage, file.name))
+    """Delete files once the transaction is committed; errors are only logged: no row has them."""
+    for file in filter(None, files):
 
+        def delete(storage: Storage = file.storage, name: str = str(file.name)) -> None:
+            storage.delete(name)
 
-def delete_file(storage: Storage, name: str) -> None:
-    """Delete a file that no row refers to; errors are only logged, because the change is done."""
-    try:
-        storage.delete(name)
-    except Exception:
-        logger.exception("The file %s could not be deleted.", name)
+        transaction.on_commit(delete, robust=True)
 
 
 def get_url(name: str) -> str:
@@ -174,11 +148,6 @@ def get_url(name: str) -> str:
     if not name:
         return ""
     storage = storages["default"]
-    if type(storage) is FileSystemStorage and storage.base_url:
-        # Same as FileSystemStorage.url, but without parsing the base URL for each picture, and
-        # without quoting the names of RandomName, which need no quoting.
-        path = name if URL_SAFE_NAME.fullmatch(name) else str(filepath_to_uri(name))
-        return storage.base_url + path.lstrip("/")
     # Signing takes longer than everything else about a picture, and clients cache by the address.
     # Temporary credentials are valid for at least ten minutes more when boto3 signs with them.
     seconds = 60 * 60 if getattr(storage, "access_key", None) else 5 * 60

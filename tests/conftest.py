@@ -239,7 +239,9 @@ CAN_DIFFER = re.compile(
 )
 # These take minutes, and run on one database in `make test`: what they test needs real parallel
 # transactions, or depends little on the database, and SQLite is faster.
-ON_POSTGRES = re.compile("faults/test_(contention|jobs|schemathesis|storms)")
+ON_POSTGRES = re.compile(
+    "commands/test_seed_demo|faults/test_(canary|contention|jobs|schemathesis|storms)|test_examples"
+)
 ON_SQLITE = re.compile(
     "^browser/|faults/test_(gateway|upgrade)|commands/test_working_days|test_card_canary"
     "|payments/machine/"

@@ -164,5 +164,5 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)  # of pytest-xdist
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: some tests wait for a browser, a service or a lock."""
-    return (os.cpu_count() or 1) + 1
+    """As many as there are processors. The tests on the other database use the waits of these."""
+    return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Layers, import cycles, names of classes and lengths of modules."""
+"""Layers, import cycles, who moves money, names of classes and lengths of modules."""
 
 import ast
 import subprocess
@@ -76,3 +76,16 @@ def test_no_module_is_longer_than_800_lines():
     }
 
     assert {name: lines for name, lines in lengths.items() if lines > MAX_LINES} == {}
+
+
+def test_only_charging_captures_voids_and_refunds_payments():
+    steps = {"capture_payment", "void_payment", "execute_refund"}
+    callers = {
+        module
+        for module, tree in parse_product().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and (getattr(node.func, "attr", "") or getattr(node.func, "id", "")) in steps
+    }
+
+    assert callers == {"reservations.booking.charging"}

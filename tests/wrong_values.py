@@ -4,7 +4,8 @@ from copy import deepcopy
 
 import pytest
 
-from tests.contract.schema import ALL_OPERATIONS, TYPES, is_list_type
+from tests.contract.schema import ALL_OPERATIONS, TYPES, is_list_type, iterate_paths
+from tests.faults.size import LONG
 from tests.http import post, post_csv
 
 EVERY = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS]
@@ -89,8 +90,20 @@ TOGETHER = [
 ]
 
 
-def values_for(type_name):
-    return [*VALUES, *DATES] if type_name == "DateTime" else VALUES
+# Each value is sent to every third field of a type, and in the long form to every field.
+TURNS = 1 if LONG else 3
+
+
+def choose(values, operation, path, type_name):
+    """The values whose turn it is at this field. Two fields of a type share all values."""
+    same = [
+        (each.name, its_path)
+        for each in ALL_OPERATIONS
+        for its_path, kind in iterate_paths(each.request)
+        if kind == type_name
+    ]
+    turns = min(TURNS, len(same))
+    return values[same.index((operation.name, path)) % turns :: turns]
 
 
 def is_of_type(value, type_name):

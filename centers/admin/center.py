@@ -12,6 +12,7 @@ from django.forms import ModelChoiceField, ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.text import capfirst
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts.admin.center_scope import CenterScopedInlineMixin, CenterScopedMixin
@@ -94,8 +95,6 @@ class CenterTabInline(CenterScopedInlineMixin, TabularInline):
     choices: tuple[str, ...] = ()
     # Choices to which staff can add rows from here, in a window.
     addable_choices: tuple[str, ...] = ()
-    tab = True
-    show_count = True
     per_page = 25
     extra = 0
 
@@ -130,7 +129,6 @@ class OpeningHoursInline(CenterScopedInlineMixin, TabularInline):
     form = OpeningHoursForm
     formset = OpeningHoursFormSet
     template = "centers/week.html"
-    tab = True
     extra = 0
 
 
@@ -221,6 +219,7 @@ class CenterAdmin(
 ):
     resource_class = CenterResource
     form = CenterEditForm
+    warn_unsaved_form = True
     center_path = ""
     timeline_label = "Timeline"
     list_display = ("name", "city", "state", "country", "room_count", "is_active", "rank")
@@ -330,12 +329,62 @@ class CenterAdmin(
             kwargs["queryset"] = models.Terms.objects.filter(center=center).order_by("name")
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
-    # The page
+    # The page: a tab of a center that is stored is a page of its own, because all of their forms
+    # together would take half a second to render.
+
+    def _find_tabs(self, request: HttpRequest, obj: Model) -> dict[str, type]:
+        """The inlines that the user may see, by the names of their tabs."""
+        return {
+            inline.model._meta.model_name: inline
+            for inline in self.inlines
+            if inline(self.model, self.admin_site).has_view_or_change_permission(request, obj)
+        }
 
     def get_inlines(self, request: HttpRequest, obj: Model | None) -> list[type]:
         """Rooms, services, terms and closures are added after the first save."""
-        hidden = set() if obj else {MeetingRoomInline, ServiceInline, TermsInline, ClosureInline}
-        return [inline for inline in self.inlines if inline not in hidden]
+        if obj is None:
+            return [OpeningHoursInline, RateInline, CenterImageInline, LandmarkInline]
+        chosen = self._find_tabs(request, obj).get(request.GET.get("tab", ""))
+        return [chosen] if chosen else []
+
+    def get_inline_instances(self, request: HttpRequest, obj: Model | None = None) -> list[Any]:
+        inlines = super().get_inline_instances(request, obj)
+        for inline in inlines:
+            inline.tab = obj is None
+        return inlines
+
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        is_tab = obj is not None and self.get_inlines(request, obj)
+        return () if is_tab else super().get_fieldsets(request, obj)
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        if (center := kwargs.get("obj")) is not None:
+            tabs = self._find_tabs(request, center)
+            chosen = request.GET.get("tab", "") if request.GET.get("tab") in tabs else ""
+            titles = {name: each.model._meta.verbose_name_plural for name, each in tabs.items()}
+            context["tab_list"] = [
+                {
+                    "models": [{"name": str(self.opts), "detail": True}],
+                    "items": [
+                        {
+                            "title": capfirst(title),
+                            "link": f"?tab={name}",
+                            "active": name == chosen,
+                            "has_permission": True,
+                        }
+                        for name, title in {"": "general", **titles}.items()
+                    ],
+                }
+            ]
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def response_change(self, request: HttpRequest, obj: models.Center) -> HttpResponse:
+        response = super().response_change(request, obj)
+        if "_continue" in request.POST:
+            return HttpResponseRedirect(request.get_full_path())
+        return response
 
     def get_timeline_url(self, obj: models.Center) -> str:
         return f"{reverse('admin:reservations_timeline')}?center={obj.pk}"

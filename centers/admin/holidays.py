@@ -177,5 +177,5 @@ def _create_closures(
     center_admin = model_admin.admin_site.get_model_admin(models.Center)
     if len(centers) == 1 and center_admin.has_change_permission(request):
         page = reverse("admin:centers_center_change", args=centers)
-        return HttpResponseRedirect(f"{page}#closures")
+        return HttpResponseRedirect(f"{page}?tab=closure")
     return HttpResponseRedirect(reverse("admin:centers_closure_changelist"))

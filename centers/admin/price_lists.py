@@ -178,8 +178,10 @@ class PriceListAdmin(ImportExportAdminMixin, CenterScopedMixin, ModelAdmin):
         return row.rate.center.name
 
 
-def read_price_lists(data: Mapping[str, Any]) -> tuple[list[models.PriceList], list[str]]:
-    """The lists that are being entered on the page of a rate, and what is wrong with them."""
+def read_price_lists(
+    data: Mapping[str, Any],
+) -> tuple[list[models.PriceList], list[tuple[str, str]]]:
+    """The lists that are being entered on the page of a rate, and by name what is wrong."""
     found, problems = [], []
     total = data.get(f"{PREFIX}-TOTAL_FORMS", "")
     for number in range(min(parse_id(total) or 0, MAX_LISTS)):
@@ -190,9 +192,16 @@ def read_price_lists(data: Mapping[str, Any]) -> tuple[list[models.PriceList], l
         if form.is_valid():
             found.append(form.instance)
         else:
-            problems += [str(message) for messages in form.errors.values() for message in messages]
+            problems += [
+                (
+                    data[f"{prefix}-name"],
+                    f"{form[field].label}: {message}" if field in form.fields else message,
+                )
+                for field, messages in form.errors.items()
+                for message in messages
+            ]
     if overlap := find_overlap(found, today=timezone.localdate()):
-        problems.append(overlap)
+        problems.append(("Special prices", overlap))
     return found, problems
 
 

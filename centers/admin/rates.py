@@ -236,8 +236,8 @@ def get_examples_context(form: ChangedFieldsForm) -> dict[str, Any]:
     ]
     rate = form.instance
     if form.is_bound and not rate.is_flat_rate:
-        rate.special_prices, messages = read_price_lists(form.data)
-        problems += [("Special prices", message) for message in messages]
+        rate.special_prices, problems_of_lists = read_price_lists(form.data)
+        problems += problems_of_lists
     today = timezone.localdate()
     return {
         "problems": problems,

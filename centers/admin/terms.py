@@ -92,7 +92,6 @@ class TermsInline(CenterScopedInlineMixin, StackedInline):
     form = TermsForm
     formset = NamedRowsFormSet
     fields = FIELDS
-    tab = True
     extra = 0
     ordering = ("pk",)
 

@@ -12,10 +12,7 @@ from roombook.texts import LineField, ParagraphsField, fold_name
 
 
 class UniqueNameMixin(models.Model):
-    """Refuses a name that another row has, however it is typed; the constraint ignores only case.
-
-    In `validate_unique`, which imports do not call: they compare with many rows at once.
-    """
+    """Refuses a name that another row has, however it is typed: constraints ignore only case."""
 
     # Rows with equal values of these fields have different names.
     name_scope: ClassVar[tuple[str, ...]] = ()

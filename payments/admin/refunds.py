@@ -26,6 +26,7 @@ from payments.admin.lists import (
     get_local,
     show_local,
 )
+from payments.gateway_events import refund_became_due
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import InvalidPaymentTransition, Refund, RefundState
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT, ListExportMixin
@@ -150,7 +151,7 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
     def _execute(self, refund: Refund) -> tuple[int, str]:
         """Execute a refund; return the level and the text of the message about it."""
         try:
-            refunds.execute_refund(refund, now=timezone.now())
+            refund_became_due.send(Refund, payment=refund.payment, now=timezone.now())
         except GatewayRefused as error:
             return messages.ERROR, f"the gateway refused again. {error}"
         except GatewayUnavailable:

@@ -123,8 +123,9 @@ class Payment(FormattedAmountMixin, models.Model):
     reservation = models.ForeignKey(
         "reservations.Reservation", models.PROTECT, related_name="payments"
     )
-    # The center of the booking at the capture: closed months stay as they are if the booking moves
-    # to another one.
+    # The center for which the money is taken, from the first request on: of a change, the one to
+    # which the booking moves. Posting calculates the ledger from it, so the ledger cannot tell it:
+    # `verify_integrity` would not find money that was posted at another center.
     cash_center = models.ForeignKey(
         "centers.Center",
         models.PROTECT,

@@ -31,6 +31,10 @@ REPORTED_KEY_VERSION = 5
 
 
 class RefundQuerySet(models.QuerySet["Refund"]):
+    def not_refused(self) -> Self:
+        """Refunds that were paid in any way, or that are due."""
+        return self.exclude(state=RefundState.REFUSED)
+
     def due(self) -> Self:
         """Refunds that must still be made at a gateway."""
         started = self.filter(state=RefundState.STARTED)

@@ -22,7 +22,6 @@ from payments.models import (
     RefundState,
 )
 from reservations.booking.charging import CAPTURE_DUE_STATUSES
-from reservations.booking.integrity.money import refunded_amount
 from reservations.models.status import Status
 from roombook import dates
 from roombook.deliveries import DeliveryState
@@ -52,7 +51,7 @@ def find_lost_authorizations(payments: QuerySet[Payment]) -> PaymentAlerts:
 def get_orphaned(payments: QuerySet[Payment]) -> QuerySet[Payment]:
     """Return payments captured for no booking, or no change, that are not being refunded."""
     captured = payments.filter(counts=False, state=PaymentState.CAPTURED)
-    return captured.annotate(given=refunded_amount()).filter(given__lt=F("amount"))
+    return captured.annotate(given=refunds.sum_refunds()).filter(given__lt=F("amount"))
 
 
 def find_captured_without_booking(payments: QuerySet[Payment]) -> PaymentAlerts:

@@ -60,7 +60,11 @@ from reservations.booking.commands import (
     command,
 )
 from reservations.booking.holds import release_conflicting_holds, release_holds_for
-from reservations.booking.locks import lock_drafts_of_customer, lock_for_rescheduling
+from reservations.booking.locks import (
+    lock_drafts_of_customer,
+    lock_with_account,
+    require_account,
+)
 from reservations.models import (
     BookingChange,
     ChangeState,
@@ -260,22 +264,13 @@ def amend(
             row = Reservation.objects.select_related("room", "user").get(pk=reservation_id)
             require_account_payment(act, row, expected_total - row.total_cost)
         cover = functools.partial(_take, taken=taken)
-    amendment = perform(
-        _open_for_staff(act, reservation_id, request),
-        cover,
-        waiver=waiver,
-        expected_total=expected_total,
-    )
-    return amendment, amendment.obstacle
-
-
-def _open_for_staff(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
-    reservation, room = lock_for_rescheduling(reservation_id, request.room_id)
+    reservation, room = lock_with_account(reservation_id, request.room_id)
     require_version(reservation, request.expected_version)
     amendment = begin(act, reservation, room, request)
     if amendment.is_same:
         raise InvalidRequest({"start_date": "It is like that already. Nothing would change."})
-    return amendment
+    amendment = perform(amendment, cover, waiver=waiver, expected_total=expected_total)
+    return amendment, amendment.obstacle
 
 
 # --- The steps ------------------------------------------------------------------------------------
@@ -286,11 +281,12 @@ def begin(
 ) -> Amendment:
     """Validate the request; nothing has changed yet.
 
-    The caller holds the locks of both rooms and of the reservation. Staff can extend a meeting that
-    has begun, and add to its bill: it stays in its room, and its start does not move.
+    The caller holds the locks of `lock_with_account`. Staff can extend a meeting that has begun,
+    and add to its bill: it stays in its room, and its start does not move.
 
     Raises ReservationNotOpen or InvalidRequest.
     """
+    require_account(reservation)
     if reservation.status == Status.PROCESSING:
         raise ReservationNotOpen(PAYMENT_UNDER_WAY)
     is_over = reservation.status == Status.COMPLETED

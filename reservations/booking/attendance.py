@@ -14,7 +14,7 @@ from reservations.booking.cancellation import CancellationOutcome, give_back
 from reservations.booking.charging import lock_booked_payments
 from reservations.booking.commands import Obstacle, Unsettled, command
 from reservations.booking.holds import release_conflicting_holds
-from reservations.booking.locks import lock_reservation
+from reservations.booking.locks import lock_reservation, lock_with_account, require_account
 from reservations.models import Reservation, history
 from reservations.models.changes import NOT_PAID_IN_TIME
 from reservations.models.reservation import CHECK_IN_OPENS_BEFORE
@@ -108,7 +108,8 @@ def undo_no_show(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
     if another reservation has the room.
     """
     now = act.now
-    reservation = lock_reservation(reservation_id)
+    reservation, _ = lock_with_account(reservation_id)
+    require_account(reservation)
     if reservation.status != Status.NO_SHOW:
         raise ReservationNotOpen("Only a no-show can be undone.")
     status = Status.COMPLETED if reservation.end <= now else Status.CONFIRMED

@@ -107,9 +107,7 @@ class Cancellation:
 
 def _call_payment_off(act: Act, reservation_id: int) -> None:
     """Void the payment of a draft that waits. That of a change is called off by `cancel` itself."""
-    payments = charging.find_resolvable(reservation_id, user=act.customer, now=act.now)
-    of_draft = [each for each in payments if each.purpose == PaymentPurpose.BOOKING]
-    charging.resolve_payments(of_draft, calls_off=True, now=act.now)
+    charging.resolve_payments(reservation_id, user=act.customer, calls_off=True, now=act.now)
 
 
 @command_after(_call_payment_off, without_capture={"can_be_captured": False})
@@ -199,7 +197,7 @@ def _end(
             at=act.now,
         )
         given = f"{money.format_amount(outcome.refund)}: {reason}"
-        changes["refund_override"] = (money.format_amount(outcome.policy_refund), given)
+        changes["refund_by_decision"] = (money.format_amount(outcome.policy_refund), given)
     reservation.transition_to(Status.CANCELLED, act, changes=changes, **columns)
     bill.return_benefits(reservation, share=outcome.share, now=act.now)
     if was_booked:

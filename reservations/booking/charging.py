@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import ClassVar, Self, TypeGuard
 
+from django.conf import settings
 from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.dispatch import receiver
@@ -31,7 +32,7 @@ from accounts.limits import CARD_DECLINED, check_declined_cards, get_payer_key
 from accounts.models import User
 from payments import gateways, lifecycle, refunds
 from payments.cards import Card, CardFields
-from payments.gateway_events import customer_acted
+from payments.gateway_events import customer_acted, refund_became_due
 from payments.gateway_results import apply_gateway_result, lock_payment
 from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
 from payments.ledger.accounts import EventKind
@@ -300,21 +301,25 @@ def create_payment(
     refusal: str,
     now: dt.datetime,
 ) -> Payment:
-    """Create the payment of a claim, in its transaction.
+    """Create the payment of a claim, in its transaction, with a lease for this request.
 
-    Raises ReservationNotOpen with the `refusal` if another payment for the purpose is open.
+    Raises ReservationNotOpen with the `refusal` if another payment for the purpose is open
+    (`payment_one_open_for_booking`, `payment_one_open_for_change`).
     """
+    gateway = gateways.get_current_gateway()
     try:
-        return lifecycle.create_payment(
-            reservation_id=reservation.pk,
+        return Payment.objects.create(
+            reservation=reservation,
             reservation_uid=reservation.uid,
-            center_id=center_id,
-            amount=amount,
-            currency=reservation.currency,
-            gateway=gateways.get_current_gateway(),
-            now=now,
+            cash_center_id=center_id,
             purpose=purpose,
             is_by_link=is_by_link,
+            amount=amount,
+            currency=reservation.currency,
+            gateway=gateway.name,
+            is_live=gateway.is_live,
+            lease_until=now + dt.timedelta(seconds=settings.PAYMENT_LEASE_SECONDS),
+            created_at=now,
         )
     except IntegrityError as error:
         raise ReservationNotOpen(refusal) from error
@@ -323,26 +328,22 @@ def create_payment(
 # --- Payments that are not resolved ---------------------------------------------------------------
 
 
-def find_resolvable(reservation_id: int, *, user: User | None, now: dt.datetime) -> list[Payment]:
-    """Return the payments that are not resolved and that no worker is at, with the reservation.
+def resolve_payments(
+    reservation_id: int, *, user: User | None, calls_off: bool = False, now: dt.datetime
+) -> None:
+    """Resolve the payments of the reservation that no worker is at.
 
-    Their lease has expired, or they wait for the customer (B21.3). If `user` is given, only those
-    of a reservation of this customer are returned.
+    Their lease has expired, or they wait for the customer (B21.3). If `user` is given, the
+    reservation has to be this customer's. `calls_off`: only the payment of a draft is resolved, and
+    voided if it waits. A payment that cannot be resolved is not changed, and `reconcile_payments`
+    reports it.
     """
     rows = Payment.objects.resolvable(now).filter(reservation=reservation_id)
     if user is not None:
         rows = rows.filter(reservation__user=user)
-    return list(rows.select_related("reservation"))
-
-
-def resolve_payments(
-    payments: Iterable[Payment], *, calls_off: bool = False, now: dt.datetime
-) -> None:
-    """Resolve each of these payments; those that wait for the customer are voided if `calls_off`.
-
-    A payment that cannot be resolved is not changed, and `reconcile_payments` reports it.
-    """
-    for payment in payments:
+    if calls_off:
+        rows = rows.filter(purpose=PaymentPurpose.BOOKING)
+    for payment in rows.select_related("reservation"):
         try:
             resolve_payment(payment, calls_off=calls_off, now=now)
         except GatewayUnavailable:
@@ -455,7 +456,8 @@ def _try_settle(payment: Payment, *, now: dt.datetime) -> None:
         logger.exception("Payment %s: what is due could not be done.", payment.key)
 
 
-def settle_payment(payment: Payment, *, now: dt.datetime) -> Payment:
+@receiver(refund_became_due)
+def settle_payment(payment: Payment, *, now: dt.datetime, **_: object) -> Payment:
     """Read the payment again and execute what is due. Raises the errors of the gateway."""
     return _settle(Payment.objects.select_related("reservation").get(pk=payment.pk), now=now)
 

@@ -124,8 +124,7 @@ def check_out(
     """
     draft = get_own_reservation(reservation_id, user)
     if draft.status == Status.PROCESSING:
-        payments = charging.find_resolvable(reservation_id, user=user, now=now)
-        charging.resolve_payments(payments, now=now)
+        charging.resolve_payments(reservation_id, user=user, now=now)
         draft = get_own_reservation(reservation_id, user)
     if is_already_submitted(draft):
         return draft
@@ -497,5 +496,5 @@ def require_account_payment(act: Act, reservation: Reservation, amount: Decimal)
 
 def record_consent(reservation: Reservation, card: SavedCard, act: Act) -> None:
     """Record that the customer has agreed that staff charge the saved card (B26.6)."""
-    changes = {"saved_card_consent": (None, card.description)}
+    changes = {"consent_to_charge": (None, card.description)}
     history.record_changes(reservation, changes, act)

@@ -27,7 +27,7 @@ from reservations.booking.amendments import Amendment, ChangeRequest
 from reservations.booking.charging import Claim, PaymentMethod, Purchase, Source
 from reservations.booking.checkout import LINK_HAS_ENDED, record_consent
 from reservations.booking.commands import Obstacle, command
-from reservations.booking.locks import lock_for_rescheduling
+from reservations.booking.locks import lock_with_account
 from reservations.models import BookingChange, ChangeState, Reservation, history
 from reservations.models.booking_fields import split_values
 from reservations.models.status import Status
@@ -54,7 +54,8 @@ def preview_change(
     act: Act, reservation_id: int, request: ChangeRequest, *, link: BookingChange | None = None
 ) -> Amendment:
     """Return what the change would be. Raises what `change_booking` raises before it charges."""
-    return _claim.preview(act, reservation_id, request, None, link=link).result.amendment
+    _, amendment = _claim.preview(act, reservation_id, request, None, link=link).result
+    return amendment
 
 
 def change_booking(
@@ -80,14 +81,13 @@ def change_booking(
         PromoCodeInvalid, AllowanceExhausted, RateNotConfigured, TooManyRequests: nothing was
         changed or charged.
     """
-    payments = charging.find_resolvable(reservation_id, user=act.customer, now=act.now)
-    charging.resolve_payments(payments, now=act.now)
-    claimed = _claim(
+    charging.resolve_payments(reservation_id, user=act.customer, now=act.now)
+    claim, amendment = _claim(
         act, reservation_id, request, payment_method, expected_total=expected_total, link=link
     )
-    claim = charging.charge(claimed.claim, payment_method, act)
+    claim = charging.charge(claim, payment_method, act)
     if claim.payment is None:
-        return ChangeOutcome(is_applied=True, refund=claimed.amendment.refund)
+        return ChangeOutcome(is_applied=True, refund=amendment.refund)
     change = BookingChange.objects.get(payment=claim.payment.pk)
     if change.state == ChangeState.ABANDONED:
         raise ReservationNotOpen(f"{change.message} You were not charged.")
@@ -167,14 +167,6 @@ def _require_waiting(link: BookingChange, booking: Reservation, *, now: dt.datet
 # --- The steps ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Claimed:
-    """A claim, and what the amendment of the booking is or would be."""
-
-    claim: Claim
-    amendment: Amendment
-
-
 @command
 def _claim(
     act: Act,
@@ -184,8 +176,10 @@ def _claim(
     *,
     expected_total: Decimal | None = None,
     link: BookingChange | None,
-) -> tuple[_Claimed, Obstacle]:
+) -> tuple[tuple[Claim, Amendment], Obstacle]:
     """Apply a change that costs no more, or create the payment of its difference.
+
+    Returns what the amendment of the booking is, or would be, too.
 
     If the payment of the same change is not resolved, or was declined at the bank and no request
     has reported that yet, it is the payment of the claim. Without a payment method, which a preview
@@ -197,11 +191,11 @@ def _claim(
     # Only the customer's own request continues with the payment of an earlier one.
     unresolved = None if is_absent else _find_unresolved_payment(amendment)
     if unresolved is not None and payment_method is not None:
-        return _Claimed(Claim(booking, unresolved), amendment), None
+        return (Claim(booking, unresolved), amendment), None
     if link is not None:
         _require_waiting(link, booking, now=act.now)
     if amendment.is_same:
-        return _Claimed(Claim(booking), amendment), None
+        return (Claim(booking), amendment), None
     amendments.require_version(booking, request.expected_version)
     _require_may_change(amendment)
     # What costs more is refused, so that nothing has changed but the price is known.
@@ -209,23 +203,23 @@ def _claim(
         amendment, amendments.refund_or_refuse, expected_total=expected_total
     )
     if payment_method is None or not amendment.is_refused:
-        return _Claimed(Claim(booking), amendment), amendment.obstacle
+        return (Claim(booking), amendment), amendment.obstacle
     source = payment_method.get_source(booking.user, now=act.now)
     if payment_method.may_wait(source):
         declined = _take_unreported_decline(amendment, source, payment_method)
         if declined is not None:
-            return _Claimed(Claim(booking, declined), amendment), None
+            return (Claim(booking, declined), amendment), None
     payment = _create_payment(amendment, is_by_link=payment_method.is_by_link)
     if not is_absent:
         payment_method.count_attempt(booking, now=act.now)
     elif isinstance(source, SavedCard):
         record_consent(booking, source, act)
-    return _Claimed(Claim(booking, payment, source), amendment), None
+    return (Claim(booking, payment, source), amendment), None
 
 
 def _open(act: Act, reservation_id: int, request: ChangeRequest) -> Amendment:
     """Lock the booking and both rooms, and return what has not changed yet."""
-    reservation, room = lock_for_rescheduling(reservation_id, request.room_id, owner=act.customer)
+    reservation, room = lock_with_account(reservation_id, request.room_id, owner=act.customer)
     is_over = reservation.status == Status.COMPLETED
     if not reservation.is_confirmed_or_completed or (is_over and not act.is_staff):
         raise ReservationNotOpen("Only a confirmed booking can be changed.")
@@ -324,7 +318,7 @@ class Difference(Purchase):
         cls, payment: Payment, *, may_be_paid: bool, room_id: int | None, now: dt.datetime
     ) -> Self:
         change = BookingChange.objects.get(payment=payment.pk)
-        return cls(*lock_for_rescheduling(payment.reservation_id, change.room_id), change)
+        return cls(*lock_with_account(payment.reservation_id, change.room_id), change)
 
     def is_attempt(self, payment: Payment) -> bool:
         return payment.is_by_link or not self.change.is_by_staff

@@ -9,8 +9,9 @@ counter of drafts before all of them: only what adds a hold to its drafts locks 
 import datetime as dt
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
+from accounts.erasure import is_erased
 from accounts.limits import RateLimit
 from accounts.models import User
 from centers.models import MeetingRoom
@@ -39,6 +40,16 @@ def lock_drafts_of_customer(reservation_id: int, *, now: dt.datetime) -> None:
     """Do what `lock_drafts` does, before a draft of this customer holds its room again."""
     _, user_id = _get_room_and_customer(reservation_id)
     lock_drafts(user_id, now=now)
+
+
+def require_account(reservation: Reservation) -> None:
+    """Raise ReservationNotOpen if the account of the customer has been erased (B22.9).
+
+    A booking that holds its room keeps its account from being erased. So only what amends a booking
+    that has ended calls this, or makes it hold its room again. The caller holds the account's lock.
+    """
+    if is_erased(reservation.user):
+        raise ReservationNotOpen("The account of this customer has been erased.")
 
 
 def lock_active_account(user_id: int) -> bool:
@@ -113,20 +124,24 @@ def reservation_for_update() -> QuerySet[Reservation]:
     return rows.select_for_update(no_key=True, of=("self",)).filter(pk=int_param("reservation"))
 
 
-def lock_for_rescheduling(
-    reservation_id: int, room_id: int, *, owner: User | None = None
+def lock_with_account(
+    reservation_id: int, room_id: int | None = None, *, owner: User | None = None
 ) -> tuple[Reservation, MeetingRoom]:
-    """Lock a reservation, its own room and another room; return the reservation and the other room.
+    """Lock a reservation, its customer's account, its own room and another one, by default none.
 
-    The rooms are locked in the order of their ids, so that two requests that exchange rooms do not
+    Returns the reservation and the other room. The account is locked so that it is not erased
+    meanwhile; the rooms in the order of their ids, so that two requests that exchange rooms do not
     deadlock. Raises NotFound as `lock_reservation` does.
     """
     while True:
-        old_id, user_id = _get_room_and_customer(reservation_id)
-        if owner is not None and user_id != owner.pk:
+        rows = User.objects.filter(reservations=reservation_id, reservations__holds_for=None)
+        rows = rows.annotate(room=F("reservations__room")).only("pk")
+        customer = rows.select_for_update(no_key=True, of=("self",)).first()
+        if customer is None or owner not in {None, customer}:
             raise NotFound
-        rooms = {pk: lock_room(pk) for pk in sorted({old_id, room_id})}
+        other_id = room_id or customer.room
+        rooms = {pk: lock_room(pk) for pk in sorted({customer.room, other_id})}
         [reservation] = reservation_for_update(reservation=reservation_id)
-        if reservation.room_id == old_id:
-            reservation.room = rooms[old_id]
-            return reservation, rooms[room_id]
+        if reservation.room_id == customer.room:
+            reservation.room = rooms[customer.room]
+            return reservation, rooms[other_id]

@@ -45,60 +45,17 @@ DECLINE_SHOWN_FOR = dt.timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class PaymentLink:
-    """A link of a reservation, and what it pays for."""
+class DraftLink:
+    """A link that pays for a draft, which is booked then."""
 
     reservation: Reservation
     until: dt.datetime
-
-    @property
-    def amount(self) -> Decimal:
-        raise NotImplementedError
+    number: int
 
     @property
     def outcome(self) -> Reservation:
         """The reservation as it is once this is paid. Not to be saved."""
         return self.reservation
-
-    def is_cancelled(self) -> bool:
-        raise NotImplementedError
-
-    def is_paid(self) -> bool:
-        raise NotImplementedError
-
-    def has_payment_in_progress(self) -> bool:
-        """Whether a payment is not resolved yet."""
-        raise NotImplementedError
-
-    def is_open(self, now: dt.datetime) -> bool:
-        """Whether what it pays for still waits for that."""
-        raise NotImplementedError
-
-    def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
-        """Raise DomainError unless this total, which the payer was shown, can be paid now."""
-        raise NotImplementedError
-
-    def charge(
-        self, payment_method: PaymentMethod, *, shown_total: Decimal | None, now: dt.datetime
-    ) -> None:
-        """Charge the card that the payer has entered. Raises DomainError."""
-        raise NotImplementedError
-
-    def has_ended(self, now: dt.datetime) -> bool:
-        """Whether its time is over, or staff have cancelled it."""
-        return self.until <= now or self.is_cancelled()
-
-    def is_payable(self, now: dt.datetime) -> bool:
-        """Whether a payment can begin."""
-        is_active = self.reservation.user.is_active
-        return is_active and self.is_open(now) and not self.has_ended(now)
-
-
-@dataclass(frozen=True, slots=True)
-class DraftLink(PaymentLink):
-    """A link that pays for a draft, which is booked then."""
-
-    number: int
 
     @property
     def amount(self) -> Decimal:
@@ -111,12 +68,15 @@ class DraftLink(PaymentLink):
         return self.reservation.status in BOOKED_STATUSES
 
     def has_payment_in_progress(self) -> bool:
+        """Whether a payment is not resolved yet."""
         return self.reservation.status == Status.PROCESSING
 
     def is_open(self, now: dt.datetime) -> bool:
+        """Whether what it pays for still waits for that."""
         return self.reservation.is_new and now < self.reservation.payable_until
 
     def require_payable(self, shown_total: Decimal, *, now: dt.datetime) -> None:
+        """Raise DomainError unless this total, which the payer was shown, can be paid now."""
         draft = self.reservation
         checkout.require_current_price(draft, Act(draft.user, now), shown_total=shown_total)
         answer = availability.evaluate_reservation(draft, now=now, for_user=draft.user)
@@ -125,6 +85,7 @@ class DraftLink(PaymentLink):
     def charge(
         self, payment_method: PaymentMethod, *, shown_total: Decimal | None, now: dt.datetime
     ) -> None:
+        """Charge the card that the payer has entered. Raises DomainError."""
         checkout.check_out(
             self.reservation.pk,
             user=self.reservation.user,
@@ -136,9 +97,11 @@ class DraftLink(PaymentLink):
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeLink(PaymentLink):
-    """A link that pays for a change of a booking, which is applied then."""
+class ChangeLink:
+    """A link that pays for a change of a booking, which is applied then: as `DraftLink`."""
 
+    reservation: Reservation
+    until: dt.datetime
     change: BookingChange
 
     @property
@@ -186,6 +149,19 @@ class ChangeLink(PaymentLink):
         )
 
 
+PaymentLink = DraftLink | ChangeLink
+
+
+def has_ended(link: PaymentLink, now: dt.datetime) -> bool:
+    """Return whether its time is over, or staff have cancelled it."""
+    return link.until <= now or link.is_cancelled()
+
+
+def is_payable(link: PaymentLink, now: dt.datetime) -> bool:
+    """Return whether a payment can begin."""
+    return link.reservation.user.is_active and link.is_open(now) and not has_ended(link, now)
+
+
 @command
 def send_link(act: Act, draft_id: int, *, base_url: str) -> tuple[Reservation, Obstacle]:
     """E-mail the customer a payment link, and hold the room until it ends.
@@ -213,7 +189,7 @@ def send_link(act: Act, draft_id: int, *, base_url: str) -> tuple[Reservation, O
     )
     reservation.payment_link_until = until
     reservation.save(update_fields=["payment_link_until"])
-    history.record_changes(reservation, {"payment_link": (None, until)}, act)
+    history.record_changes(reservation, {"payment_link_until": (None, until)}, act)
     return reservation, None
 
 
@@ -245,7 +221,7 @@ def send_change_link(
         base_url=base_url,
         now=act.now,
     )
-    history.record_changes(booking, {"payment_link": (None, until)}, act)
+    history.record_changes(booking, {"payment_link_until": (None, until)}, act)
     return change, None
 
 
@@ -292,7 +268,7 @@ def cancel_link(act: Act, reservation_id: int) -> tuple[Reservation, Obstacle]:
         OutboxMessage.objects.about(reservation.link_subject).waiting().update(expires_at=act.now)
     else:
         raise ReservationNotOpen(NO_LINK)
-    history.record_changes(reservation, {"payment_link": (until, None)}, act)
+    history.record_changes(reservation, {"payment_link_until": (until, None)}, act)
     return reservation, None
 
 

@@ -23,7 +23,7 @@ def resend_last_email(act: Act, reservation_id: int) -> tuple[OutboxMessage, Obs
     reservation.user.require_email()
     is_announced = reservation.has_former_address
     if is_announced:
-        changes = {"mail": (None, "new address")}
+        changes = {"e-mail": (None, "new address")}
         announce(reservation, changes, act, former=reservation)
     message = emails.get_last_email(reservation.pk)
     if message is None:
@@ -35,6 +35,6 @@ def resend_last_email(act: Act, reservation_id: int) -> tuple[OutboxMessage, Obs
         message.save(update_fields=["to"])
     if not message.send_again(now=act.now):
         raise ReservationNotOpen("The e-mail is already waiting to be sent.")
-    changes = {"mail": (None, f"{message.kind}, sent again")}
+    changes = {"e-mail": (None, f"{message.kind}, sent again")}
     history.record_changes(reservation, changes, act)
     return message, None

@@ -39,11 +39,9 @@ def read_csv(name: str, *, now: dt.datetime) -> list[dict[str, str]]:
         ]
 
 
-def import_rows(resource_name: str, rows: Iterable[dict[str, str]], *, now: dt.datetime) -> None:
+def import_rows(resource_name: str, rows: Iterable[dict[str, str]]) -> None:
     """Import rows as `import_centers` does."""
     table = [*rows]
     content = "".join(iterate_csv([*table[0]], [[*row.values()] for row in table]))
     resource = RESOURCES[resource_name]()
-    resource.import_data(
-        resource.read_file(content.encode()), file_name=f"{resource_name}.csv", now=now
-    )
+    resource.import_data(resource.read_file(content.encode()), file_name=f"{resource_name}.csv")

@@ -70,16 +70,16 @@ def _load_centers_and_accounts(now: dt.datetime, write_line: WriteLine) -> None:
     for row in read_csv("neighborhoods.csv", now=now):
         Neighborhood.objects.create(**row)
     rows = read_csv("centers.csv", now=now)
-    import_rows("centers", ({**row, "terms": ""} for row in rows), now=now)
+    import_rows("centers", ({**row, "terms": ""} for row in rows))
     _import_file("terms", now=now)
     # Centers name terms of their own, so these come first.
-    import_rows("centers", rows, now=now)
+    import_rows("centers", rows)
     for name in ("rates", "price-lists", "rooms", "services"):
         _import_file(name, now=now)
     centers = {center.name: center for center in Center.objects.order_by("pk")}
     for row in read_csv("landmarks.csv", now=now):
         Landmark.objects.create(**row | {"center": centers[row["center"]]})
-    import_rows("closures", _iterate_closures(centers, now), now=now)
+    import_rows("closures", _iterate_closures(centers, now))
     _add_pictures(centers, now=now, write_line=write_line)
     accounts.create_accounts()
     for name in ("allowances", "promo-codes"):
@@ -89,7 +89,7 @@ def _load_centers_and_accounts(now: dt.datetime, write_line: WriteLine) -> None:
 
 
 def _import_file(name: str, *, now: dt.datetime) -> None:
-    import_rows(name, read_csv(f"{name.replace('-', '_')}.csv", now=now), now=now)
+    import_rows(name, read_csv(f"{name.replace('-', '_')}.csv", now=now))
 
 
 def _iterate_closures(centers: dict[str, Center], now: dt.datetime) -> Iterator[dict[str, str]]:

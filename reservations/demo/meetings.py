@@ -195,7 +195,7 @@ def close_room(meeting: Meeting, reason: str, *, now: dt.datetime) -> None:
         "ends_at": f"{day + dt.timedelta(1)}T00:00",
         "reason": reason,
     }
-    import_rows("closures", [row], now=now)
+    import_rows("closures", [row])
 
 
 # --- The reservations of the demo accounts -------------------------------------------------------

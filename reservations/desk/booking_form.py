@@ -2,8 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, cast
 
@@ -56,7 +55,7 @@ EXTRA_PATTERN = re.compile(r"(?P<text>.+?)[,:]?\s+(?P<amount>\d{1,6}(\.\d{1,2})?
 THOUSANDS_PATTERN = re.compile(r"\d,?\s+\d{3}(\.\d{1,2})?$")
 MAX_REASON_LENGTH: Any = PriceAdjustment._meta.get_field("reason").max_length
 CHANGE_ONLY = {FieldKind.EXTRAS, FieldKind.PROMO_CODE}
-# Those of one form field each; services have several.
+# Services have a form field each.
 ENTERED_FIELDS = [each for each in BOOKING_FIELDS if each.kind not in {None, FieldKind.SERVICES}]
 
 
@@ -117,28 +116,65 @@ def build_form_field(field: BookingField) -> forms.Field:
     return StaffTextField(max_length=field.max_length, **options)
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceFields:
-    """The bound fields of a service: whether it is chosen and, if it needs that, how much."""
+class ServiceWidget(forms.MultiWidget):
+    """A checkbox with the name and the price of a service, and inputs for how much of it."""
 
-    service: Service
-    chosen: forms.BoundField
-    duration_hours: forms.BoundField | None
-    quantity: forms.BoundField | None
+    template_name = "admin/reservations/service.html"
 
-    def __iter__(self) -> Iterator[forms.BoundField]:
-        return (each for each in (self.chosen, self.duration_hours, self.quantity) if each)
+    def __init__(self, service: Service, widgets: dict[str, forms.Widget]) -> None:
+        super().__init__(widgets)
+        self.service = service
 
-    @property
-    def value(self) -> ServiceInput | None:
-        """The service as it was entered, or None if it is not chosen."""
-        data = self.chosen.form.cleaned_data
-        if not data.get(self.chosen.name):
+    def get_context(self, *args: Any) -> dict[str, Any]:
+        return {**super().get_context(*args), "service": self.service}
+
+
+class ServiceField(forms.MultiValueField):
+    """Whether a service is chosen and, if it needs that, how much: a ServiceInput, or None.
+
+    One that was deactivated stays as it is, or is removed.
+    """
+
+    def __init__(self, service: Service, own: ChosenService | None) -> None:
+        parts: dict[str, forms.Field] = {"chosen": forms.BooleanField(widget=UnfoldBooleanWidget())}
+        if service.needs_duration:
+            parts["duration_hours"] = forms.DecimalField(
+                min_value=0,
+                max_value=MAX_DURATION_HOURS,
+                decimal_places=2,
+                widget=UnfoldAdminIntegerFieldWidget(
+                    {"step": "0.25", "aria-label": f"{service.name}: hours"}
+                ),
+            )
+        if service.needs_quantity:
+            label = {"aria-label": f"{service.name}: how many"}
+            parts["quantity"] = forms.IntegerField(
+                min_value=1, max_value=MAX_QUANTITY, widget=UnfoldAdminIntegerFieldWidget(label)
+            )
+        for name, part in parts.items():
+            part.required, part.disabled = False, name != "chosen" and not service.is_active
+            if part.disabled:
+                part.widget.attrs["disabled"] = True
+        self.service, self.names = service, [*parts]
+        super().__init__(
+            list(parts.values()),
+            require_all_fields=False,
+            required=False,
+            label=service.name,
+            initial=[own is not None, *(getattr(own, name, None) for name in self.names[1:])],
+            widget=ServiceWidget(service, {name: each.widget for name, each in parts.items()}),
+        )
+
+    def compress(self, data_list: list[Any]) -> ServiceInput | None:
+        entered = dict(zip(self.names, data_list, strict=False))
+        if not entered.get("chosen"):
             return None
+        if not self.service.is_active:
+            entered = dict(zip(self.names, self.initial, strict=True))
         return {
             "service_id": self.service.pk,
-            "duration_hours": data.get(self.duration_hours.name) if self.duration_hours else None,
-            "quantity": data.get(self.quantity.name) if self.quantity else None,
+            "duration_hours": entered.get("duration_hours"),
+            "quantity": entered.get("quantity"),
         }
 
 
@@ -149,7 +185,7 @@ class BookingForm(forms.Form):
     """
 
     booking: Reservation | None = None
-    services: Sequence[ServiceFields] = ()
+    services: Sequence[forms.BoundField] = ()
 
     def add_booking_fields(self, center: Center, booking: Reservation | None = None) -> None:
         self.booking = booking
@@ -158,7 +194,10 @@ class BookingForm(forms.Form):
         )
         offered = Q(is_active=True) | Q(pk__in=chosen)
         services = center.services.filter(offered).select_related("rate")
-        self.services = [self._add_service(each, chosen.get(each.pk)) for each in services]
+        self.fields |= {
+            f"service-{each.pk}": ServiceField(each, chosen.get(each.pk)) for each in services
+        }
+        self.services = [self[name] for name in self.fields if name.startswith("service-")]
         for field in ENTERED_FIELDS:
             if field.kind in CHANGE_ONLY and not booking:
                 continue
@@ -171,47 +210,15 @@ class BookingForm(forms.Form):
             self.fields["attendees"].initial = _format_guests(self.guests)
             self.fields["promo_code"].initial = booking.promo_code
 
-    def _add_service(self, service: Service, own: ChosenService | None) -> ServiceFields:
-        """Add the fields of a service. One that was deactivated stays as it is, or is removed."""
-        fields: dict[str, forms.Field] = {
-            "chosen": forms.BooleanField(widget=UnfoldBooleanWidget(), initial=own is not None)
-        }
-        if service.needs_duration:
-            fields["duration_hours"] = forms.DecimalField(
-                min_value=0,
-                max_value=MAX_DURATION_HOURS,
-                decimal_places=2,
-                widget=UnfoldAdminIntegerFieldWidget({"step": "0.25"}),
-                initial=own and own.duration_hours,
-            )
-        if service.needs_quantity:
-            fields["quantity"] = forms.IntegerField(
-                min_value=1,
-                max_value=MAX_QUANTITY,
-                widget=UnfoldAdminIntegerFieldWidget(),
-                initial=own and own.quantity,
-            )
-        units = {"chosen": "", "duration_hours": ": hours", "quantity": ": how many"}
-        bound: dict[str, Any] = dict.fromkeys(units)
-        for part, field in fields.items():
-            field.required, field.label = False, f"{service.name}{units[part]}"
-            if part != "chosen":
-                field.disabled = not service.is_active
-                field.widget.attrs["aria-label"] = field.label
-            name = f"service-{service.pk}-{part}"
-            self.fields[name] = field
-            bound[part] = self[name]
-        return ServiceFields(service, **bound)
-
     @property
     def booking_fields(self) -> list[forms.BoundField]:
         """The fields of the booking but its services."""
         return [self[each.name] for each in ENTERED_FIELDS if each.name in self.fields]
 
     @property
-    def selected(self) -> list[tuple[ServiceFields, ServiceInput]]:
-        """The chosen services and what was entered for them."""
-        return [(each, value) for each in self.services if (value := each.value)]
+    def selected(self) -> list[forms.BoundField]:
+        """The services that are chosen."""
+        return [each for each in self.services if self.cleaned_data.get(each.name)]
 
     def get_values(self) -> BookingValues:
         """Return what was entered and is valid; for a change only what differs."""
@@ -226,8 +233,8 @@ class BookingForm(forms.Form):
             for guest in values.get("attendees", ()):
                 key = guest["name"], guest["email_address"]
                 guest["company_name"] = known.get(key, "")
-        if any(field.name in names for each in self.services for field in each):
-            values["services"] = [value for _, value in self.selected]
+        if any(each.name in names for each in self.services):
+            values["services"] = [self.cleaned_data[each.name] for each in self.selected]
         return cast("BookingValues", values)
 
 
@@ -379,8 +386,7 @@ class ServicesForm(ChangeForm):
 
     @property
     def plain_fields(self) -> list[forms.BoundField]:
-        of_services = {field.name for each in self.services for field in each}
-        return [field for field in self.visible_fields() if field.name not in of_services]
+        return [field for field in self.visible_fields() if field not in self.services]
 
 
 def _format_guests(guests: list[Attendee]) -> str:

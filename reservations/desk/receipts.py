@@ -243,7 +243,7 @@ class SellerAdmin(CenterOrAllMixin, ModelAdmin):
 
     list_display = ("legal_name", "center", "tax_number")
     list_select_related = ("center",)
-    fields = ("center", "legal_name", "legal_address", "tax_number", "registration")
+    fields = ("center", "legal_name", "legal_address", "tax_number", "registration", "logo")
     autocomplete_fields = ("center",)
     search_fields = ("legal_name",)
     search_help_text = "Legal name."

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from django.db.models import F
 from django.urls import reverse
-from django.utils.dateparse import parse_datetime
+from django.utils import timezone
 
 from accounts import customer_access, roles
 from accounts.models import OutboxMessage
@@ -50,6 +50,7 @@ from reservations.notifications import emails
 from reservations.notifications.cancellation_terms import describe_cancellation
 from reservations.pricing.terms import get_terms
 from roombook import dates, money
+from roombook.backoffice.audit_display import render_changes
 from roombook.backoffice.models import AuditEntry
 
 if TYPE_CHECKING:
@@ -315,38 +316,17 @@ def _describe_discounts(reservation: Reservation) -> Iterator[ReservationDetail]
 
 # --- History -------------------------------------------------------------------------------------
 
-LABELS = {
-    **{each.name: each.label for each in BOOKING_FIELDS if each.is_in_history},
-    "extras": "Extras",
-    "hold_until": "Held until",
-    "total_cost": "Total",
-    "refund_override": "Refund instead of the policy's",
-    "mail": "E-mail",
-    "change_not_made": "Change that was not made",
-    "payment_link": "Payment link until",
-    "saved_card_consent": "The customer agreed to charge",
-    "checked_in_at": "Checked in",
-}
-AMOUNTS = frozenset({"refund_promised", "total_cost", "refund"})
-DATETIMES = frozenset({"start", "end", "hold_until", "checked_in_at", "payment_link"})
-
 
 def _describe_history(reservation: Reservation) -> Iterator[dict[str, object]]:
     """The changes (label, old and new value), the latest first; the last is the creation."""
     for entry in history.get_changes(reservation)[:MAX_ROWS]:
-        changes = [
-            (_get_label(name), *(_format_value(reservation, name, value) for value in values))
-            for name, values in entry.changes.items()
-        ]
+        with timezone.override(reservation.room.center.zone):
+            changes = list(render_changes(entry))
         author = _get_author(entry, reservation)
         yield {"at": entry.timestamp, "author": author, "changes": changes}
     created = [("Status", "", Status.NEW.label)]
     author = _get_creator(reservation)
     yield {"at": reservation.created_at, "author": author, "changes": created}
-
-
-def _get_label(name: str) -> str:
-    return LABELS.get(name) or name.replace("_", " ").capitalize()
 
 
 def _get_author(entry: AuditEntry, reservation: Reservation) -> str:
@@ -355,18 +335,6 @@ def _get_author(entry: AuditEntry, reservation: Reservation) -> str:
     if entry.actor_id == reservation.user_id:
         return "the customer"
     return format_staff(entry.actor)
-
-
-def _format_value(reservation: Reservation, name: str, value: str | None) -> str:
-    if value is None:
-        return ""
-    if name in AMOUNTS:
-        return money.format_amount(Decimal(value))
-    if name in DATETIMES and (at := parse_datetime(value)):
-        return format_datetime(reservation, at)
-    if name == "status" and value in Status:
-        return Status(value).label
-    return value
 
 
 def _get_receipts_url(reservation: Reservation, user: "User") -> str:

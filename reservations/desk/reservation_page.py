@@ -151,8 +151,8 @@ class ReservationPageMixin(ModelAdminBase):
             "form": form,
             "media": self.media + form.media,
             "preview": preview,
-            "submitted": (submitted := get_submitted_values(form)),
-            "open_fields": _get_open_fields(form, submitted),
+            "submitted": get_submitted_values(form),
+            "open_fields": _get_open_fields(form),
             "back_url": get_reservation_url(reservation.pk),
         }
         template = "action.html"
@@ -223,21 +223,15 @@ def _get_complete_form(form: ActionForm) -> ActionForm | None:
 
 def get_submitted_values(form: ActionForm) -> list[tuple[str, str]]:
     """The submitted values, which the confirmation sends again."""
-    if not form.is_bound:
-        return []
-    names = (
-        name
-        for field in form
-        for name in (field.html_name, f"{field.html_name}_0", f"{field.html_name}_1")
-    )
-    return [(name, form.data[name]) for name in names if name in form.data]
+    return [(name, form.data[name]) for field in form for name in _list_names(field)]
 
 
-def _get_open_fields(form: ActionForm, submitted: list[tuple[str, str]]) -> list[BoundField]:
+def _get_open_fields(form: ActionForm) -> list[BoundField]:
     """The visible fields that were not submitted."""
-    names = {name for name, _ in submitted}
-    return [
-        field
-        for field in form.visible_fields()
-        if names.isdisjoint({field.html_name, f"{field.html_name}_0"})
-    ]
+    return [field for field in form.visible_fields() if not _list_names(field)]
+
+
+def _list_names(field: BoundField) -> list[str]:
+    """The submitted names of a field, which has several if it has several inputs."""
+    name = field.html_name
+    return [each for each in field.form.data if each == name or each.startswith(f"{name}_")]

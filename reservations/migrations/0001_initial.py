@@ -7,6 +7,7 @@ import django.db.models.functions.comparison
 import reservations.models.allowance
 import reservations.models.constraints
 import reservations.models.webhooks
+import roombook.images
 import roombook.money
 import roombook.public_http
 import uuid
@@ -146,13 +147,13 @@ class Migration(migrations.Migration):
                 ('occupied_until', models.DateTimeField(editable=False)),
                 ('status', models.CharField(choices=[('New', 'Draft'), ('Processing', 'Processing'), ('Pending', 'Awaiting approval'), ('Confirmed', 'Confirmed'), ('Declined', 'Declined'), ('Cancelled', 'Cancelled'), ('Expired', 'Expired'), ('Completed', 'Completed'), ('NoShow', 'No-show')], default='New', max_length=10)),
                 ('holds_slot', models.BooleanField(default=False, editable=False)),
-                ('hold_until', models.DateTimeField(blank=True, null=True)),
+                ('hold_until', models.DateTimeField(blank=True, null=True, verbose_name='held until')),
                 ('price_held_until', models.DateTimeField(editable=False, null=True)),
                 ('payment_link_until', models.DateTimeField(editable=False, null=True)),
                 ('payment_link_number', models.PositiveIntegerField(default=0, editable=False)),
                 ('number_of_attendees', models.PositiveIntegerField(default=1)),
                 ('currency', models.CharField(max_length=3)),
-                ('total_cost', roombook.money.MoneyField(decimal_places=2, default=Decimal('0'), max_digits=12)),
+                ('total_cost', roombook.money.MoneyField(decimal_places=2, default=Decimal('0'), max_digits=12, verbose_name='total')),
                 ('billable_hours', models.DecimalField(decimal_places=2, default=Decimal('0'), help_text='Hours of the room, as priced.', max_digits=7)),
                 ('allowances_by_hand', models.BooleanField(default=False, help_text='The customer selected the allowances; none is applied automatically.')),
                 ('is_live', models.BooleanField(default=False, help_text='A real booking in an instantly bookable room, charged by a live gateway.', verbose_name='live')),
@@ -165,7 +166,7 @@ class Migration(migrations.Migration):
                 ('hours_override_reason', models.CharField(blank=True, default='', help_text='Why a manager allowed it. Applies to this time only.', max_length=255, verbose_name='booked outside opening hours')),
                 ('booked_at', models.DateTimeField(blank=True, null=True)),
                 ('cancelled_at', models.DateTimeField(blank=True, null=True)),
-                ('checked_in_at', models.DateTimeField(blank=True, help_text='When the customer arrived at the center.', null=True)),
+                ('checked_in_at', models.DateTimeField(blank=True, help_text='When the customer arrived at the center.', null=True, verbose_name='checked in')),
                 ('shown_total', roombook.money.MoneyField(decimal_places=2, editable=False, help_text='The total that the customer was shown last, if it has changed since.', max_digits=12, null=True)),
                 ('reminded_at', models.DateTimeField(blank=True, help_text='When the customer was reminded that the hold expires.', null=True)),
                 ('reminded_of_start', models.DateTimeField(editable=False, null=True)),
@@ -311,6 +312,7 @@ class Migration(migrations.Migration):
                 ('legal_address', models.TextField(help_text='As on a letter, with line breaks.')),
                 ('tax_number', models.CharField(blank=True, help_text='With its name: "VAT ID DE123456789".', max_length=100)),
                 ('registration', models.CharField(blank=True, help_text='Such as "Commercial register of Denver, no. 4711".', max_length=255)),
+                ('logo', models.ImageField(blank=True, help_text='At the top of receipts, and of the page on which customers pay.', upload_to=roombook.images.RandomName('logos'), validators=[roombook.images.validate_image])),
                 ('center', models.OneToOneField(blank=True, help_text='Leave it empty for all centers that have no seller of their own.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='seller', to='centers.center')),
             ],
         ),

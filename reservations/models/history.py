@@ -97,7 +97,7 @@ def get_changes(row: Model) -> QuerySet[AuditEntry]:
     """Return the changes of a reservation, latest first."""
     content_type = ContentType.objects.get_for_model(type(row))
     entries = AuditEntry.objects.filter(content_type=content_type, object_id=row.pk)
-    return entries.select_related("actor").order_by("-timestamp", "-pk")
+    return entries.select_related("actor", "content_type").order_by("-timestamp", "-pk")
 
 
 def _serialize(value: object) -> str | None:

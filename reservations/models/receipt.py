@@ -1,6 +1,7 @@
 """Receipts and credit notes, their numbers, and who issues them (B28)."""
 
 from decimal import Decimal
+from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
@@ -8,6 +9,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
+from roombook import images
 from roombook.money import MoneyField, format_amount
 from roombook.texts import LineField, ParagraphsField
 
@@ -33,6 +35,12 @@ class Seller(models.Model):
         blank=True,
         help_text='Such as "Commercial register of Denver, no. 4711".',
     )
+    logo = models.ImageField(
+        upload_to=images.RandomName("logos"),
+        blank=True,
+        validators=[images.validate_image],
+        help_text="At the top of receipts, and of the page on which customers pay.",
+    )
 
     class Meta:
         constraints = [
@@ -45,6 +53,11 @@ class Seller(models.Model):
 
     def __str__(self) -> str:
         return self.legal_name
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        # A former logo is not deleted: receipts that were issued with it still show it.
+        images.process_upload(self, "logo")
+        super().save(*args, **kwargs)
 
     @classmethod
     def find(cls, center_id: int) -> "Seller | None":

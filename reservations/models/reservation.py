@@ -87,7 +87,7 @@ class Reservation(models.Model):
     occupied_until = models.DateTimeField(editable=False)
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.NEW)
     holds_slot = models.BooleanField(default=False, editable=False)
-    hold_until = models.DateTimeField(null=True, blank=True)
+    hold_until = models.DateTimeField("held until", null=True, blank=True)
     price_held_until = models.DateTimeField(null=True, editable=False)
     # The end of the payment link that was sent last, unless it was cancelled. Links have the number
     # of their time: cancelling them increases it.
@@ -95,7 +95,7 @@ class Reservation(models.Model):
     payment_link_number = models.PositiveIntegerField(default=0, editable=False)
     number_of_attendees = models.PositiveIntegerField(default=1)
     currency = models.CharField(max_length=3)
-    total_cost = MoneyField(default=Decimal(0))
+    total_cost = MoneyField("total", default=Decimal(0))
     billable_hours = models.DecimalField(
         max_digits=7,
         decimal_places=2,
@@ -149,7 +149,7 @@ class Reservation(models.Model):
     booked_at = models.DateTimeField(null=True, blank=True)
     cancelled_at = models.DateTimeField(null=True, blank=True)
     checked_in_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the customer arrived at the center."
+        "checked in", null=True, blank=True, help_text="When the customer arrived at the center."
     )
     shown_total = MoneyField(
         null=True,

@@ -6,7 +6,7 @@ Only `taxes` are amounts too: the next document of the reservation shows the dif
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from payments.gateways.manual import MANUAL_GATEWAYS
 from payments.models import Payment, Refund, RefundState
@@ -45,6 +45,8 @@ class ReceiptContent(TypedDict):
     payments: list[tuple[str, str]]
     refunds: list[int]
     is_test: bool
+    # The name of a picture's file.
+    logo: NotRequired[str]
 
 
 def build_content(
@@ -54,12 +56,13 @@ def build_content(
     *,
     earlier: Sequence[Receipt],
     seller: SellerLines,
+    logo: str,
     now: dt.datetime,
 ) -> ReceiptContent:
     """Build what a new document says. `amounts` are those of its entries.
 
-    A credit note takes back the receipts of its seller, and has their buyer. `earlier` are the
-    documents of the reservation so far, and `seller` is who issues this one.
+    A credit note takes back the receipts of its seller, and has their buyer and logo. `earlier` are
+    the documents of the reservation so far, and `seller` is who issues this one.
     """
     own = [each for each in earlier if get_seller_lines(each) == seller]
     listed = {refund for each in earlier for refund in each.content.get("refunds", ())}
@@ -98,6 +101,7 @@ def build_content(
         "payments": list(_describe_payments(reservation, amounts, refunds)),
         "refunds": [refund.pk for refund in refunds],
         "is_test": not any(payment.is_live for payment, _ in amounts),
+        "logo": logo if is_receipt else receipts[-1].content.get("logo", ""),
     }
 
 

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import F, QuerySet, Sum
 
 from accounts.models import User
+from payments.ledger.accounts import MONEY_ACCOUNTS, Account
+from payments.ledger.models import add_accounts
 from payments.models import COMPLETED_REFUND_STATES, Payment, Refund, RefundState
 from reservations.models import (
     Receipt,
@@ -40,6 +42,9 @@ logger = logging.getLogger(__name__)
 RECEIPT_STATUSES = frozenset({Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW, Status.CANCELLED})
 SERIES_PREFIXES = {ReceiptType.RECEIPT: "", ReceiptType.CREDIT_NOTE: "CN-"}
 
+# The accounts of what customers have paid.
+PAID = MONEY_ACCOUNTS | {Account.GATEWAY_FEES, Account.DISPUTES_LOST}
+
 Amounts = list[tuple[Payment, Decimal]]
 
 
@@ -62,7 +67,8 @@ def issue_documents(reservation: Reservation, *, by: User | None, now: dt.dateti
                 " ask the center."
             )
         lines = describe_seller(seller)
-        _store(reservation, ReceiptType.RECEIPT, amounts, seller=lines, by=by, now=now)
+        logo = str(seller.logo.name or "")
+        _store(reservation, ReceiptType.RECEIPT, amounts, seller=lines, logo=logo, by=by, now=now)
     elif not reservation.receipts.exists():
         raise ReceiptNotAvailable
 
@@ -122,8 +128,19 @@ def _get_covered(payments: Sequence[Payment]) -> dict[int, Decimal]:
     return _sum_by_payment(ReceiptEntry.objects.filter(payment__in=payments))
 
 
-def _get_refunded(payments: Sequence[Payment], condition: Q) -> dict[int, Decimal]:
-    return _sum_by_payment(Refund.objects.filter(condition, payment__in=payments))
+def _read_kept(reservation: Reservation, payments: Sequence[Payment]) -> dict[int, Decimal]:
+    """Return what came in by each payment and was not returned: a sum of lines of the ledger.
+
+    What the gateway keeps as its fees, and what a dispute takes back, was paid nevertheless.
+    """
+    refunds = Refund.objects.filter(payment__in=payments).values_list("pk", "payment")
+    causes = {f"payment {each.pk}": each.pk for each in payments}
+    causes |= {f"refund {pk}": payment for pk, payment in refunds}
+    lines = reservation.ledger_lines.filter(cause__in=causes).order_by()
+    kept = dict.fromkeys(causes.values(), money.ZERO)
+    for cause, amount in lines.values_list("cause").annotate(sum=Sum(add_accounts(PAID))):
+        kept[causes[cause]] += money.from_hundredths(amount)
+    return kept
 
 
 def _sum_by_payment(rows: QuerySet) -> dict[int, Decimal]:
@@ -135,18 +152,18 @@ def _sum_by_payment(rows: QuerySet) -> dict[int, Decimal]:
 def _get_amounts_without_receipt(reservation: Reservation, payments: list[Payment]) -> Amounts:
     """Return what was paid and has no receipt, less the refunds that are due or done.
 
-    A payment on account gets a receipt once its money has come in. Attempts before the payment that
-    paid, and payments of abandoned changes, get none: they are refunded.
+    Money on account is in the ledger once it has come in. Attempts before the payment that paid,
+    and payments of abandoned changes, get no receipt: they are refunded.
     """
     if reservation.status not in RECEIPT_STATUSES:
         return []
-    covered = _get_covered(payments)
-    refunded = _get_refunded(payments, ~Q(state=RefundState.REFUSED))
+    covered, kept = _get_covered(payments), _read_kept(reservation, payments)
+    due = _sum_by_payment(Refund.objects.filter(payment__in=payments, state=RefundState.STARTED))
     zero = money.ZERO
     amounts = [
-        (each, each.amount - refunded.get(each.pk, zero) - covered.get(each.pk, zero))
+        (each, kept[each.pk] - due.get(each.pk, zero) - covered.get(each.pk, zero))
         for each in payments
-        if not each.is_receivable and each in reservation.paid_payments
+        if each in reservation.paid_payments
     ]
     return [(payment, amount) for payment, amount in amounts if amount > 0]
 
@@ -154,13 +171,9 @@ def _get_amounts_without_receipt(reservation: Reservation, payments: list[Paymen
 def _credit_refunds(reservation: Reservation, payments: list[Payment], *, now: dt.datetime) -> int:
     """Issue the credit notes that are due, one for each seller; return how many."""
     covered = _get_covered(payments)
-    refunded = _get_refunded(payments, Q(state__in=COMPLETED_REFUND_STATES))
+    kept = _read_kept(reservation, payments) if covered else {}
     # Below zero: what is kept, less what has a receipt.
-    amounts = [
-        (each, each.amount - refunded.get(each.pk, money.ZERO) - covered[each.pk])
-        for each in payments
-        if each.pk in covered
-    ]
+    amounts = [(each, kept[each.pk] - covered[each.pk]) for each in payments if each.pk in covered]
     amounts = [(payment, amount) for payment, amount in amounts if amount < 0]
     parts = _split_by_seller(reservation, amounts) if amounts else {}
     for seller, part in parts.items():
@@ -193,12 +206,17 @@ def _store(
     amounts: Amounts,
     *,
     seller: SellerLines,
+    logo: str = "",
     by: User | None,
     now: dt.datetime,
 ) -> None:
     earlier = list(reservation.receipts.order_by("pk"))
     content = build_content(
-        reservation, receipt_type, amounts, earlier=earlier, seller=seller, now=now
+        *(reservation, receipt_type, amounts),
+        earlier=earlier,
+        seller=seller,
+        logo=logo,
+        now=now,
     )
     year = now.astimezone(reservation.room.center.zone).year
     # Last of all, because other documents wait for it.

@@ -3,10 +3,12 @@
 import functools
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
+from django.core.files.storage import default_storage
 from django.http import HttpResponse
 from fontTools.ttLib import TTFont
 from fpdf import FPDF
@@ -28,6 +30,7 @@ PLACEHOLDER = "\N{WHITE VERTICAL RECTANGLE}"
 JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 # Millimeters.
 MARGIN, LINE_HEIGHT, GAP = 20, 5, 6
+LOGO_HEIGHT = 20
 GRAY = 90
 
 
@@ -57,6 +60,7 @@ class ReceiptDocument(FPDF):
 
     def __init__(self, receipt: Receipt) -> None:
         super().__init__(format="A4")
+        self.oversized_images = "DOWNSCALE"
         self.receipt = receipt
         self.texts, families, self.missing_letters = prepare_texts(receipt.content)
         self.set_margin(MARGIN)
@@ -113,6 +117,11 @@ class ReceiptDocument(FPDF):
 
     def add_head(self) -> None:
         """Write the seller, the number, the date, the booking and the buyer."""
+        if logo := self.receipt.content.get("logo"):
+            # Without its file, as after a restore without the pictures, the texts still say it all.
+            with suppress(FileNotFoundError), default_storage.open(logo) as file:
+                self.image(file, w=self.epw, h=LOGO_HEIGHT, keep_aspect_ratio=True)
+                self.ln(GAP)
         name, *details = self.texts["seller"]
         self.add_text(name, style="B", size=12)
         for line in details:

@@ -11,7 +11,7 @@ from django.http import QueryDict
 from accounts import roles
 from accounts.models import User
 from centers.models import Center, MeetingRoom, ResourceType
-from reservations.reports.periods import DAY, ReportPeriod
+from reservations.local_days import DAY, LocalDays
 from reservations.reports.selection import ReportSelection
 from roombook.backoffice.widgets import (
     AutocompleteMultipleField,
@@ -80,7 +80,7 @@ class ReportFilters(forms.Form):
         elif (until - since).days >= MAX_DAYS:
             self.add_error("until", f"A report covers at most {MAX_DAYS} days.")
         else:
-            cleaned["period"] = ReportPeriod(since, until)
+            cleaned["period"] = LocalDays(since, until)
         return cleaned
 
     @property
@@ -106,17 +106,17 @@ class ReportFilters(forms.Form):
             ("Room types", room_types or "All"),
         ]
 
-    def get_shortcuts(self) -> list[tuple[str, ReportPeriod]]:
+    def get_shortcuts(self) -> list[tuple[str, LocalDays]]:
         """Common periods."""
-        month = ReportPeriod.from_month(self.today)
-        last_month = ReportPeriod.from_month(month.first - DAY)
+        month = LocalDays.from_month(self.today)
+        last_month = LocalDays.from_month(month.first - DAY)
         a_year_ago = add_months(month.first, -12)
         return [
             ("This month", month),
             ("Last month", last_month),
-            ("Last 30 days", ReportPeriod(self.today - 30 * DAY, self.today - DAY)),
-            ("Last 12 months", ReportPeriod(a_year_ago, last_month.last)),
-            ("Next month", ReportPeriod.from_month(month.last + DAY)),
+            ("Last 30 days", LocalDays(self.today - 30 * DAY, self.today - DAY)),
+            ("Last 12 months", LocalDays(a_year_ago, last_month.last)),
+            ("Next month", LocalDays.from_month(month.last + DAY)),
         ]
 
 
@@ -127,5 +127,5 @@ def _fill_in_dates(data: QueryDict, today: dt.date) -> QueryDict:
         until = parse_day(data.get("until")) or today
         data["since"] = until.replace(day=1).isoformat()
     if not data.get("until") and (since := parse_day(data.get("since"))):
-        data["until"] = ReportPeriod.from_month(since).last.isoformat()
+        data["until"] = LocalDays.from_month(since).last.isoformat()
     return data

@@ -9,6 +9,7 @@ import datetime as dt
 
 from django.db.models import Count, F, Q, Sum
 
+from reservations.local_days import build_month
 from reservations.models import Reservation
 from reservations.models.status import REVENUE_STATUSES, Status
 from reservations.reports.cube import (
@@ -22,7 +23,6 @@ from reservations.reports.cube import (
     share,
 )
 from reservations.reports.ledger import Hundredths
-from reservations.reports.periods import build_month
 from reservations.reports.selection import ReportSelection
 
 # A room that is cancelled later than this before the start is rarely sold again.

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from django.db.models import Expression, F, Model, Q, QuerySet
 
 from centers.models import Center
+from reservations.local_days import LocalDays, filter_by_local_span
 from reservations.reports.cube import Cube, Member, Sums
-from reservations.reports.periods import ReportPeriod, filter_by_local_span
 
 # With more centers than this, a report has no row for each center.
 MAX_CENTERS = 2_000
@@ -29,7 +29,7 @@ class ReportTooLarge(Exception):
 class ReportSelection:
     """The period, the ids of the centers and of the room types; None means all."""
 
-    period: ReportPeriod
+    period: LocalDays
     centers: frozenset[int] | None = None
     room_types: frozenset[int] | None = None
 

@@ -26,6 +26,7 @@ from centers.hours import OpeningHoursRow, get_open_spans_within
 from centers.models import Closure, MeetingRoom
 from centers.requested_span import MAX_SPAN
 from centers.span import Span, find_gaps
+from reservations.local_days import LocalDays
 from reservations.models import Reservation
 from reservations.models.status import REVENUE_STATUSES
 from reservations.reports.cube import (
@@ -43,7 +44,6 @@ from reservations.reports.cube import (
     hours,
     share,
 )
-from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection, fetch_at_most
 from roombook import places
 
@@ -148,7 +148,7 @@ def build_heat_map(title: str, times: Cube) -> HeatMap:
 class Schedule:
     """When a room is open in a period. Rooms that are open at the same times share one."""
 
-    period: ReportPeriod
+    period: LocalDays
     time_zone_id: str
     opening_hours: frozenset[OpeningHoursRow]
     closures: tuple[Span, ...]
@@ -254,7 +254,7 @@ def _fetch_rooms(selection: ReportSelection) -> list[MeetingRoom]:
     )
 
 
-def _build_schedules(period: ReportPeriod, rooms: list[MeetingRoom]) -> dict[int, Schedule]:
+def _build_schedules(period: LocalDays, rooms: list[MeetingRoom]) -> dict[int, Schedule]:
     """The schedules by room. Rooms that are open at the same times get the same one."""
     span = period.widest_span()
     closures: dict[tuple[int, int | None], list[Span]] = defaultdict(list)

@@ -31,7 +31,7 @@ from reservations.models import Seller
 from reservations.notifications import confirmation
 from reservations.notifications.cancellation_terms import describe_cancellation
 from reservations.notifications.formatting import format_local_time
-from roombook import money
+from roombook import images, money
 from roombook.api.serializers import RenderContext
 from roombook.errors import (
     DomainError,
@@ -73,13 +73,13 @@ def show_payment_link(
 ) -> HttpResponse:
     """Show the bill or the outcome. POST leads to the gateway's page, where the card is entered."""
     reservation = link.reservation
-    if link.has_ended(now):
+    if payment_links.has_ended(link, now):
         return _render(request, link, "ended", status=HTTPStatus.GONE)
     if link.has_payment_in_progress():
         return _show_payment_in_progress(request, link, secret=secret, now=now)
     if link.is_paid():
         return _render(request, link, "booked", message=confirmation.describe_outcome(reservation))
-    if not link.is_payable(now):
+    if not payment_links.is_payable(link, now):
         return _render(request, link, "ended", status=HTTPStatus.GONE)
     if request.method != "POST":
         problem = payment_links.get_decline_message(reservation, now=now)
@@ -133,7 +133,7 @@ def finish_payment_link(
     """Charge the card that was entered at the gateway, whose page leads here. May be repeated."""
     reservation, problem = link.reservation, ""
     page = reverse("payment-link", args=[secret])
-    if not link.is_payable(now):
+    if not payment_links.is_payable(link, now):
         return HttpResponseRedirect(page)
     total = parse_total(request.GET.get("total", ""))
     try:
@@ -152,7 +152,7 @@ def finish_payment_link(
     if not problem:
         return HttpResponseRedirect(page)
     link = _reload(secret)
-    if not link.is_payable(now):
+    if not payment_links.is_payable(link, now):
         return HttpResponseRedirect(page)
     return _render(request, link, "bill", problem=problem, page=page)
 
@@ -187,6 +187,7 @@ def _render(
         seller = Seller.find(center.pk)
         fields |= {
             "company": seller.legal_name if seller else get_service_name(),
+            "logo": images.get_url(seller.logo.name) if seller else "",
             "center": center,
             "booking": confirmation.describe_booking(reservation),
             "amount": money.format_amount(link.amount),

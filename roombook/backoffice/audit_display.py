@@ -1,8 +1,10 @@
 """Shows entries of the audit log to staff: the changed fields, with their old and new values."""
 
 import datetime as dt
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from django.contrib.auth import get_user_model
@@ -10,7 +12,7 @@ from django.db.models import DateTimeField, ForeignKey, Model
 from django.utils import timezone
 from django.utils.text import Truncator, capfirst
 
-from roombook import dates
+from roombook import dates, money
 from roombook.backoffice.models import HIDDEN_VALUE, AuditAction, AuditEntry
 
 MAX_VALUE_LENGTH = 300
@@ -22,8 +24,12 @@ LABELS = {
     HIDDEN_VALUE: "not kept",
 }
 
+# How the history stores an amount: money is the only number with two decimal places.
+AMOUNT = re.compile(r"-?\d+\.\d\d")
+
 # Names of the rows that foreign keys point at.
-RowNames = dict[tuple[type[Model], str], str]
+RowNames = Mapping[tuple[type[Model], str], str]
+NO_NAMES: RowNames = {}
 
 
 class FieldChange(NamedTuple):
@@ -42,11 +48,15 @@ def load_field_changes(entries: Iterable[AuditEntry]) -> list[AuditEntry]:
     entries = list(entries)
     names = _load_row_names(entries)
     for entry in entries:
-        entry.field_changes = list(_render_changes(entry, names))
+        entry.field_changes = list(render_changes(entry, names))
     return entries
 
 
-def _render_changes(entry: AuditEntry, names: RowNames) -> Iterator[FieldChange]:
+def render_changes(entry: AuditEntry, names: RowNames = NO_NAMES) -> Iterator[FieldChange]:
+    """Render the fields with the labels of the model, and others, such as a refund, by their names.
+
+    Without ``names``, rows are shown as the entry has them.
+    """
     fields = _get_fields(entry)
     # In the order of the model's fields: PostgreSQL does not preserve the order of keys.
     for name in sorted(entry.changes, key=[*fields, *entry.changes].index):
@@ -62,8 +72,12 @@ def _render_changes(entry: AuditEntry, names: RowNames) -> Iterator[FieldChange]
 
 
 def _render_value(field: Any, text: str, names: RowNames) -> str:
+    if field is None and not text:
+        return ""
     if text in LABELS:
         return LABELS[text]
+    if AMOUNT.fullmatch(text) and (field is None or isinstance(field, money.MoneyField)):
+        return money.format_amount(Decimal(text))
     if isinstance(field, ForeignKey):
         text = names.get((field.related_model, text), text)
     elif isinstance(field, DateTimeField):
@@ -77,7 +91,7 @@ def _render_value(field: Any, text: str, names: RowNames) -> str:
 def _get_fields(entry: AuditEntry) -> dict[str, Any]:
     """Return the fields of the row's model, in their order."""
     model = entry.content_type.model_class()
-    return {field.name: field for field in model._meta.get_fields()} if model else {}
+    return {field.name: field for field in model._meta.fields} if model else {}
 
 
 def _load_row_names(entries: list[AuditEntry]) -> RowNames:

@@ -11,7 +11,7 @@ outlive an account that is deleted. For the same reason such rows are named by t
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple
@@ -36,8 +36,18 @@ class TrackedModel(NamedTuple):
 
 
 _tracked: dict[type[Model], TrackedModel] = {}
-_actor: ContextVar[tuple[Any, str | None]] = ContextVar("audit_actor", default=(None, None))
-_is_paused: ContextVar[bool] = ContextVar("audit_is_paused", default=False)
+
+
+class Context(NamedTuple):
+    """Who makes changes, from where, what their entries note, and whether signals record them."""
+
+    actor: Any = None
+    network_address: str | None = None
+    note: str = ""
+    is_paused: bool = False
+
+
+_context: ContextVar[Context] = ContextVar("audit_context", default=Context())  # noqa: B039
 
 
 def register(
@@ -72,23 +82,22 @@ def get_tracked_models() -> list[type[Model]]:
 
 
 @contextmanager
-def acting_as(user: Any, *, network_address: str | None = None) -> Iterator[None]:
-    """Set the actor of every entry that is recorded within this context."""
-    token = _actor.set((user, network_address))
+def _set_context(**values: Any) -> Iterator[None]:
+    token = _context.set(_context.get()._replace(**values))
     try:
         yield
     finally:
-        _actor.reset(token)
+        _context.reset(token)
 
 
-@contextmanager
-def pause_signals() -> Iterator[None]:
+def acting_as(user: Any, **values: Any) -> AbstractContextManager[None]:
+    """Set the actor, and other values, of every entry that is recorded within this context."""
+    return _set_context(actor=user, **values)
+
+
+def pause_signals() -> AbstractContextManager[None]:
     """Disable recording by signals, for code that records its changes explicitly."""
-    token = _is_paused.set(True)
-    try:
-        yield
-    finally:
-        _is_paused.reset(token)
+    return _set_context(is_paused=True)
 
 
 # --- Recording explicitly -----------------------------------------------------------------------
@@ -128,11 +137,12 @@ def build_entry(
     changes: Mapping[str, Any] | None = None,
     *,
     by: Any = None,
+    note: str = "",
     **fields: Any,
 ) -> AuditEntry:
     """Return an entry that is not saved yet."""
-    actor, network_address = _actor.get()
-    actor = by or actor
+    context = _context.get()
+    actor = by or context.actor
     return AuditEntry(
         content_type=ContentType.objects.get_for_model(row),
         object_id=row.pk,
@@ -142,14 +152,15 @@ def build_entry(
         actor=actor,
         # The address of a customer is stored only in the account.
         actor_email=actor.email if actor and actor.is_staff else "",
-        **{"network_address": network_address, **fields},
+        note=" ".join(filter(None, [context.note, note])),
+        network_address=context.network_address,
+        **fields,
     )
 
 
 def get_object_name(row: Model) -> str:
     """Return the name of a row in the audit log."""
-    tracked = _tracked.get(type(row))
-    if not (tracked and tracked.is_named_by_id):
+    if not _tracked.get(type(row), TrackedModel()).is_named_by_id:
         try:
             return str(row)[:250]
         except ObjectDoesNotExist:  # The name includes a row that was deleted with it.
@@ -168,14 +179,10 @@ def _serialize(value: object) -> str | None:
 
 
 def _record_update(
-    sender: type[Model],
-    instance: Model,
-    raw: bool = False,  # noqa: FBT001, FBT002 (Django's signature)
-    update_fields: Iterable[str] | None = None,
-    **kwargs: Any,
+    sender: type[Model], instance: Model, update_fields: Iterable[str] | None = None, **_: Any
 ) -> None:
     """Compare with the stored row, unless no tracked field is written."""
-    if raw or instance._state.adding or _is_paused.get():
+    if instance._state.adding or _context.get().is_paused:
         return
     names = {
         field.name: field.attname
@@ -188,16 +195,9 @@ def _record_update(
         record_change(instance, changes)
 
 
-def _record_row(
-    action: AuditAction,
-    *,
-    instance: Model,
-    created: bool = True,
-    raw: bool = False,
-    **kwargs: Any,
-) -> None:
+def _record_row(action: AuditAction, *, instance: Model, created: bool = True, **_: Any) -> None:
     """Record a new or a deleted row, without the values that are a default."""
-    if not created or raw or _is_paused.get():
+    if not created or _context.get().is_paused:
         return
     changes = {}
     for field in _tracked[type(instance)].fields:
@@ -219,7 +219,8 @@ def _record_relation(
     **kwargs: Any,
 ) -> None:
     """Record rows that are added to, or removed from, a many-to-many relation, as a note."""
-    if reverse or action not in {"post_add", "post_remove", "pre_clear"} or _is_paused.get():
+    change = {"post_add": "added", "post_remove": "removed", "pre_clear": "removed"}.get(action)
+    if change is None or reverse or _context.get().is_paused:
         return
     rows = (
         getattr(instance, field_name).all()
@@ -228,5 +229,4 @@ def _record_relation(
     )
     if names := ", ".join(map(get_object_name, rows)):
         field: Any = instance._meta.get_field(field_name)
-        change = "added" if action == "post_add" else "removed"
         record_change(instance, {}, note=f"{capfirst(field.verbose_name)}: {change} {names}")

@@ -160,11 +160,7 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
         return super().get_changelist_form(request, **{"form": self.form, **kwargs})
 
     def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> type[BaseModelFormSet]:
-        """Name the fields of a list that can be edited: its rows have no labels."""
-        formset = super().get_changelist_formset(request, **kwargs)
-        for field in formset.form.base_fields.values():
-            field.widget.attrs.setdefault("aria-label", str(field.label))
-        return formset
+        return _label_fields(super().get_changelist_formset(request, **kwargs))
 
     # --- The history page of a row: its audit log instead of Django's log of admin actions
 
@@ -235,6 +231,14 @@ def _refuse_action(request: HttpRequest, reason: str) -> HttpResponse:
     return HttpResponseRedirect(request.get_full_path())
 
 
+def _label_fields(formset: type[BaseModelFormSet]) -> type[BaseModelFormSet]:
+    """Name the fields of rows that have no labels. The time after a day has a name of its own."""
+    for field in formset.form.base_fields.values():
+        widget = getattr(field.widget, "widgets", [field.widget])[0]
+        widget.attrs.setdefault("aria-label", str(field.label))
+    return formset
+
+
 class InlineMixin(AutocompleteMixin, InlineAdminBase):
     form = ChangedFieldsForm
     formset = PaginatedInlineFormSet
@@ -243,6 +247,9 @@ class InlineMixin(AutocompleteMixin, InlineAdminBase):
 
 class TabularInline(InlineMixin, unfold.TabularInline):
     """Rows of another table, a line each."""
+
+    def get_formset(self, *args: Any, **kwargs: Any) -> Any:
+        return _label_fields(super().get_formset(*args, **kwargs))
 
 
 class StackedInline(InlineMixin, unfold.StackedInline):

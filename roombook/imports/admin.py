@@ -187,8 +187,7 @@ class ImportExportAdminMixin(ListExportMixin, ImportMixin):
     ) -> dict[str, object]:
         """What the user confirmed; nothing yet for a preview."""
         names = {"digest", "may_clear"} & form.cleaned_data.keys()
-        confirmed = {name: form.cleaned_data[name] for name in names}
-        return confirmed | {"now": timezone.now(), "request": request}
+        return {name: form.cleaned_data[name] for name in names}
 
     def import_action(self, request: HttpRequest, **kwargs: object) -> HttpResponseBase:
         if (extension := request.GET.get("template")) in {"csv", "xlsx"}:
@@ -225,5 +224,6 @@ class ImportExportAdminMixin(ListExportMixin, ImportMixin):
         return response
 
     def add_success_message(self, result: ImportResult, request: HttpRequest) -> None:
+        self.resource_class(request.user).after_confirmed(result.rows, request)
         logger.info("%s imported %s: %s", request.user.pk, self.resource_class.name, result.summary)
         messages.success(request, f"Imported: {result.summary}.")

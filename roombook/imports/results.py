@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from django.utils.html import format_html
@@ -31,18 +32,17 @@ class ImportRowResult(RowResult):
         # A column, and what should be checked about it.
         self.notes: list[tuple[str, str]] = []
 
-    def describe(self, texts: dict[str, tuple[str, str]], row: Any, title: str) -> None:
-        """Set the changes, and the cells of the preview; what stays as it is has an empty one.
-
-        `texts` are those of each column before and after.
-        """
-        self.changes = {name: pair for name, pair in texts.items() if pair[0] != pair[1]}
-        self.cleared = [name for name, pair in self.changes.items() if pair[0] and not row[name]]
-        self.object_repr = title
+    def describe(
+        self, header: Sequence[str], changes: dict[str, tuple[str, str]], row: Any, title: str
+    ) -> None:
+        """Set the changes, and the cells of the preview; what stays as it is has an empty one."""
+        self.changes, self.object_repr = changes, title
+        self.cleared = [name for name, pair in changes.items() if pair[0] and not row[name]]
         self.diff = [str(self.number), title]
-        for name in texts:
-            pair = self.changes.get(name, ("", ""))
-            before, after = (text[:MAX_DISPLAYED_CHARACTERS] for text in pair)
+        for name in header:
+            before, after = (
+                text[:MAX_DISPLAYED_CHARACTERS] for text in changes.get(name, ("", ""))
+            )
             html = "<del>{}</del> <ins>{}</ins>"
             self.diff.append(format_html(html, before, after) if before else after)
 

@@ -1,7 +1,7 @@
 """How values are written in cells: in one unambiguous way each, for import and export.
 
 ``clean`` raises ValueError with a sentence for the author of the cell. The library's own widgets
-guess: 1.5 is the integer 1, "maybe" is False. Therefore the fields of Django's forms read values.
+guess: 1.5 is the integer 1, "maybe" is False. Therefore the fields of models and forms read values.
 """
 
 import datetime as dt
@@ -13,17 +13,16 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.db.models import Model
+from django.db import models
 from import_export.fields import Field
 from import_export.widgets import Widget
 
 from roombook.imports.displayed_values import CellKind, format_number
 from roombook.imports.files import UnreadableCell, normalize_cell
-from roombook.texts import CleanedMixin
 
 
 class TextWidget(Widget):
-    """Text. The base of all widgets."""
+    """Text, as the field of the model cleans it. The base of all widgets."""
 
     # Displayed on the import page.
     help_text = "text"
@@ -38,12 +37,14 @@ class TextWidget(Widget):
     def clean(self, value: str, **kwargs: Any) -> Any:
         if isinstance(value, UnreadableCell):
             raise ValueError(value.problem)
-        return self.parse(value, **kwargs)
+        try:
+            return self.parse(value, **kwargs)
+        except ValidationError as error:
+            raise ValueError(" ".join(error.messages)) from error
 
     def parse(self, text: str, **kwargs: Any) -> Any:
         # So that it is compared with what will be stored.
-        is_cleaned = isinstance(self.model_field, CleanedMixin)
-        return self.model_field.to_python(text) if is_cleaned else text
+        return self.model_field.to_python(text) if self.model_field else text
 
     def render(self, value: Any, **kwargs: object) -> str:
         return "" if value is None else normalize_cell(str(value))
@@ -68,7 +69,7 @@ class ReferenceWidget(TextWidget):
     def __init__(
         self,
         help_text: str,
-        find: Callable[[str, Any, Any], Model | None],
+        find: Callable[[str, Any, Any], models.Model | None],
         get_name: Callable[[Any], str] = attrgetter("name"),
     ) -> None:
         """`find` gets the name, the resource and the row to import; it raises ValueError."""
@@ -76,10 +77,10 @@ class ReferenceWidget(TextWidget):
         self.find = find
         self.get_name = get_name
 
-    def parse(self, text: str, **kwargs: Any) -> Model | None:
+    def parse(self, text: str, **kwargs: Any) -> models.Model | None:
         return self.find(text, kwargs["resource"], kwargs["record"]) if text else None
 
-    def render(self, value: Model | None, **kwargs: object) -> str:
+    def render(self, value: models.Model | None, **kwargs: object) -> str:
         return "" if value is None else normalize_cell(self.get_name(value))
 
 
@@ -103,51 +104,43 @@ class BooleanWidget(TextWidget):
 class FormFieldWidget(TextWidget):
     """A value that a field of a form reads; an empty cell means None."""
 
+    form_field: forms.Field = forms.IntegerField(required=False, max_value=2**31 - 1)
     kind = CellKind.NUMBER
-    # Texts that are refused, though the field of the form would read them.
-    pattern = re.compile(r"[-0-9.]*")
-    message = ""
-
-    def __init__(self, model_field: Any = None, help_text: str = "") -> None:
-        super().__init__(model_field, help_text)
-        self.form_field = self.build_form_field()
-
-    def build_form_field(self) -> forms.Field:
-        raise NotImplementedError
+    help_text = "a whole number"
+    message = "Write a whole number, such as 12."
+    # Others are refused, though the field of the form would read some of them.
+    pattern = re.compile(r"[0-9]{0,10}")
 
     def parse(self, text: str, **kwargs: Any) -> Any:
         if not self.pattern.fullmatch(text):
             raise ValueError(self.message)
-        try:
-            return self.form_field.clean(text)
-        except ValidationError as error:
-            raise ValueError(" ".join(error.messages)) from error
+        return self.form_field.clean(text)
 
 
-class IntegerWidget(FormFieldWidget):
-    """A whole number, not negative."""
+class FloatWidget(FormFieldWidget):
+    """A floating-point number."""
 
-    help_text = "a whole number"
-    message = "Write a whole number, such as 12."
-    pattern = re.compile(r"[0-9]{0,10}")
+    form_field = forms.FloatField(required=False)
+    help_text = "a number such as 39.7433"
+    message = "Write a number such as 39.7433."
+    pattern = re.compile(r"[-0-9.]*")
 
-    def build_form_field(self) -> forms.Field:
-        return forms.IntegerField(required=False, max_value=2**31 - 1)
+    def render(self, value: float | None, **kwargs: object) -> str:
+        # Spreadsheets keep 15 digits.
+        return "" if value is None else format_number(f"{value:.15g}")
 
 
 class DecimalWidget(FormFieldWidget):
     """A decimal with a fixed number of places; more are refused, never rounded."""
 
     message = "Write a number such as 1250.50, without a currency sign."
+    pattern = re.compile(r"[-0-9.]*")
     noun = "a number"
 
     def __init__(self, model_field: Any) -> None:
         self.places = model_field.decimal_places
-        help_text = f"{self.noun}, at most {self.places} places after the point"
-        super().__init__(model_field, help_text)
-
-    def build_form_field(self) -> forms.Field:
-        return forms.DecimalField(required=False, decimal_places=self.places)
+        self.form_field = forms.DecimalField(required=False, decimal_places=self.places)
+        super().__init__(help_text=f"{self.noun}, at most {self.places} places after the point")
 
     def parse(self, text: str, **kwargs: Any) -> Any:
         # Zeros at the end do not count as places.
@@ -167,31 +160,15 @@ class PercentWidget(DecimalWidget):
         return super().parse(text.removesuffix("%").rstrip() or text, **kwargs)
 
 
-class FloatWidget(FormFieldWidget):
-    """A floating-point number."""
-
-    help_text = "a number such as 39.7433"
-    message = "Write a number such as 39.7433."
-
-    def build_form_field(self) -> forms.Field:
-        return forms.FloatField(required=False)
-
-    def render(self, value: float | None, **kwargs: object) -> str:
-        # Spreadsheets keep 15 digits.
-        return "" if value is None else format_number(f"{value:.15g}")
-
-
 class DateWidget(FormFieldWidget):
     """2027-03-01."""
 
+    form_field = forms.DateField(required=False, input_formats=["%Y-%m-%d", "%Y-%m-%dT00:00"])
     help_text = "a day such as 2027-03-01"
     message = "Write a day such as 2027-03-01."
     kind = CellKind.TIME
     # A workbook stores a day as its midnight.
     pattern = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}(T00:00)?)?")
-
-    def build_form_field(self) -> forms.Field:
-        return forms.DateField(required=False, input_formats=["%Y-%m-%d", "%Y-%m-%dT00:00"])
 
 
 class DateTimeWidget(TextWidget):
@@ -213,6 +190,22 @@ class DateTimeWidget(TextWidget):
         if value is None:
             return ""
         return format_datetime(value.astimezone(dt.UTC)).replace("+00:00", "Z")
+
+
+# The first one whose field a column is. A day is no time.
+WIDGETS: tuple[tuple[type[models.Field], type[TextWidget]], ...] = (
+    (models.BooleanField, BooleanWidget),
+    (models.DateTimeField, DateTimeWidget),
+    (models.DateField, DateWidget),
+    (models.DecimalField, DecimalWidget),
+    (models.FloatField, FloatWidget),
+    (models.IntegerField, FormFieldWidget),
+    (models.Field, TextWidget),
+)
+
+
+def build_widget(model_field: models.Field) -> TextWidget:
+    return next(widget for kind, widget in WIDGETS if isinstance(model_field, kind))(model_field)
 
 
 def parse_datetime(text: str) -> dt.datetime:

@@ -24,110 +24,88 @@ def get_count():
 
 
 @pytest.mark.django_db
-class TestSequentialAttempts:
-    def test_attempt_beyond_the_maximum_is_refused_with_retry_after(self):
-        for minute in range(3):
-            THREE.attempt("ada", now=NOW + minute * MINUTE)
+def test_attempt_beyond_the_maximum_is_refused_until_the_window_ends():
+    for minute in range(3):
+        THREE.attempt("ada", now=NOW + minute * MINUTE)
 
+    # Refused attempts do not extend the window.
+    for minute in range(3, 15):
         with pytest.raises(TooManyRequests) as refused:
-            THREE.attempt("ada", now=NOW + 3 * MINUTE)
-        assert refused.value.retry_after == 12 * 60
+            THREE.attempt("ada", now=NOW + minute * MINUTE)
+        assert refused.value.retry_after == (15 - minute) * 60
         with pytest.raises(TooManyRequests):
-            THREE.check("ada", now=NOW + 3 * MINUTE)
-
-    def test_refused_attempts_do_not_extend_the_window(self):
-        for _ in range(3):
-            THREE.attempt("ada", now=NOW)
-        for minute in range(1, 15):
-            with pytest.raises(TooManyRequests):
-                THREE.attempt("ada", now=NOW + minute * MINUTE)
-
+            THREE.check("ada", now=NOW + minute * MINUTE)
+    for _ in range(5):  # A check counts nothing.
         THREE.check("ada", now=NOW + 15 * MINUTE)
-        THREE.attempt("ada", now=NOW + 15 * MINUTE)
-        assert get_count() == 1
+    THREE.attempt("ada", now=NOW + 15 * MINUTE)
+    assert get_count() == 1
 
-    def test_keys_and_scopes_are_counted_separately(self):
-        for _ in range(3):
-            THREE.attempt(1, now=NOW)
 
-        THREE.attempt(2, now=NOW)
-        RateLimit("other", 1, MINUTE).attempt(1, now=NOW)
-        with pytest.raises(TooManyRequests):
-            THREE.attempt("1", now=NOW)
+@pytest.mark.django_db
+def test_keys_and_scopes_are_counted_separately():
+    for _ in range(3):
+        THREE.attempt(1, now=NOW)
 
-    def test_success_does_not_count_as_failure(self):
-        for _ in range(10):
-            with THREE_FAILURES.count_failure("ada", KeyError, now=NOW):
-                pass
+    THREE.attempt(2, now=NOW)
+    RateLimit("other", 1, MINUTE).attempt(1, now=NOW)
+    with pytest.raises(TooManyRequests):
+        THREE.attempt("1", now=NOW)
 
-        assert get_count() == 0
 
-    def test_failure_beyond_the_maximum_is_refused(self):
-        for _ in range(3):
-            with (
-                pytest.raises(KeyError),
-                THREE_FAILURES.count_failure("ada", KeyError, now=NOW),
-            ):
-                raise KeyError
+@pytest.mark.django_db
+def test_only_failures_of_their_kind_count():
+    # Also on a machine whose clock is behind.
+    for seconds in range(10):
+        at = NOW - timedelta(seconds=seconds)
+        with THREE_FAILURES.count_failure("ada", KeyError, now=at):
+            pass
+    with pytest.raises(ValueError), THREE_FAILURES.count_failure("ada", KeyError, now=NOW):
+        raise ValueError
+    assert get_count() == 0
 
-        with (
-            pytest.raises(TooManyRequests) as refused,
-            THREE_FAILURES.count_failure("ada", KeyError, now=NOW),
-        ):
-            raise AssertionError
-        assert refused.value.retry_after == 15 * 60
+    for _ in range(3):
+        with pytest.raises(KeyError), THREE_FAILURES.count_failure("ada", KeyError, now=NOW):
+            raise KeyError
+    with (
+        pytest.raises(TooManyRequests) as refused,
+        THREE_FAILURES.count_failure("ada", KeyError, now=NOW),
+    ):
+        raise AssertionError
+    assert refused.value.retry_after == 15 * 60
 
-    def test_other_error_does_not_count_as_failure(self):
-        with pytest.raises(ValueError), THREE_FAILURES.count_failure("ada", KeyError, now=NOW):
-            raise ValueError
 
-        assert get_count() == 0
-
-    def test_attempts_in_progress_count_until_they_are_given_back(self):
-        for _ in range(3):
-            THREE_FAILURES.attempt("ada", now=NOW)
-
-        with pytest.raises(TooManyRequests):
-            THREE_FAILURES.attempt("ada", now=NOW + MINUTE)
-        THREE_FAILURES.give_back("ada")
-        THREE_FAILURES.attempt("ada", now=NOW + MINUTE)
-        assert get_count() == 3
-
-    def test_attempt_is_given_back_by_a_machine_whose_clock_is_behind(self):
-        for seconds in range(10):
-            with THREE_FAILURES.count_failure(
-                "ada", KeyError, now=NOW - timedelta(seconds=seconds)
-            ):
-                pass
-
-        assert get_count() == 0
-
-    def test_nothing_is_given_back_beyond_zero(self):
+@pytest.mark.django_db
+def test_attempts_in_progress_count_until_they_are_given_back():
+    for _ in range(3):
         THREE_FAILURES.attempt("ada", now=NOW)
 
-        for _ in range(2):
-            THREE_FAILURES.give_back("ada")
-        assert get_count() == 0
+    with pytest.raises(TooManyRequests):
+        THREE_FAILURES.attempt("ada", now=NOW + MINUTE)
+    THREE_FAILURES.give_back("ada")
+    THREE_FAILURES.attempt("ada", now=NOW + MINUTE)
+    assert get_count() == 3
+    for _ in range(4):  # Nothing beyond zero.
+        THREE_FAILURES.give_back("ada")
+    assert get_count() == 0
 
-    def test_late_failure_counts_beyond_the_maximum(self):
-        for _ in range(4):
-            THREE_FAILURES.add_failure("ada", now=NOW)
 
-        assert get_count() == 4
-        with pytest.raises(TooManyRequests):
-            THREE_FAILURES.attempt("ada", now=NOW)
+@pytest.mark.django_db
+def test_late_failure_counts_beyond_the_maximum():
+    for _ in range(4):
+        THREE_FAILURES.add_failure("ada", now=NOW)
 
-    def test_check_counts_nothing(self):
-        for _ in range(5):
-            THREE.check("ada", now=NOW)
-        assert not AttemptWindow.objects.exists()
+    assert get_count() == 4
+    with pytest.raises(TooManyRequests):
+        THREE_FAILURES.attempt("ada", now=NOW)
 
-    def test_clock_set_back_does_not_extend_the_lockout(self):
-        for _ in range(3):
-            THREE.attempt("ada", now=NOW + timedelta(days=300))
-        with pytest.raises(TooManyRequests) as refused:
-            THREE.attempt("ada", now=NOW)
-        assert refused.value.retry_after == 15 * 60
+
+@pytest.mark.django_db
+def test_clock_set_back_does_not_extend_the_lockout():
+    for _ in range(3):
+        THREE.attempt("ada", now=NOW + timedelta(days=300))
+    with pytest.raises(TooManyRequests) as refused:
+        THREE.attempt("ada", now=NOW)
+    assert refused.value.retry_after == 15 * 60
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 NEW_PASSWORD = "stormy-lighthouse-7"
 
 
-def test_email_is_unique_in_any_case():
+def test_email_is_required_and_unique_in_any_case():
     user = User.objects.create_user(" Ada@Example.COM ", PASSWORD, first_name="Ada")
     assert user.email == "ada@example.com"
     assert User.objects.get_by_natural_key("ADA@example.com") == user
@@ -33,22 +33,15 @@ def test_email_is_unique_in_any_case():
     other = UserFactory()
     with pytest.raises(IntegrityError), transaction.atomic():
         User.objects.filter(pk=other.pk).update(email="Ada@example.com")
-
-
-def test_create_user_without_email_raises():
     with pytest.raises(ValueError):
         User.objects.create_user(" ", PASSWORD)
 
 
-def test_user_type_follows_staff_and_superuser_flags():
-    assert UserFactory().type == "Account"
-    assert StaffFactory().type == "Staff"
+def test_user_has_a_type_names_and_a_saved_card():
+    user = UserFactory()
+    assert (user.type, StaffFactory().type) == ("Account", "Staff")
     assert AdministratorFactory().type == "Administrator"
     assert User.objects.create_superuser("root@example.com", PASSWORD).type == "Administrator"
-
-
-def test_user_names_and_saved_card():
-    user = UserFactory()
     assert (user.get_full_name(), user.get_short_name()) == ("Ada Lovelace", "Ada")
     assert user.saved_payment_info is None
     card = SavedCardFactory(user=UserFactory())
@@ -117,13 +110,10 @@ def test_new_account_other_fields_and_failed_changes_sign_out_nobody_and_send_no
     assert not OutboxMessage.objects.exists()
 
 
-def test_password_longer_than_the_api_accepts_is_refused():
+def test_passwords_are_of_limited_length_and_hashed_by_argon2_with_owasp_parameters(settings):
     MaximumLengthValidator().validate("x" * 128)
     with pytest.raises(ValidationError):
         MaximumLengthValidator().validate("x" * 129)
-
-
-def test_passwords_are_hashed_by_argon2_with_owasp_parameters(settings):
     settings.PASSWORD_HASHERS = ["accounts.passwords.Argon2Hasher"]
     user = UserFactory()
 

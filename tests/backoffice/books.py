@@ -15,8 +15,8 @@ from centers.models import Center
 from payments.ledger.accounts import BILL
 from payments.ledger.accounts import Account as LedgerAccount
 from reservations.booking import integrity
+from reservations.local_days import LocalDays
 from reservations.reports import month_end
-from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection
 from roombook.dates import add_months
 
@@ -138,18 +138,18 @@ def find_disagreements(
     month = since.replace(day=1)
     # All centers together, and a single one: each day another.
     one = list(ZONES)[now.toordinal() % len(ZONES)]
-    always = ReportPeriod(month, (now + dt.timedelta(days=400)).date())
+    always = LocalDays(month, (now + dt.timedelta(days=400)).date())
     yield from _compare_balances(accounts, always, set(ZONES))
     yield from _compare_balances(accounts, always, {one})
     while month <= (now + dt.timedelta(days=10)).date():
-        period = ReportPeriod.from_month(month)
+        period = LocalDays.from_month(month)
         yield from _compare_month(accounts, period, set(ZONES))
         yield from _compare_month(accounts, period, {one})
         month = add_months(month, 1)
 
 
 def _compare_month(
-    accounts: Collection[Account], period: ReportPeriod, names: set[str]
+    accounts: Collection[Account], period: LocalDays, names: set[str]
 ) -> Iterator[str]:
     centers = frozenset(Center.objects.filter(name__in=names).values_list("pk", flat=True))
     report = month_end.build_report(ReportSelection(period, centers))
@@ -169,7 +169,7 @@ def _compare_month(
 
 
 def _compare_balances(
-    accounts: Collection[Account], period: ReportPeriod, names: set[str]
+    accounts: Collection[Account], period: LocalDays, names: set[str]
 ) -> Iterator[str]:
     """Compare what has been earned, and what is owed, with the balances of the ledger."""
     centers = frozenset(Center.objects.filter(name__in=names).values_list("pk", flat=True))
@@ -212,7 +212,7 @@ Cell = tuple[dt.date, str, str]
 
 
 def _get_expected_cash(
-    accounts: Collection[Account], period: ReportPeriod, names: set[str]
+    accounts: Collection[Account], period: LocalDays, names: set[str]
 ) -> dict[Cell, tuple[Decimal, ...]]:
     """What was received, refunded and lost on each day, the gateway's fees, and the sum."""
     cells: dict[Cell, list[Decimal]] = defaultdict(lambda: [Decimal(0)] * 4)

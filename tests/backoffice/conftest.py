@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from django.contrib.auth.models import Group
 
-from accounts.models import CenterRole, User
-from centers.models import Center
+from accounts.models import User
+from tests.factories_people import make_staff_with_role
 from tests.world import World
 
 
@@ -17,24 +17,9 @@ def groups(db: None) -> dict[str, Group]:
 
 
 @pytest.fixture
-def staff(groups: dict[str, Group]) -> Callable[..., User]:
+def staff(db: None) -> Callable[..., User]:
     """Create a staff user: `staff("Desk", center)` at one center, `staff("Desk")` at all."""
-
-    def make(role: str, *centers: Center, email: str = "") -> User:
-        number = User.objects.count()
-        user = User.objects.create_user(
-            email or f"{role.lower()}{number}@example.com",
-            first_name=role,
-            last_name=f"Number {number}",
-            is_staff=True,
-        )
-        if not centers:
-            user.groups.add(groups[role])
-        for center in centers:
-            CenterRole.objects.create(user=user, center=center, group=groups[role])
-        return User.objects.get(pk=user.pk)
-
-    return make
+    return make_staff_with_role
 
 
 @pytest.fixture

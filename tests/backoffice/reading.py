@@ -1,4 +1,4 @@
-"""Reads text and messages from responses, and rows from lists."""
+"""Reads text and messages from responses, rows from lists, and counts queries."""
 
 import re
 from html import unescape
@@ -7,7 +7,9 @@ from django.apps import apps
 from django.contrib import admin, auth
 from django.contrib.messages import get_messages
 from django.contrib.messages.middleware import MessageMiddleware
+from django.db import connection
 from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
 
 
 def messages_of(response):
@@ -35,3 +37,11 @@ def get_hidden_fields(page):
     for name, value in re.findall(pattern, page.text.partition("action-confirm")[2]):
         fields.setdefault(name, []).append(unescape(value))
     return fields
+
+
+def count_queries(client, address, *, can_be_refused=False):
+    """The queries of a page; 0 if it is refused."""
+    with CaptureQueriesContext(connection) as queries:
+        status = client.get(address).status_code
+    assert status == 200 or can_be_refused, address
+    return len(queries) if status == 200 else 0

@@ -1,6 +1,7 @@
 """What each role may see and do in the back office, and rows of two centers to try it on."""
 
 import datetime as dt
+import importlib
 from decimal import Decimal
 from uuid import uuid4
 
@@ -15,11 +16,12 @@ from reservations.models.webhooks import WebhookEndpoint
 from roombook.backoffice import audit_log
 from roombook.backoffice.models import AuditEntry
 from tests import factories_centers as make
-from tests.backoffice.role_permissions import MAY
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
 from tests.factories_reservations import PaymentFactory
 from tests.world import NOW
 
+# The permissions of each role, as the migration grants them.
+MAY = importlib.import_module("reservations.migrations.0002_roles").ROLES
 # Rows are those of a center; those that every role sees alike and only who may everywhere changes;
 # those that only who may everywhere sees; and power, which is administrators' alone.
 CENTER, SHARED, EVERYWHERE, POWER = "center", "shared", "everywhere", "power"

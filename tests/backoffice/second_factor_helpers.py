@@ -25,7 +25,7 @@ def get_code(user):
 
 def get_new_code(client):
     """Return the code that the app shows for the key on the set-up page."""
-    page = client.get(SET_UP).content.decode()
+    page = client.get(SET_UP).text
     return compute_code(read_key(page))
 
 
@@ -45,11 +45,11 @@ def turn_on(client, user, clock):
     """Turn the second factor on, and return the recovery codes."""
     sign_in(client, user)
     response = client.post(SET_UP, {"code": get_new_code(client)})
-    assert "recovery-codes" in response.content.decode()
+    assert "recovery-codes" in response.text
     # The next code.
     clock.shift(30)
     user.refresh_from_db()
-    return read_recovery_codes(response.content.decode())
+    return read_recovery_codes(response.text)
 
 
 def read_recovery_codes(page):

@@ -23,9 +23,9 @@ from django.db.models import F, QuerySet
 
 from payments.models import LedgerLine, Payment, Refund
 from payments.statements import DEFERRED, get_name
+from reservations.local_days import LocalDays
 from reservations.reports.month_end import CHANGE, measure_balances
 from reservations.reports.month_end import DEFERRED as DEFERRED_KEY
-from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection
 from tests.backoffice.business import Business
 
@@ -85,7 +85,7 @@ def compare_with_hledger(program: str, path: Path) -> None:
     )
     centers = LedgerLine.objects.values_list("center", flat=True).distinct().order_by()
     for month, center in product(months, centers):
-        period = ReportPeriod.from_month(dt.date.fromisoformat(f"{month}-01"))
+        period = LocalDays.from_month(dt.date.fromisoformat(f"{month}-01"))
         found = measure_balances(ReportSelection(period, frozenset({center})))
         for account, sums in found.items():
             name = get_name(account) if account != DEFERRED_KEY else DEFERRED

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from django.urls import reverse
 
-from accounts.models import OutboxMessage
+from accounts.models import OutboxMessage, User
 from payments.models import Refund
 from reservations.models import AllowanceEntry, RefundOverride
 from reservations.models.status import Status
@@ -38,7 +38,9 @@ def late_booking(clock):
 def test_cancel_with_full_refund_and_message_shows_the_email_before_it_goes(
     client, staff, late_booking
 ):
-    client.force_login(staff("Manager", late_booking.room.center))
+    manager = staff("Manager", late_booking.room.center)
+    User.objects.filter(pk=manager.pk).update(first_name="Mary", last_name="Ager")
+    client.force_login(manager)
     first = words(client.get(action_url(late_booking, "cancel")))
     assert "By the policy $0.00, which is refunded if this is empty. At most $75.00." in first
     assert "Refund $0.00 Fee $75.00" in first
@@ -59,11 +61,11 @@ def test_cancel_with_full_refund_and_message_shows_the_email_before_it_goes(
     sent = OutboxMessage.objects.filter(kind="cancelled")
     assert [each.text for each in sent] == [shown]
     page = words(client.get(reservation_url(late_booking)))
-    assert "$75.00 instead of $0.00, by Manager Number" in page
+    assert "$75.00 instead of $0.00, by Mary Ager" in page
     assert "The heating is broken." in page
     report = reverse("admin:reservations_report", args=["discounts"])
     table = words(client.get(report, {"since": "2027-03-01", "until": "2027-03-31"}))
-    assert "The heating is broken. Manager Number 1 $0.00 $75.00" in table
+    assert "The heating is broken. Mary Ager $0.00 $75.00" in table
 
 
 def test_cancel_with_full_refund_returns_the_hours_of_a_booking_that_was_not_charged(
@@ -124,9 +126,11 @@ def test_cancel_draft_asks_for_nothing(office):
     assert page.context["preview"].email is None
 
 
-def test_decline_with_message_shows_the_email_before_it_goes(office):
+def test_decline_with_message_shows_what_is_released_and_the_email_before_it_goes(office):
     request = make_pending_booking()
-    assert "Subject: Declined:" in words(office.get(action_url(request, "decline")))
+    first = words(office.get(action_url(request, "decline")))
+    assert "$75.00 on Visa ending 4242" in first
+    assert "Subject: Declined:" in first
 
     page = office.post(action_url(request, "decline"), {"message": "We are <sorry>."})
     confirm(office, request, "decline", message="We are <sorry>.")

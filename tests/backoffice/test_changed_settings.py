@@ -158,7 +158,7 @@ def test_rooms_of_a_list_are_saved_after_the_bookings_were_displayed(office, boo
     room = booking.room
     address, prefix = list_of(room), "form-0"
     if place == "tab":
-        address, prefix = page_of(room.center), "rooms-0"
+        address, prefix = f"{page_of(room.center)}?tab=meetingroom", "rooms-0"
     typed = form_of(office.get(address)) | {f"{prefix}-capacity": "2", "_save": "Save"}
 
     page = office.post(address, typed)
@@ -170,14 +170,11 @@ def test_rooms_of_a_list_are_saved_after_the_bookings_were_displayed(office, boo
     assert get_alerts() == ["1 booking to resolve"]
 
 
-def test_room_taken_out_of_service_by_the_action_warns(office, booking):
+def test_room_taken_out_of_service_by_the_action_warns_and_stays_at_its_center(office, booking):
     action = {"action": "take_out_of_service", "_selected_action": [booking.room_id]}
     answer = office.post(list_of(booking.room), action)
     [(level, text), _] = messages_of(answer)
     assert (level, link_to(booking) in text) == ("warning", True)
-
-
-def test_rooms_stay_at_their_center(office, booking):
     page = save(office, booking.room, center=str(CenterFactory().pk), rate="")
     assert "It stays at its center." in errors_of(page)["center"]
 

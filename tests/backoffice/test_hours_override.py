@@ -3,20 +3,14 @@
 import pytest
 
 from accounts.act import Act
-from centers.models import Closure
-from reservations.booking import amendments, approval, checkout, drafts
+from centers.models import Closure, MeetingRoom
+from reservations.booking import amendments, approval, drafts
 from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation, history
 from reservations.models.status import Status
 from roombook.errors import InvalidRequest, SlotUnavailable
-from tests.factories_reservations import (
-    HOUR,
-    NOW,
-    START,
-    make_draft,
-    make_payment_method,
-    make_room,
-)
+from tests.factories_centers import MeetingRoomFactory
+from tests.factories_reservations import HOUR, NOW, START, make_draft, make_room, pay
 
 pytestmark = pytest.mark.django_db
 
@@ -39,41 +33,25 @@ def close(room):
     Closure.objects.create(center=room.center, starts_at=EVENING, ends_at=EVENING + HOUR)
 
 
-def test_draft_outside_hours_without_reason_is_refused(room, manager):
-    with pytest.raises(SlotUnavailable, match="closed"):
-        in_the_evening(room, manager, hours_override_reason="  ")
-
-
-def test_draft_outside_hours_by_manager_keeps_reason(room, manager):
-    made = in_the_evening(room, manager)
+# The second one lasts beyond midnight.
+@pytest.mark.parametrize(("later", "hours"), [(0, 3), (3, 4)])
+def test_draft_outside_hours_by_manager_keeps_reason(room, manager, later, hours):
+    made = in_the_evening(room, manager, start=EVENING + later * HOUR, hours=hours)
     made.refresh_from_db()
-    assert made.hours_override_reason == REASON
-    assert made.created_by == manager
+    assert (made.hours_override_reason, made.created_by) == (REASON, manager)
     entry = history.get_changes(made).get()
     assert entry.changes == {"hours_override_reason": ["", REASON]}
     assert entry.actor == manager
 
 
-def test_checkout_of_overridden_draft_succeeds(room, manager):
-    made = in_the_evening(room, manager)
-    paid = checkout.check_out(
-        made.pk, user=made.user, payment_method=make_payment_method(), now=NOW
-    )
-    assert paid.status == Status.CONFIRMED
-
-
-def test_approval_of_overridden_request_succeeds(manager, room):
-    type(room).objects.filter(pk=room.pk).update(is_live_inventory=False)
-    made = in_the_evening(room, manager)
-    pending = checkout.check_out(
-        made.pk, user=made.user, payment_method=make_payment_method(), now=NOW
-    )
-    assert pending.status == Status.PENDING
-    assert approval.approve(Act(manager, NOW, is_staff=True), made.pk).status == Status.CONFIRMED
-
-
-def test_draft_outside_hours_over_midnight_is_allowed(room, manager):
-    assert in_the_evening(room, manager, start=EVENING + 3 * HOUR, hours=4).pk
+@pytest.mark.parametrize("is_live", [True, False])
+def test_overridden_draft_is_paid_and_approved(room, manager, is_live):
+    MeetingRoom.objects.update(is_live_inventory=is_live)
+    paid = pay(in_the_evening(room, manager))
+    assert paid.status == (Status.CONFIRMED if is_live else Status.PENDING)
+    if not is_live:
+        approved = approval.approve(Act(manager, NOW, is_staff=True), paid.pk)
+        assert approved.status == Status.CONFIRMED
 
 
 @pytest.mark.parametrize(
@@ -92,8 +70,8 @@ def test_draft_outside_hours_without_permission_is_refused(staff, room, role):
     ("obstacle", "reason"),
     [
         (lambda room: make_draft(room=room, start=START + 7 * HOUR, hours=2), "taken"),
-        (lambda room: close(room), "closed at that time"),
-        (lambda room: type(room).objects.update(is_blocked=True), "cannot be booked"),
+        (close, "closed at that time"),
+        (lambda room: MeetingRoom.objects.update(is_blocked=True), "cannot be booked"),
     ],
     ids=["reservation", "closure", "blocked room"],
 )
@@ -104,11 +82,13 @@ def test_hours_override_does_not_allow_other_obstacles(room, manager, obstacle, 
         in_the_evening(room, manager, start=EVENING - 2 * HOUR)
 
 
-def test_checkout_of_overridden_draft_in_later_closure_is_refused(room, manager):
+def test_hours_override_needs_a_reason_and_ends_with_a_later_closure(room, manager):
+    with pytest.raises(SlotUnavailable, match="closed"):
+        in_the_evening(room, manager, hours_override_reason="  ")
     made = in_the_evening(room, manager)
     close(room)
     with pytest.raises(SlotUnavailable):
-        checkout.check_out(made.pk, user=made.user, payment_method=make_payment_method(), now=NOW)
+        pay(made)
 
 
 def test_hours_override_within_hours_keeps_no_reason(room, staff):
@@ -118,49 +98,27 @@ def test_hours_override_within_hours_keeps_no_reason(room, staff):
     assert not history.get_changes(made).exists()
 
 
-def test_overridden_reservation_moved_to_other_room_keeps_override(room, manager):
-    made = in_the_evening(room, manager)
-    other = type(room).objects.create(
-        center=room.center,
-        name="Attic",
-        resource_type=room.resource_type,
-        capacity=8,
-        rate=room.rate,
-    )
-    amendments.amend(
-        Act(manager, NOW, is_staff=True), made.pk, ChangeRequest(other.pk, made.start, made.end)
-    )
-    made.refresh_from_db()
-    assert made.room == other
-    assert made.hours_override_reason == REASON
+def test_overridden_reservation_keeps_override_in_another_room_but_not_at_another_time(
+    room, manager
+):
+    made, act = in_the_evening(room, manager), Act(manager, NOW, is_staff=True)
+    other = MeetingRoomFactory(center=room.center, rate=room.rate)
 
+    def move(room, start):
+        amendments.amend(act, made.pk, ChangeRequest(room.pk, start, start + 3 * HOUR))
+        made.refresh_from_db()
 
-def test_overridden_reservation_moved_to_other_time_is_refused(room, manager):
-    made = in_the_evening(room, manager)
+    move(other, EVENING)
+    assert (made.room, made.hours_override_reason) == (other, REASON)
     with pytest.raises(SlotUnavailable):
-        amendments.amend(
-            Act(manager, NOW, is_staff=True),
-            made.pk,
-            ChangeRequest(room.pk, made.start + HOUR, made.end + HOUR),
-        )
-
-
-def test_overridden_reservation_moved_into_hours_drops_reason(room, manager):
-    made = in_the_evening(room, manager)
-    amendments.amend(
-        Act(manager, NOW, is_staff=True), made.pk, ChangeRequest(room.pk, START, START + 3 * HOUR)
-    )
-    made.refresh_from_db()
+        move(other, EVENING + HOUR)
+    move(other, START)
     assert made.hours_override_reason == ""
     assert history.get_changes(made).first().changes["hours_override_reason"] == [REASON, ""]
 
 
-def seen(room, user=None, **fields):
-    fields = {"start": START, "end": START + 3 * HOUR, **fields}
-    return drafts.preview_draft(user, room, now=NOW, **fields)
-
-
 def test_draft_preview_ignores_own_draft(room):
     made = make_draft(room=room)
-    assert seen(room, made.user).is_available
-    assert not seen(room).is_available
+    for user, is_available in ((made.user, True), (None, False)):
+        seen = drafts.preview_draft(user, room, now=NOW, start=made.start, end=made.end)
+        assert seen.is_available is is_available

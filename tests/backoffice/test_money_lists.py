@@ -83,50 +83,40 @@ def test_search_finds_payments_by_number_and_customer_and_nothing_else(office, g
     card = SavedCardFactory(user=grace)
     other = paid(ReservationFactory())
     given_back(other), disputed(other, 2), SavedCardFactory()
-    of_the_customer = ["grace@navy.example", "Hopper", "gra"]
-    of_the_payment = ["navy", "pi_123", str(payment.reservation_id), str(payment.key)]
-    of_the_payment += ["4242", "1250", "$1,250.00"]
+    terms = ["grace@navy.example", "Hopper", "navy", "pi_123", str(payment.reservation_id)]
+    terms += [str(payment.key), "4242", "1250", "$1,250.00"]
     found = {
-        ("payment", payment): of_the_customer + of_the_payment,
-        ("refund", refund): [*of_the_customer, *of_the_payment, str(refund.key)],
-        ("dispute", dispute): [*of_the_customer, *of_the_payment, "dp_1"],
+        ("payment", payment): [*terms, f"#{payment.pk}"],
+        ("refund", refund): [*terms, str(refund.key)],
+        ("dispute", dispute): [*terms, "dp_1"],
         ("savedcard", card): ["grace hop"],
     }
 
     for (name, row), searches in found.items():
         for term in searches:
-            assert listed(office, name, q=term) == [row.pk], (name, term)
-        for term in ("²", "%", "9" * 40, "'; --", "a@b@c", "nobody"):
+            assert row.pk in listed(office, name, q=term), (name, term)
+            assert term.startswith("#") or len(listed(office, name, q=term)) == 1, (name, term)
+        for term in ("²", "%", "9" * 40, "'; --", "a@b@c", "nobody", "#4711"):
             assert listed(office, name, q=term) == [], (name, term)
-
-
-def test_search_finds_a_payment_and_a_refund_by_their_numbers(office, hers):
-    payment, refund, _dispute = hers
-    given_back(payment)
-
-    assert payment.pk in listed(office, "payment", q=f"#{payment.pk}")
     assert refund.pk in listed(office, "refund", q=str(refund.pk))
-    assert listed(office, "payment", q="#4711") == []
 
 
 def test_payment_lists_can_be_filtered(office):
     room = make_room()
     ours = paid(ReservationFactory(room=room))
     last_month = paid(ReservationFactory(), state="voided", at=NOW - 5 * DAY)
-
-    assert listed(office, "payment", made="today") == [ours.pk]
-    assert listed(office, "payment", made="week") == [ours.pk, last_month.pk]
-    assert listed(office, "payment", made="month") == [ours.pk]
-    assert listed(office, "payment", made="last-month") == [last_month.pk]
-    assert listed(office, "payment", made="quarter") == [ours.pk, last_month.pk]
-    assert listed(office, "payment", made="last-quarter") == []
-    days = {"created_at_from": "2027-02-01", "created_at_to": "2027-02-28"}
-    assert listed(office, "payment", **days) == [last_month.pk]
-    assert listed(office, "payment", made="ever") == []
-    assert listed(office, "payment", state__exact="voided") == [last_month.pk]
-    assert listed(office, "payment", gateway="stripe") == []
-    center = {"reservation__room__center__id__exact": room.center_id}
-    assert listed(office, "payment", **center) == [ours.pk]
+    both = [ours.pk, last_month.pk]
+    for query, found in (
+        *(({"made": each}, [ours.pk]) for each in ("today", "month")),
+        *(({"made": each}, both) for each in ("week", "quarter")),
+        *(({"made": each}, []) for each in ("last-quarter", "ever")),
+        ({"made": "last-month"}, [last_month.pk]),
+        ({"created_at_from": "2027-02-01", "created_at_to": "2027-02-28"}, [last_month.pk]),
+        ({"state__exact": "voided"}, [last_month.pk]),
+        ({"gateway": "stripe"}, []),
+        ({"reservation__room__center__id__exact": room.center_id}, [ours.pk]),
+    ):
+        assert listed(office, "payment", **query) == found, query
 
 
 def test_days_of_payments_are_those_of_the_selected_center_or_of_all_own(office, client, staff):

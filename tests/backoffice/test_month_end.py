@@ -6,16 +6,16 @@ import pytest
 from django.urls import reverse
 
 from payments.ledger.accounts import MONEY_ACCOUNTS, Account, EventKind
+from reservations.local_days import LocalDays
 from reservations.models.status import Status
 from reservations.reports import month_end
-from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection
 from tests.backoffice.test_revenue import post_bill, post_line
 from tests.factories_reservations import ReservationFactory, make_room
 
 pytestmark = pytest.mark.django_db
 
-MARCH = ReportPeriod(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
+MARCH = LocalDays(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
 FEBRUARY_DAY, MARCH_DAY, APRIL_DAY = (dt.date(2027, month, 10) for month in (2, 3, 4))
 
 
@@ -97,64 +97,19 @@ def test_cash_is_listed_by_day_center_and_way():
     pay(4, MARCH_DAY, reservation=here)
     pay(1, MARCH_DAY, reservation=here, account="cash")
     pay(2, APRIL_DAY, reservation=here)
-    post_line(
-        reservation=there,
-        day=MARCH_DAY,
-        kind=EventKind.RECEIVED,
-        bank=8,
-    )
-    post_line(
-        reservation=here,
-        day=MARCH_DAY,
-        kind=EventKind.RETURNED,
-        gateway=-3,
-    )
-    post_line(
-        reservation=here,
-        day=MARCH_DAY,
-        kind=EventKind.DISPUTE,
-        gateway=-21,
-        gateway_fees=15,
-        disputes_lost=6,
-    )
+    post_line(reservation=there, day=MARCH_DAY, kind=EventKind.RECEIVED, bank=8)
+    post_line(reservation=here, day=MARCH_DAY, kind=EventKind.RETURNED, gateway=-3)
+    disputed = {"gateway": -21, "gateway_fees": 15, "disputes_lost": 6}
+    post_line(reservation=here, day=MARCH_DAY, kind=EventKind.DISPUTE, **disputed)
 
     tables = build()
 
-    rows = [[str(cell) for cell in row] for row in tables["cash"].rows]
+    rows = [(*map(str, row[:3]), *row[3:]) for row in tables["cash"].rows]
+    names = [each.room.center.name for each in (there, here, here)]
     assert sorted(rows, key=lambda row: row[2]) == [
-        [
-            f"{MARCH_DAY}",
-            there.room.center.name,
-            "Bank",
-            "1",
-            "8.00",
-            "0.00",
-            "0.00",
-            "0.00",
-            "8.00",
-        ],
-        [
-            f"{MARCH_DAY}",
-            here.room.center.name,
-            "Card",
-            "1",
-            "4.00",
-            "3.00",
-            "6.00",
-            "15.00",
-            "-20.00",
-        ],
-        [
-            f"{MARCH_DAY}",
-            here.room.center.name,
-            "Cash",
-            "1",
-            "1.00",
-            "0.00",
-            "0.00",
-            "0.00",
-            "1.00",
-        ],
+        (f"{MARCH_DAY}", names[0], "Bank", 1, 8, 0, 0, 0, 8),
+        (f"{MARCH_DAY}", names[1], "Card", 1, 4, 3, 6, 15, -20),
+        (f"{MARCH_DAY}", names[2], "Cash", 1, 1, 0, 0, 0, 1),
     ]
     for key in ("way", "day", "center", "cash"):
         assert tables[key].total[-1] == -11
@@ -166,13 +121,8 @@ def test_center_of_a_moved_booking_owes_what_it_received():
     booking = ReservationFactory(room=make_room())
     former, home = make_room().center, booking.room.center
     pay(10, MARCH_DAY, reservation=booking, center=former, between_centers=-10)
-    post_line(
-        reservation=booking,
-        day=MARCH_DAY,
-        meeting_day=MARCH_DAY,
-        room=-10,
-        between_centers=10,
-    )
+    moved = {"meeting_day": MARCH_DAY, "room": -10, "between_centers": 10}
+    post_line(reservation=booking, day=MARCH_DAY, **moved)
 
     assert get_lines(build(centers=frozenset([former.pk]))) == {
         "Between centers: change": "10.00",

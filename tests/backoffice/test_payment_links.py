@@ -93,7 +93,7 @@ def test_link_holds_the_room_and_books_it_once_it_is_paid(client, draft, link):
     assert SandboxCard.objects.count() == 2
     call_command("reconcile_payments")
     assert SandboxCard.objects.get().last4 == "1111"
-    assert any("payment_link" in entry.changes for entry in history.get_changes(draft))
+    assert any("payment_link_until" in entry.changes for entry in history.get_changes(draft))
     assert not list(integrity.find_problems(now=NOW))
 
 
@@ -343,8 +343,9 @@ def test_link_can_be_copied_and_names_who_asks_for_the_money(client, office, dra
     previewed = office.post(action_url(draft, "take-payment"), {"way": "link"})
     assert ">Send payment link</button>" in previewed.text
 
-    seller = make_seller()
+    seller = make_seller(logo="logos/a.png")
     bill = client.get(link).text
+    assert f'<img class="logo" src="{seller.logo.url}" alt="">' in bill
     assert f"<strong>{seller.legal_name}</strong><br>{draft.room.center.name}, " in bill
     assert "Cancel free of charge until" in bill
     payment_links.cancel_link(Act(draft.user, NOW, is_staff=True), draft.pk)

@@ -4,16 +4,16 @@ import datetime as dt
 
 import pytest
 
+from reservations.local_days import LocalDays, filter_by_local_span
 from reservations.models import Reservation
-from reservations.reports.periods import ReportPeriod, filter_by_local_span
 from tests.backoffice.many import many
 from tests.factories_people import UserFactory
 from tests.factories_reservations import HOUR, make_room
 
 pytestmark = pytest.mark.django_db
 
-MARCH = ReportPeriod(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
-A_DAY = ReportPeriod(dt.date(2027, 3, 14), dt.date(2027, 3, 14))  # the clock changes in the States
+MARCH = LocalDays(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
+A_DAY = LocalDays(dt.date(2027, 3, 14), dt.date(2027, 3, 14))  # the clock changes in the States
 FAR_APART = ("Pacific/Kiritimati", "Asia/Kolkata", "America/Denver", "Pacific/Pago_Pago")
 
 

@@ -15,8 +15,8 @@ from reservations import models
 from reservations.models.status import Status
 from reservations.reports.pages import REPORTS
 from roombook.backoffice import audit_log
-from tests.backoffice.counting import count_queries
 from tests.backoffice.many import many
+from tests.backoffice.reading import count_queries
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory, issue_token
 from tests.factories_reservations import HOUR, MINUTE, NOW, make_room
 
@@ -144,26 +144,14 @@ class Business:
         models.Allowance.objects.create(user=self.customer, description=f"{number}", hours=3)
 
     def add_details(self, rows):
-        models.LineItem.objects.bulk_create(
-            models.LineItem(reservation=row, position=1, type="Promotion", total=Decimal(-1))
-            for row in rows
-        )
-        models.AllowanceUse.objects.bulk_create(
-            models.AllowanceUse(
-                reservation=row, allowance=self.allowance, hours=1, discount=Decimal(1)
-            )
-            for row in rows
-        )
-        models.AllowanceEntry.objects.bulk_create(
-            models.AllowanceEntry(
-                allowance=self.allowance, hours=1, at=NOW, reason="x", reservation=row
-            )
-            for row in rows
-        )
-        models.Note.objects.bulk_create(
-            models.Note(reservation=row, text="x", author=self.author, created_at=NOW)
-            for row in rows
-        )
+        entered = {"allowance": self.allowance, "hours": 1}
+        for model, fields in (
+            (models.LineItem, {"position": 1, "type": "Promotion", "total": Decimal(-1)}),
+            (models.AllowanceUse, {**entered, "discount": Decimal(1)}),
+            (models.AllowanceEntry, {**entered, "at": NOW, "reason": "x"}),
+            (models.Note, {"text": "x", "author": self.author, "created_at": NOW}),
+        ):
+            model.objects.bulk_create(model(reservation=row, **fields) for row in rows)
         payments = Payment.objects.bulk_create(
             Payment(
                 reservation=row,
@@ -199,7 +187,10 @@ class Business:
             reverse("admin:reservations_room_week") + f"?room={self.room.pk}&date=2027-03-01",
             reverse("admin:reservations_reservation_add") + f"?room={self.room.pk}",
             reverse("admin:search") + "?s=lovelace&extended=1",
-            reverse("admin:centers_center_change", args=[self.center.pk]),
+            *(
+                f"{reverse('admin:centers_center_change', args=[self.center.pk])}?tab={tab}"
+                for tab in ("", "rate", "meetingroom", "service", "closure", "openinghours")
+            ),
             reverse("admin:centers_meetingroom_history", args=[self.room.pk]),
             reverse("admin:accounts_user_change", args=[self.customer.pk]),
             reverse("admin:reservations_allowance_change", args=[self.allowance.pk]),

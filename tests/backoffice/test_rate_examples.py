@@ -43,20 +43,16 @@ def test_examples_are_priced_by_their_cheapest_tiers():
     assert list(get_totals(build_rate(hourly=25, half_day=90, full_day=160)).values()) == [
         *(Decimal(25), Decimal("62.50"), Decimal(90), Decimal(115), Decimal(160), Decimal(320)),
     ]
-
-
-def test_examples_add_the_setup_fee_once():
+    # The set-up fee is added once.
     rate = build_rate(hourly=25, setup_fee=20)
     assert get_totals(rate)["1 hour"] == 45
     assert calculate_examples(rate, today=TODAY)[0].room_text == "$25.00"
-
-
-def test_examples_of_a_flat_rate_all_cost_the_same():
-    rate = Rate(is_flat_rate=True, flat_rate=Decimal(50))
-    assert set(get_totals(rate).values()) == {50}
-    assert calculate_examples(rate, today=TODAY)[-1].reasons == [
-        "Charged once, regardless of the duration."
-    ]
+    flat = Rate(is_flat_rate=True, flat_rate=Decimal(50))
+    assert set(get_totals(flat).values()) == {50}
+    reasons = ["Charged once, regardless of the duration."]
+    assert calculate_examples(flat, today=TODAY)[-1].reasons == reasons
+    assert calculate_examples(Rate(), today=TODAY) == []
+    assert summarize_examples(Rate()) == ""
 
 
 def test_example_lists_the_more_expensive_combinations():
@@ -70,22 +66,15 @@ def test_example_lists_the_more_expensive_combinations():
     assert [reason[:16] for reason in two_days.reasons] == ["Day 1, 15 hours:", "Day 2, 17 hours:"]
 
 
-def test_rate_without_a_price_has_no_examples():
-    assert calculate_examples(Rate(), today=TODAY) == []
-    assert summarize_examples(Rate()) == ""
-
-
 # --- While prices are entered --------------------------------------------------------------------
 
 
 def test_entered_prices_are_shown_and_not_saved(office):
     stored = RateFactory(hourly=Decimal(25))
-    page = post_prices(office, name=stored.name, hourly="30", half_day="", setup_fee="5")
-    html = page.content.decode()
-    assert page.status_code == 200
-    assert all(text in html for text in EXAMPLE_DURATIONS)
-    assert "$30.00" in html
-    assert "$35.00" in html
+    html = post_prices(office, name=stored.name, hourly="30", half_day="", setup_fee="5").text
+    for text in (*EXAMPLE_DURATIONS, "$30.00", "$35.00"):
+        assert text in html
+    assert "$0.00" in post_prices(office, hourly="0").text
     assert Rate.objects.get().hourly == 25
     assert office.get(reverse("admin:centers_rate_examples")).status_code == 405
 
@@ -110,25 +99,18 @@ def test_invalid_prices_show_a_message(office, prices, message):
     assert message in page.content.decode()
 
 
-def test_price_of_zero_is_shown_as_free(office):
-    assert "$0.00" in post_prices(office, hourly="0").content.decode()
-
-
-def test_rate_page_without_javascript_shows_the_examples(office):
+def test_pages_without_javascript_show_the_examples(office):
     stored = RateFactory(hourly=Decimal(25), half_day=None, full_day=None)
     url = reverse("admin:centers_rate_change", args=[stored.pk])
     page = office.get(url)
-    assert "$62.50" in page.content.decode()
+    assert "$62.50" in page.text
     refused = office.post(url, {**form_of(page), "hourly": "40", "name": ""})
     assert set(errors_of(refused)) == {"name"}
-    assert "$100.00" in refused.content.decode()
-    assert "No price yet" in office.get(reverse("admin:centers_rate_add")).content.decode()
-
-
-def test_center_page_shows_what_bookings_cost_with_each_rate(office):
-    stored = RateFactory()
-    page = office.get(reverse("admin:centers_center_change", args=[stored.center_id]))
-    assert "$90.00 · $160.00 · $320.00" in page.content.decode()
+    assert "$100.00" in refused.text
+    assert "No price yet" in office.get(reverse("admin:centers_rate_add")).text
+    center = RateFactory().center_id
+    page = office.get(reverse("admin:centers_center_change", args=[center]) + "?tab=rate")
+    assert "$90.00 · $160.00 · $320.00" in page.text
 
 
 # --- Warnings ------------------------------------------------------------------------------------
@@ -160,21 +142,11 @@ def test_rate_with_an_hour_above_half_a_day_warns_before_and_after_saving(office
     warning = "An hour ($100.00) costs more than half a day ($90.00)."
     assert warning in post_prices(office, name="Usual", hourly="100", half_day="90").text
     page = reverse("admin:centers_rate_change", args=[rate.pk])
-
-    saved = office.post(page, {**form_of(office.get(page)), "hourly": "100.00"})
-
-    assert messages_of(saved)[0] == ("warning", f"{rate.name}: {warning}")
-    rate.refresh_from_db()
-    assert rate.hourly == 100
+    of_center = reverse("admin:centers_center_change", args=[rate.center_id]) + "?tab=rate"
+    for url, field in ((page, "hourly"), (of_center, "rates-0-hourly")):
+        Rate.objects.update(hourly=25)
+        saved = office.post(url, {**form_of(office.get(url)), field: "100.00"})
+        assert ("warning", f"{rate.name}: {warning}") in messages_of(saved)
+        rate.refresh_from_db()
+        assert rate.hourly == 100
     assert warning in office.get(page).text
-
-
-def test_rate_with_an_hour_above_half_a_day_warns_on_the_center_page(office):
-    rate = RateFactory(hourly=Decimal(25), half_day=Decimal(90), full_day=None)
-    page = reverse("admin:centers_center_change", args=[rate.center_id])
-
-    saved = office.post(page, {**form_of(office.get(page)), "rates-0-hourly": "100.00"})
-
-    assert ("warning", f"{rate.name}: An hour ($100.00) costs more than half a day ($90.00).") in (
-        messages_of(saved)
-    )

@@ -1,15 +1,29 @@
 """The page of a reservation's receipts, the list of all, and the sellers."""
 
+import io
+
 import pytest
 from django.core import mail
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
 from django.urls import reverse
 from django.utils import timezone
+from PIL import Image
+from pypdf import PdfReader
 
 from accounts import outbox
 from accounts.models import User
 from accounts.models.account_erasure import NO_ADDRESS_DOMAIN
 from reservations.models import Receipt, Seller
-from tests.reservations.receipts.helpers import issue, make_seller, make_taxed_booking, refund
+from reservations.receipts.rendering import render_receipt
+from tests.admin_forms import form_of
+from tests.reservations.receipts.helpers import (
+    issue,
+    make_seller,
+    make_taxed_booking,
+    read_text,
+    refund,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -94,6 +108,39 @@ def test_page_says_what_is_missing_without_a_seller(client, staff, booking, page
     assert "Issue receipt" in client.get(page).text
 
 
+def test_logo_of_the_seller_is_on_its_receipts_also_after_another_one_is_uploaded(
+    client, staff, booking, page
+):
+    seller = make_seller(center=booking.room.center)
+    client.force_login(staff("Manager", booking.room.center))
+    form = reverse("admin:reservations_seller_change", args=[seller.pk])
+
+    def upload(color):
+        Image.new("RGB", (900, 300), color).save(picture := io.BytesIO(), "PNG")
+        logo = ContentFile(picture.getvalue(), "logo.png")
+        saved = client.post(form, {**form_of(client.get(form)), "logo": logo})
+        assert saved.status_code == 302
+
+    def read_colors(receipt):
+        [logo] = PdfReader(io.BytesIO(render_receipt(receipt))).pages[0].images
+        return logo.image.convert("RGB").resize((1, 1)).getpixel((0, 0))
+
+    refused = client.post(form, {**form_of(client.get(form)), "logo": ContentFile(b"no", "a.png")})
+    assert "logo" in refused.context["adminform"].form.errors
+    upload("red")
+    [receipt] = issue(booking)
+    document = render_receipt(receipt)
+    assert read_colors(receipt)[0] > 200 > 50 > read_colors(receipt)[2]
+
+    upload("blue")
+    assert render_receipt(receipt) == document
+    refund(booking.payments.get(), "27.50")
+    _, credit_note = issue(booking)
+    assert read_colors(credit_note) == read_colors(receipt)
+    default_storage.delete(receipt.content["logo"])
+    assert "Glenarm Rooms Inc." in read_text(receipt)
+
+
 def test_only_roles_of_the_center_issue_and_see_receipts(client, staff, booking, page):
     make_seller()
     [receipt] = issue(booking)
@@ -117,7 +164,7 @@ def test_only_roles_of_the_center_issue_and_see_receipts(client, staff, booking,
     assert client.get(pdf).status_code == 302
 
 
-def test_list_finds_a_receipt_by_number_and_reservation_and_changes_none(office, booking):
+def test_list_finds_a_receipt_by_number_and_reservation_and_changes_none(office, booking, page):
     make_seller()
     [receipt] = issue(booking)
     listing = reverse("admin:reservations_receipt_changelist")
@@ -137,13 +184,8 @@ def test_list_finds_a_receipt_by_number_and_reservation_and_changes_none(office,
     assert office.post(change, {"number": "X"}).status_code == 403
     delete = reverse("admin:reservations_receipt_delete", args=[receipt.pk])
     assert office.post(delete).status_code == 403
-
-
-def test_page_of_an_emptied_receipt_says_so(office, booking, page):
-    make_seller()
-    [receipt] = issue(booking)
+    # One that was emptied says so.
     Receipt.objects.update(content={})
-
     assert "need not be kept any longer" in office.get(page).text
     pdf = reverse("admin:reservations_receipt_file", args=[booking.pk, receipt.number])
     assert office.get(pdf).status_code == 404

@@ -8,12 +8,11 @@ import pytest
 from django.urls import reverse
 
 from accounts.act import Act
-from reservations.booking import approval, checkout, price_adjustments
+from reservations.booking import checkout, price_adjustments
 from reservations.desk.actions import ACTIONS
 from reservations.models import Reservation, history
 from reservations.models.status import Status
-from tests.backoffice.counting import count_queries
-from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reading import count_queries, messages_of, words
 from tests.backoffice.reservation_pages import action_url, confirm, offered, reservation_url
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
@@ -82,9 +81,9 @@ def test_reservation_page_test_payment_is_marked(office):
     assert "Test payment" not in words(office.get(reservation_url(make_draft())))
 
 
-def test_reservation_page_post_is_refused(office):
+def test_reservation_page_has_no_form_but_that_of_notes_and_refuses_others(office):
     reservation = make_draft()
-    _, main = office.get(reservation_url(reservation)).content.decode().split('class="reservation"')
+    _, main = office.get(reservation_url(reservation)).text.split('class="reservation"')
 
     without_notes = re.sub(r'<form[^>]* class="notes-form">.*?</form>', "", main, flags=re.DOTALL)
     assert without_notes != main
@@ -115,12 +114,6 @@ def test_reservation_page_query_count_is_constant(office):
 
     # One more, which loads the refunds.
     assert more <= few + 1
-
-
-def test_history_names_who_approved(office):
-    reservation = make_pending_booking()
-    approval.approve(Act(reservation.user, NOW, is_staff=True), reservation.pk)
-    assert "the customer" in words(office.get(reservation_url(reservation)))
 
 
 # --- What is offered ----------------------------------------------------------------------------

@@ -9,10 +9,10 @@ from accounts.act import Act
 from payments.ledger.accounts import EventKind
 from payments.models import LedgerLine
 from reservations.booking import cancellation
+from reservations.local_days import LocalDays
 from reservations.models import LineItem
 from reservations.reports import revenue
 from reservations.reports.ledger import select_recognized, sum_accounts
-from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
@@ -29,8 +29,8 @@ from tests.factories_reservations import (
 
 pytestmark = pytest.mark.django_db
 
-MARCH = ReportPeriod(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
-YEAR = ReportPeriod(dt.date(2027, 1, 1), dt.date(2027, 12, 31))
+MARCH = LocalDays(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
+YEAR = LocalDays(dt.date(2027, 1, 1), dt.date(2027, 12, 31))
 
 
 def post_line(

@@ -13,7 +13,7 @@ import time_machine
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.test import RequestFactory
-from django.urls import reverse
+from django.urls import URLResolver, reverse
 
 from accounts.models import CenterRole, User
 from centers.models import MeetingRoom
@@ -29,6 +29,8 @@ from tests.backoffice.role_tables import (
     FORGED,
     IMPORTED,
     MODELS,
+    OF_A_MODEL,
+    OPEN,
     PAGES,
     POWER,
     SHARED,
@@ -91,6 +93,25 @@ every_actor = pytest.mark.parametrize(
     "actor", [name for name in ACTORS if name not in ("viewer", "desk")], indirect=True
 )
 at_a = pytest.mark.parametrize("actor", AT_A, indirect=True)
+
+
+def walk(patterns):
+    for each in patterns:
+        if isinstance(each, URLResolver):
+            yield from walk(each.url_patterns)
+        else:
+            yield each
+
+
+def test_every_registered_model_and_url_of_the_back_office_is_in_a_table():
+    assert {model._meta.label for model in admin.site._registry} == set(MODELS)
+    known = {*OPEN, *PAGES}
+    for label in MODELS:
+        known |= {f"{label.lower().replace('.', '_')}_{page}" for page in OF_A_MODEL}
+    for name in IMPORTED:
+        known |= {f"{name}_{page}" for page in ("import", "process_import", "list_export")}
+    # Without a name: Django's redirect of an object, and the catch-all.
+    assert {each.name for each in walk(admin.site.urls[0]) if each.name} - known == set()
 
 
 # --- Pages of each model ----------------------------------------------------------------------

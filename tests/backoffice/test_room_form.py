@@ -25,30 +25,23 @@ def rates_of(page):
     return list(page.context["adminform"].form.fields["rate"].queryset)
 
 
+def new_room(office, center, kind):
+    fields = {"name": "Aspen", "capacity": "8", "center": center.pk, "resource_type": kind.pk}
+    return form_of(office.get(ADD)) | fields
+
+
 def test_room_is_added_with_a_rate_of_its_center(office):
     center, other = CenterFactory(), CenterFactory()
     rate, foreign = RateFactory(center=center), RateFactory(center=other)
-    typed = {
-        **form_of(office.get(ADD)),
-        "name": "Aspen",
-        "capacity": "8",
-        "center": center.pk,
-        "resource_type": ResourceTypeFactory().pk,
-    }
+    typed = new_room(office, center, ResourceTypeFactory())
 
+    for query, rates in (({}, []), ({"center": center.pk}, [rate]), ({"center": "abc"}, [])):
+        assert rates_of(office.get(ADD, query)) == rates
     refused = office.post(ADD, {**typed, "rate": foreign.pk})
     assert set(errors_of(refused)) == {"rate"}
     assert rates_of(refused) == [rate]
     assert errors_of(office.post(ADD, {**typed, "rate": rate.pk})) == {}
-
     assert MeetingRoom.objects.get().rate == rate
-
-
-def test_room_form_offers_rates_of_the_center_in_the_query(office):
-    room = make_room()
-    assert rates_of(office.get(ADD)) == []
-    assert rates_of(office.get(ADD, {"center": room.center_id})) == [room.rate]
-    assert rates_of(office.get(ADD, {"center": "abc"})) == []
 
 
 def test_rate_choices_are_those_of_a_visible_center(client, office, staff):
@@ -86,13 +79,7 @@ def test_rates_of_services_are_not_offered_for_rooms_nor_the_other_way_round(off
     free = RateFactory(center=center, name="New")
     ServiceFactory(center=center, rate=shared)
     MeetingRoomFactory(center=center, rate=shared)
-    typed = {
-        **form_of(office.get(ADD)),
-        "name": "Birch",
-        "capacity": "8",
-        "center": center.pk,
-        "resource_type": room.resource_type_id,
-    }
+    typed = new_room(office, center, room.resource_type)
 
     assert set(errors_of(office.post(ADD, {**typed, "rate": coffee.pk}))) == {"rate"}
     assert set(rates_of(office.get(ADD, {"center": center.pk}))) == {room.rate, shared, free}
@@ -102,7 +89,7 @@ def test_rates_of_services_are_not_offered_for_rooms_nor_the_other_way_round(off
         query = {"center": center.pk, "for": relation}
         choices = {pk for pk, _ in office.get(CHOICES, query).json()["choices"]}
         assert choices == {coffee.pk, shared.pk, free.pk, room.rate.pk} - {hidden.pk}
-    page = office.get(reverse("admin:centers_center_change", args=[center.pk]))
+    page = office.get(reverse("admin:centers_center_change", args=[center.pk]) + "?tab=meetingroom")
     (rooms,) = (
         each for each in page.context["inline_admin_formsets"] if each.opts.model is MeetingRoom
     )

@@ -61,33 +61,40 @@ def with_factor(grace):
 
 
 def test_set_up_with_right_code_turns_second_factor_on(client, grace, clock):
+    for is_confirmed in (False, False, True):
+        TOTPDevice.objects.create(user=grace, confirmed=is_confirmed)
     sign_in(client, grace)
     other = client.__class__()
     sign_in(other, grace)
-    page = client.get(SET_UP).content.decode()
+    page = client.get(SET_UP).text
+    code = {"code": compute_code(read_key(page))}
 
-    response = client.post(SET_UP, {"code": compute_code(read_key(page))})
+    response = client.post(SET_UP, code)
 
     assert "<svg" in page
-    assert f'href="{INDEX}"' in response.content.decode()
+    assert f'href="{INDEX}"' in response.text
     assert client.get(INDEX).status_code == 200, "this session goes on"
     assert other.get(INDEX).status_code == 302, "other sessions end"
+    assert TOTPDevice.objects.get().confirmed, "the only device"
     grace.refresh_from_db()
     assert grace.second_factor_since == START
     message = OutboxMessage.objects.get()
     assert message.subject == "Your two-step sign-in was turned on"
     entry = AuditEntry.objects.order_by("pk").last()
     assert "second factor was turned on" in str(vars(entry))
+    client.logout()
+    sign_in(client, grace)
+    assert "This code is not right." in client.post(VERIFY, code).text, "it was used"
 
 
 def test_set_up_page_shows_a_new_key_each_time_and_accepts_only_the_last(client, grace, clock):
     sign_in(client, grace)
-    old_key = read_key(client.get(SET_UP).content.decode())
-    new_key = read_key(client.get(SET_UP).content.decode())
+    old_key = read_key(client.get(SET_UP).text)
+    new_key = read_key(client.get(SET_UP).text)
 
     assert old_key != new_key
     assert not TOTPDevice.objects.exists(), "no device is saved before a code confirmed it"
-    refused = client.post(SET_UP, {"code": compute_code(old_key)}).content.decode()
+    refused = client.post(SET_UP, {"code": compute_code(old_key)}).text
     assert "This code is not right." in refused
     assert read_key(refused) == new_key, "a wrong code does not change the key"
     clock.shift(30)
@@ -99,26 +106,6 @@ def test_set_up_page_shows_a_new_key_each_time_and_accepts_only_the_last(client,
     assert other.post(VERIFY, {"code": compute_code(old_key)}).status_code == 200
     clock.shift(60)
     assert other.post(VERIFY, {"code": compute_code(new_key)}).status_code == 302
-
-
-def test_set_up_deletes_all_other_devices(client, grace):
-    for is_confirmed in (False, False, True):
-        TOTPDevice.objects.create(user=grace, confirmed=is_confirmed)
-    sign_in(client, grace)
-
-    client.post(SET_UP, {"code": get_new_code(client)})
-
-    assert TOTPDevice.objects.get().confirmed
-
-
-def test_code_of_the_set_up_is_not_accepted_again(client, grace):
-    sign_in(client, grace)
-    code = get_new_code(client)
-    client.post(SET_UP, {"code": code})
-    client.logout()
-    sign_in(client, grace)
-
-    assert "This code is not right." in client.post(VERIFY, {"code": code}).content.decode()
 
 
 def test_password_alone_opens_no_page(client, with_factor):
@@ -148,7 +135,10 @@ def test_right_code_completes_the_sign_in_once(client, with_factor, next_url, ta
     assert client.get(INDEX).status_code == 200
     client.logout()
     sign_in(client, with_factor)
-    assert "This code is not right." in client.post(VERIFY, code).content.decode()
+    assert "This code is not right." in client.post(VERIFY, code).text
+    # The session can still be ended.
+    client.post(reverse("admin:logout"))
+    assert "_auth_user_id" not in client.session
 
 
 def test_wrong_codes_count_as_failed_sign_ins(client, with_factor, clock):
@@ -160,14 +150,10 @@ def test_wrong_codes_count_as_failed_sign_ins(client, with_factor, clock):
 
     response = client.post(VERIFY, {"code": get_code(with_factor)})
 
-    assert "Too many attempts" in response.content.decode()
+    assert "Too many attempts" in response.text
     assert client.get(INDEX).status_code == 302
-    assert (
-        post(
-            client, "/api/sign-in", {"EmailAddress": with_factor.email, "Password": PASSWORD}
-        ).status_code
-        == 429
-    )
+    credentials = {"EmailAddress": with_factor.email, "Password": PASSWORD}
+    assert post(client, "/api/sign-in", credentials).status_code == 429
 
 
 @pytest.mark.parametrize("is_recovery_code", [False, True])
@@ -193,7 +179,9 @@ def test_wrong_codes_of_an_attacker_lock_nobody_out_of_a_known_network(
     assert enter_right_code(client) == 302
 
 
-def test_network_is_known_only_after_the_code(client, with_factor):
+def test_network_is_known_only_after_the_code(client, with_factor, clock):
+    # Neither of a session that has passed another factor.
+    turn_on(client, StaffFactory(), clock)
     KnownNetwork.objects.all().delete()
     sign_in(client, with_factor)
     credentials = {"EmailAddress": with_factor.email, "Password": PASSWORD}
@@ -203,18 +191,6 @@ def test_network_is_known_only_after_the_code(client, with_factor):
     client.post(VERIFY, {"code": get_code(with_factor)})
 
     assert KnownNetwork.objects.get().user == with_factor
-
-
-def test_network_of_a_password_is_unknown_in_a_session_that_passed_another_factor(
-    client, with_factor, clock
-):
-    mallory = StaffFactory()
-    turn_on(client, mallory, clock)
-    KnownNetwork.objects.all().delete()
-
-    sign_in(client, with_factor)
-
-    assert not KnownNetwork.objects.exists()
 
 
 def test_turning_on_forgets_networks_that_only_the_password_made_known(client, grace, clock):
@@ -227,21 +203,16 @@ def test_turning_on_forgets_networks_that_only_the_password_made_known(client, g
     assert SignInAttempts(grace.email, "127.0.0.1").is_from_known_network(START)
 
 
-def test_pending_session_can_sign_out(client, with_factor):
-    sign_in(client, with_factor)
-
-    client.post(reverse("admin:logout"))
-
-    assert "_auth_user_id" not in client.session
-
-
 def test_turn_off_needs_a_code_and_deletes_the_recovery_codes(client, with_factor, clock):
     second_factor.replace_recovery_codes(with_factor)
+    other = StaffFactory()
+    second_factor.turn_on(other, TOTPDevice(user=other), now=START)
+    assert second_factor.count_recovery_codes(with_factor) == second_factor.RECOVERY_CODES
     sign_in(client, with_factor)
     client.post(VERIFY, {"code": get_code(with_factor)})
     clock.shift(30)
 
-    assert "not right" in client.post(TURN_OFF, {"code": "000000"}).content.decode()
+    assert "not right" in client.post(TURN_OFF, {"code": "000000"}).text
     clock.shift(30)
     response = client.post(TURN_OFF, {"code": get_code(with_factor)})
 
@@ -249,8 +220,11 @@ def test_turn_off_needs_a_code_and_deletes_the_recovery_codes(client, with_facto
     assert client.get(INDEX).status_code == 200
     with_factor.refresh_from_db()
     assert with_factor.second_factor_since is None
-    assert not TOTPDevice.objects.exists()
-    assert not StaticToken.objects.exists()
+    # Those of others stay.
+    assert TOTPDevice.objects.get().user == other
+    tokens = StaticToken.objects.all()
+    assert {token.device.user for token in tokens} == {other}
+    assert len(tokens) == second_factor.RECOVERY_CODES
     assert OutboxMessage.objects.order_by("pk").last().subject.endswith("was turned off")
 
 
@@ -268,7 +242,9 @@ def test_required_second_factor_opens_only_the_set_up_page(client, grace, clock,
     assert client.get(INDEX, follow=True).redirect_chain[-1][0] == SET_UP
 
 
-def test_administrator_resets_the_second_factor_of_a_member_of_staff(client, with_factor):
+def test_administrator_or_command_resets_the_second_factor_of_a_member_of_staff(
+    client, with_factor, clock, capsys
+):
     root = AdministratorFactory()
     client.force_login(root)
 
@@ -281,11 +257,9 @@ def test_administrator_resets_the_second_factor_of_a_member_of_staff(client, wit
     history = AuditEntry.objects.filter(object_id=with_factor.pk, actor=root)
     assert "second factor was turned off" in str([vars(entry) for entry in history])
 
-
-def test_command_resets_a_second_factor(with_factor, capsys):
-    call_command("reset_second_factor", "GRACE@example.com")
-    call_command("reset_second_factor", "grace@example.com")
-
+    second_factor.turn_on(with_factor, TOTPDevice(user=with_factor), now=START)
+    for name in ("GRACE", "grace"):
+        call_command("reset_second_factor", f"{name}@example.com")
     assert User.objects.get(pk=with_factor.pk).second_factor_since is None
     assert capsys.readouterr().out.splitlines() == [
         "Two-step sign-in is off. The owner gets an e-mail.",
@@ -337,11 +311,11 @@ def test_each_recovery_code_completes_one_sign_in(client, grace, clock):
     assert second_factor.count_recovery_codes(grace) == 8
     entry = AuditEntry.objects.order_by("pk").last()
     assert (entry.note, entry.actor) == ("A recovery code was used. Unused codes: 8.", grace)
-    assert "Unused recovery codes: 8." in client.get(TURN_OFF).content.decode()
+    assert "Unused recovery codes: 8." in client.get(TURN_OFF).text
     client = Client()
     sign_in(client, grace)
     used = client.post(VERIFY, {"code": codes[0]})
-    assert "This code is not right." in used.content.decode()
+    assert "This code is not right." in used.text
     assert client.get(INDEX).status_code == 302
 
 
@@ -361,12 +335,10 @@ def test_recovery_codes_are_not_stored(client, grace, clock):
 def test_new_recovery_codes_need_a_code_and_end_the_old_ones(client, grace, clock):
     old = turn_on(client, grace, clock)
 
-    refused = client.post(RECOVERY_CODES, {"code": "000000"}).content.decode()
+    refused = client.post(RECOVERY_CODES, {"code": "000000"}).text
     assert read_recovery_codes(refused) == []
     clock.shift(60)
-    new = read_recovery_codes(
-        client.post(RECOVERY_CODES, {"code": get_code(grace)}).content.decode()
-    )
+    new = read_recovery_codes(client.post(RECOVERY_CODES, {"code": get_code(grace)}).text)
 
     assert (len(new), set(new) & set(old)) == (10, set())
     client = Client()

@@ -51,10 +51,6 @@ def axis_and_spans(draw):
     return axis, draw(st.lists(spans_near(axis), max_size=8))
 
 
-def labels(day, zone=DENVER):
-    return [f"{tick.label} {tick.zone_name}".strip() for tick in build_axis(day, zone).ticks]
-
-
 def at(day, text, zone=DENVER, fold=0):
     at = datetime.fromisoformat(f"{day}T{text}").replace(tzinfo=zone, fold=fold)
     return at.astimezone(UTC)
@@ -63,53 +59,51 @@ def at(day, text, zone=DENVER, fold=0):
 # Examples
 
 
-def test_axis_of_normal_day_has_24_ticks():
-    assert labels(PLAIN) == [f"{hour:02}:00" for hour in range(24)]
-
-
-def test_axis_in_spring_skips_an_hour():
-    assert labels(SPRING)[:4] == ["00:00", "01:00", "03:00", "04:00"]
-    assert len(labels(SPRING)) == 23
-
-
-def test_axis_in_autumn_names_repeated_hour():
-    assert labels(AUTUMN)[:4] == ["00:00", "01:00 MDT", "01:00 MST", "02:00"]
-    assert len(labels(AUTUMN)) == 25
+@pytest.mark.parametrize(
+    ("day", "first", "count"),
+    [
+        (PLAIN, ["00:00", "01:00", "02:00", "03:00"], 24),
+        (SPRING, ["00:00", "01:00", "03:00", "04:00"], 23),
+        (AUTUMN, ["00:00", "01:00 MDT", "01:00 MST", "02:00"], 25),
+    ],
+)
+def test_axis_has_a_tick_for_each_hour_of_the_day(day, first, count):
+    ticks = [f"{tick.label} {tick.zone_name}".strip() for tick in build_axis(day, DENVER).ticks]
+    assert (ticks[:4], len(ticks)) == (first, count)
 
 
 def test_axis_with_half_hour_change_has_longer_hour():
     # At 02:00 the clock goes back to 01:30: no full hour comes twice, and one is longer.
-    lefts = {
-        tick.label: tick.left
-        for tick in build_axis(date(2027, 4, 4), ZoneInfo("Australia/Lord_Howe")).ticks
-    }
-    assert (lefts["02:00"] - lefts["01:00"]) / (lefts["04:00"] - lefts["03:00"]) == pytest.approx(
-        1.5
-    )
+    axis = build_axis(date(2027, 4, 4), ZoneInfo("Australia/Lord_Howe"))
+    lefts = {tick.label: tick.left for tick in axis.ticks}
+    longer, usual = lefts["02:00"] - lefts["01:00"], lefts["04:00"] - lefts["03:00"]
+    assert longer / usual == pytest.approx(1.5)
 
 
 def test_skipped_day_has_no_axis():
     assert build_axis(date(2011, 12, 30), ZoneInfo("Pacific/Apia")) is None
 
 
-def test_style_of_span_over_midnight_ends_with_axis():
-    axis = build_axis(PLAIN, DENVER, (8, 24))
-    span = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR)
-    assert axis.format_style(span) == "left:87.5000%;width:12.5000%"
-
-
-def test_format_span_shows_other_days():
-    axis = build_axis(PLAIN, DENVER)
+def test_span_over_midnight_ends_with_axis_and_shows_the_other_day():
     evening = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR)
+    assert build_axis(PLAIN, DENVER, (8, 24)).format_style(evening) == (
+        "left:87.5000%;width:12.5000%"
+    )
+    axis = build_axis(PLAIN, DENVER)
     assert geometry.format_span(evening, axis) == "22:00 - Thu 2027-03-04 02:00"
-    until_midnight = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 2 * HOUR)
+    until_midnight = Span(evening.start, evening.start + 2 * HOUR)
     assert geometry.format_span(until_midnight, axis) == "22:00 - 24:00"
 
 
-def test_format_span_names_repeated_hour():
-    axis = build_axis(AUTUMN, DENVER)
+def test_repeated_hour_is_named_and_not_offered():
+    axis = build_axis(AUTUMN, DENVER, (0, 4))
     span = Span(at(AUTUMN, "01:30"), at(AUTUMN, "01:30", fold=1))
     assert geometry.format_span(span, axis) == "01:30 MDT - 01:30 MST"
+    offered = [
+        geometry.format_clock_time(booking.start, DENVER)
+        for _, booking, _ in geometry.find_slots(axis, [axis.span], build_rules(15, 30))
+    ]
+    assert offered == ["00:00", "02:00", "03:00"]
 
 
 @pytest.mark.parametrize(
@@ -135,15 +129,6 @@ def test_slots_are_hourly_and_on_grid():
         for _, booking, _ in geometry.find_slots(axis, free, build_rules(15, 30))
     ]
     assert proposed == ["09:15 - 10:15", "10:00 - 11:00", "11:00 - 11:30"]
-
-
-def test_slots_exclude_repeated_hour():
-    axis = build_axis(AUTUMN, DENVER, (0, 4))
-    offered = [
-        geometry.format_clock_time(booking.start, DENVER)
-        for _, booking, _ in geometry.find_slots(axis, [axis.span], build_rules(15, 30))
-    ]
-    assert offered == ["00:00", "02:00", "03:00"]
 
 
 # Properties

@@ -120,29 +120,22 @@ def test_day_is_the_local_day_of_each_center(client):
     assert "Wed 2027-03-17" in words(tomorrow)
 
 
-def test_chosen_center_is_remembered_until_all_are_chosen(client, staff):
+def test_chosen_center_is_remembered_until_all_are_chosen_or_its_role_ends(client, staff):
     here, there = make_room(), make_room()
     for each in (here, there):
         meeting(each, NOW + HOUR)
-    client.force_login(staff("Desk", here.center, there.center))
+    user = staff("Desk", here.center, there.center)
+    client.force_login(user)
 
     assert len(arrivals(client.get(PAGE))) == 2
     client.get(PAGE, {"center": there.center_id})
     assert [each.reservation.room for each in arrivals(client.get(PAGE))] == [there]
     assert len(arrivals(client.get(PAGE, {"center": ""}))) == 2
     assert len(arrivals(client.get(PAGE))) == 2
-
-
-def test_remembered_center_of_a_role_that_ended_is_ignored(client, staff, room):
-    other = make_room().center
-    user = staff("Desk", room.center, other)
-    client.force_login(user)
-    client.get(PAGE, {"center": room.center_id})
-    user.center_roles.filter(center=room.center).delete()
-
+    client.get(PAGE, {"center": there.center_id})
+    user.center_roles.filter(center=there.center).delete()
     page = client.get(PAGE)
-
-    assert page.context["center"] == other
+    assert page.context["center"] == here.center
     assert "Select a valid choice" not in page.text
 
 
@@ -258,10 +251,12 @@ def test_check_in_and_no_show_return_to_the_page_and_can_be_undone(desk, room):
     assert act(desk, over, "no-show").status_code == 302
     assert offered() == {late.pk: ["undo-check-in"], over.pk: ["undo-no-show"]}
     assert "Checked in 09:00" in words(desk.get(PAGE))
-    twice = act(desk, late, "check-in")
-    assert messages_of(twice)[-1][1] == (
-        f"Check in is not possible: {late} is Confirmed, checked in. Nothing was changed."
-    )
+    text = f"Check in is not possible: {late} is Confirmed, checked in. Nothing was changed."
+    # It leads to no page of another host.
+    for page in ("https://evil.example/", "//evil.example", "javascript:alert()"):
+        twice = act(desk, late, "check-in", page)
+        assert messages_of(twice)[-1][1] == text
+        assert twice.url == reservation_url(late)
     act(desk, late, "undo-check-in")
     act(desk, over, "undo-no-show")
     assert offered() == before
@@ -275,12 +270,13 @@ def test_no_show_that_gives_something_back_is_named_and_has_no_button(desk, room
     assert [action.name for action in arrivals(page)[0].actions] == ["check-in"]
 
 
-def test_next_page_on_another_host_is_ignored(desk, room):
-    late = meeting(room, NOW)
-
-    for page in ("https://evil.example/", "//evil.example", "javascript:alert()"):
-        response = act(desk, late, "check-in", page)
-        assert response.url == reverse("admin:reservations_reservation_change", args=[late.pk])
+def test_terms_are_shown_while_cancelling_gives_something_back(desk, room, clock):
+    terms = {**DEFAULT_TERMS, "steps": [[2, 50]]}
+    meeting(room, NOW + 3 * HOUR, cancellation_terms=terms)
+    shown = "Until Mon, Mar 15, 2027, 10:00 AM you get half of the price back. After that, nothing."
+    assert shown in words(desk.get(PAGE))
+    clock.move_to(NOW + HOUR)
+    assert "of the price" not in words(desk.get(PAGE))
 
 
 # --- Limits --------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import pytest
 
 from centers.hours import OpeningHoursRow
 from centers.span import Span
+from reservations.local_days import LocalDays
 from reservations.models.status import Status
 from reservations.reports import utilization
-from reservations.reports.periods import ReportPeriod
 from reservations.reports.selection import ReportSelection, ReportTooLarge
 from reservations.reports.utilization import Schedule, split_by_weekday_hour
 from tests import factories_centers as make
@@ -19,7 +19,7 @@ from tests.factories_reservations import ReservationFactory, make_room
 HOUR = 3600
 DENVER = ZoneInfo("America/Denver")
 MONDAY = dt.date(2027, 3, 1)
-WEEK = ReportPeriod(MONDAY, dt.date(2027, 3, 7))
+WEEK = LocalDays(MONDAY, dt.date(2027, 3, 7))
 
 
 def local(text, zone=DENVER):
@@ -57,48 +57,43 @@ def hours(sums):
 
 
 def test_period_has_days_and_months():
-    period = ReportPeriod(dt.date(2027, 11, 30), dt.date(2028, 2, 1))
+    period = LocalDays(dt.date(2027, 11, 30), dt.date(2028, 2, 1))
 
     assert period.length == 64
     assert period.months() == tuple(
         dt.date(*each, 1) for each in ((2027, 11), (2027, 12), (2028, 1), (2028, 2))
     )
-    assert ReportPeriod.from_month(dt.date(2028, 2, 9)).length == 29
+    assert LocalDays.from_month(dt.date(2028, 2, 9)).length == 29
     with pytest.raises(ValueError, match="before it ends"):
-        ReportPeriod(dt.date(2027, 1, 2), dt.date(2027, 1, 1))
-
-
-def test_split_by_weekday_hour_uses_local_hours():
-    cells = split_by_weekday_hour(span("2027-03-01T09:30", "2027-03-01T12:15"), DENVER)
-
-    assert cells == {(0, 9): HOUR / 2, (0, 10): HOUR, (0, 11): HOUR, (0, 12): HOUR / 4}
+        LocalDays(dt.date(2027, 1, 2), dt.date(2027, 1, 1))
 
 
 @pytest.mark.parametrize(
-    ("start", "cells"),
+    ("start", "hours", "cells"),
     [
+        ("2027-03-01T09:30", 2.75, {(0, 9): 0.5, (0, 10): 1, (0, 11): 1, (0, 12): 0.25}),
         # Denver goes forward at 2 on 14 March and back at 2 on 7 November.
-        ("2027-03-14T00:00", {(6, 0): HOUR, (6, 1): HOUR, (6, 3): HOUR, (6, 4): HOUR}),
-        ("2027-11-07T00:00", {(6, 0): HOUR, (6, 1): 2 * HOUR, (6, 2): HOUR}),
+        ("2027-03-14T00:00", 4, {(6, 0): 1, (6, 1): 1, (6, 3): 1, (6, 4): 1}),
+        ("2027-11-07T00:00", 4, {(6, 0): 1, (6, 1): 2, (6, 2): 1}),
     ],
 )
-def test_split_by_weekday_hour_follows_clock_changes(start, cells):
-    begins = local(start)
-
-    assert split_by_weekday_hour(Span(begins, begins + dt.timedelta(hours=4)), DENVER) == cells
+def test_split_by_weekday_hour_uses_local_hours(start, hours, cells):
+    whole = Span(local(start), local(start) + dt.timedelta(hours=hours))
+    found = split_by_weekday_hour(whole, DENVER)
+    assert {cell: seconds / HOUR for cell, seconds in found.items()} == cells
 
 
 @pytest.mark.parametrize(("day", "seconds"), [("2027-04-04", 24.5), ("2027-10-03", 23.5)])
 def test_split_by_weekday_hour_with_half_hour_change(day, seconds):
     zone = ZoneInfo("Australia/Lord_Howe")
     date = dt.date.fromisoformat(day)
-    whole = ReportPeriod(date, date).span("Australia/Lord_Howe")
+    whole = LocalDays(date, date).span("Australia/Lord_Howe")
 
     assert split_by_weekday_hour(whole, zone).total() == seconds * HOUR
 
 
 def test_schedule_is_shorter_when_clock_goes_forward():
-    period = ReportPeriod(dt.date(2027, 3, 7), dt.date(2027, 3, 14))
+    period = LocalDays(dt.date(2027, 3, 7), dt.date(2027, 3, 14))
     schedule = schedule_of(period, (6, 0, 6))
 
     lengths = [each.duration // dt.timedelta(hours=1) for each in get_open_spans(schedule)]
@@ -180,39 +175,30 @@ def test_utilization_other_statuses_are_not_sold(room, status):
     assert hours(of().rooms.total) == (70, 0, 0)
 
 
-def test_utilization_time_outside_hours_is_separate(room):
+def test_utilization_time_outside_hours_or_the_period_is_separate(room):
     sold(room, "2027-03-01T17:00", "2027-03-01T20:00")
+    sold(room, "2027-02-28T16:00", "2027-03-01T09:00")
 
     found = of()
 
-    assert hours(found.rooms.total) == (70, 1, 2)
-    assert found.times.total["sold"] == HOUR
+    assert hours(found.rooms.total) == (70, 2, 10)
+    assert found.times.total["sold"] == 2 * HOUR
+    assert hours(of(LocalDays(MONDAY, MONDAY)).rooms.total) == (10, 2, 10)
 
 
 def test_utilization_closures_reduce_open_time(room):
     make.MeetingRoomFactory(center=room.center)
-    make.ClosureFactory(
-        center=room.center,
-        starts_at=local("2027-03-01T00:00"),
-        ends_at=local("2027-03-02T00:00"),
-    )
-    make.ClosureFactory(
-        center=room.center,
-        room=room,
-        starts_at=local("2027-03-01T17:00"),
-        ends_at=local("2027-03-02T10:00"),
-    )
+    for closed, start, end in (
+        (None, "2027-03-01T00:00", "2027-03-02T00:00"),
+        (room, "2027-03-01T17:00", "2027-03-02T10:00"),
+    ):
+        times = {"starts_at": local(start), "ends_at": local(end)}
+        make.ClosureFactory(center=room.center, room=closed, **times)
 
     found = of()
 
     assert sorted(hours(used)[0] for used in found.rooms.by("room").values()) == [58, 60]
     assert found.rooms.total["opened"] == found.times.total["opened"] == 118 * HOUR
-
-
-def test_utilization_counts_part_within_period(room):
-    sold(room, "2027-02-28T16:00", "2027-03-01T09:00")
-
-    assert hours(of(ReportPeriod(MONDAY, MONDAY)).rooms.total) == (10, 1, 8)
 
 
 def test_utilization_uses_local_days(db):
@@ -225,7 +211,7 @@ def test_utilization_uses_local_days(db):
         end=local("2027-03-01T10:00", zone),
     )
 
-    found = of(ReportPeriod(MONDAY, MONDAY))
+    found = of(LocalDays(MONDAY, MONDAY))
 
     assert hours(found.rooms.total) == (10, 2, 0)
     assert found.times.by("weekday", "hour")[0, 8]["sold"] == HOUR

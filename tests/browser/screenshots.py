@@ -91,29 +91,27 @@ PAGES: dict[str, tuple[str | Fill, ...]] = {
     "revenue": (f"{RESERVATIONS}reports/revenue/",),
     "month-end": (f"{RESERVATIONS}reports/month-end/",),
     "utilization": (f"{RESERVATIONS}reports/utilization/",),
-    "customers": ("accounts/user/",),
-    "customer": ("accounts/user/", ROW),
-    "centers": ("centers/center/",),
-    "center": ("centers/center/", ROW),
     "hours": ("centers/center/", ROW, "text=Opening hours"),
-    "rooms": ("centers/meetingroom/",),
-    "room": ("centers/meetingroom/", ROW),
-    "rates": ("centers/rate/",),
-    "rate": ("centers/rate/", ROW),
     "services": ("centers/service/",),
     "closures": ("centers/closure/",),
     "holidays": ("centers/closure/holidays/",),
-    "payments": ("payments/payment/",),
-    "payment": ("payments/payment/", ROW),
-    "promo-codes": ("reservations/promocode/",),
-    "promo-code": ("reservations/promocode/", ROW),
-    "allowances": ("reservations/allowance/",),
-    "allowance": ("reservations/allowance/", ROW),
     "partners": ("reservations/partner/",),
     "mails": ("accounts/outboxmessage/",),
     "staff": ("accounts/staffmember/",),
     "history": ("backoffice/auditentry/",),
 }
+# The lists of which the first row has a picture, too.
+LISTS = {
+    "customer": "accounts/user/",
+    "center": "centers/center/",
+    "room": "centers/meetingroom/",
+    "rate": "centers/rate/",
+    "payment": "payments/payment/",
+    "promo-code": "reservations/promocode/",
+    "allowance": "reservations/allowance/",
+}
+for each, address in LISTS.items():
+    PAGES |= {f"{each}s": (address,), each: (address, ROW)}
 LOOKS = {
     "desktop": (chromium.DESKTOP, "light"),
     "laptop-dark": (chromium.LAPTOP, "dark"),

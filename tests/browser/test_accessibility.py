@@ -65,6 +65,19 @@ def test_open_widgets_have_no_violations(desk, live_server, way):
 
 
 @in_sizes
+def test_tabs_of_a_center_have_no_violations(desk, live_server, way):
+    page = desk("staff", way)
+    page.goto(f"{live_server.url}/admin/centers/center/{room('Boardroom').center_id}/change/")
+    found = {}
+    for prefix in ("opening_hours", "rates", "rooms", "services", "all_terms", "closures"):
+        page.locator(f"a[href='#{prefix}']").click()
+        violations = accessibility.scan(page.locator(f"#{prefix}-group"))
+        # The theme's column for deleting rows has no heading.
+        found[prefix] = [each for each in violations if "empty-table-header" not in each]
+    assert {prefix: violations for prefix, violations in found.items() if violations} == {}
+
+
+@in_sizes
 def test_pages_of_administrators_have_no_violations(desk, live_server, way):
     User.objects.filter(email="staff@roombook.example").update(is_superuser=True)
     clerk = User.objects.get(email="desk@roombook.example")

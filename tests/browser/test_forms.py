@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from accounts.act import Act
 from centers.models import Closure
-from reservations.booking import approval
+from reservations.booking import cancellation
 from reservations.demo.accounts import PASSWORD
 from reservations.models import Reservation
 from tests.browser.accessibility import scan
@@ -64,26 +64,12 @@ def test_form_of_a_lapsed_session_is_sent_after_signing_in(desk, live_server):
     assert Reservation.objects.latest("pk").user.email == "ada@example.com"
 
 
-def test_preview_of_what_a_colleague_has_done_meanwhile_asks_to_open_the_page_again(
-    desk, live_server
-):
+def test_double_click_does_it_once_and_what_a_colleague_has_done_is_said(desk, live_server):
     boardroom = room("Boardroom")
     booking = request_for(boardroom, open_day(boardroom), 9)
     page = desk("desk")
-    page.goto(f"{live_server.url}/admin/reservations/reservation/{booking.pk}/step/decline/")
-    approval.decline(Act(booking.user, timezone.now(), is_staff=True), booking.pk)
-
-    page.fill("textarea[name=message]", "Sorry")
-
-    again = page.get_by_text("It has changed meanwhile. Open the page again.")
-    expect(again).to_be_visible()
-
-
-def test_double_click_does_it_once_and_says_so(desk, live_server):
-    boardroom = room("Boardroom")
-    booking = request_for(boardroom, open_day(boardroom), 9)
-    page = desk("desk")
-    page.goto(f"{live_server.url}/admin/reservations/reservation/{booking.pk}/step/approve/")
+    url = f"{live_server.url}/admin/reservations/reservation/{booking.pk}/step"
+    page.goto(f"{url}/approve/")
     sent = []
     page.on("request", lambda each: sent.append(each.url) if each.method == "POST" else None)
     button = page.locator("#preview").get_by_role("button", name="Approve")
@@ -93,6 +79,12 @@ def test_double_click_does_it_once_and_says_so(desk, live_server):
     page.wait_for_load_state()
     expect(page.get_by_text("Nothing was")).to_have_count(0)
     assert len(sent) == 1
+
+    page.goto(f"{url}/cancel/")
+    cancellation.cancel(Act(booking.user, timezone.now(), is_staff=True), booking.pk)
+    page.fill("textarea[name=message]", "Sorry")
+    again = page.get_by_text("It has changed meanwhile. Open the page again.")
+    expect(again).to_be_visible()
 
 
 def test_move_with_another_start_keeps_its_duration(desk, live_server):

@@ -9,6 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from centers import models
+from centers.models.schedule import closure_saved
 from tests.admin_forms import errors_of, form_of
 from tests.centers.test_models import picture
 from tests.factories_centers import (
@@ -20,6 +21,7 @@ from tests.factories_centers import (
     LandmarkFactory,
     MeetingRoomFactory,
     NeighborhoodFactory,
+    PriceListFactory,
     RateFactory,
     ResourceTypeFactory,
     ServiceFactory,
@@ -124,7 +126,7 @@ def test_center_is_added_with_hours_and_rates(office):
 
 def test_closures_on_the_center_page_are_in_local_time_and_of_its_rooms(office, center_with_rows):
     make_center_with_room(name="Other")
-    address = url(models.Center, "change", center_with_rows.pk)
+    address = url(models.Center, "change", center_with_rows.pk) + "?tab=closure"
     page = office.get(address)
     (closures,) = (
         each for each in page.context["inline_admin_formsets"] if each.opts.model is models.Closure
@@ -235,6 +237,17 @@ def test_overlapping_special_prices_are_refused_with_a_moment(office):
     assert not models.Rate.objects.exists()
 
 
+def test_list_on_its_own_page_is_compared_with_those_of_its_rate(office):
+    evening, other = PriceListFactory(), RateFactory()
+    data = {"name": "Late", "starts": "20:00", "ends": "00:00", "hourly": "40"}
+    page = office.post(url(models.PriceList, "add"), data | {"rate": evening.rate_id}).text
+    assert "Late and Evening would both hold on Mon 2027-03-01 20:00." in page
+    page = url(models.PriceList, "change", evening.pk)
+    assert errors_of(office.post(page, data | {"rate": other.pk})) == {}
+    with_lists = models.Rate.objects.filter(has_special_prices=True)
+    assert [*with_lists] == [other]
+
+
 def test_week_of_prices_follows_what_is_entered(office):
     data = {"name": "Standard", "hourly": "25", **EVENING, "price_lists-TOTAL_FORMS": 1}
     # Times are read as the page reads them when it is saved.
@@ -243,10 +256,14 @@ def test_week_of_prices_follows_what_is_entered(office):
     assert "Prices in the week of 2027-03-01" in page
     assert page.count("$30.00/hour<br><small>Evening</small>") == 2
     assert "4 hours: 2 hours + evening 2 hours" in page
-    page = office.post(
-        reverse("admin:centers_rate_examples"), data | {"price_lists-0-hourly": "0"}
-    ).content.decode()
-    assert "Special prices:" in page
+    for field, text, problem in (
+        ("hourly", "0", "Per hour: This makes bookings free."),
+        ("valid_from", "12/1", "First day: Enter a valid date."),
+        ("hourly", "", "Enter at least one price."),
+    ):
+        entered = data | {f"price_lists-0-{field}": text}
+        page = office.post(reverse("admin:centers_rate_examples"), entered).content.decode()
+        assert f"<strong>Evening:</strong> {problem}" in page
 
 
 def test_price_of_zero_must_be_confirmed(office):
@@ -329,3 +346,27 @@ def test_select_boxes_do_not_list_all_centers(office):
         for center in models.Center.objects.all():
             option = f'<option value="{center.pk}">{center.name}</option>'
             assert option not in page.content.decode(), model
+
+
+def test_closure_saved_on_the_center_page_sends_the_signal(office, center_with_rows):
+    reasons = []
+
+    def record(sender, *, closure, **_):
+        reasons.append(closure.reason)
+
+    closure_saved.connect(record)
+    try:
+        address = url(models.Center, "change", center_with_rows.pk) + "?tab=closure"
+        page = office.get(address)
+        day = {"starts_at_0": "2027-08-01", "ends_at_0": "2027-08-02", "reason": "Paint"}
+        times = {"starts_at_1": "08:00", "ends_at_1": "08:00", "room": ""}
+        new = {f"closures-1-{name}": value for name, value in {**day, **times}.items()}
+        saved = office.post(
+            address,
+            {**form_of(page), **new, "closures-TOTAL_FORMS": "2", "closures-0-reason": "Leak"},
+        )
+    finally:
+        closure_saved.disconnect(record)
+
+    assert errors_of(saved) == {}
+    assert sorted(reasons) == ["Leak", "Paint"]

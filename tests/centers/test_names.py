@@ -104,7 +104,7 @@ def test_form_refuses_the_name_of_another_row_and_lists_find_it(client, model, f
 @pytest.mark.parametrize("typed", [TYPED[0], MEANT[0]])
 def test_page_of_a_center_refuses_two_new_rows_of_one_name(client, typed):
     client.force_login(AdministratorFactory())
-    url = reverse("admin:centers_center_change", args=[CenterFactory().pk])
+    url = reverse("admin:centers_center_change", args=[CenterFactory().pk]) + "?tab=rate"
     fields = form_of(client.get(url)) | {"rates-TOTAL_FORMS": "2"}
     for number, name in enumerate((NAME, typed)):
         fields |= {f"rates-{number}-name": name, f"rates-{number}-hourly": "5"}

@@ -66,10 +66,14 @@ def test_create_reservation_creates_draft_and_prints_its_bill(run, room, ada):
 
 
 def test_create_reservation_without_times_takes_the_next_free_hour(run, room, ada):
-    run("create_reservation", "--user", ada.email, "--room", room.pk)
+    words = ("create_reservation", "--user", ada.email, "--room", room.pk)
+    run(*words)
 
     reservation = Reservation.objects.get()
     assert (reservation.start - NOW, reservation.end - NOW) == (15 * MINUTE, 75 * MINUTE)
+    room.center.opening_hours.all().delete()
+    with pytest.raises(CommandError, match="not free in the next three weeks"):
+        run(*words)
 
 
 def test_explain_quote_prints_the_tiers_of_each_day(run, room):
@@ -106,10 +110,3 @@ def test_invalid_input_is_refused_with_the_reason(run, room, ada, words, message
         run("create_reservation", "--user", ada.email, *options)
 
     assert not Reservation.objects.exists()
-
-
-def test_room_that_is_never_free_needs_times(run, room, ada):
-    room.center.opening_hours.all().delete()
-
-    with pytest.raises(CommandError, match="not free in the next three weeks"):
-        run("create_reservation", "--user", ada.email, "--room", room.pk)

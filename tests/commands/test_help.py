@@ -1,23 +1,18 @@
-"""Every command says in one sentence what it does."""
+"""Every command says what it does, in one sentence if it can."""
 
 import pytest
-from django.core.management import load_command_class
+from django.core.management import get_commands, load_command_class
 
-COMMANDS = {
-    "centers": ("import_centers", "export_centers"),
-    "reservations": (
-        *("seed_demo", "create_reservation", "availability", "explain_quote"),
-        *("expire_reservations", "reconcile_payments"),
-    ),
-}
+OUR_APPS = ("accounts", "centers", "payments", "reservations", "roombook")
+COMMANDS = {name: app for name, app in get_commands().items() if app in OUR_APPS}
+# They say when and where they run, too.
+LONGER = {"run_jobs", "send_webhooks", "verify_integrity"}
 
 
-@pytest.mark.parametrize(
-    ("app", "name"), [(app, name) for app in COMMANDS for name in COMMANDS[app]]
-)
-def test_help_is_one_sentence(app, name):
-    text = load_command_class(app, name).help
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_one_sentence(name):
+    text = load_command_class(COMMANDS[name], name).help
 
     assert text.endswith(".")
-    assert ". " not in text
-    assert 60 < len(text) < 300
+    assert (". " in text) is (name in LONGER)
+    assert 40 < len(text) < 300

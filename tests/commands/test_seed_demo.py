@@ -19,40 +19,36 @@ from tests.factories_people import UserFactory
 
 
 @pytest.mark.django_db
-def test_seed_demo_with_debug_off_needs_force(run, settings):
+def test_seed_demo_with_debug_off_or_another_gateway_is_refused(run, settings, monkeypatch):
     settings.DEBUG = False
-
     with pytest.raises(CommandError, match=r"DEBUG is off, .* add --force"):
         run("seed_demo")
     with pytest.raises(CommandError, match="DEBUG is off"):
         run("seed_demo", "--if-empty")
 
+    class Live:
+        name = "stripe"
+
+    settings.DEBUG = True
+    monkeypatch.setattr("payments.gateways.get_current_gateway", Live)
+    with pytest.raises(CommandError, match="PAYMENT_GATEWAY=sandbox"):
+        run("seed_demo")
     assert not User.objects.exists()
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("force", [False, True])
-@pytest.mark.parametrize("factory", [UserFactory, CenterFactory])
-def test_seed_demo_with_other_data_refuses_even_if_forced(run, settings, factory, force):
-    settings.DEBUG = True
-    factory()
-
-    with pytest.raises(CommandError, match="The database is not empty"):
-        run("seed_demo", force=force)
-
-    assert User.objects.count() + Center.objects.count() == 1
-    assert not MeetingRoom.objects.exists()
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("factory", [UserFactory, CenterFactory])
 @pytest.mark.parametrize("debug", [True, False])
-def test_if_empty_does_nothing_in_a_used_database(run, settings, factory, debug):
+@pytest.mark.parametrize("factory", [UserFactory, CenterFactory])
+def test_seed_demo_with_other_data_refuses_even_if_forced(run, settings, factory, debug):
     settings.DEBUG = debug
     factory()
 
+    for force in (True, False) if debug else (True,):
+        with pytest.raises(CommandError, match="The database is not empty"):
+            run("seed_demo", force=force)
     assert run("seed_demo", if_empty=True) == "No demo data made: the database is not empty.\n"
-    assert Center.objects.count() + User.objects.count() == 1
+    assert User.objects.count() + Center.objects.count() == 1
+    assert not MeetingRoom.objects.exists()
 
 
 @pytest.mark.django_db
@@ -69,20 +65,6 @@ def test_interrupted_seed_demo_is_no_demo(run, settings, monkeypatch):
 
     with pytest.raises(CommandError, match=r"The demo is not whole: .* Delete the database"):
         run("seed_demo", if_empty=True)
-
-
-@pytest.mark.django_db
-def test_seed_demo_needs_the_sandbox_gateway(run, settings, monkeypatch):
-    settings.DEBUG = True
-
-    class Live:
-        name = "stripe"
-
-    monkeypatch.setattr("payments.gateways.get_current_gateway", Live)
-
-    with pytest.raises(CommandError, match="PAYMENT_GATEWAY=sandbox"):
-        run("seed_demo")
-    assert not User.objects.exists()
 
 
 @pytest.mark.django_db

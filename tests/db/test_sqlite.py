@@ -9,6 +9,7 @@ from django.db.backends.sqlite3.base import DatabaseWrapper as DjangoDatabaseWra
 
 from roombook.db.sqlite.base import DatabaseWrapper
 
+pytestmark = pytest.mark.django_db
 OPTIONS = {"init_command": "PRAGMA journal_mode=WAL"}
 
 
@@ -33,18 +34,14 @@ def _usual_umask():
     os.umask(before)
 
 
-@pytest.mark.django_db
 def test_new_database_and_its_log_can_be_read_by_the_owner_only(tmp_path):
     assert create_database(DatabaseWrapper, tmp_path / "db.sqlite3") == [0o600] * 3
+    # The control: without this backend, the files are public.
+    (tmp_path / "django").mkdir()
+    file = tmp_path / "django/db.sqlite3"
+    assert create_database(DjangoDatabaseWrapper, file) == [0o644] * 3
 
 
-@pytest.mark.django_db
-def test_new_database_of_django_can_be_read_by_everybody(tmp_path):
-    """The control: without this backend, the files are public."""
-    assert create_database(DjangoDatabaseWrapper, tmp_path / "db.sqlite3") == [0o644] * 3
-
-
-@pytest.mark.django_db
 def test_existing_database_keeps_its_mode(tmp_path):
     file = tmp_path / "db.sqlite3"
     file.touch(0o640)

@@ -53,7 +53,7 @@ def short_lease_service(start) -> Service:
 
 
 @pytest.fixture(scope="session")
-def cluster(django_db_blocker) -> Iterator[Cluster]:
+def cluster(store, django_db_blocker) -> Iterator[Cluster]:
     """A PostgreSQL cluster with fsync on: what it has committed is on the disk."""
     folder = programs()
     if folder is None:
@@ -61,7 +61,8 @@ def cluster(django_db_blocker) -> Iterator[Cluster]:
     made = Cluster(folder)
     try:
         with django_db_blocker.unblock():
-            made.start().migrate()
+            made.start()
+            made.restore(store.get_template())
             yield made
     finally:
         made.remove()

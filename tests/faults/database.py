@@ -233,6 +233,13 @@ class Cluster:
         command = [str(self.programs / "pg_dump"), *where]
         return subprocess.run(command, check=True, capture_output=True).stdout
 
+    def restore(self, database: Database) -> None:
+        """Restore a dump of a migrated database, which is faster than migrating."""
+        dumping = [self.programs / "pg_dump", "--no-owner", f"--dbname={database.url}"]
+        restoring = [self.programs / "psql", "--quiet", "--set=ON_ERROR_STOP=1", self.database.url]
+        dumped = subprocess.run(dumping, check=True, capture_output=True).stdout
+        subprocess.run(restoring, input=dumped, check=True, capture_output=True)
+
     def _pg_ctl(self, *arguments: Any) -> None:
         self._run("pg_ctl", "-D", self.data, "-l", self.log, "-w", "-t", "30", *arguments)
 

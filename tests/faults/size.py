@@ -7,7 +7,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Size:
     # Parallel requests for the same thing, and how often they are repeated.
-    contenders: int = 32
+    contenders: int = 16
     rounds: int = 1
     # Seconds in which each of them must be answered. Only the long form requires it.
     max_seconds: float = 2.0
@@ -25,7 +25,7 @@ class Size:
 
 
 LONG = os.environ.get("FAULTS") == "long"
-SIZE = Size(rounds=5, storm=20.0, restart_every=5.0, hang=10.0, hunt=10.0) if LONG else Size()
+SIZE = Size(32, rounds=5, storm=20.0, restart_every=5.0, hang=10.0, hunt=10.0) if LONG else Size()
 
 WORKERS = 4
 # The lease of a payment in seconds, where tests wait for its end.

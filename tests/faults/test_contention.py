@@ -1,6 +1,7 @@
 """Parallel requests for the same thing: as many succeed as there is supply, and only they pay.
 
 Each case has a control: the same without locks and constraints, where the test must find a problem.
+The short form has one for rooms and one for promo codes.
 """
 
 import datetime as dt
@@ -192,7 +193,9 @@ def unguarded_service(start, store) -> Service:
 
 
 @pytest.mark.postgres
-@each_contest
+@pytest.mark.parametrize(
+    "prepare", CONTESTS if LONG else [one_slot, last_promo_use], ids=lambda each: each.__name__
+)
 def test_contest_without_locks_and_constraints_goes_wrong(prepare, unguarded_service):
     """On PostgreSQL only: SQLite always allows only one writer, so nothing can go wrong."""
     # On a busy machine, requests may arrive one after the other and not disturb each other.

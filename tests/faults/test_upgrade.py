@@ -15,7 +15,7 @@ import pytest
 
 from tests.faults.processes import wait_for
 from tests.faults.service import ROOT, Service
-from tests.faults.size import WORKERS
+from tests.faults.size import LONG, WORKERS
 from tests.faults.world import CARD, World
 
 PACKAGES = ["roombook", "accounts", "centers", "payments", "reservations", "deploy", "tests"]
@@ -28,6 +28,7 @@ class Migration(migrations.Migration):
 CLIENTS = 6
 PAUSE_SECONDS = 0.02
 HEALTH = "roombook/health.py"
+slow = pytest.mark.skipif(not LONG, reason="one refused version is enough: make faults")
 OLD, NEW = '{"status": "ok"}', '{"status": "ok, the new version"}'
 
 
@@ -125,12 +126,14 @@ def refused_version(service, installed, file, code, **environment):
     assert set(answers) == {f"200 {OLD}"}
 
 
+@slow
 def test_reload_of_a_version_that_does_not_start_keeps_the_old_one(service, installed):
     broken = (installed / HEALTH).read_text() + "broken code ("
     with refused_version(service, installed, HEALTH, broken, RELOAD_LOAD_SECONDS="2") as said:
         assert "the old one still runs" in said
 
 
+@slow
 def test_reload_of_a_version_that_loads_too_slowly_ends_it(service, installed):
     slow = "import time\n\ntime.sleep(3)\n" + (installed / HEALTH).read_text()
     with refused_version(service, installed, HEALTH, slow, RELOAD_LOAD_SECONDS="2"):

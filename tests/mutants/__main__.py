@@ -54,7 +54,9 @@ def make_sample(folder: Path) -> None:
 
 def run_tests(folder: Path, tests: list[str], processes: int) -> None:
     ignored = [f"--ignore=tests/{name}" for name in LEFT_OUT]
+    # pytest would not collect a file by its path next to the folder that contains it.
     options = ["-q", "-p", "no:cacheprovider", "-p", "tests.mutants.plugin", *ignored]
+    options += ["--override-ini", "python_files=test_*.py prepare.py"]
     words = [sys.executable, "-m", "pytest", *options, PREPARE, *tests]
     variables = {**os.environ, "TEST_DB": "sqlite", "MUTANTS_FOLDER": str(folder)}
     running = []

@@ -37,8 +37,9 @@ def test_standard_prices_hold_from_midnight_to_midnight(get, room):
 def test_special_prices_are_parts_of_the_day(get, room, evening):
     evening.weekdays = "sat"
     evening.save()
-    [saturday, sunday] = list_days(get, room, To="2027-03-07T00:01:00")
+    [saturday, sunday] = list_days(get, room, From="2027-03-06T12:00", To="2027-03-07T00:01:00")
     before, special = saturday["Prices"]
+    assert before["Start"] == "2027-03-06T00:00:00-07:00"
     assert before["End"] == "2027-03-06T18:00:00-07:00"
     assert special == {
         "Name": "Evening",
@@ -47,7 +48,8 @@ def test_special_prices_are_parts_of_the_day(get, room, evening):
         "Hourly": 30.0,
         "FullDay": 99.0,
     }
-    assert (sunday["Date"], len(sunday["Prices"])) == ("2027-03-07", 1)
+    [whole] = sunday["Prices"]
+    assert (sunday["Date"], whole["Start"]) == ("2027-03-07", "2027-03-07T00:00:00-07:00")
 
 
 def test_day_of_a_clock_change_is_covered_whole(get, room, evening):

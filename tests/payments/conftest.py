@@ -10,6 +10,7 @@ import pytest
 from payments import gateways, lifecycle
 from payments.gateways.base import Gateway
 from payments.gateways.sandbox_models import SandboxPayment
+from reservations.booking import charging
 from reservations.models import Reservation
 from tests.factories_centers import MeetingRoomFactory
 from tests.factories_reservations import DEFAULT_TERMS
@@ -96,13 +97,12 @@ def reservation(ada):
 @pytest.fixture
 def start(reservation):
     def start(amount="50.00"):
-        return lifecycle.create_payment(
-            reservation_id=reservation.pk,
-            reservation_uid=reservation.uid,
-            center_id=reservation.room.center_id,
+        return charging.create_payment(
+            reservation,
             amount=Decimal(amount),
-            currency="USD",
-            gateway=gateways.get_current_gateway(),
+            center_id=reservation.room.center_id,
+            is_by_link=False,
+            refusal="",
             now=NOW,
         )
 

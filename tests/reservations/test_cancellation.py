@@ -250,7 +250,7 @@ def test_cancel_with_decision_refunds_its_amount_once(now, amount, fee, sentence
     )
     changes = history.get_changes(booking)[0].changes
     assert changes["status"] == ["Confirmed", "Cancelled"]
-    assert changes["refund_override"] == [f"${policy:.2f}", f"${amount}: We cannot host."]
+    assert changes["refund_by_decision"] == [f"${policy:.2f}", f"${amount}: We cannot host."]
     email = get_last_email()
     assert sentence in email.text
     assert (f"The fee for the cancellation is {fee}." in email.text) == bool(fee)

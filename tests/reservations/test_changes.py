@@ -21,7 +21,6 @@ from reservations.booking import (
 )
 from reservations.booking.charging import (
     PaymentMethod,
-    find_resolvable,
     get_payment_action,
     resolve_payments,
 )
@@ -416,7 +415,7 @@ def test_change_begun_while_its_booking_is_cancelled_waits_only_without_the_call
 
 def test_change_that_nobody_confirms_is_abandoned_and_counts_as_a_decline(waiting):
     later = NOW + 16 * MINUTE
-    resolve_payments(find_resolvable(waiting.pk, user=None, now=later), now=later)
+    resolve_payments(waiting.pk, user=None, now=later)
 
     assert BookingChange.objects.get().state == "abandoned"
     assert get_money() == [(75, 0), (0, 0)]

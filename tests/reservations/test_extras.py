@@ -332,7 +332,7 @@ def test_renamed_guest_is_in_the_history_and_in_the_email(clock, office, booking
     typed = {"expected_version": booking.version, "attendees": "Grace Murray Hopper"}
     confirm(office, booking, "services", **typed, expected_amount="81.00")
 
-    assert "Guests: changed" in words(office.get(reservation_url(booking)))
+    assert "Attendees: changed" in words(office.get(reservation_url(booking)))
     message = OutboxMessage.objects.latest("pk")
     assert "What has changed: Guests." in message.text
     assert "It was" not in message.text

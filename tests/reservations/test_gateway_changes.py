@@ -377,7 +377,7 @@ def test_full_refund_in_dashboard_after_a_manual_refund_is_a_full_refund(refused
 
     assert payment.state == PaymentState.REFUNDED
     [problem] = integrity.find_problems(now=NOW)
-    assert "refunds above their payment" in str(problem)
+    assert "refunds off their payment" in str(problem)
 
 
 @pytest.fixture

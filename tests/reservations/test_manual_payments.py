@@ -131,7 +131,7 @@ def test_refund_by_hand_is_due_until_staff_confirm_it(staff, customer):
     assert len(get_alerts()) == 1
     assert has_no_problems(NOW + 2 * HOUR)
     overdue = [finding.check for finding in integrity.find_problems(now=LATER)]
-    assert overdue == ["manual refunds forgotten"] * 2
+    assert overdue == ["refunds forgotten"] * 2
 
     refunds.confirm_refund_by_hand(refund, "Receipt 4", now=NOW)
     done = refunds.confirm_refund_by_hand(rest, "Receipt 5", now=NOW)

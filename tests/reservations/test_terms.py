@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 from django.core.exceptions import ValidationError
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accounts.act import Act
@@ -43,6 +43,7 @@ from tests.factories_reservations import (
     pay,
     update_promo_code,
 )
+from tests.faults.size import LONG
 from tests.reservations.rescheduling_helpers import change, reschedule
 
 BOOKED_AT = START - 200 * HOUR
@@ -79,6 +80,7 @@ def get_percent_by_table(some, booking, at):
     return max((percent for hours, percent in some.steps if left > hours), default=0)
 
 
+@settings(max_examples=10_000 if LONG else 100)
 @given(terms(), st.integers(-3600, 45 * 3600), st.data())
 def test_refund_is_that_of_a_table_of_decimals(some, seconds, data):
     booking, at = make_booked(), START - dt.timedelta(seconds=seconds)
@@ -99,6 +101,7 @@ def test_refund_is_that_of_a_table_of_decimals(some, seconds, data):
         assert some.get_percent(booking, until) < before
 
 
+@settings(max_examples=10_000 if LONG else 100)
 @given(terms(), terms(), st.integers(0, 45 * 3600))
 def test_better_terms_give_what_the_better_of_both_gives_at_any_time(old, new, seconds):
     booking, at = make_booked(), START - dt.timedelta(seconds=seconds)
@@ -224,6 +227,16 @@ def test_booking_keeps_the_terms_that_were_shown(booking, room):
     room.center.terms.steps = ""
     room.center.terms.save()
     assert preview(booking, START - 100 * HOUR).refund == Decimal("37.50")
+
+
+def test_grace_gives_all_back_but_not_after_the_start(ada, room):
+    room.center.terms.grace_minutes = 120
+    room.center.terms.save()
+    booking = make_booking(ada, room, now=START - HOUR)
+    assert preview(booking, START - MINUTE).refund == 75
+    assert get_terms(booking).get_grace_end(booking) == START
+    with pytest.raises(ReservationNotOpen):
+        preview(booking, START)
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,9 @@ from io import StringIO
 
 import pytest
 import time_machine
-from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from accounts.models import CenterRole
 from reservations.integrations import changes
 from reservations.integrations.events import create_test_event
 from reservations.integrations.sending import disable_endpoint
@@ -18,7 +16,7 @@ from reservations.models import WebhookDelivery, WebhookEndpoint, WebhookEvent
 from reservations.models.webhooks import RETRY_PERIOD
 from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.deliveries import DeliveryState
-from tests.factories_people import AdministratorFactory, StaffFactory
+from tests.factories_people import AdministratorFactory, make_staff_with_role
 from tests.factories_reservations import HOUR, NOW, make_booking, make_room
 from tests.webhooks.helpers import URL, make_endpoint, publish_and_send
 from tests.webhooks.receiver import receive
@@ -45,28 +43,14 @@ def administrator(client):
 @pytest.fixture
 def manager(client):
     """A manager of one center; the center."""
-    staff, center = StaffFactory(), make_room().center
-    CenterRole.objects.create(user=staff, center=center, group=Group.objects.get(name="Manager"))
-    client.force_login(staff)
+    center = make_room().center
+    client.force_login(make_staff_with_role("Manager", center))
     return client, center
 
 
 def press(client, endpoint, button):
     address = reverse("admin:reservations_webhookendpoint_credentials", args=[endpoint.pk])
     return client.post(address, {"button": button})
-
-
-def test_pages_with_credentials_are_not_compressed(administrator):
-    """The length of a compressed response would reveal the secret bit by bit."""
-    address = reverse("admin:reservations_webhookendpoint_credentials", args=[make_endpoint().pk])
-    compressed = {"accept-encoding": "gzip"}
-
-    shown = administrator.post(address, {"button": "show"}, headers=compressed)
-
-    assert "whsec_" in shown.content.decode()
-    assert "Content-Encoding" not in shown
-    # The control: other pages are.
-    assert "Content-Encoding" in administrator.get(reverse(LIST), headers=compressed)
 
 
 def test_address_that_is_not_public_is_refused_with_a_reason(administrator, monkeypatch):
@@ -79,22 +63,18 @@ def test_address_that_is_not_public_is_refused_with_a_reason(administrator, monk
     monkeypatch.setattr(socket, "getaddrinfo", find)
     for url, reason in (
         ("http://hooks.example.com/", "must begin with https://"),
-        ("https://10.0.0.1/", "not on the public internet"),
         ("https://hooks.example.com:22/", "must be 443 or 8443"),
-        ("https://localhost/", "not on the public internet"),
         ("https://127.1/", "not on the public internet"),
         ("https://moved.example.com/", "not on the public internet"),
     ):
         page = administrator.post(reverse(ADD), {**FIELDS, "url": url})
         assert reason in page.text
-    created = administrator.post(
-        reverse(ADD), {**FIELDS, "event_types": ["reservation.confirmed", "reservation.expired"]}
-    )
+    types = ["reservation.confirmed", "reservation.expired"]
+    created = administrator.post(reverse(ADD), {**FIELDS, "event_types": types})
 
     assert created.status_code == 302
     endpoint = WebhookEndpoint.objects.get()
-    assert endpoint.event_types == ["reservation.confirmed", "reservation.expired"]
-    assert (endpoint.center, endpoint.is_active) == (None, True)
+    assert (endpoint.event_types, endpoint.center, endpoint.is_active) == (types, None, True)
 
 
 def test_manager_sets_up_webhooks_of_the_own_center_only(manager):
@@ -124,8 +104,12 @@ def test_secret_is_shown_only_at_a_request_that_is_recorded(administrator):
     credentials = reverse("admin:reservations_webhookendpoint_credentials", args=[endpoint.pk])
     for page in (change, credentials, reverse(LIST)):
         assert endpoint.secret not in administrator.get(page).text
-    shown = press(administrator, endpoint, "show")
+    # The length of a compressed response would reveal the secret bit by bit.
+    compressed = {"accept-encoding": "gzip"}
+    shown = administrator.post(credentials, {"button": "show"}, headers=compressed)
     assert endpoint.secret in shown.text
+    assert "Content-Encoding" not in shown
+    assert "Content-Encoding" in administrator.get(reverse(LIST), headers=compressed)
     assert "no-store" in shown["Cache-Control"]
     assert AuditEntry.objects.filter(action=AuditAction.VIEW, object_id=endpoint.pk).exists()
 
@@ -140,15 +124,18 @@ def test_secret_is_shown_only_at_a_request_that_is_recorded(administrator):
     assert "access_key_hash" in recorded
     for secret in (endpoint.secret, old_secret, access_key):
         assert secret not in recorded
+    delete = reverse("admin:reservations_webhookendpoint_delete", args=[endpoint.pk])
+    administrator.post(delete, {"post": "yes"})
+    assert not WebhookEndpoint.objects.exists()
 
 
-@pytest.mark.parametrize("field", ["secret", "old_secret", "access_key_hash"])
-def test_lists_cannot_be_filtered_by_secrets(administrator, field):
+def test_lists_cannot_be_filtered_by_secrets(administrator):
     make_endpoint()
     for page, path in ((LIST, ""), (DELIVERIES, "endpoint__")):
-        for lookup in ("", "__startswith", "__regex"):
-            query = {f"{path}{field}{lookup}": "w"}
-            assert administrator.get(reverse(page), query).status_code == 400
+        for field in ("secret", "old_secret", "access_key_hash"):
+            for lookup in ("", "__startswith", "__regex"):
+                query = {f"{path}{field}{lookup}": "w"}
+                assert administrator.get(reverse(page), query).status_code == 400, query
     allowed = administrator.get(reverse(DELIVERIES), {"endpoint__id__exact": "1"})
     assert allowed.status_code == 200
 
@@ -232,10 +219,3 @@ def test_command_creates_a_webhook_of_a_center_or_says_why_not():
         with pytest.raises(CommandError, match=reason):
             call_command("create_webhook", *arguments)
     assert WebhookEndpoint.objects.count() == 1
-
-
-def test_webhook_is_deleted_with_its_deliveries(administrator):
-    endpoint = make_endpoint()
-    address = reverse("admin:reservations_webhookendpoint_delete", args=[endpoint.pk])
-    assert administrator.post(address, {"post": "yes"}).status_code == 302
-    assert not WebhookEndpoint.objects.exists()

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 from django.utils.html import strip_tags
 from django.utils.safestring import SafeString
 
@@ -36,9 +35,7 @@ class Command(BaseCommand):
         resource = RESOURCES[what]()
         try:
             table = resource.read_file(read_file(file))
-            result = resource.import_data(
-                table, dry_run, file_name=Path(file).name, now=timezone.now()
-            )
+            result = resource.import_data(table, dry_run, file_name=Path(file).name)
         except InvalidFile as error:
             raise CommandError(str(error)) from error
         except ImportRefused as refused:

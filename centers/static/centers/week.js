@@ -76,6 +76,8 @@ document.addEventListener("DOMContentLoaded", () => {
       }
       updateLabels(day);
       week.dispatchEvent(new Event("change", { bubbles: true }));
+      // So that the theme warns of leaving the page.
+      total.dispatchEvent(new Event("input"));
     });
     week.addEventListener("input", (event) => updateLabels(event.target.closest("[data-weekday]")));
     for (const day of week.querySelectorAll("[data-weekday]")) updateLabels(day);

@@ -10,15 +10,7 @@ import logging
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from reservations.booking.integrity import (
-    benefits,
-    bookings,
-    database,
-    ledger,
-    money,
-    receipts,
-    rooms,
-)
+from reservations.booking.integrity import benefits, bookings, database, money
 from reservations.booking.integrity.common import Check
 
 logger = logging.getLogger(__name__)
@@ -35,15 +27,7 @@ class Finding:
         return f"{self.check}: {self.detail}"
 
 
-CHECKS = (
-    *rooms.CHECKS,
-    *bookings.CHECKS,
-    *money.CHECKS,
-    *ledger.CHECKS,
-    *benefits.CHECKS,
-    *receipts.CHECKS,
-    *database.CHECKS,
-)
+CHECKS = (*bookings.CHECKS, *money.CHECKS, *benefits.CHECKS, *database.CHECKS)
 
 
 def find_problems(*, now: dt.datetime, checks: Collection[Check] = CHECKS) -> Iterator[Finding]:

@@ -48,22 +48,19 @@ USING_BENEFITS = sorted(BOOKED_STATUSES | {Status.PROCESSING})
 HAS_OVERRIDE = Exists(RefundOverride.objects.filter(reservation=OuterRef("pk")))
 
 
-@CHECKS.add("promo code {}: {} uses of {}, its ledger has {} of {:.2f}")
+@CHECKS.add("promo code {code}: {uses} uses of {spent}, its ledger has {taken} of {given:.2f}")
 def promo_counters_off_their_ledger(now: dt.datetime) -> Rows:
-    """Find promo codes whose counters differ from their redemptions."""
     is_open = Q(redemptions__given_back_at__isnull=True)
-    rows = PromoCode.objects.annotate(
+    return PromoCode.objects.annotate(
         taken=Count("redemptions", filter=is_open),
         given=Coalesce(
             Sum("redemptions__amount", filter=is_open), Value(Decimal(0)), output_field=MONEY_FIELD
         ),
     ).exclude(taken=F("uses"), given__range=approximately(F("spent")))
-    return rows.values_list("code", "uses", "spent", "taken", "given")
 
 
 @CHECKS.add("reservation {} is {} and keeps its promo use")
 def promo_uses_off_their_reservation(now: dt.datetime) -> Rows:
-    """Find promo uses of reservations that are not booked, and were not cancelled late."""
     used = _open_redemptions().filter(reservation=OuterRef("pk"))
     rows = Reservation.objects.filter(Exists(used)).exclude(status__in=USING_BENEFITS)
     for row in rows.annotate(is_decided=HAS_OVERRIDE):
@@ -71,90 +68,67 @@ def promo_uses_off_their_reservation(now: dt.datetime) -> Rows:
             yield row.pk, row.status
 
 
-@CHECKS.add("reservation {} has a promotion and took no use of its code")
+@CHECKS.add("reservation {pk} has a promotion and took no use of its code")
 def promotions_without_use(now: dt.datetime) -> Rows:
-    """Find bookings with a promotion on their bill, but without a promo use.
-
-    A no-show that costs nothing has given it back, also if it was undone.
-    """
+    # A no-show that costs nothing has given it back, also if it was undone.
     used = _open_redemptions().filter(reservation=OuterRef("pk"))
     promoted = LineItem.objects.filter(reservation=OuterRef("pk"), type=LineItemType.PROMOTION)
     rows = Reservation.objects.filter(Exists(promoted), ~Exists(used), status__in=USING_BENEFITS)
-    return rows.exclude(cancellation_terms__no_show_percent=0).values_list("pk")
+    return rows.exclude(cancellation_terms__no_show_percent=0)
 
 
-@CHECKS.add("promo use {0} of reservation {2} is {1}, its bill takes {3:.2f} off")
+@CHECKS.add("promo use {pk} of reservation {reservation} is {amount}, its bill takes {off:.2f} off")
 def promo_uses_off_their_bill(now: dt.datetime) -> Rows:
-    """Find promo uses whose amount differs from the discount on the bill."""
     lines = LineItem.objects.filter(type=LineItemType.PROMOTION)
     off = sum_of_related(lines, "total", by="reservation__promo_redemptions")
-    rows = (
-        _open_redemptions()
-        .annotate(off=-off)
-        .exclude(amount__range=approximately(F("off")), promo_code=F("reservation__promo_code"))
-    )
-    return rows.values_list("pk", "amount", "reservation", "off")
+    return _open_redemptions().annotate(off=-off).exclude(amount__range=approximately(F("off")))
 
 
-@CHECKS.add("promo code {0}: user {1}: {3} of {2}")
+@CHECKS.add("promo code {promo_code__code}: account {user} has used it {times} times")
 def promo_uses_above_the_limit(now: dt.datetime) -> Rows:
-    """Find accounts that have used a code too often, since staff last changed its limit."""
-    columns = ("promo_code__code", "user", "promo_code__max_uses_per_account")
-    is_older = may_be_changed(
-        now,
-        PromoCode,
-        "promo_code",
-        "max_uses_per_account",
-        made="reservation__created_at",
-    )
-    rows = _open_redemptions().exclude(is_older).values_list(*columns).annotate(times=Count("pk"))
-    return rows.filter(times__gt=F("promo_code__max_uses_per_account")).order_by()
+    limit = "max_uses_per_account"
+    is_older = may_be_changed(now, PromoCode, "promo_code", limit, made="reservation__created_at")
+    rows = _open_redemptions().exclude(is_older).values("promo_code__code", "user")
+    rows = rows.annotate(times=Count("pk"), limit=F(f"promo_code__{limit}")).order_by()
+    return rows.filter(times__gt=F("limit"))
 
 
-@CHECKS.add("reservation {}: nothing of it is behind line {} of its bill: {}")
+@CHECKS.add(
+    "reservation {reservation}: nothing of it is behind line {position} of its bill: {description}"
+)
 def lines_without_their_source(now: dt.datetime) -> Rows:
-    """Find lines of bills without their service, allowance, adjustment or promo code."""
     own = Q(reservation=OuterRef("reservation"))
     service = ChosenService.objects.filter(own, service=OuterRef("service"))
     allowance = AllowanceUse.objects.filter(own, allowance=OuterRef("allowance"))
     adjustment = PriceAdjustment.objects.filter(own)
-    rows = LineItem.objects.filter(
+    return LineItem.objects.filter(
         Q(~Exists(service), service__isnull=False)
         | Q(~Exists(allowance), allowance__isnull=False)
         | Q(~Exists(adjustment), type=LineItemType.ADJUSTMENT)
         | Q(type=LineItemType.PROMOTION, reservation__promo_code=None)
     )
-    return rows.values_list("reservation", "position", "description")
 
 
-@CHECKS.add("reservation {}: its use of allowance {} is {:.2f}, its bill takes {:.2f} off")
+@CHECKS.add("reservation {reservation}: its use of allowance {allowance} is not the {off:.2f} off")
 def allowance_uses_off_their_lines(now: dt.datetime) -> Rows:
-    """Find uses of allowances whose discount differs from that on the bill."""
     lines = LineItem.objects.filter(
         reservation=OuterRef("reservation"), allowance=OuterRef("allowance")
     ).order_by()
     sums = lines.values("allowance").annotate(sum=Sum("total")).values("sum")
     off = -Coalesce(Subquery(sums), Value(Decimal(0)), output_field=MONEY_FIELD)
     rows = AllowanceUse.objects.annotate(off=off)
-    rows = rows.exclude(off__range=approximately(F("discount")))
-    return rows.values_list("reservation", "allowance", "discount", "off")
+    return rows.exclude(off__range=approximately(F("discount")))
 
 
-@CHECKS.add("allowance {}, {}: {} of {} h")
+@CHECKS.add("allowance {allowance} of {allowance__hours} h, in {period}: {used} h")
 def allowances_overdrawn(now: dt.datetime) -> Rows:
-    """Find allowances of which more hours were used than granted."""
-    entries = AllowanceEntry.objects.values_list("allowance", "period", "allowance__hours")
-    rows = entries.annotate(entered=Sum("hours")).filter(entered__lt=-F("allowance__hours"))
-    for allowance, period, granted, entered in rows.order_by():
-        yield allowance, period or "in all", -entered, granted
+    entries = AllowanceEntry.objects.values("allowance", "period", "allowance__hours").order_by()
+    return entries.annotate(used=-Sum("hours")).filter(used__gt=F("allowance__hours"))
 
 
 @CHECKS.add("reservation {} is {}: {} h in the ledger, {} h on its bill")
 def allowance_hours_off_their_reservation(now: dt.datetime) -> Rows:
-    """Find reservations whose hours in the ledger differ from the hours on their bill.
-
-    A cancellation and a no-show give back as many of them as the terms say.
-    """
+    # A cancellation and a no-show give back as many of them as the terms say.
     entered = sum_of_related(AllowanceEntry.objects, "hours", by="reservation")
     planned = sum_of_related(AllowanceUse.objects, "hours", by="reservation", is_integer=True)
     rows = Reservation.objects.annotate(entered=entered, planned=planned, is_decided=HAS_OVERRIDE)
@@ -167,30 +141,21 @@ def allowance_hours_off_their_reservation(now: dt.datetime) -> Rows:
             yield row.pk, row.status, f"{-row.entered:g}", row.planned
 
 
-@CHECKS.add("reservation {} has used {} h of allowance {}, which is not on its bill")
+@CHECKS.add(
+    "reservation {reservation} has used {used} h of allowance {allowance}, which is not on its bill"
+)
 def hours_without_their_use(now: dt.datetime) -> Rows:
-    """Find hours of an allowance that the reservation does not use."""
     use = AllowanceUse.objects.filter(
         reservation=OuterRef("reservation"), allowance=OuterRef("allowance")
     )
     entries = AllowanceEntry.objects.filter(~Exists(use)).order_by()
     sums = entries.values_list("reservation", "allowance").annotate(used=-Sum("hours"))
-    return sums.exclude(used=0).values_list("reservation", "used", "allowance")
-
-
-@CHECKS.add("entry {}: allowance {} is of another account than reservation {}")
-def hours_of_another_account(now: dt.datetime) -> Rows:
-    """Find bookings that use the hours of another account."""
-    rows = AllowanceEntry.objects.exclude(allowance__user=F("reservation__user"))
-    return rows.values_list("pk", "allowance", "reservation")
+    return sums.exclude(used=0)
 
 
 @CHECKS.add("entry {}: allowance {} is {}, its period is {}")
 def hours_in_the_wrong_period(now: dt.datetime) -> Rows:
-    """Find monthly hours without a month, or of another one than the meeting's, and one-off ones.
-
-    What is given back has the same month as its use.
-    """
+    # What is given back has the same month as its use.
     monthly = Q(allowance__kind=Allowance.Kind.MONTHLY)
     rows = AllowanceEntry.objects.filter(
         Q(monthly, period__isnull=True) | Q(~monthly, period__isnull=False)

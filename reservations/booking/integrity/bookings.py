@@ -1,10 +1,11 @@
-"""Checks that a booking is what its history, its events, its e-mails and its bill say."""
+"""Checks that a booking is what its room, its history, its e-mails and its bill say."""
 
 import datetime as dt
 import re
 from decimal import Decimal
 from typing import Any
 
+from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import (
     Count,
@@ -19,13 +20,14 @@ from django.db.models import (
     Value,
 )
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Coalesce, Concat
+from django.db.models.functions import Cast, Coalesce, Concat, Greatest
 
 from accounts.models import OutboxMessage, User
 from accounts.models.account_erasure import UNREAD
 from accounts.models.outbox_message import RECEIPT_KIND
-from centers.models import MeetingRoom
-from centers.rates import format_hours
+from centers.models import Center, MeetingRoom, Rate
+from centers.rates import PRICE_FIELDS, format_hours
+from payments.models import Payment, PaymentState
 from reservations.booking.integrity.common import (
     OVERDUE_AFTER,
     CheckList,
@@ -36,6 +38,8 @@ from reservations.booking.integrity.common import (
     may_be_changed,
 )
 from reservations.models import (
+    BookingChange,
+    ChangeState,
     ChosenService,
     LineItem,
     LineItemType,
@@ -45,6 +49,7 @@ from reservations.models import (
     WebhookEndpoint,
     WebhookEvent,
 )
+from reservations.models.querysets import LATE_PAYMENT
 from reservations.models.status import BOOKED_STATUSES, HOLDING_STATUSES, Status
 from reservations.models.webhooks import RETENTION
 from reservations.pricing.quote import to_hours
@@ -53,8 +58,97 @@ from reservations.pricing.terms import ALL, RefundTerms
 from roombook import money
 from roombook.backoffice.models import AuditEntry
 from roombook.db.sums import sum_of_related
+from roombook.places import is_time_zone
 
 CHECKS = CheckList()
+
+
+@CHECKS.add("reservations {pk} and {conflict} both hold room {room}")
+def overlapping_holders(now: dt.datetime) -> Rows:
+    slots = Reservation.slots.filter(holds_slot=True).annotate(holder=Coalesce("holds_for", "pk"))
+    conflicts = slots.filter(
+        ~Q(holder=OuterRef("holder")), room=OuterRef("room"), pk__gt=OuterRef("pk")
+    ).filter(
+        Q(start__lt=OuterRef("occupied_until"), occupied_until__gt=OuterRef("start"))
+        | Q(occupied_from__lt=OuterRef("end"), end__gt=OuterRef("occupied_from"))
+    )
+    rows = slots.annotate(conflict=Subquery(conflicts.order_by("pk").values("pk")[:1]))
+    return rows.filter(conflict__isnull=False)
+
+
+@CHECKS.add("room {room} is held for a change of reservation {holds_for} that does not wait")
+def slots_held_for_no_change(now: dt.datetime) -> Rows:
+    waiting = BookingChange.objects.filter(
+        reservation=OuterRef("holds_for"), payment=None, state=ChangeState.STARTED
+    )
+    return Reservation.slots.filter(~Exists(waiting), holds_for__isnull=False)
+
+
+@CHECKS.add("reservation {pk} is Processing without a payment under way")
+def processing_without_payment(now: dt.datetime) -> Rows:
+    paying = Payment.objects.filter(reservation=OuterRef("pk"), state=PaymentState.STARTED)
+    return Reservation.objects.filter(status=Status.PROCESSING).exclude(Exists(paying))
+
+
+@CHECKS.add("reservation {pk} is New and held until {hold_until}")
+def drafts_held_too_long(now: dt.datetime) -> Rows:
+    latest = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF) + OVERDUE_AFTER
+    is_too_long = Q(hold_until__gt=latest) | Q(
+        hold_until__gt=Greatest("start", "created_at") + LATE_PAYMENT
+    )
+    is_too_long |= Q(hold_until__gt=F("start"), created_by=None)
+    return Reservation.objects.filter(is_too_long, status=Status.NEW)
+
+
+@CHECKS.add("reservation {pk} is {status}, from {start} to {end}, booked at {booked_at}")
+def statuses_off_their_times(now: dt.datetime) -> Rows:
+    long_ago = now - dt.timedelta(days=5)
+    unanswered = long_ago - dt.timedelta(hours=settings.PENDING_HOURS)
+    wrong = Q(status__in=[Status.COMPLETED, Status.NO_SHOW], start__gt=now)
+    wrong |= Q(status=Status.CONFIRMED, end__lt=long_ago)
+    wrong |= Q(status=Status.PENDING) & (Q(booked_at__lt=unanswered) | Q(start__lt=long_ago))
+    return Reservation.objects.filter(wrong)
+
+
+@CHECKS.add("reservation {} has {} minutes of turnaround, and is occupied from {} until {}")
+def turnaround_off_its_minutes(now: dt.datetime) -> Rows:
+    rows = Reservation.slots.order_by()
+    # One query for each, because SQLite multiplies no intervals.
+    for minutes in rows.values_list("turnaround_minutes", flat=True).distinct():
+        length = dt.timedelta(minutes=minutes)
+        wrong = rows.filter(turnaround_minutes=minutes).exclude(
+            occupied_from=F("start") - length, occupied_until=F("end") + length
+        )
+        yield from wrong.values_list("pk", "turnaround_minutes", "occupied_from", "occupied_until")
+
+
+@CHECKS.add(
+    "reservation {reservation}: no room is held for its change, which waits until {link_until}"
+)
+def changes_off_their_slot(now: dt.datetime) -> Rows:
+    own = Reservation.slots.filter(
+        holds_for=OuterRef("reservation"),
+        **{name: OuterRef(name) for name in ("room", "start", "end")},
+    )
+    return BookingChange.objects.filter(
+        ~Exists(own), state=ChangeState.STARTED, payment=None, link_until__gt=now, start__gt=now
+    )
+
+
+@CHECKS.add(
+    "reservation {pk}: room {room} has no price, or an unknown zone: {room__center__time_zone_id}"
+)
+def bookings_without_a_price_or_a_time(now: dt.datetime) -> Rows:
+    # Staff can take a room out of use by removing its rate; the audit log has that.
+    rows = Reservation.objects.filter(status__in=sorted(HOLDING_STATUSES), end__gt=now)
+    prices = [name for names in PRICE_FIELDS.values() for name in names]
+    no_price = Q(room__rate=None) | Q(**{f"room__rate__{name}": None for name in prices})
+    by_staff = may_be_changed(now, MeetingRoom, "room", "rate")
+    by_staff |= may_be_changed(now, Rate, "room__rate", *prices)
+    zones = Center.objects.order_by().values_list("time_zone_id", flat=True).distinct()
+    unknown = [zone for zone in zones if not is_time_zone(zone)]
+    return rows.filter(Q(no_price, ~by_staff) | Q(room__center__time_zone_id__in=unknown))
+
 
 # The key of a reservation's e-mails: `emails.get_subject_key`.
 SUBJECT = Concat(Value("reservation "), Cast("pk", TextField()))
@@ -63,22 +157,19 @@ SUBJECT = Concat(Value("reservation "), Cast("pk", TextField()))
 # --- History, events and e-mails ------------------------------------------------------------------
 
 
-@CHECKS.add("reservation {} is {}, its history says {}")
+@CHECKS.add("reservation {pk} is {status}, its history says {last}")
 def statuses_off_their_history(now: dt.datetime) -> Rows:
-    """Find reservations in another status than their history says, or without a history."""
     steps = get_history(Reservation).filter(changes__has_key="status").order_by("-pk")
     last = Subquery(steps.annotate(status=KT("changes__status__1")).values("status")[:1])
     is_lost = Q(last=None, created_at__gt=get_kept_since("AUDIT_LOG_DAYS", now))
     rows = Reservation.objects.annotate(last=last)
-    rows = rows.filter(
+    return rows.filter(
         (is_lost & ~Q(status=Status.NEW)) | (Q(last__isnull=False) & ~Q(last=F("status")))
     )
-    return rows.values_list("pk", "status", "last")
 
 
 @CHECKS.add("reservation {}: its last event says {}, and not {}")
 def bookings_off_their_last_event(now: dt.datetime) -> Rows:
-    """Find bookings with another room, time or status than their last event has."""
     last = get_history(Reservation).filter(changes__has_any_keys=["status", "room", "start", "end"])
     last = last.order_by("-pk")[:1]
     events = WebhookEvent.objects.filter(version=OuterRef("entry"))
@@ -102,9 +193,8 @@ def bookings_off_their_last_event(now: dt.datetime) -> Rows:
             yield row.pk, [told[name] for name in changed], [stored[name] for name in changed]
 
 
-@CHECKS.add("reservation {}: the event of entry {} of its history is gone")
+@CHECKS.add("reservation {object_id}: the event of entry {pk} of its history is gone")
 def events_missing(now: dt.datetime) -> Rows:
-    """Find changes of status whose event was published, and that no event tells."""
     since = WebhookEndpoint.objects.aggregate(since=Min("created_at"))["since"]
     if since is None:
         return []
@@ -115,13 +205,11 @@ def events_missing(now: dt.datetime) -> Rows:
         unpublished_event__isnull=True,
         changes__has_key="status",
     )
-    rows = entries.exclude(Exists(WebhookEvent.objects.filter(version=OuterRef("pk"))))
-    return rows.values_list("object_id", "pk")
+    return entries.exclude(Exists(WebhookEvent.objects.filter(version=OuterRef("pk"))))
 
 
-@CHECKS.add("reservation {} was booked, and there is no e-mail about it")
+@CHECKS.add("reservation {pk} was booked, and there is no e-mail about it")
 def bookings_without_confirmation(now: dt.datetime) -> Rows:
-    """Find bookings whose customer got no e-mail."""
     emails = OutboxMessage.objects.filter(about=OuterRef("subject")).exclude(kind=RECEIPT_KIND)
     since = get_kept_since("EMAIL_DAYS", now)
     rows = Reservation.objects.filter(status__in=sorted(BOOKED_STATUSES), booked_at__gt=since)
@@ -130,54 +218,47 @@ def bookings_without_confirmation(now: dt.datetime) -> Rows:
     rows = rows.exclude(may_be_changed(now, User, "user", "email"))
     for domain in UNREAD:
         rows = rows.exclude(user__email__endswith=domain)
-    return rows.values_list("pk")
+    return rows
 
 
-@CHECKS.add("reservation {} is of account {}, and another account has booked it")
+@CHECKS.add("reservation {pk} is of account {user}, and another account has booked it")
 def bookings_of_another_account(now: dt.datetime) -> Rows:
-    """Find reservations of another account than e-mails, the history or a promo use say."""
     emails = OutboxMessage.objects.filter(about=OuterRef("subject"), user__isnull=False)
     uses = PromoRedemption.objects.filter(reservation=OuterRef("pk"), given_back_at=None)
     # Customers, who have no address in the history, also once they are staff.
     acts = get_history(Reservation).filter(
         actor__is_active=True, actor__is_staff=False, actor_email=""
     )
-    rows = Reservation.objects.annotate(subject=SUBJECT).filter(
+    return Reservation.objects.annotate(subject=SUBJECT).filter(
         Exists(emails.exclude(user=OuterRef("user")))
         | Exists(uses.exclude(user=OuterRef("user")))
         | Exists(acts.exclude(actor=OuterRef("user")))
     )
-    return rows.values_list("pk", "user")
 
 
 # --- What is booked -------------------------------------------------------------------------------
 
 
-@CHECKS.add("reservation {} is for {} people, its room for {}")
+@CHECKS.add("reservation {pk} is for {number_of_attendees} people, its room for {room__capacity}")
 def attendees_above_capacity(now: dt.datetime) -> Rows:
-    """Find reservations for more people than the room holds, unless staff have changed that."""
     rows = Reservation.objects.filter(number_of_attendees__gt=F("room__capacity"))
-    rows = rows.exclude(may_be_changed(now, MeetingRoom, "room", "capacity"))
-    return rows.values_list("pk", "number_of_attendees", "room__capacity")
+    return rows.exclude(may_be_changed(now, MeetingRoom, "room", "capacity"))
 
 
-@CHECKS.add("reservation {} is for {} people, and lists {}, {} of them its customer")
+@CHECKS.add(
+    "reservation {pk} is for {number_of_attendees}, and lists {listed}, {creators} its customer"
+)
 def attendees_off_their_number(now: dt.datetime) -> Rows:
-    """Find reservations that list more people than attend, or not their customer."""
     rows = Reservation.objects.annotate(
         listed=Count("attendees"), creators=Count("attendees", filter=Q(attendees__is_creator=True))
     )
-    rows = rows.filter(Q(listed__gt=F("number_of_attendees")) | Q(creators=0))
-    return rows.values_list("pk", "number_of_attendees", "listed", "creators")
+    return rows.filter(Q(listed__gt=F("number_of_attendees")) | Q(creators=0))
 
 
 @CHECKS.add("reservation {} takes {}, and is billed {:.2f} h")
 def hours_off_their_span(now: dt.datetime) -> Rows:
-    """Find reservations that are billed for other hours than they take.
-
-    A started quarter hour can be billed as an hour, and a center's new time zone can make a booking
-    an hour longer or shorter.
-    """
+    # A started quarter hour can be billed as an hour, and a center's new time zone can make a
+    # booking an hour longer or shorter.
     rows = Reservation.objects.values_list("pk", "start", "end", "billable_hours")
     for pk, start, end, billed in rows.iterator():
         hours = to_hours(end - start)
@@ -185,24 +266,20 @@ def hours_off_their_span(now: dt.datetime) -> Rows:
             yield pk, format_hours(hours), billed
 
 
-@CHECKS.add("reservation {} has service {}, and no line for it on its bill")
+@CHECKS.add("reservation {reservation} has service {service__name}, and no line for it on its bill")
 def services_off_their_lines(now: dt.datetime) -> Rows:
-    """Find services without a line on the bill."""
     own = LineItem.objects.filter(
         type=LineItemType.SERVICE, reservation=OuterRef("reservation"), service=OuterRef("service")
     )
-    rows = ChosenService.objects.exclude(Exists(own))
-    return rows.values_list("reservation", "service__name")
+    return ChosenService.objects.exclude(Exists(own))
 
 
 @CHECKS.add(
-    "reservation {} has extras of {:.2f} and adjustments of {:.2f}, its lines {:.2f}, {:.2f}"
+    "reservation {pk} has extras of {extras:.2f} and adjustments of {lowered:.2f}, its lines"
+    " {extra_lines:.2f}, {lowering_lines:.2f}"
 )
 def adjustments_off_their_lines(now: dt.datetime) -> Rows:
-    """Find extras and adjustments that are not those on the bill.
-
-    A bill never goes below zero, so its lines can take off less than the adjustments say.
-    """
+    # A bill never goes below zero, so its lines can take off less than the adjustments say.
 
     def sum_lines(*types: LineItemType) -> Coalesce:
         return sum_of_related(LineItem.objects.filter(type__in=types), "total", by="reservation")
@@ -216,16 +293,14 @@ def adjustments_off_their_lines(now: dt.datetime) -> Rows:
         others=sum_lines(*(set(LineItemType) - {LineItemType.EXTRA, LineItemType.TAX})),
     )
     is_limited = Q(lowering_lines__gt=F("lowered"), others__lte=money.ROUNDING_TOLERANCE)
-    rows = rows.filter(
+    return rows.filter(
         ~Q(extra_lines__range=approximately(F("extras")))
         | ~Q(is_limited) & ~Q(lowering_lines__range=approximately(F("lowered")))
     )
-    return rows.values_list("pk", "extras", "lowered", "extra_lines", "lowering_lines")
 
 
 @CHECKS.add("reservation {}: its line {} says {}, and is {}")
 def lines_off_their_texts(now: dt.datetime) -> Rows:
-    """Find lines of bills that are not in the ledger yet, whose texts say something else."""
     for line in _get_open_lines(now):
         is_stated = line.type == LineItemType.TAX or (line.service_id and not line.total)
         amount = money.format_amount(line.total, line.reservation.currency)
@@ -240,10 +315,7 @@ def lines_off_their_texts(now: dt.datetime) -> Rows:
 
 @CHECKS.add("reservation {}: its {} is {}, of {}")
 def taxes_off_their_rate(now: dt.datetime) -> Rows:
-    """Find taxes of bills that are not in the ledger yet, at another rate than their label says.
-
-    Each adjustment after the first price can have rounded it once more.
-    """
+    # Each adjustment after the first price can have rounded it once more.
     bills: dict[int, list[LineItem]] = {}
     for line in _get_open_lines(now):
         bills.setdefault(line.reservation_id, []).append(line)
@@ -273,7 +345,6 @@ def _get_digits(text: str) -> str:
 
 @CHECKS.add("reservation {}: its terms of cancellation are {}")
 def terms_that_cannot_be_read(now: dt.datetime) -> Rows:
-    """Find terms of bookings to come that do not say what comes back."""
     rows = Reservation.objects.filter(status__in=sorted(HOLDING_STATUSES), end__gt=now)
     for pk, stored in rows.values_list("pk", "cancellation_terms").iterator():
         try:

@@ -2,7 +2,8 @@
 
 import datetime as dt
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from django.contrib.contenttypes.models import ContentType
@@ -14,7 +15,8 @@ from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.money import ROUNDING_TOLERANCE
 
 EARLIEST = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-Rows = Iterable[Sequence[Any]]
+# A queryset, or rows with their values in the order of the text.
+Rows = Iterable[Any]
 # A check describes each inconsistency that it finds.
 Check = Callable[[dt.datetime], Iterator[str]]
 
@@ -29,19 +31,26 @@ class CheckList(list[Check]):
     def add(self, text: str) -> Callable[[Callable[[dt.datetime], Rows]], Check]:
         """Make a function that finds inconsistent rows a check; `text` describes one of them.
 
-        The text need not name all columns of the row.
+        The text names the columns of a queryset. Other rows have values in the order of the text.
         """
+        columns = re.findall(r"{(\w+)", text)
+        template = re.sub(r"{\w+", "{", text)
 
         def decorate(find_rows: Callable[[dt.datetime], Rows]) -> Check:
             @functools.wraps(find_rows)
             def check(now: dt.datetime) -> Iterator[str]:
-                for row in find_rows(now):
-                    yield text.format(*row)
+                rows = find_rows(now)
+                for row in rows.values_list(*columns) if isinstance(rows, QuerySet) else rows:
+                    yield template.format(*map(_describe, row))
 
             self.append(check)
             return check
 
         return decorate
+
+
+def _describe(value: Any) -> Any:
+    return f"{value:%Y-%m-%d %H:%M} UTC" if isinstance(value, dt.datetime) else value
 
 
 def get_history(model: type[Model], reference: str = "pk") -> QuerySet[AuditEntry]:

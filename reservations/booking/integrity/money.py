@@ -1,22 +1,35 @@
-"""Checks that payments agree with the bookings, and that due refunds are paid."""
+"""Checks that bookings, payments, the ledger and receipts agree."""
 
 import datetime as dt
+from itertools import islice
 from typing import Any
 
-from django.conf import settings
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import (
+    Case,
+    Count,
+    Exists,
+    F,
+    Max,
+    OuterRef,
+    Q,
+    Subquery,
+    Sum,
+    TextField,
+    Value,
+    When,
+)
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Coalesce
+from django.db.models.functions import Cast, Concat, TruncDate
 
-from payments.gateways.manual import MANUAL_GATEWAYS
+from payments.gateways.manual import ACCOUNT, MANUAL_GATEWAYS
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.gateways.stripe.gateway import StripeGateway
 from payments.gateways.stripe_models import StripePayment
+from payments.ledger.accounts import Account, EventKind
+from payments.ledger.posting import find_unposted
 from payments.models import (
     COMPLETED_REFUND_STATES,
-    Dispute,
-    GatewayCheckpoint,
     LedgerLine,
     Payment,
     PaymentPurpose,
@@ -24,6 +37,7 @@ from payments.models import (
     Refund,
     RefundState,
 )
+from payments.refunds import sum_refunds
 from payments.statements import get_refunds_payable
 from reservations.booking.charging import CAPTURE_DUE_STATUSES
 from reservations.booking.integrity.common import (
@@ -38,30 +52,19 @@ from reservations.models import (
     BookingChange,
     ChangeState,
     LineItem,
-    PromoRedemption,
+    Receipt,
+    ReceiptEntry,
+    ReceiptSeries,
+    ReceiptType,
     RefundOverride,
     Reservation,
 )
 from reservations.models.status import BOOKED_STATUSES, Status
+from reservations.receipts.issuing import find_payments_without_credit_note
 from roombook.db.sums import MONEY_FIELD, sum_of_related
-from roombook.money import ROUNDING_TOLERANCE, ZERO, from_hundredths
+from roombook.money import ROUNDING_TOLERANCE, ZERO, format_amount, from_hundredths
 
 CHECKS = CheckList()
-
-# By model: when its rows are made, and what can only happen after that.
-TIMES: tuple[tuple[type[Any], str, tuple[str, ...]], ...] = (
-    (Reservation, "created_at", ("created_at", "booked_at", "cancelled_at", "checked_in_at")),
-    (Payment, "reservation__created_at", ("created_at",)),
-    (
-        Payment,
-        "created_at",
-        ("authorized_at", "captured_at", "received_at", "closed_at"),
-    ),
-    (Refund, "payment__created_at", ("created_at", "done_at")),
-    (Dispute, "opened_at", ("opened_at", "closed_at")),
-    (BookingChange, "created_at", ("created_at", "resolved_at")),
-    (PromoRedemption, "taken_at", ("taken_at", "given_back_at")),
-)
 
 # How the reasons of refunds begin that the gateway has reported.
 REPORTED = "Made at the gateway"
@@ -69,35 +72,19 @@ REPORTED = "Made at the gateway"
 BY_HAND_OVERDUE_AFTER = dt.timedelta(days=14)
 
 
-# --- Shared with alerts.py ------------------------------------------------------------------------
-
-
-def effective_refunds() -> QuerySet[Refund]:
-    """Return the refunds that were paid in any way, or that are due."""
-    return Refund.objects.exclude(state=RefundState.REFUSED)
-
-
-def refunded_amount() -> Coalesce:
-    """Return an expression for the amount of a payment that was refunded or is due for refund."""
-    return sum_of_related(effective_refunds(), "amount", by="payment")
-
-
 # --- Checks --------------------------------------------------------------------------------------
 
 
-@CHECKS.add("reservation {}: its total is {}, its lines add up to {:.2f}")
+@CHECKS.add("reservation {pk}: its total is {total_cost}, its lines add up to {lines:.2f}")
 def totals_that_are_not_their_lines(now: dt.datetime) -> Rows:
-    """Find totals that are not the sum of their line items."""
     rows = Reservation.objects.annotate(
         lines=sum_of_related(LineItem.objects, "total", by="reservation")
     )
-    rows = rows.exclude(lines__range=approximately(F("total_cost")))
-    return rows.values_list("pk", "total_cost", "lines")
+    return rows.exclude(lines__range=approximately(F("total_cost")))
 
 
-@CHECKS.add("payment {} is {}, and its reservation {} is {}")
+@CHECKS.add("payment {pk} is {state}, and its reservation {reservation} is {reservation__status}")
 def payments_off_their_reservation(now: dt.datetime) -> Rows:
-    """Find payments in a state that contradicts the status of their reservation."""
     is_recent, status = _is_recent(now), "reservation__status__in"
     is_due = Q(is_recent, **{status: sorted(CAPTURE_DUE_STATUSES)})
     authorized = Q(state=PaymentState.AUTHORIZED)
@@ -112,16 +99,14 @@ def payments_off_their_reservation(now: dt.datetime) -> Rows:
     wrong |= captured & Q(reservation__status=Status.PENDING) & ~Q(gateway__in=MANUAL_GATEWAYS)
     # A fee is captured before its cancellation is stored.
     wrong |= captured & Q(captured_at__gt=F("reservation__cancelled_at"))
-    rows = Payment.objects.filter(wrong)
-    return rows.values_list("pk", "state", "reservation", "reservation__status")
+    return Payment.objects.filter(wrong)
 
 
-@CHECKS.add("reservation {} is {}, its payments add up to {:.2f}, its price is {:.2f}")
+@CHECKS.add(
+    "reservation {pk} is {status}, its payments are {charged:.2f}, its price {total_cost:.2f}"
+)
 def bookings_without_payment(now: dt.datetime) -> Rows:
-    """Find bookings whose payments add up to less than their price.
-
-    What is above the price is to be refunded: `refunds_payable_without_refunds` finds it.
-    """
+    # What is above the price is to be refunded: `refunds_payable_without_refunds` finds it.
     # A payment that staff have refunded voluntarily counts as well, but not for a request.
     held = Q(state__in=[PaymentState.AUTHORIZED, PaymentState.CAPTURED])
     held |= Q(state=PaymentState.REFUNDED) & ~Q(reservation__status=Status.PENDING)
@@ -129,20 +114,16 @@ def bookings_without_payment(now: dt.datetime) -> Rows:
     rows = Reservation.objects.filter(status__in=sorted(BOOKED_STATUSES)).annotate(
         charged=sum_of_related(paying, "amount", by="reservation")
     )
-    rows = rows.filter(charged__lt=F("total_cost") - ROUNDING_TOLERANCE)
-    return rows.values_list("pk", "status", "charged", "total_cost")
+    return rows.filter(charged__lt=F("total_cost") - ROUNDING_TOLERANCE)
 
 
-@CHECKS.add("payment {} is {}, and its change of reservation {} is {}")
+@CHECKS.add("payment {payment} is {payment__state}, its change of {payment__reservation} {state}")
 def changes_off_their_payment(now: dt.datetime) -> Rows:
-    """Find payments for changes in a state that contradicts the change, or of another amount.
-
-    A cancellation voids the payment of an applied change if the gateway refuses its capture.
-    """
+    # A cancellation voids the payment of an applied change if the gateway refuses its capture.
     is_resolved = ~Q(payment__state=PaymentState.STARTED)
     is_voided = Q(payment__state=PaymentState.VOIDED)
     is_voided &= ~Q(payment__reservation__status=Status.CANCELLED)
-    rows = BookingChange.objects.filter(payment__isnull=False).filter(
+    return BookingChange.objects.filter(payment__isnull=False).filter(
         Q(is_resolved, state=ChangeState.STARTED)
         | Q(is_voided, state=ChangeState.APPLIED)
         | Q(payment__state__in=["started", "declined"], state=ChangeState.APPLIED)
@@ -151,83 +132,21 @@ def changes_off_their_payment(now: dt.datetime) -> Rows:
         | ~Q(payment__reservation=F("reservation"), payment__purpose=PaymentPurpose.CHANGE)
         | ~Q(new_total__range=approximately(F("old_total") + F("payment__amount")))
     )
-    return rows.values_list("payment", "payment__state", "payment__reservation", "state")
 
 
-@CHECKS.add("payment {} of reservation {} is for a change that does not exist")
+@CHECKS.add("payment {pk} of reservation {reservation} is for a change that does not exist")
 def payments_for_changes_without_them(now: dt.datetime) -> Rows:
-    """Find payments for a change of which nothing is stored."""
-    rows = Payment.objects.filter(purpose=PaymentPurpose.CHANGE, change=None)
-    return rows.values_list("pk", "reservation")
+    return Payment.objects.filter(purpose=PaymentPurpose.CHANGE, change=None)
 
 
-@CHECKS.add("payment {} of reservation {} was made for reservation {}")
-def payments_of_another_reservation(now: dt.datetime) -> Rows:
-    """Find payments that belong to another reservation than the one that was paid."""
-    made_for = Reservation.objects.filter(uid=OuterRef("reservation_uid")).values("pk")
-    rows = Payment.objects.exclude(reservation_uid=F("reservation__uid"))
-    rows = rows.annotate(made_for=Subquery(made_for))
-    return rows.values_list("pk", "reservation", "made_for")
-
-
-@CHECKS.add("payment {} is held for center {}, its reservation {} is at center {}")
-def payments_at_another_center(now: dt.datetime) -> Rows:
-    """Find payments that are not captured yet, for a center that does not have the booking."""
-    rows = Payment.objects.filter(state=PaymentState.AUTHORIZED, counts=True)
-    rows = rows.exclude(cash_center=F("reservation__room__center"))
-    return rows.values_list("pk", "cash_center", "reservation", "reservation__room__center")
-
-
-@CHECKS.add("payment {} is in {}, its reservation {} in {}")
-def payments_in_another_currency(now: dt.datetime) -> Rows:
-    """Find bills in one currency with a payment in another."""
-    rows = Payment.objects.exclude(currency=F("reservation__currency"))
-    return rows.values_list("pk", "currency", "reservation", "reservation__currency")
-
-
-@CHECKS.add("reservation {} is billed in {}")
-def bills_in_another_currency(now: dt.datetime) -> Rows:
-    """Find reservations in another currency than the deployment's. No report has them."""
-    rows = Reservation.objects.exclude(currency=settings.CURRENCY)
-    return rows.values_list("pk", "currency")
-
-
-@CHECKS.add("{} {}: {} is {:%Y-%m-%d %H:%M} UTC, and {} {:%Y-%m-%d %H:%M} UTC")
-def times_out_of_order(now: dt.datetime) -> Rows:
-    """Find rows with a time in the future, or before the time at which they were made."""
-    day = dt.timedelta(days=1)  # More than clocks differ by.
-    for model, made, times in TIMES:
-        for time in times:
-            rows = model.objects.filter(
-                Q(**{f"{time}__lt": F(made) - day}) | Q(**{f"{time}__gt": now + day})
-            )
-            for pk, at, made_at in rows.values_list("pk", time, made):
-                yield model._meta.verbose_name, pk, time, at, made, made_at
-
-
-@CHECKS.add("dispute {} is in {}, its payment {} in {}")
-def disputes_in_another_currency(now: dt.datetime) -> Rows:
-    """Find disputes in another currency than their payment.
-
-    Its amount can be more than was paid, as the rates of the customer's bank change.
-    """
-    rows = Dispute.objects.exclude(currency=F("payment__currency"))
-    return rows.values_list("pk", "currency", "payment", "payment__currency")
-
-
-@CHECKS.add("payment {} of reservation {} is unresolved for over an hour")
+@CHECKS.add("payment {pk} of reservation {reservation} is unresolved for over an hour")
 def payments_forgotten(now: dt.datetime) -> Rows:
-    """Find payments that have been unresolved for too long: reconcile_payments does not run."""
-    rows = Payment.objects.filter(state=PaymentState.STARTED, lease_until__lt=now - OVERDUE_AFTER)
-    return rows.values_list("pk", "reservation")
+    return Payment.objects.filter(state=PaymentState.STARTED, lease_until__lt=now - OVERDUE_AFTER)
 
 
-@CHECKS.add("payment {} of {} ({}, {}) is not what {} has")
+@CHECKS.add("payment {pk} of {amount} ({currency}, {state}) is not what {gateway} has")
 def payments_off_the_gateway(now: dt.datetime) -> Rows:
-    """Find payments of which the gateway's own rows say something else, or nothing.
-
-    Those at Stripe itself are compared by `reconcile_payments`.
-    """
+    # Those at Stripe itself are compared by `reconcile_payments`.
     settled = Payment.objects.exclude(state=PaymentState.STARTED).exclude(
         Q(authorized_at__gt=now - OVERDUE_AFTER) | Q(captured_at__gt=now - OVERDUE_AFTER)
     )
@@ -244,101 +163,64 @@ def payments_off_the_gateway(now: dt.datetime) -> Rows:
     kept = Q(created_at__gt=get_kept_since("BOOKS_YEARS", now))
     at_fault |= at_stripe & kept & (captured | authorized) & ~Exists(stored)
     at_fault |= ~(at_sandbox | at_stripe | Q(gateway__in=MANUAL_GATEWAYS))
-    rows = settled.filter(at_fault)
-    return rows.values_list("pk", "amount", "currency", "state", "gateway")
+    return settled.filter(at_fault)
 
 
-@CHECKS.add("payment {} has refunds of {:.2f} that the gateway does not have")
+@CHECKS.add("payment {pk} has refunds of {given:.2f} that the gateway does not have")
 def refunds_off_the_gateway(now: dt.datetime) -> Rows:
-    """Find payments of which we have refunded more than the sandbox has."""
     made = Refund.objects.filter(state=RefundState.DONE).exclude(reason__startswith=REPORTED)
     refunded = SandboxPayment.objects.filter(key=OuterRef("key")).values("refunded")
     rows = Payment.objects.filter(gateway=SandboxGateway.name).annotate(
         given=sum_of_related(made, "amount", by="payment"), refunded=Subquery(refunded)
     )
-    rows = rows.filter(given__gt=F("refunded") + ROUNDING_TOLERANCE)
-    return rows.values_list("pk", "given")
+    return rows.filter(given__gt=F("refunded") + ROUNDING_TOLERANCE)
 
 
-@CHECKS.add("{} is compared until {:%Y-%m-%d %H:%M} UTC")
-def comparisons_in_the_future(now: dt.datetime) -> Rows:
-    """Find gateways that are not compared with our payments, because that is done already."""
-    rows = GatewayCheckpoint.objects.filter(compared_until__gt=now + OVERDUE_AFTER)
-    return ((f"gateway {name}", at) for name, at in rows.values_list("gateway", "compared_until"))
-
-
-@CHECKS.add("payment {} of {} has refunds of {:.2f}")
-def refunds_above_their_payment(now: dt.datetime) -> Rows:
-    """Find payments with refunds that add up to more than the payment."""
-    rows = Payment.objects.annotate(given=refunded_amount())
-    rows = rows.filter(given__gt=F("amount") + ROUNDING_TOLERANCE)
-    return rows.values_list("pk", "amount", "given")
-
-
-@CHECKS.add("payment {} of {} is refunded, its refunds add up to {:.2f}")
-def refunded_without_refunds(now: dt.datetime) -> Rows:
-    """Find payments that are marked as refunded although their refunds do not add up to them."""
-    rows = Payment.objects.filter(state=PaymentState.REFUNDED).annotate(given=refunded_amount())
-    rows = rows.filter(given__lt=F("amount") - ROUNDING_TOLERANCE)
-    return rows.values_list("pk", "amount", "given")
-
-
-@CHECKS.add("payment {} of {} is captured, and is refunded in full")
-def captured_though_refunded(now: dt.datetime) -> Rows:
-    """Find payments that are marked as captured although they were refunded in full."""
-    done = Refund.objects.filter(state__in=COMPLETED_REFUND_STATES)
-    rows = Payment.objects.filter(state=PaymentState.CAPTURED).annotate(
-        given=sum_of_related(done, "amount", by="payment")
+@CHECKS.add("payment {pk} of {amount} is {state}, its refunds add up to {given:.2f}")
+def refunds_off_their_payment(now: dt.datetime) -> Rows:
+    made = Refund.objects.filter(state__in=COMPLETED_REFUND_STATES)
+    rows = Payment.objects.annotate(
+        given=sum_refunds(), made=sum_of_related(made, "amount", by="payment")
     )
-    rows = rows.filter(given__gte=F("amount") - ROUNDING_TOLERANCE)
-    return rows.values_list("pk", "amount")
+    return rows.filter(
+        Q(given__gt=F("amount") + ROUNDING_TOLERANCE)
+        | Q(state=PaymentState.REFUNDED, given__lt=F("amount") - ROUNDING_TOLERANCE)
+        | Q(state=PaymentState.CAPTURED, made__gte=F("amount") - ROUNDING_TOLERANCE)
+    )
 
 
-@CHECKS.add("refund {} of payment {} is a retry of refund {} of payment {}")
+@CHECKS.add("refund {pk} of payment {payment} retries refund {again} of payment {again__payment}")
 def retries_off_their_refund(now: dt.datetime) -> Rows:
-    """Find retries of a refund that was not refused, or of another payment, or of more.
-
-    It is of less if another refund has returned a part meanwhile.
-    """
-    rows = Refund.objects.filter(again__isnull=False).exclude(
+    # It is of less if another refund has returned a part meanwhile.
+    return Refund.objects.filter(again__isnull=False).exclude(
         again__state=RefundState.REFUSED,
         again__payment=F("payment"),
         again__amount__gte=F("amount"),
     )
-    return rows.values_list("pk", "payment", "again", "again__payment")
 
 
-@CHECKS.add("reservation {} is {}: a refund of {} was decided, and {} promised")
+@CHECKS.add(
+    "reservation {reservation} is {reservation__status}: {refund} was decided, {promised} promised"
+)
 def refund_overrides_off_their_promise(now: dt.datetime) -> Rows:
-    """Find decisions of staff about a refund that their cancellation has not promised."""
     steps = get_history(Reservation, "reservation").filter(changes__has_key="refund_promised")
     promised = steps.annotate(sum=KT("changes__refund_promised__1")).values("sum")[:1]
     rows = RefundOverride.objects.annotate(promised=Subquery(promised))
-    rows = rows.filter(
+    return rows.filter(
         ~Q(reservation__status=Status.CANCELLED)
         | ~Q(refund=Cast("promised", MONEY_FIELD), promised__isnull=False)
         & Q(at__gt=get_kept_since("AUDIT_LOG_DAYS", now))
     )
-    return rows.values_list("reservation", "reservation__status", "refund", "promised")
 
 
-@CHECKS.add("refund {} of payment {} is due for over an hour")
+@CHECKS.add("refund {pk} of payment {payment} is due since {created_at}")
 def refunds_forgotten(now: dt.datetime) -> Rows:
-    """Find refunds that have been due for too long: reconcile_payments does not run."""
-    rows = Refund.objects.due().filter(created_at__lt=now - OVERDUE_AFTER)
-    return rows.values_list("pk", "payment")
-
-
-@CHECKS.add("refund {} of payment {} has not been returned by staff for over two weeks")
-def manual_refunds_forgotten(now: dt.datetime) -> Rows:
-    """Find refunds of cash, terminal and account payments that no staff has confirmed (B26.5)."""
-    rows = Refund.objects.due_by_hand().filter(created_at__lt=now - BY_HAND_OVERDUE_AFTER)
-    return rows.values_list("pk", "payment")
+    by_staff = Refund.objects.due_by_hand().filter(created_at__lt=now - BY_HAND_OVERDUE_AFTER)
+    return Refund.objects.due().filter(created_at__lt=now - OVERDUE_AFTER) | by_staff
 
 
 @CHECKS.add("reservation {}: {:.2f} is owed to its customer, and {:.2f} is being refunded")
 def refunds_payable_without_refunds(now: dt.datetime) -> Rows:
-    """Find money to be returned without a refund of it: the gateway refused it, or it is lost."""
     started = Refund.objects.filter(state=RefundState.STARTED).order_by()
     by_reservation = dict(started.values_list("payment__reservation").annotate(Sum("amount")))
     owed = get_refunds_payable(LedgerLine.objects.all()).filter(since__lt=now - OVERDUE_AFTER)
@@ -356,3 +238,104 @@ def _is_recent(now: dt.datetime) -> Q:
         | Q(captured_at__gt=since)
         | Q(reservation__cancelled_at__gt=since)
     )
+
+
+BATCH_SIZE = 1_000
+
+
+@CHECKS.add("reservation {}: bill and payments differ from the ledger: {}")
+def ledger_off_the_facts(now: dt.datetime) -> Rows:
+    ids = Reservation.objects.order_by("pk").values_list("pk", flat=True).iterator(BATCH_SIZE)
+    while batch := list(islice(ids, BATCH_SIZE)):
+        for pk, bill, lines in find_unposted(batch, now=now):
+            differences = (
+                f"{account.label} {format_amount(from_hundredths(line[account]), bill.currency)}"
+                for line in lines.values()
+                for account in Account
+                if line[account]
+            )
+            if lines:
+                yield pk, ", ".join(differences) or "bookings"
+
+
+@CHECKS.add("reservation {reservation}: line {pk} of the ledger corrects what no event has posted")
+def corrected_lines(now: dt.datetime) -> Rows:
+    return LedgerLine.objects.filter(kind=EventKind.CORRECTED)
+
+
+@CHECKS.add("reservation {reservation}: line {pk} of {at} is of {day}")
+def lines_at_an_impossible_time(now: dt.datetime) -> Rows:
+    day = dt.timedelta(days=1)  # Time zones differ by less.
+    wrong = Q(day__lt=TruncDate(F("at") - day)) | Q(day__gt=TruncDate(F("at") + day))
+    return LedgerLine.objects.filter(wrong)
+
+
+@CHECKS.add("payment {pk} came in at {captured_at} or {received_at}, and its line says {posted}")
+def payments_off_their_line(now: dt.datetime) -> Rows:
+    lines = LedgerLine.objects.filter(reservation=OuterRef("reservation"), cause=OuterRef("cause"))
+    came_in = lines.filter(kind__in=[EventKind.PAID, EventKind.RECEIVED]).order_by("pk")
+    rows = Payment.objects.annotate(cause=Concat(Value("payment "), Cast("pk", TextField())))
+    rows = rows.annotate(posted=Subquery(came_in.values("at")[:1])).filter(posted__isnull=False)
+    at_once = Q(received_at=None) | ~Q(gateway=ACCOUNT.name)
+    return rows.filter(
+        Q(at_once, ~Q(captured_at=F("posted"))) | Q(~at_once, ~Q(received_at=F("posted")))
+    )
+
+
+@CHECKS.add(
+    "refund {pk} of payment {payment} was done at {done_at}, and its line is of another time"
+)
+def refunds_off_their_line(now: dt.datetime) -> Rows:
+    lines = LedgerLine.objects.filter(
+        reservation=OuterRef("payment__reservation"), cause=OuterRef("cause")
+    )
+    near = (OuterRef("done_at") - OVERDUE_AFTER, OuterRef("done_at") + OVERDUE_AFTER)
+    rows = Refund.objects.filter(state__in=COMPLETED_REFUND_STATES).annotate(
+        cause=Concat(Value("refund "), Cast("pk", TextField()))
+    )
+    return rows.filter(Exists(lines), ~Exists(lines.filter(at__range=near)))
+
+
+@CHECKS.add("payment {pk} of {amount} has receipts of {covered:.2f}")
+def receipts_above_their_payment(now: dt.datetime) -> Rows:
+    rows = Payment.objects.filter(pk__in=ReceiptEntry.objects.values("payment")).annotate(
+        covered=sum_of_related(ReceiptEntry.objects, "amount", by="payment")
+    )
+    return rows.filter(
+        Q(covered__gt=F("amount") + ROUNDING_TOLERANCE) | Q(captured_at__isnull=True, covered__gt=0)
+    )
+
+
+@CHECKS.add(
+    "payment {pk} has receipts of {covered:.2f}, and a refund of over an hour ago no credit note"
+)
+def credit_notes_forgotten(now: dt.datetime) -> Rows:
+    rows = find_payments_without_credit_note(now=now - OVERDUE_AFTER)
+    # The check above reports the others.
+    return rows.filter(covered__lte=F("amount") + ROUNDING_TOLERANCE)
+
+
+@CHECKS.add("receipt {number} has a total of {total}, its entries add up to {entered:.2f}")
+def receipts_off_their_entries(now: dt.datetime) -> Rows:
+    rows = Receipt.objects.annotate(
+        signed=Case(
+            When(type=ReceiptType.RECEIPT, then=F("total")),
+            default=-F("total"),
+            output_field=MONEY_FIELD,
+        ),
+        entered=sum_of_related(ReceiptEntry.objects, "amount", by="receipt"),
+    )
+    return rows.exclude(entered__range=approximately(F("signed")))
+
+
+@CHECKS.add("series {name} is at {last_number}, it has {count} documents up to number {highest}")
+def gaps_between_receipts(now: dt.datetime) -> Rows:
+    rows = ReceiptSeries.objects.annotate(
+        count=Count("receipts"), highest=Max("receipts__number_in_series")
+    )
+    return rows.exclude(count=F("last_number"), highest=F("last_number"))
+
+
+@CHECKS.add("receipt {number} of {issued_at} says nothing any more")
+def receipts_emptied_too_early(now: dt.datetime) -> Rows:
+    return Receipt.objects.filter(content={}, issued_at__gt=get_kept_since("BOOKS_YEARS", now))

@@ -29,10 +29,10 @@ from reservations.desk.dashboard.figures import DashboardFigures, build_figures
 from reservations.desk.dashboard.first_steps import FirstStep, find_first_steps
 from reservations.desk.today.arrivals import filter_by_day, find_time_zones
 from reservations.display import format_customer
+from reservations.local_days import DAY
 from reservations.models import Reservation
 from reservations.models.reservation import IS_CHECKED_IN
 from reservations.models.status import Status
-from reservations.reports.periods import DAY
 from roombook import dates, money
 
 MAX_REQUESTS = 8

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from accounts import roles
 from accounts.models import User
 from centers.models import Center
+from reservations.local_days import DAY, LocalDays
 from reservations.reports import utilization
 from reservations.reports.cube import MONTH, Chart, Cube
 from reservations.reports.ledger import select_recognized, sum_accounts
-from reservations.reports.periods import DAY, ReportPeriod
 from reservations.reports.revenue import REVENUE
 from reservations.reports.selection import ReportSelection, ReportTooLarge
 from roombook import dates, places
@@ -28,7 +28,7 @@ class MonthComparison:
     change: str
     is_up: bool
     chart: Chart
-    previous_month: ReportPeriod
+    previous_month: LocalDays
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ def build_figures(user: User, now: dt.datetime) -> DashboardFigures:
     today = min(local_days)
     figures = DashboardFigures(month=_compare_months(centers, today))
     monday = today - today.weekday() * DAY
-    week = ReportPeriod(monday, monday + 6 * DAY)
+    week = LocalDays(monday, monday + 6 * DAY)
     figures.week_period = _format_period(week)
     try:
         found = utilization.measure_utilization(ReportSelection(week, centers))
@@ -75,10 +75,10 @@ def _compare_months(centers: frozenset[int] | None, today: dt.date) -> MonthComp
 
     If the previous month is shorter, all of it is compared.
     """
-    current = ReportPeriod(today.replace(day=1), today)
+    current = LocalDays(today.replace(day=1), today)
     first = dates.add_months(current.first, -1)
     last = min(first + (today.day - 1) * DAY, current.first - DAY)
-    previous = ReportPeriod(first, last)
+    previous = LocalDays(first, last)
     now, before = (
         sum_accounts(select_recognized(ReportSelection(period, centers)))
         for period in (current, previous)
@@ -97,9 +97,9 @@ def _compare_months(centers: frozenset[int] | None, today: dt.date) -> MonthComp
             REVENUE,
             describe=REVENUE.display,
         ),
-        previous_month=ReportPeriod.from_month(first),
+        previous_month=LocalDays.from_month(first),
     )
 
 
-def _format_period(period: ReportPeriod) -> str:
+def _format_period(period: LocalDays) -> str:
     return f"{dates.format_day(period.first)} - {dates.format_day(period.last)}"

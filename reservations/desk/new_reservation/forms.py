@@ -264,12 +264,10 @@ class NewReservationForm(BookingForm):
 
     def add_errors(self, errors: Mapping[str, str]) -> None:
         """Add the domain's errors, by field path, to the fields that have none yet."""
-        selected = [service for service, _ in self.selected]
         for path, message in errors.items():
             name, *rest = path.split(".")
             if name == "service_options":
-                service = selected[int(rest[0])]
-                name = (getattr(service, rest[-1], None) or service.chosen).name
+                name = self.selected[int(rest[0])].name
             elif name == "attendees" and rest:
                 message = f"Guest {int(rest[0]) + 1}: {message}"
             else:
@@ -281,7 +279,7 @@ class NewReservationForm(BookingForm):
     def problems(self) -> list[str]:
         """What is wrong with the booking, for readers who see no fields."""
         fields = [(each.label, each) for each in (self["start"], self["end"], *self.booking_fields)]
-        fields += [(each.service.name, field) for each in self.services for field in each]
+        fields += [(each.label, each) for each in self.services]
         return [f"{label}: {error}" for label, field in fields for error in field.errors]
 
 

@@ -22,10 +22,11 @@ from reservations.desk.actions import ACTIONS
 from reservations.desk.notes import load_notes
 from reservations.desk.previews import Action
 from reservations.display import format_customer, format_service, format_time_zone
+from reservations.local_days import LocalDays, filter_by_local_span
 from reservations.models import Note, Reservation
 from reservations.models.status import Status
+from reservations.notifications.cancellation_terms import describe_terms
 from reservations.pricing.terms import ALL, get_terms
-from reservations.reports.periods import ReportPeriod, filter_by_local_span
 from roombook import dates, money, places
 
 # More meetings are not loaded: staff of many centers choose one.
@@ -62,7 +63,7 @@ class Arrival:
     services: list[str]
     notes: list[Note]
     checked_in: str
-    no_show: str
+    terms: str
     actions: list[Action]
     extend_url: str
 
@@ -104,7 +105,7 @@ def filter_by_day(zones: Sequence[str], get_day: Callable[[dt.tzinfo], dt.date])
 
     def get_day_span(name: str) -> Span:
         day = get_day(places.get_time_zone(name))
-        return ReportPeriod(day, day).span(name)
+        return LocalDays(day, day).span(name)
 
     return filter_by_local_span(zones, get_day_span)
 
@@ -184,16 +185,23 @@ def _describe_arrivals(rows: list[Reservation], user: User, now: dt.datetime) ->
             services=[format_service(each) for each in row.chosen_services.all()],
             notes=notes.get(row.pk, []),
             checked_in=f"{arrived.astimezone(center.zone):%H:%M}" if arrived else "",
-            no_show=_describe_no_show(row, now),
+            terms=_describe_terms(row, now),
             actions=list(_find_actions(row, user, now)),
             extend_url=_get_extend_url(row, user, now),
         )
 
 
-def _describe_no_show(row: Reservation, now: dt.datetime) -> str:
-    """What a no-show costs, if that is not all: then it has a preview, and no button here."""
-    percent = get_terms(row).no_show_percent
+def _describe_terms(row: Reservation, now: dt.datetime) -> str:
+    """What cancelling gives back while it gives some, and what a no-show costs if that is not all.
+
+    Such a no-show has a preview, and no button here.
+    """
+    terms = get_terms(row)
+    is_booked = row.status == Status.CONFIRMED and now < row.start
+    if is_booked and terms.get_percent(row, now):
+        return describe_terms(terms, row, row.room.center, now=now)
     is_possible = ACTIONS["no-show"].is_available(row, now=now)
+    percent = terms.no_show_percent
     return f"A no-show costs {percent}%" if is_possible and percent < ALL else ""
 
 

@@ -13,7 +13,7 @@ from centers.models import Center
 from reservations.desk.find_room import FindRoomForm
 from reservations.desk.forms import CenterSearchField
 from reservations.desk.today.arrivals import load_day
-from reservations.reports.periods import DAY
+from reservations.local_days import DAY
 from roombook import dates
 from roombook.backoffice.pages import BackofficePages
 from roombook.backoffice.widgets import DayField

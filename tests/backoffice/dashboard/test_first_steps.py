@@ -40,16 +40,13 @@ def test_steps_are_ticked_when_done(client):
     ]
 
 
-def test_steps_disappear_with_the_first_booking():
+def test_steps_disappear_with_the_first_booking_and_are_for_owners_only():
     owner, room = AdministratorFactory(), make_room()
     meeting(room, NOW + HOUR, status=Status.NEW, booked_at=None)
     assert seen(owner).first_steps
+    assert seen(StaffFactory()).first_steps == []
     meeting(room, NOW + 24 * HOUR)
     assert seen(owner).first_steps == []
-
-
-def test_staff_of_one_center_see_no_steps():
-    assert seen(StaffFactory()).first_steps == []
 
 
 def test_usual_types_are_added_by_one_click_and_only_once(client):

@@ -117,7 +117,7 @@ def test_returned_refund_of_a_draft_is_owed_until_staff_have_made_it(
     with pytest.raises(CommandError, match="the gateway refused a refund"):
         call_command("reconcile_payments", stdout=StringIO())
     assert list(alerts.find_refused_refunds(Payment.objects.all()))
-    assert "refunded without refunds" in find_checks()
+    assert "refunds off their payment" in find_checks()
 
     refunds.mark_refunded_manually(refund, reason="In cash", now=LATER)
 

@@ -49,6 +49,8 @@ class Bank(Protocol):
     gateway: type
     # The cards that customers enter for a setup.
     numbers: dict[str, str]
+    # Whether all that happens at the gateway is written to the database of the service.
+    is_in_database: bool
 
     def reset(self) -> None:
         """Forget everything at the beginning of an example."""
@@ -60,10 +62,8 @@ class Bank(Protocol):
 
     def refuse(self, key: UUID) -> None: ...
 
-    def get_money(self, key: UUID) -> Money | None: ...
-
-    def get_keys(self) -> set[UUID]:
-        """The keys of all payments with money, authorized or captured."""
+    def read_money(self) -> dict[UUID, Money]:
+        """What the gateway says of all payments, by their keys."""
 
     def send_event(self, payment: Payment, now: dt.datetime) -> None:
         """Report a change of the payment twice, whether there was one or not."""
@@ -90,6 +90,7 @@ class Bank(Protocol):
 class SandboxBank:
     gateway = sandbox.SandboxGateway
     numbers = NUMBERS
+    is_in_database = True
 
     def reset(self) -> None:
         """Its tables are rolled back with the others."""
@@ -110,13 +111,9 @@ class SandboxBank:
     def _get_secret(self, key: UUID) -> str:
         return SandboxPayment.objects.filter(key=key).values_list("secret", flat=True).first() or ""
 
-    def get_money(self, key: UUID) -> Money | None:
-        row = SandboxPayment.objects.filter(key=key).first()
-        return Money(row.state, row.captures, row.amount, row.refunded) if row else None
-
-    def get_keys(self) -> set[UUID]:
-        rows = SandboxPayment.objects.filter(state__in=["authorized", "captured"])
-        return set(rows.values_list("key", flat=True))
+    def read_money(self) -> dict[UUID, Money]:
+        rows = SandboxPayment.objects.values_list("key", "state", "captures", "amount", "refunded")
+        return {key: Money(*columns) for key, *columns in rows}
 
     def send_event(self, payment: Payment, now: dt.datetime) -> None:
         # The sandbox has no webhook: this is what one does.

@@ -1,7 +1,7 @@
 """What all rules of the machine share: requests, faults, the clock, and counts."""
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, ClassVar
 
@@ -40,6 +40,9 @@ MEANWHILE = (
     *("complete setup", "enter card", "enter card, complete setup", "setup event"),
 )
 
+# Statements that change no row.
+READING = ("SELECT", "SAVEPOINT", "RELEASE SAVEPOINT", "ROLLBACK TO SAVEPOINT")
+
 numbers = st.integers(0, MAX_RESERVATIONS - 1)
 some_fault = st.one_of(
     st.builds(Fault, st.just("dies"), st.integers(1, 12)),
@@ -72,6 +75,8 @@ class MachineBase(RuleBasedStateMachine):
         self.stack.enter_context(block)
         self.places = Places(outer=len(connection.atomic_blocks))
         self.stack.enter_context(instrumented(self.bank.gateway, self.places))
+        self.has_written = True
+        self.stack.enter_context(connection.execute_wrapper(self.note_writes))
         self.reservations: list[tuple[int, int]] = []
         self.is_undisturbed = True
         self.problems: list[str] = []
@@ -80,6 +85,10 @@ class MachineBase(RuleBasedStateMachine):
         """Undo everything that the example has changed."""
         transaction.set_rollback(True)
         self.stack.close()
+
+    def note_writes(self, execute: Callable[..., Any], sql: str, *args: Any) -> Any:
+        self.has_written |= not sql.startswith(READING)
+        return execute(sql, *args)
 
     @property
     def now(self) -> dt.datetime:

@@ -1,8 +1,9 @@
 """What must hold: after each rule, and when everything is settled."""
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Sum
@@ -10,12 +11,12 @@ from django.utils import timezone
 
 from payments.models import LedgerLine, Payment, PaymentState, Refund, RefundState
 from reservations.booking import integrity
-from reservations.booking.integrity.ledger import ledger_off_the_facts
-from reservations.models import AllowanceEntry, PromoCode, Reservation
+from reservations.booking.integrity.money import ledger_off_the_facts
+from reservations.models import AllowanceEntry, AllowanceUse, PromoCode, Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook.backoffice.models import AuditEntry
 from roombook.money import from_hundredths
-from tests.payments.machine.banks import Bank
+from tests.payments.machine.banks import Bank, Money
 
 MINUTE = dt.timedelta(minutes=1)
 # PAYMENT_ACTION_MINUTES.
@@ -27,8 +28,9 @@ USING_BENEFITS = BOOKED_STATUSES | {Status.PROCESSING}
 def find_problems(bank: Bank) -> Iterator[str]:
     """Everything that must never be seen, not even briefly."""
     reservations = list(Reservation.objects.prefetch_related("payments__refunds"))
+    all_money = bank.read_money()
     for reservation in reservations:
-        for problem in _find_problems_of(reservation, bank):
+        for problem in _find_problems_of(reservation, all_money):
             yield f"{reservation.status} {reservation.pk}: {problem}"
     yield from ledger_off_the_facts(timezone.now())
     using = [each for each in reservations if each.status in USING_BENEFITS]
@@ -36,17 +38,20 @@ def find_problems(bank: Bank) -> Iterator[str]:
     promoted = sum(each.promo_code_id is not None for each in using)
     if promo.uses != promoted:
         yield f"the promo code has {promo.uses} uses, for {promoted} reservations"
+    entered, listed = _sum_hours(AllowanceEntry), _sum_hours(AllowanceUse)
     for reservation in reservations:
-        entries = AllowanceEntry.objects.filter(reservation=reservation)
-        used = -(entries.aggregate(sum=Sum("hours"))["sum"] or 0)
-        listed = reservation.allowance_uses.aggregate(sum=Sum("hours"))["sum"] or 0
-        if used != (listed if reservation in using else 0):
-            yield f"{reservation.status} {reservation.pk}: {used} of {listed} hours used"
+        used = -entered.get(reservation.pk, 0)
+        if used != (listed.get(reservation.pk, 0) if reservation in using else 0):
+            yield f"{reservation.status} {reservation.pk}: {used} hours used, of {listed}"
 
 
-def _find_problems_of(reservation: Reservation, bank: Bank) -> Iterator[str]:
+def _sum_hours(model: type[AllowanceEntry | AllowanceUse]) -> dict[int, Decimal]:
+    return dict(model.objects.order_by().values_list("reservation").annotate(Sum("hours")))
+
+
+def _find_problems_of(reservation: Reservation, all_money: Mapping[UUID, Money]) -> Iterator[str]:
     payments = list(reservation.payments.all())
-    money = [each for payment in payments if (each := bank.get_money(payment.key))]
+    money = [all_money[each.key] for each in payments if each.key in all_money]
     if any(each.captures > 1 for each in money) or sum(each.captures for each in money) > 1:
         yield f"captured more than once: {money}"
     kept = sum((each.kept for each in money), Decimal(0))
@@ -130,9 +135,9 @@ def find_late_holds(now: dt.datetime) -> Iterator[str]:
 def find_unsettled(bank: Bank, now: dt.datetime) -> Iterator[str]:
     """What is left although reconcile_payments has run and nobody acts."""
     yield from find_late_holds(now)
-    known = set()
+    known, all_money = set(), bank.read_money()
     for payment in Payment.objects.select_related("reservation"):
-        money = bank.get_money(payment.key)
+        money = all_money.get(payment.key)
         status = payment.reservation.status
         known.add(payment.key)
         name = f"payment of {status} {payment.reservation_id}"
@@ -150,10 +155,13 @@ def find_unsettled(bank: Bank, now: dt.datetime) -> Iterator[str]:
             yield f"{name}: a refund was refused"
     columns = ("gateway", "gateway_fees", "disputes_lost")
     posted = sum(filter(None, LedgerLine.objects.aggregate(*map(Sum, columns)).values()))
-    kept = sum(each.kept for key in known if (each := bank.get_money(key)))
+    kept = sum(each.kept for key, each in all_money.items() if key in known)
     if from_hundredths(posted) != kept:
         yield f"the gateway's account holds {from_hundredths(posted)}, the gateway {kept}"
-    if unknown := bank.get_keys() - known:
+    if (
+        unknown := {key for key, each in all_money.items() if each.state in STATES_WITH_MONEY}
+        - known
+    ):
         yield f"the gateway has money of {len(unknown)} unknown payments"
     if Reservation.objects.filter(status=Status.PROCESSING).exists():
         yield "a reservation is still Processing"

@@ -40,6 +40,7 @@ CENTS = 100
 class StripeBank:
     gateway = StripeGateway
     numbers = NUMBERS
+    is_in_database = False
 
     def __init__(self, server: StripeServer) -> None:
         self.server = server
@@ -85,10 +86,12 @@ class StripeBank:
         charges = self.server.charges
         return [each for each in charges if each["payment_intent"] == intent["id"]]
 
-    def get_money(self, key: UUID) -> Money | None:
+    def read_money(self) -> dict[UUID, Money]:
+        keys = {each["metadata"].get("roombook_key") for each in self.server.intents} - {None}
+        return {UUID(key): self._read_money_of(UUID(key)) for key in keys}
+
+    def _read_money_of(self, key: UUID) -> Money:
         intents = self._get_intents(key)
-        if not intents:
-            return None
         with_money = [each for each in intents if each["status"] in STATES]
         intent = (with_money or intents)[-1]
         charges = [charge for each in intents for charge in self._get_charges(each)]
@@ -102,13 +105,6 @@ class StripeBank:
             amount=Decimal(intent["amount"]) / CENTS,
             refunded=Decimal(refunded) / CENTS,
         )
-
-    def get_keys(self) -> set[UUID]:
-        return {
-            UUID(each["metadata"]["roombook_key"])
-            for each in self.server.intents
-            if each["status"] in {"requires_capture", "succeeded"}
-        }
 
     def send_event(self, payment: Payment, now: dt.datetime) -> None:
         for intent in self._get_intents(payment.key):

@@ -145,7 +145,7 @@ class ReadingMachine(CheckoutMachine):
         return f"{status}/{state}/{self.get_state_at_gateway(pk)}"
 
     def get_state_at_gateway(self, pk: int) -> str:
-        money = self.bank.get_money(self.get_payments(pk)[-1].key)
+        money = self.bank.read_money().get(self.get_payments(pk)[-1].key)
         return money.state if money else "nowhere"
 
 

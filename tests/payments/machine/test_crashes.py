@@ -1,7 +1,7 @@
 """A worker dies at each place of every request that moves money or saves a card.
 
 Afterwards the same request, or `reconcile_payments`, resolves it: what was requested is done and
-paid once, or not at all. docs/checkout.md has the tables of the steps. tests/faults/test_crashes.py
+paid once, or not at all. docs/checkout.md has the tables of the steps. tests/faults/test_storms.py
 kills real processes.
 """
 
@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 
@@ -22,11 +23,11 @@ from accounts.act import Act
 from payments import lifecycle, refunds, setups
 from payments.ledger import posting
 from payments.models import PaymentSetup, SavedCard
-from reservations.booking import amendments, charging, differences
+from reservations.booking import amendments, charging, differences, price_adjustments
 from reservations.booking.amendments import ChangeRequest
 from reservations.booking.commands import Command
-from reservations.booking.integrity.ledger import ledger_off_the_facts
-from reservations.models import Reservation
+from reservations.booking.integrity.money import ledger_off_the_facts
+from reservations.models import PriceAdjustment, Reservation
 from roombook.db.transactions import in_transaction
 from tests.factories_people import AdministratorFactory
 from tests.faults import consistency
@@ -100,6 +101,10 @@ class CrashMachine(CheckoutMachine):
             expected_total=total,
         )
 
+    def do_adjust(self, pk: int, number: int) -> None:
+        act = Act(AdministratorFactory(), self.now, is_staff=True)
+        price_adjustments.adjust_price(act, pk, amount=Decimal(-5), reason="Noise")
+
     def do_enter_other_card(self, pk: int, number: int) -> None:
         self.do_enter_card(pk, number, kind="asks")
 
@@ -117,6 +122,10 @@ def read_booking(pk: int) -> tuple[str, int]:
     """The status of a reservation and its hours."""
     booking = Reservation.objects.get(pk=pk)
     return booking.status, (booking.end - booking.start) // HOUR
+
+
+def count_adjustments(pk: int) -> int:
+    return PriceAdjustment.objects.filter(reservation=pk).count()
 
 
 def count_setups(pk: int) -> int:
@@ -166,6 +175,7 @@ WAYS = {
     "cheaper change": Way("shorten", SHORTER, {BOOKED}, BOOK),
     # Staff cannot extend it to the same end again.
     "change for cash": Way("extend for cash", LONGER, {BOOKED}, BOOK, is_repeatable=False),
+    "price adjustment": Way("adjust", 1, {0}, BOOK, read=count_adjustments, is_repeatable=False),
     "opening a payment setup": Way("open setup once", 1, {0, 1}, read=count_setups),
     "end of a payment setup": Way(
         "complete setup",
@@ -289,6 +299,7 @@ def post_in_a_second_transaction() -> Iterator[None]:
         (post_in_a_second_transaction, "checkout"),
         (post_in_a_second_transaction, "change"),
         (post_in_a_second_transaction, "cancelling a booking"),
+        (post_in_a_second_transaction, "price adjustment"),
         (end_setups_in_two_transactions, "end of a payment setup"),
     ],
 )

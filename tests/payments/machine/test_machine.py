@@ -12,6 +12,7 @@ from django.db import connection
 
 from tests.faults.size import LONG
 from tests.payments.machine.defects import DEFECTS, get_beginning
+from tests.payments.machine.machine import CheckoutMachine
 from tests.payments.machine.runner import run_machine
 from tests.payments.machine.stripe_bank import StripeBank
 
@@ -51,10 +52,13 @@ def run_and_report(capsys, steps, **options):
     """Run about that many steps, print what happened, and check that it was enough."""
     # Some examples are shorter.
     examples = 1 + steps * 5 // (STEPS_PER_EXAMPLE * 4)
-    counts = run_machine(examples, steps=STEPS_PER_EXAMPLE, is_repeatable=False, **options)
-    with capsys.disabled():
+    try:
+        run_machine(examples, steps=STEPS_PER_EXAMPLE, is_repeatable=False, **options)
+    finally:
+        counts = CheckoutMachine.counts
         numbers = ", ".join(f"{name} {number}" for name, number in sorted(counts.items()))
-        sys.stdout.write(f"\n{counts['steps']} steps. {numbers}\n")
+        with capsys.disabled():
+            sys.stdout.write(f"\n{counts['steps']} steps. {numbers}\n")
     assert counts["steps"] >= steps
     least = {name: number * steps // 10_000 for name, number in LEAST.items()}
     assert not {name: least[name] for name in least if counts.get(name, 0) < least[name]}

@@ -180,8 +180,7 @@ def test_answer_that_arrives_after_the_call_off_books_nothing(waiting):
     payment = Payment.objects.get()
     confirmed = confirm()
     fault("void", "timeout_before")
-    payments = charging.find_resolvable(waiting.pk, user=None, now=NOW)
-    charging.resolve_payments(payments, calls_off=True, now=NOW)
+    charging.resolve_payments(waiting.pk, user=None, calls_off=True, now=NOW)
 
     reservation, payment = charging.conclude(payment, confirmed, Act(None, NOW))
 

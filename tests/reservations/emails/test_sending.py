@@ -148,8 +148,7 @@ def test_stale_payment_resolved_sends_confirmation_email(monkeypatch):
         with pytest.raises(ZeroDivisionError):
             pay(reservation)
     later = NOW + 2 * MINUTE
-    payments = charging.find_resolvable(reservation.pk, user=reservation.user, now=later)
-    charging.resolve_payments(payments, now=later)
+    charging.resolve_payments(reservation.pk, user=reservation.user, now=later)
 
     assert get_kinds(reservation) == ["confirmed"]
 

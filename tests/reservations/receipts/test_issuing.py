@@ -13,7 +13,9 @@ from pypdf.generic import IndirectObject
 
 from accounts.act import Act
 from centers.models import Center
-from payments.models import LedgerLine, PaymentPurpose, Refund, RefundState
+from payments import refunds
+from payments.gateways.base import GatewayRefund
+from payments.models import LedgerLine, PaymentPurpose
 from reservations.booking import differences, integrity, price_adjustments
 from reservations.booking.amendments import ChangeRequest
 from reservations.booking.cancellation import cancel
@@ -165,7 +167,8 @@ def test_refund_that_the_bank_returns_is_covered_by_another_receipt_and_not_cred
     issue(booking)
     made = refund(booking.payments.get(), "20")
     issue(booking)
-    Refund.objects.filter(pk=made.pk).update(state=RefundState.REFUSED)
+    returned = GatewayRefund("re_1", made.amount, key=made.key, failed=True)
+    refunds.record_refunds(booking.payments.get(), [returned], now=NOW)
 
     *_, again = issue(booking)
     retry = refund(booking.payments.get(), "20")

@@ -35,7 +35,7 @@ MAX_UTC_OFFSET = dt.timedelta(hours=26)
 
 
 @dataclass(frozen=True, slots=True)
-class ReportPeriod:
+class LocalDays:
     """Local days from the first to the last, both included."""
 
     first: dt.date
@@ -46,7 +46,7 @@ class ReportPeriod:
             raise ValueError("A period begins before it ends.")
 
     @classmethod
-    def from_month(cls, day: dt.date) -> "ReportPeriod":
+    def from_month(cls, day: dt.date) -> "LocalDays":
         """The calendar month of a day."""
         return cls(add_months(day, 0), add_months(day, 1) - DAY)
 
@@ -112,7 +112,7 @@ def _filter_by_start(first: dt.datetime, last: dt.datetime, path: str = "") -> Q
     return Q(**{f"{path}start__gte": first, f"{path}start__lt": last})
 
 
-def build_month(period: ReportPeriod, zones: Iterable[str]) -> Case | Value:
+def build_month(period: LocalDays, zones: Iterable[str]) -> Case | Value:
     """An expression for the local month, within the period, in which a reservation starts."""
     first, *later_months = period.months()
 
