@@ -174,7 +174,7 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
     ) -> ImportResult:
         """`digest` is that of the confirmed preview, if there was one."""
         self.header, self.row_numbers = dataset.headers, dataset.row_numbers
-        self.file_name, self.lookups = file_name, 0
+        self.file_name, self.lookups, self.is_locking = file_name, 0, not dry_run
         # Where in the file a row was first, by its id or its key.
         self.first_numbers: dict[Hashable, int] = {}
         self.groups: dict[Hashable, dict[Hashable, list[Any]]] = {}
@@ -261,9 +261,12 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
             ids = ", ".join(str(each.pk) for each in found[:5])
             why = f"There are several {self.name} of that name: give the id ({ids})."
             raise ValidationError(why)
-        # Its key is not locked (no_key): rows that refer to it can be written meanwhile.
-        locked = self.get_queryset().select_for_update(no_key=True, of=("self",))
-        instance = None if pk is None else locked.filter(pk=pk).first()
+        rows = self.get_queryset()
+        if self.is_locking:
+            # Not in a preview, which customers who book a room would wait for. Its key is not
+            # locked (no_key): rows that refer to it can be written meanwhile.
+            rows = rows.select_for_update(no_key=True, of=("self",))
+        instance = None if pk is None else rows.filter(pk=pk).first()
         if text and instance is None:
             why = f"There is no {self.singular} {text[:20]} that you may change."
             raise ValidationError({"id": why})

@@ -72,6 +72,20 @@ def test_opening_hours_changed_since_the_preview_are_refused():
         save(resource, result)
 
 
+@pytest.mark.postgres
+def test_preview_does_not_lock_rows_that_a_confirmation_locks():
+    room = MeetingRoomFactory(capacity=8)
+    content = build_csv({"id": room.pk, "capacity": "8"})
+
+    def count_locks(run):
+        with CaptureQueriesContext(connection) as captured:
+            run("rooms", content)
+        return sum("FOR NO KEY UPDATE" in each["sql"] for each in captured)
+
+    # Customers who book the room would wait until the whole file is checked.
+    assert (count_locks(check), count_locks(load)) == (0, 1)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_same_file_on_two_connections_adds_rows_once():
     content = build_csv(*({**OMAHA, "name": f"C{number}"} for number in range(50)))
