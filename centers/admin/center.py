@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import NON_FIELD_ERRORS, PermissionDenied
 from django.db.models import Count, ForeignKey, Model, QuerySet
 from django.forms import ModelChoiceField, ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -75,6 +75,13 @@ class CenterEditForm(SeenEffectsForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.former_zone = self.instance.time_zone_id
+
+    def add_error(self, field: str | None, error: Any) -> None:
+        """A tab has no fields of the center: what is wrong with it is above the rows of the tab."""
+        wrong = getattr(error, "error_dict", {}).keys() - {NON_FIELD_ERRORS}
+        if wrong - self.fields.keys():
+            error = error.messages
+        super().add_error(field, error)
 
     def find_effects(self, cleaned: dict[str, Any]) -> ClosureEffects | None:
         has_moved = {"latitude", "longitude"} & set(self.changed_data)

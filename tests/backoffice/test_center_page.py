@@ -92,6 +92,14 @@ def test_tab_that_is_saved_to_continue_is_shown_again(office):
     assert saved.url == tab_of(center, "rate")
 
 
+def test_tab_of_a_center_with_a_value_that_became_invalid_says_what_is_wrong(office):
+    center = CenterFactory()
+    models.Center.objects.update(country="Yugoslavia")
+    answer = edit(office, center, {}, tab="rate")
+    assert answer.status_code == 200
+    assert "Enter the name or code of a country." in answer.text
+
+
 # --- The link to the timeline --------------------------------------------------------------------
 
 
