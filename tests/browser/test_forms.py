@@ -6,7 +6,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from accounts.act import Act
-from centers.models import Closure
+from centers.models import Closure, Neighborhood
 from reservations.booking import cancellation
 from reservations.demo.accounts import PASSWORD
 from reservations.models import Reservation
@@ -145,6 +145,42 @@ def test_proposed_time_of_new_reservation_follows_the_room(desk, live_server):
     page.select_option("#id_room", str(aspen.pk))
     expect(page.locator(".draft-lines")).to_contain_text(aspen.name)
     assert read() == entered != proposed
+
+
+def test_leaving_a_center_that_was_edited_without_typing_asks_first(desk, live_server):
+    Neighborhood.objects.create(name="Baker", city="Denver", state="CO")
+    page = desk("staff")
+    asked = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    tab = page.locator("#content-main, #tabs-wrapper").get_by_role("link", name="Rates", exact=True)
+
+    def choose_neighborhood():
+        page.locator(".field-neighborhood .select2-selection").click()
+        page.locator(".select2-search__field").last.fill("Baker")
+        page.get_by_role("option", name="Baker").click()
+
+    def paste_coordinates():
+        page.locator("#id_latitude").evaluate(
+            """field => {
+                const data = new DataTransfer();
+                data.setData("text", "39.7, -104.9");
+                field.dispatchEvent(new ClipboardEvent("paste", {clipboardData: data}));
+            }"""
+        )
+
+    def choose_day():
+        page.get_by_role("link", name="Closures", exact=True).last.click()
+        page.get_by_role("link", name="Add another Closure").click()
+        page.locator("#id_closures-0-starts_at_0 + input").evaluate(
+            "native => { native.value = '2030-01-02'; native.dispatchEvent(new Event('change')) }"
+        )
+
+    for number, edit in enumerate((choose_neighborhood, paste_coordinates, choose_day), 1):
+        page.goto(f"{live_server.url}/admin/centers/center/{room('Aspen').center_id}/change/")
+        edit()
+        tab.click()
+        page.wait_for_url("**/change/?tab=rate")
+        assert asked == ["beforeunload"] * number
 
 
 def test_manager_changes_rate_and_examples_follow(desk, live_server):

@@ -48,6 +48,11 @@ document.addEventListener("DOMContentLoaded", () => {
     if (!pair) return;
     event.preventDefault();
     [latitude.value, longitude.value] = pair.slice(1);
-    schedule();
+    for (const input of [latitude, longitude]) input.dispatchEvent(new Event("input"));
+  });
+
+  // The theme warns of leaving after an input. Autocomplete widgets report it through jQuery only.
+  window.django?.jQuery?.("#id_neighborhood").on("change", (event) => {
+    event.target.dispatchEvent(new Event("input"));
   });
 });

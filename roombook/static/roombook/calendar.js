@@ -56,7 +56,9 @@ document.addEventListener("DOMContentLoaded", () => {
     });
     native.addEventListener("change", () => {
       field.value = native.value;
-      field.dispatchEvent(new Event("change", { bubbles: true }));
+      for (const type of ["input", "change"]) {
+        field.dispatchEvent(new Event(type, { bubbles: true }));
+      }
     });
   };
   const attachAll = (root) => root.querySelectorAll("input[data-calendar]").forEach(attach);
