@@ -322,11 +322,19 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
         try:
             if self.lookup_error:
                 raise self.lookup_error
-            instance.clean_fields(errors)
+            # What a foreign key refers to was read from the database, or found by its name.
+            found_rows = {
+                name
+                for name, each in self.model_fields.items()
+                if each.is_relation and getattr(instance, each.attname) is not None
+            }
+            instance.clean_fields(errors.keys() | found_rows)
             if not errors:
                 # These rules are about all values.
                 instance.clean()
-                instance.validate_unique()
+                # Its name is compared with all others of its center, which takes long.
+                is_same = self.original and self.get_key(self.original) == self.get_key(instance)
+                instance.validate_unique({"name"} if is_same else None)
                 self._validate_constraints(instance)
         except ValidationError as error:
             errors = error.update_error_dict(errors)
