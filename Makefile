@@ -135,8 +135,7 @@ lint: .venv/.stamp-dev  ## Check style, formatting and the direction of imports
 types: .venv/.stamp-dev  ## Check types
 	@$(TOOLS) $(PY) -m mypy .
 
-settings: .venv/.stamp-dev  ## Check for missing migrations, and the settings of a production server
-	@$(TOOLS) $(PY) manage.py makemigrations --check --dry-run
+settings: .venv/.stamp-dev  ## Check the settings of a production server
 	@$(PRODUCTION) $(PY) manage.py check --deploy --fail-level WARNING
 
 check: lint types settings test  ## Run all of these checks, which a change must pass

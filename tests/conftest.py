@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from copy import deepcopy
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from uuid import uuid4
@@ -222,12 +223,17 @@ SLOW_FOLDERS = ["bench", "browser", "faults", "backoffice"]
 
 
 def get_order(item):
-    """The slow files and folders, then this folder, then the other folders, each file whole."""
-    *folders, file = item.path.relative_to(TESTS).parts
+    """The slow files and folders, then this folder, then the other folders, each file whole.
+
+    SHUFFLE=1, or another seed, sorts the files at random: no file may depend on another.
+    """
+    path = item.path.relative_to(TESTS)
+    if seed := os.environ.get("SHUFFLE"):
+        return sha256(f"{seed} {path}".encode()).hexdigest()
+    *folders, file = path.parts
     top = folders[0] if folders else ""
     rank = SLOW_FOLDERS.index(top) if top in SLOW_FOLDERS else len(SLOW_FOLDERS)
-    is_fast = SLOW.match(item.path.relative_to(TESTS).as_posix()) is None
-    return is_fast, rank, folders, file
+    return SLOW.match(path.as_posix()) is None, rank, folders, file
 
 
 # Their tests run on both databases, because what they test can differ, as can what transactional

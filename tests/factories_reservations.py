@@ -5,6 +5,7 @@
 """
 
 import datetime as dt
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -111,11 +112,10 @@ def pay(
 ) -> models.Reservation:
     """Check out with a card, as the customer of the reservation does."""
     return checkout.check_out(
+        Act(reservation.user, now),
         reservation.pk,
-        user=reservation.user,
         payment_method=make_payment_method(number, **options),
         partner_code=partner_code,
-        now=now,
     )
 
 
@@ -126,14 +126,18 @@ def show_price(reservation: models.Reservation) -> models.Reservation:
     return reservation
 
 
-def update_promo_code(*args: Any, **kwargs: Any) -> models.Reservation:
+def update_promo_code(
+    reservation_id: int, code: str, *, user: User, now: dt.datetime
+) -> models.Reservation:
     """Apply a promo code and show the new price, as the operation does."""
-    return show_price(drafts.apply_promo_code(*args, **kwargs))
+    return show_price(drafts.apply_promo_code(Act(user, now), reservation_id, code))
 
 
-def update_allowances(*args: Any, **kwargs: Any) -> models.Reservation:
+def update_allowances(
+    reservation_id: int, allowance_ids: Sequence[int], *, user: User, now: dt.datetime
+) -> models.Reservation:
     """Select allowances and show the new price, as the operation does."""
-    return show_price(drafts.select_allowances(*args, **kwargs))
+    return show_price(drafts.select_allowances(Act(user, now), reservation_id, allowance_ids))
 
 
 def make_pending_booking(

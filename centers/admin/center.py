@@ -332,10 +332,10 @@ class CenterAdmin(
     # The page: a tab of a center that is stored is a page of its own, because all of their forms
     # together would take half a second to render.
 
-    def _find_tabs(self, request: HttpRequest, obj: Model) -> dict[str, type]:
+    def _find_tabs(self, request: HttpRequest, obj: Model) -> dict[str, Any]:
         """The inlines that the user may see, by the names of their tabs."""
         return {
-            inline.model._meta.model_name: inline
+            str(inline.model._meta.model_name): inline
             for inline in self.inlines
             if inline(self.model, self.admin_site).has_view_or_change_permission(request, obj)
         }
@@ -348,7 +348,7 @@ class CenterAdmin(
         return [chosen] if chosen else []
 
     def get_inline_instances(self, request: HttpRequest, obj: Model | None = None) -> list[Any]:
-        inlines = super().get_inline_instances(request, obj)
+        inlines: list[Any] = super().get_inline_instances(request, obj)
         for inline in inlines:
             inline.tab = obj is None
         return inlines

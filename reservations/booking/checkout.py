@@ -98,21 +98,18 @@ def _reports_outcome(function: Callable[P, Reservation]) -> Callable[P, Reservat
 
 @_reports_outcome
 def check_out(
+    act: Act,
     reservation_id: int,
     *,
-    user: User,
     payment_method: PaymentMethod,
     partner_code: str = "",
     shown_total: Decimal | None = None,
     link_number: int | None = None,
-    by: User | None = None,
-    now: dt.datetime,
 ) -> Reservation:
-    """Pay for a draft and book it. Safe to call again after any failure.
+    """Pay for a draft and book it, by its customer or by staff (B26). Safe to repeat if it fails.
 
-    `by` is the member of staff who does it for the customer `user` (B26), and `shown_total` the
-    total that a page of this service has just shown. `link_number` is that of the payment link, if
-    one is paid.
+    `shown_total` is the total that a page of this service has just shown, and `link_number` that of
+    the payment link, if one is paid.
 
     Returns the reservation with status Confirmed, Pending or Processing: the payment is not
     resolved yet, or the customer has to confirm it at the bank (`Reservation.waiting_payment`).
@@ -122,6 +119,7 @@ def check_out(
         NoSavedCard, InvalidRequest, NotFound, TooManyRequests: nothing was charged.
         ServiceUnavailable: the database connection was lost; calling again gives the outcome.
     """
+    user, now = act.customer or User.objects.get(reservations=reservation_id), act.now
     draft = get_own_reservation(reservation_id, user)
     if draft.status == Status.PROCESSING:
         charging.resolve_payments(reservation_id, user=user, now=now)
@@ -133,7 +131,6 @@ def check_out(
     declined = payment_method.take_unreported_decline(draft.payments.all(), source)
     if declined is not None:
         raise CardDeclined(declined.message)
-    act = Act(by or user, now, is_staff=by is not None)
     require_current_price(draft, act, shown_total=shown_total)
     claim = _claim(
         draft, act, payment_method, source=source, partner=partner, link_number=link_number
@@ -148,25 +145,21 @@ def check_out(
 
 
 def dry_run(
-    reservation_id: int,
-    *,
-    user: User,
-    payment_method: PaymentMethod,
-    partner_code: str = "",
-    now: dt.datetime,
+    act: Act, reservation_id: int, *, payment_method: PaymentMethod, partner_code: str = ""
 ) -> Reservation:
     """Check the slot, price, promo code, included hours and card (TestMode). Books nothing.
 
     A declined card and a wrong partner code count as in a checkout, and an outdated price is
     updated.
     """
+    user, now = act.customer or User.objects.get(reservations=reservation_id), act.now
     draft = get_own_reservation(reservation_id, user)
     if is_already_submitted(draft):
         return draft
     get_partner(partner_code, user=user, now=now)
     source = payment_method.get_source(user, now=now) if draft.total_cost else None
-    require_current_price(draft, Act(user, now))
-    book_draft.preview(Act(user, now), draft.pk)
+    require_current_price(draft, act)
+    book_draft.preview(act, draft.pk)
     if source is not None:
         with CARD_DECLINED.count_failure(user.pk, CardDeclined, now=now):
             lifecycle.check_card(source)

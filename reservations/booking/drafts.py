@@ -140,53 +140,48 @@ def _resolve_hours_override(room: MeetingRoom, span: Span, reason: str, act: Act
 # --- Discounts -----------------------------------------------------------------------------------
 
 
-def apply_promo_code(
-    reservation_id: int, code: str, *, user: User, now: dt.datetime
-) -> Reservation:
+def apply_promo_code(act: Act, reservation_id: int, code: str) -> Reservation:
     """Set, replace or (with an empty code) remove the promo code, and price the draft again.
 
     An invalid code changes nothing and counts towards the limit against guessing.
     """
+    guesser = act.user and act.user.pk
     if code.strip():
-        PROMO_CODE.check(user.pk, now=now)
+        PROMO_CODE.check(guesser, now=act.now)
     try:
-        return _apply_promo_code(reservation_id, code.strip(), user=user, now=now)
+        return _apply_promo_code(act, reservation_id, code.strip())
     except PromoCodeInvalid:
-        PROMO_CODE.attempt(user.pk, now=now)
+        PROMO_CODE.attempt(guesser, now=act.now)
         raise
 
 
 @in_transaction
-def _apply_promo_code(
-    reservation_id: int, code: str, *, user: User, now: dt.datetime
-) -> Reservation:
-    reservation = lock_draft(reservation_id, user=user)
+def _apply_promo_code(act: Act, reservation_id: int, code: str) -> Reservation:
+    reservation = lock_draft(reservation_id, user=act.customer)
     promo_code = promo_codes.get_promo_code(code) if code else None
     if promo_code is not None:
-        promo_codes.require_usable(promo_code, reservation, now=now)
+        promo_codes.require_usable(promo_code, reservation, now=act.now)
     old_code, old_total = reservation.promo_code, reservation.total_cost
     reservation.promo_code = promo_code
     bill.reprice(reservation, save_also=["promo_code"])
     if promo_code is not None:
         # Parallel attempts may have filled the window: then a valid code came too late, too.
-        PROMO_CODE.check(user.pk, now=now)
+        PROMO_CODE.check(act.user and act.user.pk, now=act.now)
     changes = {
         "promo_code": (old_code, promo_code),
         "total_cost": (old_total, reservation.total_cost),
     }
-    history.record_changes(reservation, changes, Act(user, now))
+    history.record_changes(reservation, changes, act)
     return reservation
 
 
 @in_transaction
-def select_allowances(
-    reservation_id: int, allowance_ids: Sequence[int], *, user: User, now: dt.datetime
-) -> Reservation:
+def select_allowances(act: Act, reservation_id: int, allowance_ids: Sequence[int]) -> Reservation:
     """Use exactly these allowances on a draft (none for an empty list), and price it again."""
-    reservation = lock_draft(reservation_id, user=user)
+    reservation = lock_draft(reservation_id, user=act.customer)
     available = {
         each.allowance.pk: each
-        for each in allowances.get_available(user, reservation.room, reservation.span)
+        for each in allowances.get_available(reservation.user, reservation.room, reservation.span)
     }
     problems = {
         f"allowance_ids.{index}": "This allowance is not valid for this booking."
@@ -205,7 +200,7 @@ def select_allowances(
         "allowances": (None, names or "none"),
         "total_cost": (old_total, reservation.total_cost),
     }
-    history.record_changes(reservation, changes, Act(user, now))
+    history.record_changes(reservation, changes, act)
     return reservation
 
 

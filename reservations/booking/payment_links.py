@@ -87,12 +87,11 @@ class DraftLink:
     ) -> None:
         """Charge the card that the payer has entered. Raises DomainError."""
         checkout.check_out(
+            Act(self.reservation.user, now),
             self.reservation.pk,
-            user=self.reservation.user,
             payment_method=payment_method,
             shown_total=shown_total,
             link_number=self.reservation.payment_link_number,
-            now=now,
         )
 
 

@@ -74,12 +74,11 @@ def book(meeting: Meeting, *, now: dt.datetime) -> None:
     customer, total = meeting.customer, draft.total_cost
     if meeting.way == "card":
         check_out(
+            Act(customer, now),
             draft.pk,
-            user=customer,
             payment_method=_get_card(meeting, now),
             partner_code=meeting.partner_code,
             shown_total=total,
-            now=now,
         )
     else:
         checkout.book_draft(
@@ -105,9 +104,9 @@ def _create_draft(meeting: Meeting, *, now: dt.datetime) -> Reservation | None:
     meeting.pk = draft.pk
     if description := meeting.allowance:
         allowance = Allowance.objects.get(user=customer, description=description)
-        draft = drafts.select_allowances(draft.pk, [allowance.pk], user=customer, now=now)
+        draft = drafts.select_allowances(Act(customer, now), draft.pk, [allowance.pk])
     if code := meeting.promo_code:
-        draft = drafts.apply_promo_code(draft.pk, code, user=customer, now=now)
+        draft = drafts.apply_promo_code(Act(customer, now), draft.pk, code)
     return draft
 
 

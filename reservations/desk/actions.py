@@ -292,12 +292,7 @@ def _take_payment(form: ActionForm) -> str:
         return f"{_describe_link_email(draft)} The room is held for {name} until {until}."
     if way == SAVED_CARD:
         booked = checkout.check_out(
-            draft.pk,
-            user=draft.user,
-            payment_method=SAVED_CARD_OF_ABSENT,
-            shown_total=total,
-            by=act.user,
-            now=act.now,
+            act, draft.pk, payment_method=SAVED_CARD_OF_ABSENT, shown_total=total
         )
     else:
         command, options = _call_payment(form)

@@ -121,7 +121,7 @@ class ServiceWidget(forms.MultiWidget):
 
     template_name = "admin/reservations/service.html"
 
-    def __init__(self, service: Service, widgets: dict[str, forms.Widget]) -> None:
+    def __init__(self, service: Service, widgets: dict[str, Any]) -> None:
         super().__init__(widgets)
         self.service = service
 

@@ -163,7 +163,7 @@ def _get_amounts_without_receipt(reservation: Reservation, payments: list[Paymen
     amounts = [
         (each, kept[each.pk] - due.get(each.pk, zero) - covered.get(each.pk, zero))
         for each in payments
-        if each in reservation.paid_payments
+        if each.counts
     ]
     return [(payment, amount) for payment, amount in amounts if amount > 0]
 

@@ -120,7 +120,7 @@ class ReceiptDocument(FPDF):
         if logo := self.receipt.content.get("logo"):
             # Without its file, as after a restore without the pictures, the texts still say it all.
             with suppress(FileNotFoundError), default_storage.open(logo) as file:
-                self.image(file, w=self.epw, h=LOGO_HEIGHT, keep_aspect_ratio=True)
+                self.image(file.read(), w=self.epw, h=LOGO_HEIGHT, keep_aspect_ratio=True)
                 self.ln(GAP)
         name, *details = self.texts["seller"]
         self.add_text(name, style="B", size=12)

@@ -12,7 +12,7 @@ from itertools import groupby, product
 from operator import itemgetter
 
 from django.conf import settings
-from django.db.models import Aggregate, Count, Q, Sum
+from django.db.models import Aggregate, BooleanField, Count, ExpressionWrapper, Q, Sum
 
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account, EventKind
 from reservations.reports.cube import (
@@ -29,7 +29,7 @@ from reservations.reports.cube import (
     credit,
     debit,
 )
-from reservations.reports.ledger import get_lines_url, select_lines, sum_accounts
+from reservations.reports.ledger import get_lines_url, select_lines
 from reservations.reports.selection import (
     MAX_GROUPS,
     TOO_LARGE,
@@ -78,26 +78,27 @@ Balances = Mapping[str, Sums]
 
 
 def measure_balances(selection: ReportSelection) -> Balances:
-    """Measure the balances of the selection: four sums of the ledger."""
-    rows, period = select_lines(selection), selection.period
-    span = (period.first, period.last)
-    bills = rows.filter(meeting_day__isnull=False)
-    posted_before = sum_accounts(rows.filter(day__lt=period.first))
-    posted = sum_accounts(rows.filter(day__range=span))
-    before = sum_accounts(bills.filter(recognized_on__lt=period.first))
-    within = sum_accounts(bills.filter(recognized_on__range=span))
-    return {
-        **{
-            account: Sums(opening=before[account], change=within[account])
-            if account in BILL
-            else Sums(opening=posted_before[account], change=posted[account])
-            for account in Account
-        },
-        DEFERRED: Sums(
-            opening=sum(posted_before[account] - before[account] for account in BILL),
-            change=sum(posted[account] - within[account] for account in BILL),
-        ),
-    }
+    """Measure the balances of the selection, in one pass over the ledger."""
+    first, last = selection.period.first, selection.period.last
+    rows = select_lines(selection).filter(day__lte=last).order_by()
+    # Groups of booleans take half the time of groups of texts.
+    parts = (Q(day__lt=first), Q(recognized_on__lt=first), Q(recognized_on__lte=last))
+    rows = rows.values_list(*(ExpressionWrapper(each, BooleanField()) for each in parts))
+    balances = {account: Sums() for account in (*Account, DEFERRED)}
+    for is_earlier, was_counted, is_counted, *sums in rows.annotate(
+        **{f"sum_{account}": Sum(account) for account in Account}
+    ):
+        posted = "opening" if is_earlier else "change"
+        counted = "opening" if was_counted else "change"
+        for account, amount in zip(Account, map(int, (each or 0 for each in sums)), strict=True):
+            if account not in BILL:
+                balances[account][posted] += amount
+                continue
+            balances[DEFERRED][posted] += amount
+            if is_counted:  # Otherwise it is still deferred at the end.
+                balances[DEFERRED][counted] -= amount
+                balances[account][counted] += amount
+    return balances
 
 
 def _sum_up(balances: Balances, accounts: Iterable[str]) -> Sums:
@@ -201,9 +202,8 @@ def measure_cash(selection: ReportSelection) -> Cube:
     cube = selection.add_up(lines, sums, center="center", day=("day",))
     facts = []
     for (members, found), (account, way) in product(cube.facts, WAYS.items()):
-        moved = Sums(
-            {name: found[f"{account}_{name}"] for name in ("payments", "received", "moved")}
-        )
+        names = ("payments", "received", "moved")
+        moved = Sums({name: each for name in names if (each := found[f"{account}_{name}"])})
         if account == Account.GATEWAY:
             moved.update(fees=found["fees"], disputed=found["disputed"])
         if any(moved.values()):
@@ -255,14 +255,13 @@ AGE_NAMES = (*(name for _, name in AGES), "In advance")
 
 def _build_age_table(selection: ReportSelection) -> ReportTable:
     """Receivables and refunds payable at the end of the period, by the days since they arose."""
-    facts = []
-    for account, sign in OWED.items():
-        sums = Sums()
-        for since, balance in _fetch_owed(selection, account):
-            days = (selection.period.last - since).days
-            age = next(name for limit, name in AGES if limit is None or days <= limit)
-            sums[age if sign * balance > 0 else "In advance"] += sign * balance
-        facts.append(({"account": Member(LABELS[account], account)}, sums))
+    ages = {account: Sums() for account in OWED}
+    for account, since, balance in _fetch_owed(selection):
+        days = (selection.period.last - since).days
+        age = next(name for limit, name in AGES if limit is None or days <= limit)
+        owed = OWED[account] * balance
+        ages[account][age if owed > 0 else "In advance"] += owed
+    facts = [({"account": Member(LABELS[each], each)}, sums) for each, sums in ages.items()]
     table = Cube(facts).tabulate(
         "age",
         "Receivables and refunds payable by age",
@@ -275,19 +274,21 @@ def _build_age_table(selection: ReportSelection) -> ReportTable:
     return replace(table, total=None)
 
 
-def _fetch_owed(selection: ReportSelection, account: Account) -> Iterator[tuple[dt.date, int]]:
+def _fetch_owed(selection: ReportSelection) -> Iterator[tuple[Account, dt.date, int]]:
     """Yield what each reservation owes at the end, and since when: it was settled before."""
-    rows = select_lines(selection).order_by()
-    rows = rows.filter(day__lte=selection.period.last, **{f"{account}__isnull": False})
-    keys = ("reservation", "center")
-    owing = rows.values(*keys).annotate(owed=Sum(account)).exclude(owed=0)
+    rows = select_lines(selection).filter(day__lte=selection.period.last).order_by()
+    keys, sums = ("reservation", "center"), {f"sum_{account}": Sum(account) for account in OWED}
+    owing = rows.values(*keys).annotate(**sums).exclude(**dict.fromkeys(sums, 0))
     days = rows.filter(reservation__in=owing.values("reservation")).order_by(*keys, "day")
-    sums = days.values_list(*keys, "day").annotate(Sum(account))
-    for _, group in groupby(fetch_at_most(MAX_GROUPS, sums, TOO_LARGE), itemgetter(0, 1)):
-        balance = 0
-        for *_, day, change in group:
-            if balance * (balance + change) <= 0:
-                since = day
-            balance += change
-        if balance:
-            yield since, balance
+    days = days.values_list(*keys, "day").annotate(**sums)
+    for _, group in groupby(fetch_at_most(MAX_GROUPS, days, TOO_LARGE), itemgetter(0, 1)):
+        found = [(day, changes) for _, _, day, *changes in group]
+        for number, account in enumerate(OWED):
+            balance = 0
+            for day, changes in found:
+                change = changes[number] or 0
+                if balance * (balance + change) <= 0:
+                    since = day
+                balance += change
+            if balance:
+                yield account, since, balance

@@ -107,7 +107,7 @@ class ReportSelection:
                 for name, expressions in dimensions.items()
             }
             numbers = zip(sums, values, strict=True)
-            facts.append((members, Sums({name: int(number or 0) for name, number in numbers})))
+            facts.append((members, Sums({name: int(number) for name, number in numbers if number})))
         return Cube(facts)
 
 

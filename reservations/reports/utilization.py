@@ -23,7 +23,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from centers.hours import OpeningHoursRow, get_open_spans_within
-from centers.models import Closure, MeetingRoom
+from centers.models import Center, Closure, MeetingRoom
 from centers.requested_span import MAX_SPAN
 from centers.span import Span, find_gaps
 from reservations.local_days import LocalDays
@@ -197,7 +197,7 @@ def split_by_weekday_hour(span: Span, zone: ZoneInfo) -> Counter[WeekdayHour]:
 
 
 def measure_utilization(selection: ReportSelection) -> Utilization:
-    """Measure the utilization of the selection, with four queries. Raises ReportTooLarge."""
+    """Measure the utilization of the selection, with five queries. Raises ReportTooLarge."""
     rooms, bookings = _fetch_rooms(selection), _fetch_bookings(selection)
     booked = {room for room, _ in bookings}
     rooms = [
@@ -247,7 +247,8 @@ def measure_utilization(selection: ReportSelection) -> Utilization:
 
 
 def _fetch_rooms(selection: ReportSelection) -> list[MeetingRoom]:
-    rooms = MeetingRoom.objects.filter(selection.filter_rooms("")).select_related("center")
+    rooms = MeetingRoom.objects.filter(selection.filter_rooms(""))
+    # Not select_related: each room would have a center, and its hours, of its own.
     rooms = rooms.prefetch_related("center__opening_hours").order_by("center__name", "name", "pk")
     return fetch_at_most(
         MAX_ROOMS, rooms, f"These are more than {MAX_ROOMS:,} rooms. Choose some centers."
@@ -262,17 +263,21 @@ def _build_schedules(period: LocalDays, rooms: list[MeetingRoom]) -> dict[int, S
         span.start, span.end
     ):
         closures[each.center_id, each.room_id].append(each.span)
-    build_schedule = cache(partial(Schedule, period))
+    build_schedule, read_week = cache(partial(Schedule, period)), cache(_read_week)
     schedules = {}
     for room in rooms:
-        week = room.center.opening_hours.all()
         closed = sorted(closures[room.center_id, None] + closures[room.center_id, room.pk])
         schedules[room.pk] = build_schedule(
             room.center.time_zone_id,
-            frozenset(OpeningHoursRow(each.weekday, each.opens, each.closes) for each in week),
+            read_week(room.center),
             tuple(closed),
         )
     return schedules
+
+
+def _read_week(center: Center) -> frozenset[OpeningHoursRow]:
+    rows = center.opening_hours.all()
+    return frozenset(OpeningHoursRow(each.weekday, each.opens, each.closes) for each in rows)
 
 
 def _fetch_bookings(selection: ReportSelection) -> list[tuple[int, Span]]:

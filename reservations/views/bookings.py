@@ -107,7 +107,7 @@ class UpdatePromoCode(Operation):
     def perform(
         self, user: User, *, reservation_id: int, promo_code: str = ""
     ) -> dict[str, object]:
-        drafts.apply_promo_code(reservation_id, promo_code, user=user, now=timezone.now())
+        drafts.apply_promo_code(Act(user, timezone.now()), reservation_id, promo_code)
         return {"updated_reservation": records.get_record(reservation_id, user=user)}
 
 
@@ -186,8 +186,8 @@ class Checkout(Operation):
         network_address, now = get_client_address(self.request), timezone.now()
         with count_declined_cards(network_address, now=now):
             reservation = check_out(
+                Act(user, now),
                 reservation_id,
-                user=user,
                 payment_method=charging.PaymentMethod(
                     use_saved_payment_info,
                     payment_info,
@@ -195,7 +195,6 @@ class Checkout(Operation):
                     network_address=network_address,
                 ),
                 partner_code=partner_code,
-                now=now,
             )
         return {
             "confirmation_message": confirmation.get_message(reservation),
@@ -365,7 +364,7 @@ class UpdateAllowances(Operation):
     def perform(
         self, user: User, *, reservation_id: int, allowance_ids: list[int] | None = None
     ) -> dict[str, object]:
-        drafts.select_allowances(reservation_id, allowance_ids or [], user=user, now=timezone.now())
+        drafts.select_allowances(Act(user, timezone.now()), reservation_id, allowance_ids or [])
         return {"updated_reservation": records.get_record(reservation_id, user=user)}
 
 

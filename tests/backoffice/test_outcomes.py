@@ -126,7 +126,7 @@ def test_discounts_match_the_bill():
         reason="Cold coffee",
     )
     show_price(reservation)
-    checkout.check_out(reservation.pk, user=user, payment_method=make_payment_method(), now=NOW)
+    checkout.check_out(Act(user, NOW), reservation.pk, payment_method=make_payment_method())
 
     found = given()
 
@@ -145,7 +145,7 @@ def test_discounts_cancelled_reservation_is_not_counted():
     user = UserFactory()
     AllowanceFactory(user=user)
     reservation = make_draft(user)
-    checkout.check_out(reservation.pk, user=user, payment_method=charging.PaymentMethod(), now=NOW)
+    checkout.check_out(Act(user, NOW), reservation.pk, payment_method=charging.PaymentMethod())
     assert read(discounts, given().total)["Allowances"] == Decimal("75.00")
 
     cancellation.cancel(Act(user, NOW), reservation.pk)
@@ -165,7 +165,7 @@ def test_discounts_by_center_month_code_and_allowance_add_up():
         reservation = make_draft(user, room, start=START + number * 7 * DAY)
         code = codes[number % 3 % 2].code
         update_promo_code(reservation.pk, code, user=user, now=NOW)
-        checkout.check_out(reservation.pk, user=user, payment_method=make_payment_method(), now=NOW)
+        checkout.check_out(Act(user, NOW), reservation.pk, payment_method=make_payment_method())
 
     found = given(SPRING)
 

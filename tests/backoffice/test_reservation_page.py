@@ -43,7 +43,7 @@ def test_reservation_page_shows_booking_payment_emails_and_history(office):
     PromoCodeFactory(code="TEN")
     reservation = make_draft(ada, attendees=[{"name": "Grace Hopper"}])
     update_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
-    checkout.check_out(reservation.pk, user=ada, payment_method=make_payment_method(), now=NOW)
+    checkout.check_out(Act(ada, NOW), reservation.pk, payment_method=make_payment_method())
     price_adjustments.adjust_price(
         Act(ada, NOW, is_staff=True), reservation.pk, amount=Decimal(-5), reason="Projector broke"
     )

@@ -14,7 +14,7 @@ PROGRAM = shutil.which("chromium-headless-shell") or WHOLE_PROGRAM
 
 DESKTOP = {"width": 1440, "height": 900}
 LAPTOP = {"width": 1024, "height": 768}
-TABLET = {"width": 820, "height": 1180}
+TABLET = {"width": 720, "height": 1080}
 PHONE = {"width": 390, "height": 844}
 
 # Milliseconds that a step may take on a machine which is busy with other tests.

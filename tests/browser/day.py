@@ -42,7 +42,7 @@ def request_for(room: MeetingRoom, day: dt.date, hour: int) -> Reservation:
     span = _span(room, day, hour, hour + 2)
     user, now = User.objects.get(email=DEMO), timezone.now()
     made = create_draft(Act(user, now), user, room_id=room.pk, start=span.start, end=span.end)
-    return check_out(made.pk, user=user, payment_method=PaymentMethod(use_saved_card=True), now=now)
+    return check_out(Act(user, now), made.pk, payment_method=PaymentMethod(use_saved_card=True))
 
 
 def complete_demo_data() -> None:

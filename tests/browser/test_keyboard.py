@@ -101,3 +101,4 @@ def test_menu_opens_by_keyboard_on_a_phone(desk, live_server):
     press(page, page.get_by_role("button", name="Menu"))
 
     expect(menu).to_be_in_viewport()
+    expect(page.locator("#nav-sidebar-apps a").first).to_be_focused()

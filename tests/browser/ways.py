@@ -1,7 +1,7 @@
 """The ways in which staff do a task: the size of the window, the theme, by mouse or by keyboard.
 
 `FAULTS=long python -m pytest tests/browser/tasks` does each task in all of them, which takes about
-half an hour. Otherwise each task names the ways that are enough to notice most faults.
+an hour. Otherwise each task names the ways that are enough to notice most faults.
 """
 
 from typing import Literal, NamedTuple
@@ -18,6 +18,9 @@ SIZES = {
     "phone": chromium.PHONE,
 }
 
+# The theme's `xl` and `lg`.
+MENU_WIDTH, ACTIONS_WIDTH = 1280, 1024
+
 
 class Way(NamedTuple):
     size: str = "desktop"
@@ -28,11 +31,21 @@ class Way(NamedTuple):
     def viewport(self) -> dict[str, int]:
         return SIZES[self.size]
 
+    @property
+    def has_folded_menu(self) -> bool:
+        """Whether the window is so narrow that a button opens the menu."""
+        return self.viewport["width"] < MENU_WIDTH
+
+    @property
+    def has_folded_actions(self) -> bool:
+        """Whether it is so narrow that a button opens the actions of a list."""
+        return self.viewport["width"] < ACTIONS_WIDTH
+
 
 DESKTOP, PHONE = Way(), Way("phone")
 ALL = [
     Way(size, theme, hand)
-    for size in ("desktop", "laptop", "phone")
+    for size in SIZES
     for theme in ("light", "dark")
     for hand in ("mouse", "keyboard")
 ]

@@ -338,10 +338,11 @@ def test_price_list_is_added_and_its_rate_knows(special):
         ({"hourly": ""}, "hourly", "Enter at least one price."),
         (
             {"hours": "08:00-18:30"},
-            *("hours", "Evening and Weekend would both hold on Sat 2027-01-02 18:00."),
+            *("hours", "Evening and Weekend would both hold on Sat 2027-03-06 18:00."),
         ),
     ],
 )
+@pytest.mark.usefixtures("clock")
 def test_wrong_price_list_is_named(special, fields, column, message):
     [(row, where, what)] = get_errors("price-lists", build_csv(price_row(special, **fields)))
     assert (row, where) == (2, column)

@@ -185,9 +185,10 @@ def test_room_of_the_guide_is_free_from_the_day_of_its_walk(full):
 
 def test_special_cases_are_planned_at_any_hour_and_on_any_day(full):
     monday = dt.datetime(2027, 3, 1, 0, 5, tzinfo=dt.UTC)
+    step = 6 if LONG else 30  # the same four hours, but once each
     for start in [
         *map(dt.datetime.fromisoformat, PLANNED_STARTS),
-        *(monday + hours * HOUR for hours in range(0, 7 * 24, 6)),
+        *(monday + hours * HOUR for hours in range(0, 7 * 24, step)),
     ]:
         events = working_days.Plan(start.astimezone(dt.UTC)).plan()
 

@@ -25,7 +25,11 @@ class Size:
 
 
 LONG = os.environ.get("FAULTS") == "long"
-SIZE = Size(32, rounds=5, storm=20.0, restart_every=5.0, hang=10.0, hunt=10.0) if LONG else Size()
+SIZE = (
+    Size(contenders=32, rounds=5, storm=20.0, restart_every=5.0, hang=10.0, hunt=10.0)
+    if LONG
+    else Size()
+)
 
 WORKERS = 4
 # The lease of a payment in seconds, where tests wait for its end.

@@ -1,5 +1,6 @@
 """Requests lock the same rows in opposite order: no client ever sees a deadlock."""
 
+import datetime as dt
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,18 +14,20 @@ from tests.faults.world import CARD, HOUR, Customer, World
 
 
 def run_client(pairs: list[tuple[Customer, int, dict]], until: float, seed: int) -> list[Answer]:
-    """Check out, apply the promo code, cancel and draft again, in random order."""
+    """Check out, apply the promo code, change, cancel and draft again, in random order."""
     rng, received = random.Random(seed), []
     while time.monotonic() < until:
         customer, pk, booking = rng.choice(pairs)
         client = customer.client
-        act = rng.randrange(4)
+        act = rng.randrange(5)
         if act == 0:
             received.append(client.checkout(pk, CARD))
         elif act == 1:
             received.append(client.cancel(pk))
         elif act == 2:
             received.append(apply_promo_code(customer, pk))
+        elif act == 3:
+            received += change(customer, pk, booking, hours=rng.choice((7, 8)))
         else:
             again = client.post("reservations/create", **booking)
             received.append(again)
@@ -39,6 +42,16 @@ def apply_promo_code(customer: Customer, pk: int) -> Answer:
     return customer.client.post(
         "reservation/update-promo-code", ReservationId=pk, PromoCode="SHARED"
     )
+
+
+def change(customer: Customer, pk: int, booking: dict, *, hours: int) -> list[Answer]:
+    end = dt.datetime.fromisoformat(booking["StartDate"]) + hours * HOUR
+    request = {"ReservationId": pk, "EndDate": end.isoformat()}
+    preview = customer.client.post("reservations/preview-change", **request)
+    if preview.status != 200:
+        return [preview]
+    payment = {"PaymentInfo": CARD, "ExpectedTotal": preview.body["NewTotal"]}
+    return [preview, customer.client.post("reservations/change", **request, **payment)]
 
 
 @pytest.mark.postgres

@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
     dependencies = [("accounts", "{latest}")]
 """
 CLIENTS = 6
-PAUSE_SECONDS = 0.02
+PAUSE_SECONDS = 0.02 if LONG else 0.06
 HEALTH = "roombook/health.py"
 slow = pytest.mark.skipif(not LONG, reason="one refused version is enough: make faults")
 OLD, NEW = '{"status": "ok"}', '{"status": "ok, the new version"}'

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from accounts.act import Act
 from reservations.booking.drafts import apply_promo_code
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -62,7 +63,7 @@ def rich(ada):
         attendees=[{"name": "Grace", "email_address": "grace@example.com", "company_name": "Navy"}],
     )
     PromoCodeFactory(code="TEN")
-    return apply_promo_code(reservation.pk, "ten", user=ada, now=NOW)
+    return apply_promo_code(Act(ada, NOW), reservation.pk, "ten")
 
 
 def show(reservation):

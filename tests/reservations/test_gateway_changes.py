@@ -387,14 +387,14 @@ def returned(monkeypatch):
     The worker of the first checkout died after the authorization.
     """
     draft = make_draft()
-    options = {"user": draft.user, "payment_method": make_payment_method()}
+    payment_method = make_payment_method()
     add_fault(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
-    checkout.check_out(draft.pk, **options, now=NOW)
+    checkout.check_out(Act(draft.user, NOW), draft.pk, payment_method=payment_method)
     first = Payment.objects.get()
     SandboxGateway().capture(first.key)
     SandboxGateway().refund(key=first.key, refund_key=uuid4(), amount=first.amount)
     charging.resolve_payment(first, now=NOW + MINUTE)
-    checkout.check_out(draft.pk, **options, now=NOW + MINUTE)
+    checkout.check_out(Act(draft.user, NOW + MINUTE), draft.pk, payment_method=payment_method)
     states = list(Payment.objects.order_by("pk").values_list("state", flat=True))
     assert states == [PaymentState.REFUNDED, PaymentState.CAPTURED]
     list_refunds = SandboxGateway.list_refunds

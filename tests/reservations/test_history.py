@@ -109,8 +109,8 @@ def test_draft_changes_are_in_the_history():
     plan = AllowanceFactory(user=ada, hours=1, is_automatic=False)
     PromoCodeFactory(code="TEN")
 
-    drafts.apply_promo_code(reservation.pk, "ten", user=ada, now=NOW)
-    drafts.select_allowances(reservation.pk, [plan.pk], user=ada, now=NOW)
+    drafts.apply_promo_code(Act(ada, NOW), reservation.pk, "ten")
+    drafts.select_allowances(Act(ada, NOW), reservation.pk, [plan.pk])
     price_adjustments.adjust_price(
         Act(clerk, NOW, is_staff=True), reservation.pk, amount=Decimal(-5), reason="Kind"
     )

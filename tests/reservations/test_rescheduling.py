@@ -426,7 +426,7 @@ def test_promo_use_is_counted_when_reschedule_makes_it_effective(clerk):
     promo = PromoCodeFactory(percent=Decimal(100), max_uses=1)
     reservation = make_draft(ada)
     update_promo_code(reservation.pk, promo.code, user=ada, now=NOW)
-    checkout.check_out(reservation.pk, user=ada, payment_method=charging.PaymentMethod(), now=NOW)
+    checkout.check_out(Act(ada, NOW), reservation.pk, payment_method=charging.PaymentMethod())
     promo.refresh_from_db()
     assert promo.uses == 0
 
@@ -557,7 +557,7 @@ def test_new_price_of_a_moved_draft_is_promised_until_after_its_new_hold():
     draft = make_draft(start=START + 20 * DAY)
     declined = make_payment_method(DECLINED_NUMBER)
     with pytest.raises(CardDeclined):
-        checkout.check_out(draft.pk, user=draft.user, payment_method=declined, now=NOW)
+        checkout.check_out(Act(draft.user, NOW), draft.pk, payment_method=declined)
     later = NOW + 3 * DAY
 
     reschedule(draft, make_staff_with_role("Manager"), start=START + 21 * DAY, now=later)

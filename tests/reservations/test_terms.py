@@ -111,6 +111,8 @@ def test_better_terms_give_what_the_better_of_both_gives_at_any_time(old, new, s
         each.get_percent(booking, at) for each in (old, new)
     )
     assert better.no_show_percent == min(old.no_show_percent, new.no_show_percent)
+    assert better.grace_minutes == max(old.grace_minutes, new.grace_minutes)
+    assert better.get_latest_change() <= min(each.get_latest_change() for each in (old, new))
     assert better.returns_benefits == (old.returns_benefits or new.returns_benefits)
     assert get_better_terms(better, old) == better
 

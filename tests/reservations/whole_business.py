@@ -259,7 +259,7 @@ class WholeBusiness:
         SavedCardFactory(user=cyd, outcome="requires_action", saved_by_setup=True)
         waiting = self.draft("waiting", user=cyd, now=recently)
         waiting = checkout.check_out(
-            waiting.pk, user=cyd, payment_method=PaymentMethod(use_saved_card=True), now=recently
+            Act(cyd, recently), waiting.pk, payment_method=PaymentMethod(use_saved_card=True)
         )
         self.keep("waiting", waiting)
 

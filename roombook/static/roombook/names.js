@@ -24,7 +24,7 @@ document.addEventListener("DOMContentLoaded", () => {
   };
 
   // Icons are words of a font: "event" would be read out before "Reservations".
-  const ICON_NAMES = { dock_to_right: "Menu", close: "Close" };
+  const ICON_NAMES = { dock_to_right: "Menu", close: "Close", more_horiz: "More" };
   const isIcon = (node) => node.classList?.contains("material-symbols-outlined");
   const nameIcon = (icon) => {
     const word = icon.textContent.trim();
@@ -33,6 +33,9 @@ document.addEventListener("DOMContentLoaded", () => {
       icon.setAttribute("aria-label", ICON_NAMES[word] ?? word);
     } else if (siblings.some((node) => !isIcon(node) && node.textContent.trim())) {
       icon.setAttribute("aria-hidden", "true");
+    } else if (word in ICON_NAMES) {
+      icon.setAttribute("role", "img");
+      icon.setAttribute("aria-label", ICON_NAMES[word]);
     }
   };
 
@@ -49,6 +52,12 @@ document.addEventListener("DOMContentLoaded", () => {
       event.preventDefault();
       element.click();
     });
+  };
+
+  // In the order of the keys, the menu of a narrow window comes before the button that opens it.
+  const goToMenu = (event) => {
+    if (!event.target.closest("[x-on\\:click^='sidebarMobileOpen']")) return;
+    requestAnimationFrame(() => document.querySelector("#nav-sidebar-apps a")?.focus());
   };
 
   // The theme has no main landmark, and landmarks of the same name.
@@ -96,5 +105,6 @@ document.addEventListener("DOMContentLoaded", () => {
 
   nameAll();
   window.addEventListener("resize", nameAll);
+  document.addEventListener("click", goToMenu);
   new MutationObserver(nameAll).observe(document.body, { childList: true, subtree: true });
 });

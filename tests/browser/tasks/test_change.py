@@ -49,7 +49,7 @@ def running(demo) -> Reservation:
         end=hour + 2 * HOUR,
     )
     method = PaymentMethod(use_saved_card=True)
-    return check_out(draft.pk, user=user, payment_method=method, now=booked_at)
+    return check_out(Act(user, booked_at), draft.pk, payment_method=method)
 
 
 def open_running_meeting(person: Person, running: Reservation) -> None:

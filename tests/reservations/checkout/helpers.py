@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from django.db.models import Sum
 
+from accounts.act import Act
 from payments.gateways.sandbox_models import SandboxPayment
 from reservations.booking import integrity
 from reservations.booking.charging import PaymentMethod
@@ -16,10 +17,9 @@ LEASE_OVER = NOW + timedelta(seconds=61)
 
 def pay_with_saved_card(reservation, *, now=NOW, method=None, is_test=False):
     return (dry_run if is_test else check_out)(
+        Act(reservation.user, now),
         reservation.pk,
-        user=reservation.user,
         payment_method=method or PaymentMethod(use_saved_card=True),
-        now=now,
     )
 
 

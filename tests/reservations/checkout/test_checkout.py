@@ -233,7 +233,7 @@ def dump_rows():
 
 def dry_run_checkout(reservation, payment_method, **kwargs):
     return checkout.dry_run(
-        reservation.pk, user=reservation.user, payment_method=payment_method, now=NOW, **kwargs
+        Act(reservation.user, NOW), reservation.pk, payment_method=payment_method, **kwargs
     )
 
 
@@ -291,7 +291,7 @@ def test_dry_run_does_not_resolve_payments(drafted):
     pay(drafted)
     before = dump_rows()
     outcome = checkout.dry_run(
-        drafted.pk, user=drafted.user, payment_method=make_payment_method(), now=LEASE_OVER
+        Act(drafted.user, LEASE_OVER), drafted.pk, payment_method=make_payment_method()
     )
     assert outcome.status == Status.PROCESSING
     assert dump_rows() == before

@@ -308,9 +308,7 @@ def test_message_has_room_center_time_and_charge(ada, make, message, charge, not
 
 
 def test_dry_run_message_mentions_the_test(ada):
-    reservation = dry_run(
-        make_draft(ada).pk, user=ada, payment_method=make_payment_method(), now=NOW
-    )
+    reservation = dry_run(Act(ada, NOW), make_draft(ada).pk, payment_method=make_payment_method())
     assert confirmation.get_message(reservation) == (
         f"This was a test: {WHAT} can be booked for $75.00. Nothing was booked or charged."
     )

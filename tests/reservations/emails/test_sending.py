@@ -86,7 +86,7 @@ def decline_card(reservation):
 
 def dry_run(reservation):
     method = make_payment_method()
-    checkout.dry_run(reservation.pk, user=reservation.user, payment_method=method, now=NOW)
+    checkout.dry_run(Act(reservation.user, NOW), reservation.pk, payment_method=method)
 
 
 @pytest.mark.parametrize(
