@@ -9,6 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from centers import models
+from centers.models.schedule import closure_saved
 from tests.admin_forms import errors_of, form_of
 from tests.centers.test_models import picture
 from tests.factories_centers import (
@@ -20,6 +21,7 @@ from tests.factories_centers import (
     LandmarkFactory,
     MeetingRoomFactory,
     NeighborhoodFactory,
+    PriceListFactory,
     RateFactory,
     ResourceTypeFactory,
     ServiceFactory,
@@ -235,6 +237,17 @@ def test_overlapping_special_prices_are_refused_with_a_moment(office):
     assert not models.Rate.objects.exists()
 
 
+def test_list_on_its_own_page_is_compared_with_those_of_its_rate(office):
+    evening, other = PriceListFactory(), RateFactory()
+    data = {"name": "Late", "starts": "20:00", "ends": "00:00", "hourly": "40"}
+    page = office.post(url(models.PriceList, "add"), data | {"rate": evening.rate_id}).text
+    assert "Late and Evening would both hold on Mon 2027-03-01 20:00." in page
+    page = url(models.PriceList, "change", evening.pk)
+    assert errors_of(office.post(page, data | {"rate": other.pk})) == {}
+    with_lists = models.Rate.objects.filter(has_special_prices=True)
+    assert [*with_lists] == [other]
+
+
 def test_week_of_prices_follows_what_is_entered(office):
     data = {"name": "Standard", "hourly": "25", **EVENING, "price_lists-TOTAL_FORMS": 1}
     # Times are read as the page reads them when it is saved.
@@ -333,3 +346,27 @@ def test_select_boxes_do_not_list_all_centers(office):
         for center in models.Center.objects.all():
             option = f'<option value="{center.pk}">{center.name}</option>'
             assert option not in page.content.decode(), model
+
+
+def test_closure_saved_on_the_center_page_sends_the_signal(office, center_with_rows):
+    reasons = []
+
+    def record(sender, *, closure, **_):
+        reasons.append(closure.reason)
+
+    closure_saved.connect(record)
+    try:
+        address = url(models.Center, "change", center_with_rows.pk) + "?tab=closure"
+        page = office.get(address)
+        day = {"starts_at_0": "2027-08-01", "ends_at_0": "2027-08-02", "reason": "Paint"}
+        times = {"starts_at_1": "08:00", "ends_at_1": "08:00", "room": ""}
+        new = {f"closures-1-{name}": value for name, value in {**day, **times}.items()}
+        saved = office.post(
+            address,
+            {**form_of(page), **new, "closures-TOTAL_FORMS": "2", "closures-0-reason": "Leak"},
+        )
+    finally:
+        closure_saved.disconnect(record)
+
+    assert errors_of(saved) == {}
+    assert sorted(reasons) == ["Leak", "Paint"]

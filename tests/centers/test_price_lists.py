@@ -87,6 +87,14 @@ def test_bill_names_the_hours_of_each_list(some_rate, hours, total, explanation,
     assert priced.rate_text == rate_text
 
 
+def test_day_is_explained_by_lists():
+    day, *_ = price(EVENING, MONDAY_3_PM, 5).days
+    assert day.explanation == (
+        "3 hours at $75.00; half day would be $90.00, day would be $160.00."
+        " Evening: 2 hours at $60.00"
+    )
+
+
 # --- When a list holds ----------------------------------------------------------------------------
 
 
