@@ -339,7 +339,7 @@ def _set_password(code: EmailCode, new_hash: str, attempts: SignInAttempts, now:
     if not may_reset_password(user) or (user.email != code.email and not is_revocation):
         raise build_wrong_code_error()
     note = "The password was reset with a code by e-mail."
-    with audit_log.acting_as(user):
+    with audit_log.recording(actor=user):
         if is_revocation:
             user.email_codes.all().delete()
             note = "A change of the e-mail address was revoked, and the password reset."
@@ -446,7 +446,7 @@ def _confirm(code: EmailCode, attempts: SignInAttempts, now: datetime) -> tuple[
         raise build_wrong_code_error()
     user.email = code.email
     user.last_login = now
-    with audit_log.acting_as(user):
+    with audit_log.recording(actor=user):
         user.save(update_fields=["email", "last_login"] if user.pk else None)
     # The code was sent before the account existed.
     OutboxMessage.objects.filter(user=None, to=user.email).update(user=user)

@@ -44,7 +44,7 @@ def erase(user: User, *, by: User | None, now: datetime) -> AccountErasure:
         is_new, erasure.begun_at, erasure.finished_at = True, now, None
     erasure.picture = user.thumbnail.name or erasure.picture
     erasure.save()
-    with audit_log.pause_signals():
+    with audit_log.recording(is_paused=True):
         erase_rows(user)
     if is_new:
         user.refresh_from_db()

@@ -95,8 +95,9 @@ def find_problems(user: User, fields: Iterable[str]) -> dict[str, str]:
 
 @in_transaction
 def _save_profile(user: User, old: dict[str, str]) -> None:
+    User.objects.lock_active(user.pk)
     # This request has read the row already; the audit log need not read it again.
-    with audit_log.pause_signals():
+    with audit_log.recording(is_paused=True):
         user.save(update_fields=list(old))
     changes = {field: (value, getattr(user, field)) for field, value in old.items()}
     audit_log.record_change(user, changes, by=user)

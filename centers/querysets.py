@@ -8,6 +8,7 @@ from django.db.models import Exists, ExpressionWrapper, F, OuterRef, Q
 
 from centers import geo
 from centers.rates import PRICE_FIELDS
+from roombook.db.transactions import in_transaction
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -126,9 +127,11 @@ class FavoriteQuerySet(models.QuerySet["Favorite"]):
         """Whether the center that the outer query names is a favorite of the account."""
         return Exists(self.filter(user=user, center=OuterRef(center)))
 
+    @in_transaction
     def set_favorite(self, user: "User", center: "Center", *, is_favorite: bool) -> None:
         """Add a center to the account's favorites or remove it. Safe to repeat."""
         if is_favorite:
+            type(user).objects.lock_active(user.pk)
             self.get_or_create(user=user, center=center)
         else:
             self.filter(user=user, center=center).delete()

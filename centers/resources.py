@@ -325,7 +325,7 @@ class CenterResource(CenterScopedResource[Center]):
         if not days:
             return
         # They are one entry in the audit log.
-        with audit_log.pause_signals():
+        with audit_log.recording(is_paused=True):
             instance.opening_hours.filter(weekday__in=days).delete()
         hours = [each for each in self._get_week(instance) if each.weekday in days]
         OpeningHours.objects.bulk_create(hours)

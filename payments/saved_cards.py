@@ -18,7 +18,7 @@ from payments.models import SavedCard, StripeCustomer
 from roombook.address import ADDRESS_FIELDS
 from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.db.transactions import in_transaction
-from roombook.errors import CardDeclined, NoSavedCard, NotSignedIn, ServiceUnavailable
+from roombook.errors import CardDeclined, NoSavedCard, ServiceUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -97,18 +97,21 @@ def _build_saved_card(
 @in_transaction
 def replace_saved_card(saved: SavedCard) -> SavedCard | None:
     """Store the card in place of the account's current one, and return that one."""
-    previous = _delete_saved_card(saved.user, only_if_active=True)
+    User.objects.lock_active(saved.user_id)
+    previous = _delete_row(saved.user)
     saved.pk = None  # The transaction may run a second time.
     saved.save(force_insert=True)
     return previous
 
 
 @in_transaction
-def _delete_saved_card(user: User, *, only_if_active: bool = False) -> SavedCard | None:
-    """Delete the row of the account's saved card and return it as it was."""
-    locked = User.objects.lock(user.pk)
-    if only_if_active and not locked.is_active:
-        raise NotSignedIn
+def _delete_saved_card(user: User) -> SavedCard | None:
+    User.objects.lock(user.pk)
+    return _delete_row(user)
+
+
+def _delete_row(user: User) -> SavedCard | None:
+    """Delete the row of the account's saved card and return it as it was. The account is locked."""
     previous = SavedCard.objects.filter(user=user).first()
     if previous:
         SavedCard.objects.filter(pk=previous.pk).delete()

@@ -70,8 +70,9 @@ def create_setup(
 
     With `reservation_id`, its card pays for that reservation only (one_time_cards.py).
 
-    Raises TooManyRequests after repeated declines, or too many setups.
+    Raises NotSignedIn, or TooManyRequests after repeated declines, or too many setups.
     """
+    User.objects.lock_active(user.pk)
     key = get_payer_key(user.pk, reservation_id)
     CARD_DECLINED.check(key, now=now)
     CREATED_SETUPS.attempt(key, now=now)

@@ -143,7 +143,7 @@ def delete_after_commit(*files: FieldFile) -> None:
         transaction.on_commit(delete, robust=True)
 
 
-def get_url(name: str) -> str:
+def get_url(name: str | None) -> str:
     """Return the URL of a stored picture, as its file field does; empty for an empty name."""
     if not name:
         return ""

@@ -86,7 +86,7 @@ TABLE = {
     "Sign in": Row(9, "another", ("accounts.ApiToken",), ("Token",)),
     "Get reservation": Row(14, ids={"Id": RESERVATION}),
     # Including one for the audit log, as the two operations that save a card.
-    "Update account info": Row(4),
+    "Update account info": Row(5),
     "Update payment info": Row(14),
     "Remove account thumbnail": Row(4),
     "Change password": Row(9, "400 InvalidRequest", FAILED_ATTEMPT),
@@ -139,7 +139,7 @@ TABLE = {
     "Get calendar": Row(2),
     "Export account": Row(37),
     "Delete account": Row(60, "401 NotSignedIn"),
-    "Update favorite": Row(9, ids={"CenterId": Id(NOT_FOUND)}),
+    "Update favorite": Row(10, ids={"CenterId": Id(NOT_FOUND)}),
     "Remove payment info": Row(7),
     "Create payment setup": Row(
         10,

@@ -13,6 +13,8 @@ from accounts.act import Act
 from accounts.models import CalendarAddress, CodePurpose, User
 from centers import models as centers
 from payments.gateways.sandbox_models import SandboxPayment
+from payments.ledger import posting as ledger
+from payments.ledger.accounts import EventKind
 from reservations.booking import drafts
 from reservations.integrations.events import publish_events
 from reservations.models import (
@@ -148,7 +150,9 @@ class World:
         LineItem.objects.create(
             reservation=reservation, position=1, type=LineItemType.ROOM, total=75, amount="$75.00"
         )
-        PaymentFactory(reservation=reservation, at=NOW)
+        payment = PaymentFactory(reservation=reservation, at=NOW)
+        cause = f"payment {payment.pk}"
+        ledger.post(reservation.pk, EventKind.PAID, cause=cause, now=NOW)
         Seller.objects.create(legal_name="Union Rooms Inc.", legal_address="Denver")
 
     def make_webhook(self) -> WebhookEndpoint:

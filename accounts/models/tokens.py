@@ -220,7 +220,7 @@ class CalendarAddress(models.Model):
     @classmethod
     @in_transaction
     def _issue_secret(cls, user: User, *, is_revoked: bool) -> str:
-        User.objects.lock(user.pk)
+        User.objects.lock_active(user.pk)
         # Another request may have issued one before the lock.
         if not is_revoked and (known := cls._find_known_secret(user)):
             return known

@@ -21,7 +21,8 @@ from accounts.models.search_text import SEARCHED_FIELDS, SearchTextField
 from accounts.passwords import normalize_password
 from accounts.validators import validate_email_without_card, validate_name, validate_phone_number
 from roombook import images
-from roombook.errors import InvalidRequest
+from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
+from roombook.errors import InvalidRequest, NotSignedIn
 from roombook.money import MoneyField
 from roombook.texts import CleanedMixin, LineField, clean_line
 
@@ -75,8 +76,22 @@ class UserManager(BaseUserManager["User"]):
         # NO KEY, so that other transactions can still insert rows that refer to the account.
         return self.select_for_update(no_key=True).get(pk=pk)
 
+    def lock_active(self, pk: int) -> None:
+        """Lock the account, or raise NotSignedIn if it was erased or disabled meanwhile (B22.9).
+
+        What stores something about an account calls it first, in the same transaction.
+        """
+        if active_account_for_update.first(user=pk) is None:
+            raise NotSignedIn
+
     def get_by_natural_key(self, email: str | None) -> "User":
         return self.get(email=canonicalize_email(email or ""))
+
+
+@compiled_query(keep_plan=True)
+def active_account_for_update() -> RowQuerySet:
+    rows = User.objects.filter(pk=int_param("user"), is_active=True)
+    return rows.select_for_update(no_key=True).values_list("pk")
 
 
 class User(AbstractBaseUser, PermissionsMixin):

@@ -182,7 +182,8 @@ def read_price_lists(
     data: Mapping[str, Any],
 ) -> tuple[list[models.PriceList], list[tuple[str, str]]]:
     """The lists that are being entered on the page of a rate, and by name what is wrong."""
-    found, problems = [], []
+    found: list[models.PriceList] = []
+    problems: list[tuple[str, str]] = []
     total = data.get(f"{PREFIX}-TOTAL_FORMS", "")
     for number in range(min(parse_id(total) or 0, MAX_LISTS)):
         prefix = f"{PREFIX}-{number}"
@@ -195,7 +196,7 @@ def read_price_lists(
             problems += [
                 (
                     data[f"{prefix}-name"],
-                    f"{form[field].label}: {message}" if field in form.fields else message,
+                    f"{form[field].label}: {message}" if field in form.fields else str(message),
                 )
                 for field, messages in form.errors.items()
                 for message in messages

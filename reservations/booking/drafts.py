@@ -21,7 +21,6 @@ from reservations.booking import booking_values
 from reservations.booking.commands import Obstacle, command
 from reservations.booking.holds import release_conflicting_holds, release_holds, release_holds_for
 from reservations.booking.locks import (
-    lock_active_account,
     lock_draft,
     lock_drafts,
     lock_drafts_of_customer,
@@ -36,7 +35,6 @@ from reservations.pricing.terms import get_present_terms
 from roombook.db.transactions import in_transaction
 from roombook.errors import (
     InvalidRequest,
-    NotSignedIn,
     PromoCodeInvalid,
     RateNotConfigured,
     ReservationNotOpen,
@@ -72,8 +70,7 @@ def create_draft(
     if not act.is_staff:
         # The count is undone if nothing is created.
         lock_drafts(user.pk, is_creating=True, now=now)
-    if not lock_active_account(user.pk):
-        raise NotSignedIn
+    User.objects.lock_active(user.pk)
     room = lock_room(room_id)
     span = resolve_span(room.center, start, end)
     columns, attendees = booking_values.resolve_new(user, room, values)

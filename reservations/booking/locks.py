@@ -16,7 +16,7 @@ from accounts.limits import RateLimit
 from accounts.models import User
 from centers.models import MeetingRoom
 from reservations.models import Reservation
-from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
+from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.errors import NotFound, ReservationNotOpen
 
 
@@ -50,17 +50,6 @@ def require_account(reservation: Reservation) -> None:
     """
     if is_erased(reservation.user):
         raise ReservationNotOpen("The account of this customer has been erased.")
-
-
-def lock_active_account(user_id: int) -> bool:
-    """Lock the account, so that it is not erased meanwhile; return False if it is not active."""
-    return active_account_for_update.first(user=user_id) is not None
-
-
-@compiled_query(keep_plan=True)
-def active_account_for_update() -> RowQuerySet:
-    rows = User.objects.filter(pk=int_param("user"), is_active=True)
-    return rows.select_for_update(no_key=True).values_list("pk")
 
 
 def lock_room(room_id: int) -> MeetingRoom:

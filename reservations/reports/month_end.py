@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby, product
 from operator import itemgetter
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Aggregate, BooleanField, Count, ExpressionWrapper, Q, Sum
+from django.db.models import Aggregate, BooleanField, Count, ExpressionWrapper, Q, QuerySet, Sum
 
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account, EventKind
 from reservations.reports.cube import (
@@ -80,7 +81,7 @@ Balances = Mapping[str, Sums]
 def measure_balances(selection: ReportSelection) -> Balances:
     """Measure the balances of the selection, in one pass over the ledger."""
     first, last = selection.period.first, selection.period.last
-    rows = select_lines(selection).filter(day__lte=last).order_by()
+    rows: QuerySet[Any] = select_lines(selection).filter(day__lte=last).order_by()
     # Groups of booleans take half the time of groups of texts.
     parts = (Q(day__lt=first), Q(recognized_on__lt=first), Q(recognized_on__lte=last))
     rows = rows.values_list(*(ExpressionWrapper(each, BooleanField()) for each in parts))
@@ -279,6 +280,7 @@ def _fetch_owed(selection: ReportSelection) -> Iterator[tuple[Account, dt.date, 
     rows = select_lines(selection).filter(day__lte=selection.period.last).order_by()
     keys, sums = ("reservation", "center"), {f"sum_{account}": Sum(account) for account in OWED}
     owing = rows.values(*keys).annotate(**sums).exclude(**dict.fromkeys(sums, 0))
+    days: QuerySet[Any]
     days = rows.filter(reservation__in=owing.values("reservation")).order_by(*keys, "day")
     days = days.values_list(*keys, "day").annotate(**sums)
     for _, group in groupby(fetch_at_most(MAX_GROUPS, days, TOO_LARGE), itemgetter(0, 1)):

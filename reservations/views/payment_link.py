@@ -187,7 +187,7 @@ def _render(
         seller = Seller.find(center.pk)
         fields |= {
             "company": seller.legal_name if seller else get_service_name(),
-            "logo": images.get_url(seller.logo.name) if seller else "",
+            "logo": images.get_url(seller.logo.name or "") if seller else "",
             "center": center,
             "booking": confirmation.describe_booking(reservation),
             "amount": money.format_amount(link.amount),

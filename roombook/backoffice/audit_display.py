@@ -3,7 +3,7 @@
 import datetime as dt
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -28,8 +28,7 @@ LABELS = {
 AMOUNT = re.compile(r"-?\d+\.\d\d")
 
 # Names of the rows that foreign keys point at.
-RowNames = Mapping[tuple[type[Model], str], str]
-NO_NAMES: RowNames = {}
+RowNames = dict[tuple[type[Model], str], str]
 
 
 class FieldChange(NamedTuple):
@@ -52,7 +51,7 @@ def load_field_changes(entries: Iterable[AuditEntry]) -> list[AuditEntry]:
     return entries
 
 
-def render_changes(entry: AuditEntry, names: RowNames = NO_NAMES) -> Iterator[FieldChange]:
+def render_changes(entry: AuditEntry, names: RowNames | None = None) -> Iterator[FieldChange]:
     """Render the fields with the labels of the model, and others, such as a refund, by their names.
 
     Without ``names``, rows are shown as the entry has them.
@@ -62,7 +61,7 @@ def render_changes(entry: AuditEntry, names: RowNames = NO_NAMES) -> Iterator[Fi
     for name in sorted(entry.changes, key=[*fields, *entry.changes].index):
         field, values = fields.get(name), entry.changes[name]
         label = capfirst(str(getattr(field, "verbose_name", name.replace("_", " "))))
-        old, new = (_render_value(field, str(value or ""), names) for value in values)
+        old, new = (_render_value(field, str(value or ""), names or {}) for value in values)
         if entry.action == AuditAction.CREATE:
             old = ""
         elif entry.action == AuditAction.DELETE:

@@ -3,7 +3,7 @@
 Each app registers its models in ``ready``. From then on signals record every row that is created,
 saved or deleted through the ORM. Code that already knows its changes records them explicitly:
 ``record_change`` needs one INSERT and no SELECT. In the back office the actor is known without
-``by``, because the middleware wraps each request in ``acting_as``.
+``by``, because the middleware wraps each request in ``recording``.
 
 Personal data (``hidden_fields``) is recorded as changed, never with its value, because entries
 outlive an account that is deleted. For the same reason such rows are named by their id.
@@ -11,7 +11,7 @@ outlive an account that is deleted. For the same reason such rows are named by t
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,8 +23,6 @@ from django.db.models.signals import m2m_changed, post_delete, post_save, pre_sa
 from django.utils.text import capfirst
 
 from roombook.backoffice.models import HIDDEN_VALUE, AuditAction, AuditEntry
-
-Changes = Mapping[str, tuple[object, object]]
 
 
 class TrackedModel(NamedTuple):
@@ -82,7 +80,8 @@ def get_tracked_models() -> list[type[Model]]:
 
 
 @contextmanager
-def _set_context(**values: Any) -> Iterator[None]:
+def recording(**values: Any) -> Iterator[None]:
+    """Set values of Context for every entry of this block: `with recording(actor=user): ...`."""
     token = _context.set(_context.get()._replace(**values))
     try:
         yield
@@ -90,22 +89,12 @@ def _set_context(**values: Any) -> Iterator[None]:
         _context.reset(token)
 
 
-def acting_as(user: Any, **values: Any) -> AbstractContextManager[None]:
-    """Set the actor, and other values, of every entry that is recorded within this context."""
-    return _set_context(actor=user, **values)
-
-
-def pause_signals() -> AbstractContextManager[None]:
-    """Disable recording by signals, for code that records its changes explicitly."""
-    return _set_context(is_paused=True)
-
-
 # --- Recording explicitly -----------------------------------------------------------------------
 
 
 def record_change(
     row: Model,
-    changes: Changes,
+    changes: Mapping[str, tuple[object, object]],
     *,
     by: Any = None,
     note: str = "",
@@ -203,8 +192,7 @@ def _record_row(action: AuditAction, *, instance: Model, created: bool = True, *
     for field in _tracked[type(instance)].fields:
         value = getattr(instance, field.attname)
         if _serialize(value) != _serialize(field.get_default()):
-            is_new = action == AuditAction.CREATE
-            changes[field.name] = (None, value) if is_new else (value, None)
+            changes[field.name] = (None, value) if action == AuditAction.CREATE else (value, None)
     record_change(instance, changes, action=action)
 
 

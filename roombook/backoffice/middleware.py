@@ -22,7 +22,7 @@ class AuditActorMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not is_back_office(request):
             return self.get_response(request)
-        user = request.user if request.user.is_authenticated else None
-        network_address = get_client_address(request) or None
-        with timezone.override(None), audit_log.acting_as(user, network_address=network_address):
+        actor = request.user if request.user.is_authenticated else None
+        address = get_client_address(request) or None
+        with timezone.override(None), audit_log.recording(actor=actor, network_address=address):
             return self.get_response(request)

@@ -19,7 +19,6 @@ from import_export.resources import ModelResource
 from roombook.backoffice import audit_log
 from roombook.backoffice.spreadsheets import CellValue, InvalidFile, SheetColumn
 from roombook.db.transactions import in_transaction, lock_by_name
-from roombook.errors import DomainError
 from roombook.ids import parse_id
 from roombook.imports import files, widgets
 from roombook.imports.files import ImportTable
@@ -154,8 +153,6 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
         """
         try:
             result: ImportResult = self._import(dataset, dry_run, **confirmed)
-        except DomainError as error:
-            raise ImportRefused(error.message) from error
         except OperationalError as error:
             why = "Some of these rows are in use right now: try again in a minute."
             raise ImportRefused(why) from error
@@ -224,7 +221,7 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
     ) -> ImportRowResult:
         self.number = self.row_numbers[row_number - 1]
         note = f"{IMPORT_NOTE}{self.file_name}, row {self.number}."
-        with audit_log.acting_as(self.user, note=note):
+        with audit_log.recording(actor=self.user, note=note):
             result: ImportRowResult = super().import_row(
                 row, instance_loader, row_number=row_number, **kwargs
             )

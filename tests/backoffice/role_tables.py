@@ -216,122 +216,85 @@ def rows_of(world):
         row.name = f"{FOREIGN} {row.pk}"
         row.save()
 
-    def both(label, made):
-        rows[label] = tuple(made(center, name) for center, name in ((a, "Ours"), (b, FOREIGN)))
-
-    both(
-        "centers.Closure",
-        lambda center, name: make.ClosureFactory(
-            center=center, reason=name, starts_at=NOW, ends_at=NOW + dt.timedelta(hours=1)
-        ),
-    )
-    both(
-        "centers.PriceList",
-        lambda center, name: make.PriceListFactory(
-            rate=world.room.rate if center == a else rows["centers.Rate"][1], name=name
-        ),
-    )
-    both("centers.Terms", lambda center, name: make.TermsFactory(center=center, name=name))
-    both("centers.Neighborhood", lambda *_: make.NeighborhoodFactory())
-    both("centers.ResourceType", lambda *_: make.ResourceTypeFactory())
-    both(
-        "reservations.Partner",
-        lambda center, _: Partner.objects.create(code=f"P{center.pk}", name="Acme"),
-    )
+    def of(label, center):
+        """The row of a center that was made before."""
+        return rows[label][center == b]
 
     def bound(row, center):
         row.centers.add(center)
         return row
 
-    both(
-        "reservations.PromoCode",
-        lambda center, name: bound(PromoCode.objects.create(code=name, percent=10), center),
-    )
-    both(
-        "reservations.Allowance",
-        lambda center, name: bound(
-            Allowance.objects.create(
-                user=world.ada if center == a else world.bob, description=name, hours=2
-            ),
-            center,
+    hour, url = dt.timedelta(hours=1), "https://hooks.example.com/"
+    reservations = {a: world.reservation, b: world.bobs_reservation}
+    customers = {a: world.ada, b: world.bob}
+    makers = {
+        "centers.Closure": lambda center, name: make.ClosureFactory(
+            center=center, reason=name, starts_at=NOW, ends_at=NOW + hour
         ),
-    )
-    both(
-        "payments.Payment",
-        lambda center, _: PaymentFactory(
-            reservation=world.reservation if center == a else world.bobs_reservation,
-            amount=Decimal(50),
-            at=NOW,
+        "centers.PriceList": lambda center, name: make.PriceListFactory(
+            rate=of("centers.Rate", center), name=name
         ),
-    )
-    paid = dict(zip((a, b), rows["payments.Payment"], strict=True))
-    both(
-        "payments.LedgerLine",
-        lambda center, _: LedgerLine.objects.create(
+        "centers.Terms": lambda center, name: make.TermsFactory(center=center, name=name),
+        "centers.Neighborhood": lambda *_: make.NeighborhoodFactory(),
+        "centers.ResourceType": lambda *_: make.ResourceTypeFactory(),
+        "reservations.Partner": lambda center, _: Partner.objects.create(
+            code=f"P{center.pk}", name="Acme"
+        ),
+        "reservations.PromoCode": lambda center, name: bound(
+            PromoCode.objects.create(code=name, percent=10), center
+        ),
+        "reservations.Allowance": lambda center, name: bound(
+            Allowance.objects.create(user=customers[center], description=name, hours=2), center
+        ),
+        "payments.Payment": lambda center, _: PaymentFactory(
+            reservation=reservations[center], amount=Decimal(50), at=NOW
+        ),
+        "payments.LedgerLine": lambda center, _: LedgerLine.objects.create(
             at=NOW,
             kind="paid",
-            reservation=paid[center].reservation,
+            reservation=reservations[center],
             center=center,
             currency="USD",
             day=NOW.date(),
         ),
-    )
-    both(
-        "payments.Refund",
-        lambda center, _: Refund.objects.create(
-            payment=paid[center], amount=Decimal(5), state="refused", created_at=NOW, done_at=NOW
+        "payments.Refund": lambda center, _: Refund.objects.create(
+            payment=of("payments.Payment", center),
+            amount=Decimal(5),
+            state="refused",
+            created_at=NOW,
+            done_at=NOW,
         ),
-    )
-    both(
-        "payments.Dispute",
-        lambda center, name: Dispute.objects.create(
-            payment=paid[center],
+        "payments.Dispute": lambda center, name: Dispute.objects.create(
+            payment=of("payments.Payment", center),
             reference=f"dispute at {name}",
             amount=Decimal(5),
             currency="USD",
             status="needs_response",
             opened_at=NOW,
         ),
-    )
-    both(
-        "reservations.WebhookEndpoint",
-        lambda center, name: WebhookEndpoint.objects.create(
-            description=name,
-            url="https://hooks.example.com/",
-            center=center,
-            created_at=NOW,
+        "reservations.WebhookEndpoint": lambda center, name: WebhookEndpoint.objects.create(
+            description=name, url=url, center=center, created_at=NOW
         ),
-    )
-    both(
-        "reservations.Receipt",
-        lambda center, name: Receipt.objects.create(
+        "reservations.Receipt": lambda center, name: Receipt.objects.create(
             type="Receipt",
             series=ReceiptSeries.objects.create(name=name),
             number_in_series=1,
             number=name,
-            reservation=world.reservation if center == a else world.bobs_reservation,
+            reservation=reservations[center],
             issued_at=NOW,
             currency="USD",
             total=Decimal(5),
             content={"total": "$5.00"},
         ),
-    )
-    both(
-        "reservations.Seller",
-        lambda center, name: Seller.objects.create(
+        "reservations.Seller": lambda center, name: Seller.objects.create(
             center=center, legal_name=name, legal_address=name
         ),
-    )
-    endpoints = dict(zip((a, b), rows["reservations.WebhookEndpoint"], strict=True))
-    both(
-        "reservations.WebhookDelivery",
-        lambda center, _: create_test_event(endpoints[center], now=NOW),
-    )
-    both("auth.Group", lambda _, name: Group.objects.create(name=f"Night shift {name}"))
-    both("accounts.StaffMember", lambda _, name: StaffFactory(last_name=name))
-    both(
-        "accounts.OutboxMessage",
-        lambda _, name: OutboxMessage.objects.create(
+        "reservations.WebhookDelivery": lambda center, _: create_test_event(
+            of("reservations.WebhookEndpoint", center), now=NOW
+        ),
+        "auth.Group": lambda _, name: Group.objects.create(name=f"Night shift {name}"),
+        "accounts.StaffMember": lambda _, name: StaffFactory(last_name=name),
+        "accounts.OutboxMessage": lambda _, name: OutboxMessage.objects.create(
             user=world.ada,
             to="ada@example.com",
             kind="x",
@@ -340,12 +303,13 @@ def rows_of(world):
             created_at=NOW,
             next_attempt_at=NOW,
         ),
-    )
+    }
+    for label, make_row in makers.items():
+        rows[label] = make_row(a, "Ours"), make_row(b, FOREIGN)
     for row in rows["reservations.Seller"]:
         audit_log.record_change(row, {"tax_number": ("Once", row.tax_number)})
-    both(
-        "backoffice.AuditEntry",
-        lambda _, name: AuditEntry.objects.filter(object_name=name).latest("pk"),
+    rows["backoffice.AuditEntry"] = tuple(
+        AuditEntry.objects.filter(object_name=name).latest("pk") for name in ("Ours", FOREIGN)
     )
     return rows
 

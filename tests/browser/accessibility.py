@@ -11,7 +11,6 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, reverse
 from playwright.sync_api import Locator, Page, expect
 
-from centers.models import Center
 from reservations.desk.actions import ACTIONS
 from reservations.models import Reservation
 from reservations.reports.pages import REPORTS
@@ -164,10 +163,6 @@ def build_urls() -> Iterator[tuple[str, object]]:
             url = reverse(f"admin:{pattern.name}", kwargs=arguments)
             is_step = arguments.keys() == {"object_id", "name"}
             yield url, (pattern.name, arguments["name"]) if is_step else url
-    center = reverse("admin:centers_center_change", args=[_find_rows(Center)[0].pk])
-    for inline in admin.site.get_model_admin(Center).inlines:
-        tab = f"{center}?tab={inline.model._meta.model_name}"
-        yield tab, tab
     week = f"{reverse('admin:reservations_room_week')}?room={booked_rooms[0]['room']}"
     yield week, week
 

@@ -28,10 +28,10 @@ def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
     page.keyboard.press("Enter")
     page.wait_for_url(f"{live_server.url}/admin/")
 
-    # Answer a request.
+    # Answer a request. One stands on the next one then.
     press(page, page.get_by_role("link", name=f"Decline reservation {second.pk}"))
     press(page, page.locator("#preview").get_by_role("button", name="Decline", exact=True))
-    expect(page.locator(".reservation-head")).to_contain_text("Declined")
+    expect(page.locator(".reservation-head")).to_contain_text("Awaiting approval")
     press(page, page.get_by_role("link", name="Dashboard"))
     page.wait_for_url(f"{live_server.url}/admin/")
 

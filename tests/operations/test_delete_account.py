@@ -17,6 +17,7 @@ from accounts.models import (
     OutboxMessage,
     User,
 )
+from accounts.models.user import UserManager
 from payments.gateways.sandbox_models import SandboxCard
 from payments.ledger import posting as ledger
 from payments.ledger.accounts import EventKind
@@ -24,7 +25,7 @@ from payments.models import Dispute, Payment, Refund, RefundState, SavedCard
 from reservations.booking import account_erasure, drafts
 from reservations.models import Attendee, Reservation
 from reservations.models.status import Status
-from roombook.api.operations import Operation
+from roombook.api.operations import Operation, TwoStepOperation
 from roombook.backoffice.models import AuditEntry
 from tests.concurrency import run_concurrently
 from tests.factories_people import (
@@ -315,7 +316,7 @@ def test_draft_is_not_created_for_an_account_erased_meanwhile(
 
     monkeypatch.setattr(drafts, "lock_drafts", erase_first)
     if not is_guarded:
-        monkeypatch.setattr(drafts, "lock_active_account", lambda user_id: True)
+        monkeypatch.setattr(UserManager, "lock_active", lambda self, pk: None)
     end = START + 2 * HOUR
     body = {"MeetingRoomId": room.pk, "StartDate": START.isoformat(), "EndDate": end.isoformat()}
 
@@ -380,6 +381,11 @@ SPAN = {"StartDate": START.isoformat(), "EndDate": (START + HOUR).isoformat()}
         ("account/change-email", {"NewEmailAddress": "b@example.com", "Password": PASSWORD}),
         ("account/delete", {"Password": PASSWORD}),
         ("account/complete-payment-setup", {"PaymentSetupId": "x"}),
+        ("account/create-payment-setup", {}),
+        ("account/update-payment-info", {"PaymentInfo": CARD}),
+        ("account/update-info", {"NewFirstName": "Grace"}),
+        ("account/update-favorite", {"IsFavorite": True}),
+        ("account/calendar", {}),
     ],
 )
 def test_request_whose_account_is_erased_after_its_token_is_read_is_not_signed_in(
@@ -387,14 +393,15 @@ def test_request_whose_account_is_erased_after_its_token_is_read_is_not_signed_i
 ):
     user = SavedCardFactory().user
     draft = make_draft(user)
-    real = Operation.respond
+    for kind in (Operation, TwoStepOperation):
 
-    def erase_and_respond(*args):
-        account_erasure.erase_account(user.pk, by=None, now=NOW)
-        return real(*args)
+        def erase_and_respond(*args, real=kind.respond):
+            account_erasure.erase_account(user.pk, by=None, now=NOW)
+            return real(*args)
 
-    monkeypatch.setattr(Operation, "respond", erase_and_respond)
+        monkeypatch.setattr(kind, "respond", erase_and_respond)
     ids = {"ReservationId": draft.pk, "MeetingRoomId": draft.room_id}
+    ids["CenterId"] = draft.room.center_id
 
     response = post(client, f"/api/{path}", {"Token": issue_token(user), **ids, **fields})
 
