@@ -152,7 +152,8 @@ class World:
         )
         payment = PaymentFactory(reservation=reservation, at=NOW)
         cause = f"payment {payment.pk}"
-        ledger.post(reservation.pk, EventKind.PAID, cause=cause, now=NOW)
+        with transaction.atomic():
+            ledger.post(reservation.pk, EventKind.PAID, cause=cause, now=NOW)
         Seller.objects.create(legal_name="Union Rooms Inc.", legal_address="Denver")
 
     def make_webhook(self) -> WebhookEndpoint:

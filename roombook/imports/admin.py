@@ -47,7 +47,13 @@ class SpreadsheetFormat(Format):
         return "CSV (UTF-8) or .xlsx"
 
     def create_dataset(self, in_stream: bytes) -> ImportTable:
-        return self.resource_class.read_file(in_stream)
+        table = self.resource_class.read_file(in_stream)
+        if len(table) > files.MAX_ROWS_OF_A_PAGE:
+            raise InvalidFile(
+                f"There are more than {files.MAX_ROWS_OF_A_PAGE:,} rows: split the file, or let"
+                " an engineer import it with manage.py import_centers."
+            )
+        return table
 
 
 class UploadForm(ImportForm):
@@ -59,7 +65,7 @@ class UploadForm(ImportForm):
         field = self.fields["import_file"]
         field.label = "File"
         field.help_text = (
-            f"At most {files.MAX_ROWS:,} rows and {files.MAX_BYTES // 2**20} MB."
+            f"At most {files.MAX_ROWS_OF_A_PAGE:,} rows and {files.MAX_BYTES // 2**20} MB."
             " Nothing is written before you have seen what would change."
         )
         field.error_messages |= {"required": "Choose a file.", "empty": "The file is empty."}

@@ -22,8 +22,8 @@ from roombook.spreadsheets import ERROR, unescape_formulas
 from roombook.texts import clean_text
 
 MAX_BYTES = 10 * 2**20
-# Each is checked and saved like a form: 2,000 rooms take 15 seconds.
-MAX_ROWS = 2_000
+# Each is checked and saved like a form: 2,000 rooms take 15 seconds, and a proxy waits for 60.
+MAX_ROWS, MAX_ROWS_OF_A_PAGE = 10_000, 2_000
 # Including empty lines.
 MAX_LINES = 100_000
 MAX_COLUMNS = 256

@@ -108,7 +108,8 @@ def test_customer_page_shows_bookings_spend_and_devices(client, staff, world):
 
     bookings = response.context["bookings"]
     page = response.text
-    assert (bookings["count"], bookings["billed"]) == (3, "$30.00")
+    # With the one of the world.
+    assert (bookings["count"], bookings["billed"]) == (4, "$105.00")
     assert len(bookings["last"]) == 10
     assert bookings["all"].endswith("?q=ada%40example.com")
     assert "Visa 4242" in page
@@ -123,7 +124,8 @@ def test_customer_page_shows_only_bookings_of_own_centers(client, desk, world):
 
     bookings = client.get(page_of(world.ada)).context["bookings"]
 
-    assert (bookings["count"], bookings["billed"], bookings["is_partial"]) == (2, "$20.00", True)
+    # With the one of the world.
+    assert (bookings["count"], bookings["billed"], bookings["is_partial"]) == (3, "$95.00", True)
     assert {row["reservation"].room_id for row in bookings["last"]} == {world.room.pk}
 
 

@@ -187,6 +187,8 @@ def test_file_with_errors_or_without_changes_cannot_be_confirmed(rooms_page, mon
         assert 'name="digest"' not in page
     page = rooms_page.client.post("/admin/centers/meetingroom/import/", {"format": "0"})
     assert "Choose a file." in page.text
+    monkeypatch.setattr(files, "MAX_ROWS_OF_A_PAGE", 1)
+    assert "more than 1 rows" in rooms_page.upload(b"name,center\nA,B\nC,D\n")
     monkeypatch.setattr(files, "MAX_BYTES", 3)
     assert "The file is larger" in rooms_page.upload(b"name\nA\n")
 

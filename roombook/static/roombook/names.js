@@ -98,6 +98,9 @@ document.addEventListener("DOMContentLoaded", () => {
       list.setAttribute("role", "region");
       list.setAttribute("aria-label", "Choices");
     });
+    document.querySelectorAll("a[style*='background-image']").forEach((picture) => {
+      picture.setAttribute("aria-label", "Open the picture");
+    });
     // The column of the checkboxes that delete rows has no heading.
     document.querySelectorAll("table.formset thead th").forEach((heading) => {
       if (heading.textContent.trim()) return;

@@ -55,7 +55,7 @@ def test_booking_is_cancelled_with_full_refund_and_message_with_four_clicks(desk
     person.click(preview.get_by_role("button", name="Cancel the reservation"))
 
     expect(page.locator(".reservation-head")).to_contain_text("Cancelled")
-    expect(page.get_by_text("Refund by decision")).to_be_visible()
+    expect(page.get_by_text("Refund by decision", exact=True)).to_be_visible()
     assert 2 <= person.clicks <= 4
     assert Refund.objects.get(payment__reservation=booking).amount == booking.total_cost
     sent = OutboxMessage.objects.get(about=f"reservation {booking.pk}", kind="cancelled")

@@ -221,7 +221,7 @@ def test_stale_timeline_moves_nothing_and_refreshes(desk, live_server, booking):
     # A longer meeting costs more. The panel asks who pays, or the difference is waived.
     panel.get_by_role("button", name="Close").click()
     for hour, label in ((12, "If it costs more"), (13, "Waive the additional price")):
-        drag(page, ("Boardroom", hour - 1.02), ("Boardroom", hour))
+        drag(page, ("Boardroom", hour - 1.05), ("Boardroom", hour))
         expect(panel).to_contain_text("Not possible")
         field = panel.get_by_label(label)
         if hour == 12:
