@@ -152,9 +152,15 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
         """Execute a refund; return the level and the text of the message about it."""
         try:
             refund_became_due.send(Refund, payment=refund.payment, now=timezone.now())
-        except GatewayRefused as error:
-            return messages.ERROR, f"the gateway refused again. {error}"
-        except GatewayUnavailable:
+        except (GatewayRefused, GatewayUnavailable) as error:
+            problem = str(error)
+        else:
+            problem = ""
+        # The error can be that of another refund, and another process can have executed this one.
+        refund.refresh_from_db(fields=["state"])
+        if refund.state == RefundState.REFUSED:
+            return messages.ERROR, f"the gateway refused again. {problem}".strip()
+        if refund.state == RefundState.STARTED:
             return (
                 messages.WARNING,
                 "the gateway does not respond. The refund will be retried automatically.",

@@ -477,8 +477,15 @@ def _settle(payment: Payment, *, now: dt.datetime) -> Payment:
             payment = lifecycle.void_payment(payment, now=now)
     if payment.state == PaymentState.CAPTURED and not payment.counts:
         _create_full_refund(payment, now=now)
+    refusals = []
     for refund in pending_refunds(payment=payment.pk):
-        refunds.execute_refund(refund, now=now)
+        try:
+            refunds.execute_refund(refund, now=now)
+        except GatewayRefused as error:
+            # The others may be possible.
+            refusals.append(error)
+    if refusals:
+        raise refusals[0]
     return payment
 
 

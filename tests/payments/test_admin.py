@@ -16,6 +16,7 @@ from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund, RefundState, UnknownPayment
 from reservations.booking.cancellation import cancel
+from reservations.booking.charging import settle
 from reservations.booking.checkout import book_draft
 from roombook.backoffice.models import AuditEntry
 from tests.factories_centers import MeetingRoomFactory
@@ -116,6 +117,36 @@ def test_retry_without_gateway_answer_stays_started(client, refused):
 
     assert "does not respond" in run_action(client, "retry", refused)
     assert get_states() == ["refused", "started"]
+
+
+def test_retry_beside_one_that_is_refused_again_is_made_and_reported_as_such(
+    client, refused, captured
+):
+    add_fault(operation="refund", kind="timeout_before", times=1)
+    run_action(client, "retry", refused)
+    other = refunds.create_refund(captured, amount=Decimal("10.00"), reason="Snow", now=NOW)
+    Refund.objects.filter(pk=other.pk).update(state="refused", done_at=NOW)
+    SandboxPayment.objects.update(refunded=Decimal("35.00"))
+
+    page = run_action(client, "retry", other)
+
+    assert f"10.00 of payment {captured.pk}: refunded." in page
+    assert get_states() == ["refused", "refused", "refused", "done"]
+
+
+def test_retry_that_another_process_was_refused_shows_an_error(client, refused, monkeypatch):
+    create = refunds.create_retry_refund
+
+    def create_for_another_process(refund, *, now):
+        retry = create(refund, now=now)
+        SandboxPayment.objects.update(refunded=Decimal("50.00"))
+        settle(refund.payment.reservation_id, now=now)
+        return retry
+
+    monkeypatch.setattr(refunds, "create_retry_refund", create_for_another_process)
+
+    assert "the gateway refused again" in run_action(client, "retry", refused)
+    assert get_states() == ["refused", "refused"]
 
 
 def test_refused_refund_can_be_marked_as_refunded_manually(client, refused, captured):
