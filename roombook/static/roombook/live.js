@@ -28,7 +28,7 @@ document.addEventListener(
 
 // Forms begin in their first field or at their first error, which may be far below.
 const FORMS = "form[data-live], .draft-center, form[id$='_form']";
-window.addEventListener("load", () => {
+const begin = () => {
   const error = document.querySelector(".errorlist, .errors, .backoffice-error");
   if (error) return error.scrollIntoView({ block: "center" });
   const isNew = location.pathname.endsWith("/add/") || location.pathname.includes("/step/");
@@ -40,7 +40,9 @@ window.addEventListener("load", () => {
     const isEntered = target.matches("input, select, textarea, .select2-selection");
     if (isEntered && !field.disabled && target.checkVisibility()) return target.focus();
   }
-});
+};
+// By a timer, because select2 replaces its fields by one that may still wait.
+window.addEventListener("load", () => setTimeout(begin));
 
 document.addEventListener("click", async ({ target }) => {
   const field = document.getElementById(target.dataset?.copy);
