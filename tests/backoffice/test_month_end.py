@@ -161,7 +161,8 @@ def test_each_balance_opens_the_lines_that_it_adds_up_and_a_line_its_reservation
     post_bill(-8, 0, day=MARCH_DAY, meeting_day=MARCH_DAY)
     post_bill(-16, 0, day=MARCH_DAY, meeting_day=APRIL_DAY)
     table = build()["account"]
-    period, total = dict(zip([str(row[0]) for row in table.rows], table.links, strict=True)), {}
+    period = {str(member): table.get_links(member) for (member, *_), _ in table.found}
+    total = {}
     for member, *_, closing in table.rows:
         name = str(member)
         account = next((each for each in Account if each.label == name), None)
@@ -184,5 +185,6 @@ def test_lines_of_a_figure_are_those_of_the_selected_centers(office):
     pay(10, MARCH_DAY, center=here.center)
     pay(20, MARCH_DAY, center=there.center)
     table = build(centers=frozenset({here.center_id}))["way"]
-    [(url, _)] = table.links
+    [(members, _)] = table.found
+    url, _ = table.get_links(*members)
     assert [line.gateway for line in office.get(url).context["cl"].result_list] == [1000]
