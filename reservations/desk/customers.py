@@ -31,7 +31,6 @@ from accounts.models.account_erasure import UNREAD
 from reservations.booking import account_erasure
 from reservations.booking.balances import get_unpaid_amounts
 from reservations.desk.notes import build_note_list, handle_note, posts_note
-from reservations.display import format_time_span, render_status_badge
 from reservations.models import Reservation
 from reservations.models.querysets import get_next_first
 from reservations.models.status import BOOKED_STATUSES, Status
@@ -209,7 +208,6 @@ def _build_bookings(user: User, staff: User, now: dt.datetime) -> dict[str, obje
     )
     loaded = rows.select_related("room__center")
     upcoming = loaded.filter(status__in=[Status.CONFIRMED, Status.PENDING], start__gt=now)
-    following = upcoming.order_by("start", "pk").first()
     billed = sum_accounts(
         get_reported_lines().filter(
             roles.get_center_filter(staff, roles.VIEW_RESERVATION, "center"),
@@ -220,19 +218,11 @@ def _build_bookings(user: User, staff: User, now: dt.datetime) -> dict[str, obje
     add_url = reverse("admin:reservations_reservation_add")
     can_book = user.is_active and roles.has_permission(staff, roles.ADD_RESERVATION)
     return {
-        "last": [
-            {
-                "reservation": row,
-                "status": render_status_badge(row, now=now),
-                "when": format_time_span(row),
-                "total": money.format_amount(row.total_cost),
-            }
-            for row in loaded.order_by(*get_next_first(now))[:MAX_BOOKINGS]
-        ],
+        "now": now,
+        "last": list(loaded.order_by(*get_next_first(now))[:MAX_BOOKINGS]),
         "total": rows.count(),
         "upcoming": upcoming.count(),
-        "next": following,
-        "next_when": format_time_span(following) if following else "",
+        "next": upcoming.order_by("start", "pk").first(),
         "billed": REVENUE.display(billed),
         "count": billed["bookings"],
         "missed": rows.filter(status=Status.NO_SHOW).count(),

@@ -126,7 +126,7 @@ def test_customer_page_shows_only_bookings_of_own_centers(client, desk, world):
 
     # With the one of the world.
     assert (bookings["count"], bookings["billed"], bookings["is_partial"]) == (3, "$95.00", True)
-    assert {row["reservation"].room_id for row in bookings["last"]} == {world.room.pk}
+    assert {row.room_id for row in bookings["last"]} == {world.room.pk}
 
 
 def test_sign_out_page_asks_for_confirmation(client, staff, world):

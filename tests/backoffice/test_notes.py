@@ -49,7 +49,7 @@ def make_note(subject, text, *, by=None, now=NOW):
 def listed(client, url):
     page = client.get(url)
     found = page.context["notes"]
-    return None if found is None else [each.note.text for each in found.entries]
+    return None if found is None else [note.text for note, _ in found["entries"]]
 
 
 def test_notes_about_a_reservation_and_its_customer_are_shown_on_both_pages(desk, booking):
@@ -79,7 +79,7 @@ def test_invalid_note_is_refused_with_a_reason_and_keeps_its_text(desk, booking)
         assert level == "error"
         assert error in message
         assert "4242" not in message
-        assert response.context["notes"].form["text"].value() == text
+        assert response.context["notes"]["form"]["text"].value() == text
         assert f"{text.strip()}</textarea>" in response.text
         # The other forms of the page post to the URL in the browser.
         url = customer_url(subject) if subject is booking.user else reservation_url(subject)

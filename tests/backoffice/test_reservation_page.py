@@ -134,6 +134,7 @@ def test_reservation_page_offers_available_actions(office, clock):
     office.force_login(AdministratorFactory())  # a session ends with the working day
     expected = ["check-in", "services", "extend", "adjust", "resend", "no-show"]
     assert offered(office, confirmed) == expected
+    assert "E-mail to Nobody" in words(office.get(action_url(confirmed, "check-in")))
     confirm(office, confirmed, "check-in")
     expected = ["undo-check-in", "services", "extend", "adjust", "resend"]
     assert offered(office, confirmed) == expected

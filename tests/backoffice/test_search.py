@@ -127,7 +127,7 @@ def test_search_shows_the_running_and_the_next_booking_first(office, booking, cl
     assert rows[:3] == expected
     assert rows[-2:] == [yesterday.pk, before.pk]
     page = office.get(reverse("admin:accounts_user_change", args=[booking.user_id]))
-    assert [row["reservation"].pk for row in page.context["bookings"]["last"]] == rows
+    assert [row.pk for row in page.context["bookings"]["last"]] == rows
     assert "Next and last bookings: 6 of 6" in page.text
 
 

@@ -252,7 +252,7 @@ def find_differences(seeds):
 def list_free_slots(axis, room, now):
     staff = User(is_superuser=True)
     [row] = Timeline(room.center, [room], [axis], user=staff, now=now, whole_day=True).rows
-    return [each for each in row.tracks[0].items if not each.status]
+    return [each for each in row["tracks"][0]["items"] if "status" not in each]
 
 
 def compare_links(brute, axis, slots, is_closed):
@@ -260,10 +260,10 @@ def compare_links(brute, axis, slots, is_closed):
     zone, full_hours = brute.world.zone, [tick.at for tick in axis.ticks]
     linked = set()
     for slot in slots:
-        query = dict(parse_qsl(urlsplit(slot.href).query))
+        query = dict(parse_qsl(urlsplit(slot["href"]).query))
         ends = (dt.datetime.fromisoformat(query[name]) for name in ("start", "end"))
         proposed = Span(*(hours.localize(each, zone) for each in ends))
-        if slot.is_closed is is_closed:
+        if slot["is_closed"] is is_closed:
             linked.add(bisect_right(full_hours, proposed.start))
             if not brute.is_available(proposed, None, is_closed=is_closed, by_staff=True):
                 yield "link", proposed

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 def concerns(user=None):
-    return [(each.title, each.detail) for each in seen(user or AdministratorFactory()).alerts]
+    return [(each.title, each.detail) for each in seen(user or AdministratorFactory())["alerts"]]
 
 
 def test_alerts_without_problems_are_empty():

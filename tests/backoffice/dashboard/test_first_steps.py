@@ -14,13 +14,13 @@ pytestmark = pytest.mark.django_db
 
 
 def get_done(user):
-    return [step.title for step in seen(user).first_steps if step.is_done]
+    return [step.title for step in seen(user)["first_steps"] if step.is_done]
 
 
 def test_owner_of_an_empty_database_sees_six_links(client):
     owner = AdministratorFactory()
     client.force_login(owner)
-    steps = seen(owner).first_steps
+    steps = seen(owner)["first_steps"]
     page = client.get("/admin/").text
     assert [step.is_done for step in steps] == [False] * 6
     for step in steps:
@@ -43,10 +43,10 @@ def test_steps_are_ticked_when_done(client):
 def test_steps_disappear_with_the_first_booking_and_are_for_owners_only():
     owner, room = AdministratorFactory(), make_room()
     meeting(room, NOW + HOUR, status=Status.NEW, booked_at=None)
-    assert seen(owner).first_steps
-    assert seen(StaffFactory()).first_steps == []
+    assert seen(owner)["first_steps"]
+    assert seen(StaffFactory())["first_steps"] == []
     meeting(room, NOW + 24 * HOUR)
-    assert seen(owner).first_steps == []
+    assert seen(owner)["first_steps"] == []
 
 
 def test_usual_types_are_added_by_one_click_and_only_once(client):
