@@ -33,10 +33,10 @@ class LedgerLine(models.Model):
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", db_index=False
     )
+    # No index of these two: composite indexes begin with them.
     reservation = models.ForeignKey(
-        "reservations.Reservation", models.PROTECT, related_name="ledger_lines"
+        "reservations.Reservation", models.PROTECT, related_name="ledger_lines", db_index=False
     )
-    # No index here: a composite index begins with this column.
     center = models.ForeignKey("centers.Center", models.PROTECT, related_name="+", db_index=False)
     currency = models.CharField(max_length=3)
     is_test = models.BooleanField("test payment", default=False)
@@ -92,6 +92,14 @@ class LedgerLine(models.Model):
         ]
         indexes = [
             models.Index(fields=["center", "day"], name="ledger_line_by_day"),
+            # What is owed for each reservation is added up without a look at the table.
+            models.Index(
+                fields=[
+                    *("reservation", "center", "day", "is_test", "currency"),
+                    *("receivables", "refunds_payable"),
+                ],
+                name="ledger_line_by_reservation",
+            ),
             models.Index(
                 fields=["recognized_on", "center"],
                 condition=Q(meeting_day__isnull=False),

@@ -8,7 +8,7 @@ counts on the day on which it happened, by the local time of its center.
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby, product
+from itertools import chain, groupby, product
 from operator import itemgetter
 from typing import Any
 
@@ -252,6 +252,7 @@ OWED = {Account.RECEIVABLES: 1, Account.REFUNDS_PAYABLE: -1}
 # Debts that nobody has settled for so many days, and the name of their column.
 AGES = ((30, "Up to 30 days"), (60, "31 to 60"), (90, "61 to 90"), (None, "Over 90"))
 AGE_NAMES = (*(name for _, name in AGES), "In advance")
+BATCH_SIZE = 10_000
 
 
 def _build_age_table(selection: ReportSelection) -> ReportTable:
@@ -279,11 +280,16 @@ def _fetch_owed(selection: ReportSelection) -> Iterator[tuple[Account, dt.date, 
     """Yield what each reservation owes at the end, and since when: it was settled before."""
     rows = select_lines(selection).filter(day__lte=selection.period.last).order_by()
     keys, sums = ("reservation", "center"), {f"sum_{account}": Sum(account) for account in OWED}
-    owing = rows.values(*keys).annotate(**sums).exclude(**dict.fromkeys(sums, 0))
+    owing = rows.values_list(*keys).annotate(**sums).exclude(**dict.fromkeys(sums, 0))
+    pks = sorted({pk for pk, *_ in fetch_at_most(MAX_GROUPS, owing, TOO_LARGE)})
     days: QuerySet[Any]
-    days = rows.filter(reservation__in=owing.values("reservation")).order_by(*keys, "day")
-    days = days.values_list(*keys, "day").annotate(**sums)
-    for _, group in groupby(fetch_at_most(MAX_GROUPS, days, TOO_LARGE), itemgetter(0, 1)):
+    days = rows.order_by(*keys, "day").values_list(*keys, "day").annotate(**sums)
+    # They are few: a join would make PostgreSQL read the lines of all reservations again.
+    parts = (
+        days.filter(reservation__in=pks[place : place + BATCH_SIZE])
+        for place in range(0, len(pks), BATCH_SIZE)
+    )
+    for _, group in groupby(chain.from_iterable(parts), itemgetter(0, 1)):
         found = [(day, changes) for _, _, day, *changes in group]
         for number, account in enumerate(OWED):
             balance = 0
