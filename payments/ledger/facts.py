@@ -48,7 +48,10 @@ def get_bill_reader() -> Any:
 
 
 class Movements:
-    """What a payment has moved: nothing before its capture. If not `counts`, it pays for nothing."""
+    """What a payment has moved: nothing before its capture.
+
+    `counts` is False if it pays for nothing.
+    """
 
     def __init__(
         self, payment: Payment, refunds: Iterable[Refund], disputes: Iterable[Dispute]

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db.models import Aggregate, BooleanField, Count, ExpressionWrapper, Q, QuerySet, Sum
 
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account, EventKind
+from payments.models import Payment
 from reservations.reports.cube import (
     CENTER,
     DAY,
@@ -217,6 +218,12 @@ def _build_cash_tables(selection: ReportSelection, cash: Cube) -> list[ReportTab
     def get_day_links(day: dt.date) -> tuple[str, str]:
         return get_lines_url(selection, "money", day_from=day, day_to=day), ""
 
+    def get_payout_links(day: dt.date, *members: Member) -> tuple[str, str]:
+        *places, way = members
+        centers = frozenset(each.pk for each in places) or selection.centers
+        one = replace(selection, centers=centers)
+        return get_lines_url(one, way.pk, day_from=day, day_to=day), ""
+
     centers = [CENTER] if selection.lists_centers else []
     return [
         cash.tabulate(
@@ -225,6 +232,7 @@ def _build_cash_tables(selection: ReportSelection, cash: Cube) -> list[ReportTab
             [WAY],
             CASH_MEASURES,
             omits_zeros=True,
+            note=_describe_unknown_fees(selection),
             get_links=lambda way: (_get_links(selection, way.pk)[0], ""),
         ),
         cash.tabulate(
@@ -240,8 +248,22 @@ def _build_cash_tables(selection: ReportSelection, cash: Cube) -> list[ReportTab
             title="Cash by center",
             note=selection.center_note,
         ),
-        cash.tabulate("cash", "Cash by day, center and way", [DAY, *centers, WAY], CASH_MEASURES),
+        cash.tabulate(
+            "cash",
+            "Cash by day, center and way",
+            [DAY, *centers, WAY],
+            CASH_MEASURES,
+            get_links=get_payout_links,
+        ),
     ]
+
+
+def _describe_unknown_fees(selection: ReportSelection) -> str:
+    """Say how many payments until the end have fees that are not in the ledger yet."""
+    rows = Payment.objects.filter(selection.filter_centers("cash_center"))
+    rows = rows.filter(fees_due_at__isnull=False, captured_at__date__lte=selection.period.last)
+    count = rows.count()
+    return f"Payments whose fees the gateway has not named yet: {count}." if count else ""
 
 
 # --- What is owed --------------------------------------------------------------------------------
