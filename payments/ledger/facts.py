@@ -48,10 +48,7 @@ def get_bill_reader() -> Any:
 
 
 class Movements:
-    """What a payment has moved: nothing before its capture.
-
-    `counts` is False if it pays for nothing.
-    """
+    """What a payment has moved: nothing before its capture. `counts`: it pays for something."""
 
     def __init__(
         self, payment: Payment, refunds: Iterable[Refund], disputes: Iterable[Dispute]

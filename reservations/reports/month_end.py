@@ -53,9 +53,7 @@ LABELS: dict[str, str] = {
 }
 WAYS = {
     Account.GATEWAY: Member("Card", Account.GATEWAY),
-    Account.CASH: Member("Cash", Account.CASH),
-    Account.TERMINAL: Member("Card terminal", Account.TERMINAL),
-    Account.BANK: Member("Bank", Account.BANK),
+    **{each: Member(LABELS[each], each) for each in (Account.CASH, Account.TERMINAL, Account.BANK)},
 }
 # Before the period, what the period added, and the sum of both.
 OPENING, CHANGE = debit("Before", "opening"), debit("Change", "change")
