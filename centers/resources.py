@@ -112,8 +112,8 @@ class CenterChildResource(CenterScopedResource[ChildT]):
         where: dict[str, Any] = {"name_folded": places.fold_text(name)}
         if number:
             where = {"pk": parse_id(number)}
-        if self.written_centers is not None:
-            where["pk__in"] = self.written_centers
+        if self.changed_centers is not None:
+            where["pk__in"] = self.changed_centers
         centers = Center.objects.defer("search_text", "parking_information")
         found = self.group(centers, type, **where)[Center]
         if not found:

@@ -60,6 +60,9 @@ class HolidaysForm(forms.Form):
         ),
     )
 
+    # The public holidays that were listed before, which those of another region replace.
+    listed = forms.CharField(required=False, max_length=60_000, widget=forms.HiddenInput)
+
     def __init__(self, *args: Any, centers: Any, admin_site: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = self.fields["centers"]
@@ -104,7 +107,13 @@ class HolidaysForm(forms.Form):
                 if not fields["country"]:
                     raise InvalidHolidays("Choose a country.")
                 place = (fields["country"], fields["region"])
-                found += holidays.list_public_holidays(*place, fields["year"])
+                listed = holidays.list_public_holidays(*place, fields["year"])
+                former = {
+                    each
+                    for each in holidays.parse_lines(fields["listed"])
+                    if each.first.year == fields["year"]
+                }
+                found = [each for each in found if each not in former] + listed
             self.holidays = holidays.sort_holidays(found)
         except InvalidHolidays as error:
             self.add_error(None, list(error.problems))
@@ -116,6 +125,8 @@ class HolidaysForm(forms.Form):
         assert isinstance(self.data, MultiValueDict)
         self.data = self.data.copy()
         self.data["lines"] = "\n".join(map(str, self.holidays))
+        if action == "list":
+            self.data["listed"] = "\n".join(map(str, listed))
         plan = holidays.plan_closures(fields["centers"], self.holidays, now=now)
         if sum(map(len, plan.values())) > MAX_CLOSURES:
             self.add_error(None, f"At most {MAX_CLOSURES:,} closures can be added at once.")
