@@ -136,7 +136,7 @@ def several_hosts(attributes):
         ({}, {"ENGINE": "django.db.backends.sqlite3", "HOST": ""}, None),
         ({}, {**ONE_HOST, "HOST": "127.0.0.1"}, None),
         (SHARED, ONE_HOST, None),
-        (SHARED, {"ENGINE": "roombook.db.sqlite", "HOST": ""}, "E018"),
+        (SHARED, {"ENGINE": "django.db.backends.sqlite3", "HOST": ""}, "E018"),
         ({"MACHINES": 2, "MEDIA_IS_SHARED": False}, ONE_HOST, "E019"),
         *(
             (
