@@ -64,17 +64,6 @@ def find_account(address: str, resource: "AllowanceResource", record: object) ->
     return account
 
 
-class AllowanceKindWidget(TextWidget):
-    """The kind of an allowance."""
-
-    help_text = " or ".join(Allowance.Kind.values)
-
-    def parse(self, text: str, **kwargs: object) -> str:
-        if text.lower() not in Allowance.Kind.values:
-            raise ValueError(f"Write one of: {', '.join(Allowance.Kind.values)}.")
-        return text.lower()
-
-
 class RestrictedBenefitResource(CenterScopedResource[BenefitT]):
     """Rows that may be restricted to some centers and types of rooms."""
 
@@ -137,7 +126,7 @@ class AllowanceResource(RestrictedBenefitResource[Allowance]):
         "user",
         widget=ReferenceWidget("an account's e-mail address", find_account, attrgetter("email")),
     )
-    kind = Field("kind", widget=AllowanceKindWidget())
+    kind = Field("kind", widget=TextWidget(help_text=" or ".join(Allowance.Kind.values)))
 
     class Meta:
         model = Allowance

@@ -21,7 +21,6 @@ from accounts import roles
 from centers import holidays, models
 from centers.closure_effects import find_effects
 from centers.holidays import Holiday, InvalidHolidays
-from centers.models.schedule import closure_saved
 from roombook.backoffice.model_admin import ModelAdmin
 from roombook.backoffice.widgets import AutocompleteMultipleField, AutocompleteMultipleWidget
 from roombook.ids import parse_id
@@ -35,6 +34,7 @@ class HolidaysForm(forms.Form):
 
     centers = AutocompleteMultipleField(
         models.Center.objects.none(),
+        max_rows=MAX_CENTERS,
         help_text="Holidays begin and end at midnight in each center's local time.",
     )
     country = forms.ChoiceField(required=False, widget=UnfoldAdminSelectWidget)
@@ -82,12 +82,6 @@ class HolidaysForm(forms.Form):
         ):
             self.fields[name].choices = [("", empty), *choices.items()]  # type: ignore[attr-defined]
         self.holidays: list[holidays.Holiday] = []
-
-    def clean_centers(self) -> list[models.Center]:
-        centers = list(self.cleaned_data["centers"].order_by("name", "pk")[: MAX_CENTERS + 1])
-        if len(centers) > MAX_CENTERS:
-            raise forms.ValidationError(f"Choose at most {MAX_CENTERS} centers.")
-        return centers
 
     def build_plan(self, action: str, now: dt.datetime) -> dict[Holiday, list[models.Closure]]:
         """Read the holidays into `lines`, and plan the closures for each.
@@ -181,7 +175,6 @@ def _create_closures(
     closures = holidays.create_closures(centers, form.holidays, now=now)
     for closure in closures:
         model_admin.log_addition(request, closure, "Holiday added.")
-        closure_saved.send(models.Closure, closure=closure, request=request)
     count = len(closures)
     text = "1 closure added." if count == 1 else f"{count} closures added."
     messages.success(request, text if count else "Nothing was added: all closures exist already.")

@@ -232,6 +232,5 @@ class ImportExportAdminMixin(ListExportMixin, ImportMixin):
         return response
 
     def add_success_message(self, result: ImportResult, request: HttpRequest) -> None:
-        self.resource_class(request.user).after_confirmed(result.rows, request)
         logger.info("%s imported %s: %s", request.user.pk, self.resource_class.name, result.summary)
         messages.success(request, f"Imported: {result.summary}.")

@@ -12,7 +12,6 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, OperationalError
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
 from import_export.fields import Field
 from import_export.resources import ModelResource
 
@@ -116,9 +115,6 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
     def get_title(self, instance: RowT) -> str:
         """What a preview calls the row."""
         return str(instance)
-
-    def after_confirmed(self, rows: Sequence[ImportRowResult], request: HttpRequest) -> None:
-        """After an import in the back office was committed."""
 
     # --- Reading a file -------------------------------------------------------------------------
 
