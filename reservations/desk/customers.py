@@ -15,8 +15,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
 from django.forms import modelform_factory
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
-from django.http.response import HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
@@ -170,16 +169,13 @@ class CustomerAdmin(UserAdmin):
         }
         return TemplateResponse(request, "backoffice/erase_customer.html", context)
 
-    def export_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+    def export_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Download everything that is stored about a customer. The history records it."""
         user = self._get_customer(request, object_id)
         self.log_change(request, user, "Exported all data of the account.")
         headers = {"Content-Disposition": f'attachment; filename="customer-{user.pk}.json"'}
-        return StreamingHttpResponse(
-            account_export.iterate_json(user, for_staff=True),
-            content_type="application/json",
-            headers=headers,
-        )
+        document = account_export.build_export(user, for_staff=True)
+        return JsonResponse(document, json_dumps_params={"ensure_ascii": False}, headers=headers)
 
     def _get_customer(self, request: HttpRequest, object_id: str) -> User:
         """Return a customer that the user may erase and export, or raise PermissionDenied."""

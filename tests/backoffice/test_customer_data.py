@@ -1,7 +1,5 @@
 """Staff correct and erase customers, and export what is stored about them."""
 
-import json
-
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, Permission
@@ -94,8 +92,7 @@ def test_export_downloads_the_data_and_is_recorded(admin_client, admin_user, wor
     assert admin_client.get(url).status_code == 405
     response = admin_client.post(url)
 
-    document = json.loads(b"".join(response.streaming_content))
-    assert document["Account"]["EmailAddress"] == world.ada.email
+    assert response.json()["Account"]["EmailAddress"] == world.ada.email
     assert response["Content-Disposition"] == f'attachment; filename="customer-{world.ada.pk}.json"'
     assert AuditEntry.objects.get(note="Exported all data of the account.").actor == admin_user
 

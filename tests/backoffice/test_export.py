@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from centers.models import Center, Rate
-from reservations.resources import join_list, split_list
 from roombook.backoffice.models import AuditAction, AuditEntry
-from roombook.imports import files
 from roombook.imports.resources import RESOURCES
 from roombook.imports.widgets import DateTimeWidget, FloatWidget
 from roombook.texts import clean_line
@@ -57,7 +55,7 @@ def everything():
     open_every_day(center)
     rate = RateFactory(center=center, name="@standard", hourly=Decimal("0.00"), half_day=None)
     PriceListFactory(rate=rate, name="=evening", weekdays="sat,sun", valid_from=NEW_YEAR.date())
-    kind = ResourceTypeFactory(name='Board; "room"')
+    kind = ResourceTypeFactory(name='Board, "room"')
     room = MeetingRoomFactory(center=center, rate=rate, resource_type=kind, name="#N/A")
     ServiceFactory(center=center, name="-A'")
     center.terms = room.terms = TermsFactory(center=center, name="+flexible", change_hours=0)
@@ -110,11 +108,6 @@ class RoundTrips(TestCase):
 
         assert set(count_rows("rates", content)) == {"unchanged"}
         Rate.objects.all().delete()
-
-
-@given(st.lists(texts.map(files.normalize_cell).filter(bool).filter(lambda text: "\n" not in text)))
-def test_split_list_reverses_join_list(parts):
-    assert split_list(join_list(parts)) == parts
 
 
 @given(st.floats(-180, 180))

@@ -133,6 +133,21 @@ def test_country_and_region_are_those_of_the_center_until_another_is_chosen(offi
 
 
 @pytest.mark.usefixtures("_in_november")
+def test_days_of_another_region_replace_the_listed_ones_and_own_days_stay(office):
+    center, form = CenterFactory(), {"lines": "2027-05-02 Ours", "listed": ""}
+    expected = [("DE", "BE", 2027), ("DE", "BY", 2027), ("DE", "BY", 2028)]
+    for country, region, year in expected:
+        form = ask(office, center, "list", country=country, region=region, **form | {"year": year})
+        form = {name: form.context["form"][name].value() for name in ("lines", "listed")}
+        if region == "BE":
+            assert "2027-03-08 Women's Day" in form["lines"]
+
+    lines = form["lines"].splitlines()
+    assert {"2027-05-02 Ours", "2027-01-06 Epiphany", "2028-01-06 Epiphany"} <= {*lines}
+    assert "2027-03-08 Women's Day" not in lines
+
+
+@pytest.mark.usefixtures("_in_november")
 @pytest.mark.parametrize(
     ("line", "starts", "ends"),
     [

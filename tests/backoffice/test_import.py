@@ -23,7 +23,6 @@ from tests.imports import (
     Browser,
     build_csv,
     check,
-    closure_row,
     get_cells,
     get_errors,
     load,
@@ -245,17 +244,3 @@ def test_unconfirmed_files_are_deleted_after_a_day(rooms_page):
     Browser(rooms_page.client, "/admin/centers/rate/").upload(b"id\n1\n")
 
     assert Upload.objects.get().sheet == "rates"
-
-
-def test_overlapping_bookings_are_reported_after_importing_a_closure(client):
-    from tests.factories_reservations import make_booking
-
-    client.force_login(AdministratorFactory())
-    reservation = make_booking()
-    local = reservation.start.astimezone(reservation.room.center.zone)
-    day = f"{local:%Y-%m-%d}"
-    row = closure_row(reservation.room.center, starts_at=f"{day}T00:00", ends_at=f"{day}T23:00")
-    browser = Browser(client, "/admin/centers/closure/")
-    browser.upload(build_csv(row))
-
-    assert "these reservations hold a room during it" in browser.confirm()

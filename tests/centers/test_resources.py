@@ -144,18 +144,18 @@ def rate_row(center, **fields):
                 ("name", ["", "x" * 256, "a\x00b"]),
                 ("promo_text", ["y" * 40_000]),
                 ("country", ["Atlantis"]),
-                ("latitude", ["north", "91"]),
+                ("latitude", ["north", "91", "1,2.5"]),
                 ("time_zone", ["Mars/Olympus"]),
                 ("neighborhood", ["Nowhere"]),
                 ("mon", ["nine to five", "09:00-09:00", "25:00-26:00", "08:00-26:00"]),
                 ("is_active", ["maybe", ""]),
                 ("rank", ["-1", "1.5", "", "9999999999"]),
-                ("tax_rate", ["8.8125", "101", "8,81", "NaN"]),
+                ("tax_rate", ["8.8125", "101", "8,8125", "NaN"]),
             )
         ),
         *(
             ("rates", rate_row, "hourly", [cell])
-            for cell in ("12.345", "12,50", "$12", "1e3", "-1", "99999999999", "free")
+            for cell in ("12.345", "1,250", "1.250,50", "$12", "1e3", "99999999999", "free")
         ),
         *(
             ("rooms", room_row, column, cells)
@@ -163,7 +163,7 @@ def rate_row(center, **fields):
                 ("rate", ["Elsewhere"]),
                 ("type", ["Swimming pool", "", "Coffee"]),
                 ("capacity", ["0", ""]),
-                ("grid_minutes", ["2000"]),
+                ("grid_minutes", ["1e3"]),
                 ("center", ["Another"]),
             )
         ),
@@ -195,8 +195,10 @@ def test_wrong_cell_is_reported_by_row_and_column(resource, build_row, column, c
     ("resource", "build_row", "fields", "column"),
     [
         ("rates", rate_row, {"is_flat_rate": "true", "flat_rate": ""}, "flat_rate"),
-        ("rooms", room_row, {"minimum_minutes": "60", "maximum_minutes": "30"}, "minimum_minutes"),
-        ("closures", closure_row, {"ends_at": "2027-12-24T12:00"}, "starts_at"),
+        ("rates", rate_row, {"hourly": "-1"}, ""),
+        ("rooms", room_row, {"grid_minutes": "2000"}, ""),
+        ("rooms", room_row, {"minimum_minutes": "60", "maximum_minutes": "30"}, ""),
+        ("closures", closure_row, {"ends_at": "2027-12-24T12:00"}, ""),
     ],
 )
 def test_cells_that_do_not_fit_together_are_reported(resource, build_row, fields, column):
@@ -240,6 +242,10 @@ def test_name_of_another_room_is_refused():
     MeetingRoomFactory(name="Two", center=one.center)
 
     assert get_cells(get_errors("rooms", build_csv({"id": one.pk, "name": "two"}))) == [(2, "name")]
+    row = room_row(one.center, id=one.pk, name="Three")
+    rows = [row, row | {"id": "", "name": "THREE"}]
+    for both in (rows, rows[::-1]):
+        assert get_cells(get_errors("rooms", build_csv(*both))) == [(3, "")]
 
 
 def test_unknown_id_is_refused_and_empty_id_is_new():
@@ -335,7 +341,7 @@ def test_price_list_is_added_and_its_rate_knows(special):
         ({"weekdays": "sat, sunday"}, "weekdays", "sunday is no weekday"),
         ({"hours": "22:00-02:00"}, "hours", "It ends at 24:00 at the latest."),
         ({"rate": "Other"}, "rate", "no rate of that name"),
-        ({"hourly": ""}, "hourly", "Enter at least one price."),
+        ({"hourly": ""}, "", "Enter at least one price."),
         (
             {"hours": "08:00-18:30"},
             *("hours", "Evening and Weekend would both hold on Sat 2027-03-06 18:00."),
