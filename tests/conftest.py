@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 import time_machine
 from django.apps import apps
+from django.core.management.color import no_style
 from django.core.management.commands import flush
 from django.db import connection, transaction
 from django.db.models.signals import post_migrate
@@ -143,6 +144,16 @@ def world_copy(module_world, client, db):
     world.client = client
     with time_machine.travel(NOW, tick=False):
         yield world
+
+
+def restart_ids():
+    """Let the ids of empty tables begin with 1, as in a new database."""
+    empty = {each._meta.db_table for each in apps.get_models() if not each._base_manager.exists()}
+    with connection.cursor() as cursor:
+        sequences = connection.introspection.sequence_list()
+        sequences = [each for each in sequences if each["table"] in empty]
+        for statement in connection.ops.sequence_reset_by_name_sql(no_style(), sequences):
+            cursor.execute(statement)
 
 
 # No test changes them, and to create them again takes longer than most tests.
