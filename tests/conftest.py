@@ -257,7 +257,7 @@ CAN_DIFFER = re.compile(
 # These take minutes, and run on one database in `make test`: what they test needs real parallel
 # transactions, or depends little on the database, and SQLite is faster.
 ON_POSTGRES = re.compile(
-    "commands/test_seed_demo|faults/test_(canary|contention|jobs|schemathesis|storms)|test_examples"
+    "commands/test_seed_demo|faults/test_(canary|contention|jobs|metrics|storms)|test_examples"
 )
 ON_SQLITE = re.compile(
     "^browser/|faults/test_(gateway|upgrade)|commands/test_working_days|test_card_canary"

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from django.core.management import call_command
 
 from tests.examples import Example, Terminal, read_examples
+from tests.faults.processes import find_free_port
 
 ROOT = Path(__file__).parent.parent
 GUIDE = ROOT / "docs/guide"
@@ -29,7 +29,7 @@ class Guide:
     """The service of the guide: a clone of this working copy, started by the first page."""
 
     def __init__(self, folder: Path) -> None:
-        self.ports = {str(number): find_free_port() for number in (8000, 8001)}
+        self.ports = {number: str(find_free_port()) for number in ("8000", "8001")}
         self.folder = folder
         self.environment = {
             # The programs of a version manager would take a tenth of a second to start Python.
@@ -70,12 +70,6 @@ class Guide:
             else:
                 printed = terminal.run(example.commands)
             assert example.is_printed_by(printed), f"{example.commands}\nprinted:\n{printed}"
-
-
-def find_free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 def make_repository(folder: Path) -> str:
