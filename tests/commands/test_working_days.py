@@ -47,16 +47,10 @@ PLANNED_STARTS = [
 
 @pytest.fixture(scope="module", params=[MORNING, *(STARTS if LONG else [])])
 def seeded(request, seed):
-    """The demo of a start. Only the first has all meetings, because each takes time.
-
-    In the short form, it has a third of them: fewer in the weeks before and after.
-    """
+    """The demo of a start. Only the first has all meetings, because each takes time."""
     now = dt.datetime.fromisoformat(request.param)
     with pytest.MonkeyPatch.context() as patch, time_machine.travel(now, tick=False):
         use_tiny_pictures(patch)
-        if not LONG:
-            patch.setattr(working_days, "BUSY_SHARES", (0.2, 0.1, 0.04))
-            patch.setattr(working_days, "OTHER_SHARES", (0.25, 0.01, 0.003))
         if request.param != MORNING:
             patch.setattr(working_days, "BUSY_SHARES", (0.1, 0.05, 0.02))
             patch.setattr(working_days, "OTHER_SHARES", (0.05, 0.01, 0.002))
