@@ -223,17 +223,3 @@ def test_audit_log_is_searched_by_id_and_by_actor_and_read_only(client, root):
     for name, args in (("add", []), ("change", [entry.pk]), ("delete", [entry.pk])):
         address = reverse(f"admin:backoffice_auditentry_{name}", args=args)
         assert client.post(address, {"post": "yes"}).status_code == 403
-
-
-def test_audit_log_ignores_invalid_query_parameters(client, root):
-    for query in (
-        {"q": "' OR 1=1 --"},
-        {"q": "9" * 40},
-        {"what": "nonsense.model"},
-        {"action__exact": "99"},
-        {"timestamp_from": "yesterday", "timestamp_to": "0"},
-        {"actor": "x"},
-        {"actor__id__exact": "9" * 30},
-        {"p": "-1"},
-    ):
-        assert client.get(LOG, query).status_code in (200, 302), query

@@ -188,6 +188,8 @@ def test_csp_in_the_back_office_forbids_inline_and_foreign_scripts(client, page)
     ("path", "data"),
     [
         ("accounts/user/?password__startswith=p", None),
+        ("accounts/staffmember/?password__startswith=p", None),
+        *((f"accounts/outboxmessage/?{each}=p", None) for each in ("text", "html__contains")),
         ("reservations/reservation/?user__password__startswith=p", None),
         ("centers/center/add/?_to_field=tax_rate", None),
         ("login/", dict.fromkeys(map(str, range(10_001)), "x")),

@@ -116,21 +116,6 @@ def test_schedule_subtracts_overlapping_closures():
     assert get_open_spans(schedule_of(WEEK, (0, 8, 18), closures=(whole_month,))) == []
 
 
-def test_schedule_returns_open_parts_of_span():
-    schedule = schedule_of(WEEK, (0, 8, 12), (0, 13, 18))
-
-    def parts(start, end):
-        return schedule.get_open_parts(span(start, end))
-
-    assert parts("2027-03-01T06:00", "2027-03-01T07:00") == []
-    assert parts("2027-03-01T12:00", "2027-03-01T13:00") == []
-    assert parts("2027-03-01T11:00", "2027-03-01T14:00") == [
-        span("2027-03-01T11:00", "2027-03-01T12:00"),
-        span("2027-03-01T13:00", "2027-03-01T14:00"),
-    ]
-    assert len(parts("2027-02-28T00:00", "2027-03-02T00:00")) == 2
-
-
 def test_used_time_without_open_time_has_no_share():
     assert utilization.UTILIZATION.read(Counter(outside=HOUR)) is None
     assert utilization.UTILIZATION.read(Counter(opened=4 * HOUR, sold=HOUR)) == 0.25
@@ -240,20 +225,6 @@ def test_utilization_is_limited_to_selection(room):
     assert {each.pk for (each,) in here.rooms.by("room")} == {room.pk, other.pk}
     assert {each.pk for (each,) in of_type.rooms.by("room")} == {other.pk}
     assert of(centers=frozenset()).rooms.by("room") == {}
-
-
-def test_utilization_rooms_centers_and_hours_add_up(room):
-    second = make.MeetingRoomFactory(center=room.center)
-    third = make_room()
-    for number, each in enumerate((room, second, third), start=1):
-        for day in range(number, 6):
-            sold(each, f"2027-03-0{day}T1{number}:00", f"2027-03-0{day}T1{number + 3}:30")
-
-    found = of()
-
-    for name in ("sold", "opened"):
-        assert found.rooms.total[name] == found.times.total[name] > 0
-    assert len(found.rooms.by("center")) == 2
 
 
 def test_utilization_too_many_rows_are_refused(room, monkeypatch):
