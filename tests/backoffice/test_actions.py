@@ -347,6 +347,10 @@ REFUSED = [
     ("move", make_booking, DEAR, "$45.00 more"),
     ("move", make_booking, move_to(40, expected_amount="120.00"), "$45.00 more"),
     ("move", make_booking, move_to(40, way="terminal"), "number of the terminal's slip"),
+    (
+        *("move", make_booking_with_card),
+        *(move_to(40, way="card", expected_amount="120.00"), "Ask the customer first"),
+    ),
     ("resend", make_booking, {}, "already waiting to be sent"),
     *(
         ("adjust", make_draft, {"amount": amount, "reason": "x"}, said)

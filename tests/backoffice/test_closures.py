@@ -87,6 +87,19 @@ def test_closure_over_reservations_is_saved_after_all_were_displayed(office):
     assert Closure.objects.get().reason == "Paint"
 
 
+def test_closure_without_times_is_of_whole_days_and_proposes_the_only_center(client, staff):
+    center = make_room().center
+    client.force_login(staff("Manager", center))
+    typed = form_of(client.get(ADD))
+    assert typed["center"] == str(center.pk)
+
+    client.post(ADD, typed | {"starts_at_0": "3/5/2027", "ends_at_0": "3/6/2027"})
+
+    closure = Closure.objects.get()
+    local = [at.astimezone(center.zone) for at in (closure.starts_at, closure.ends_at)]
+    assert [f"{at:%Y-%m-%d %H:%M}" for at in local] == ["2027-03-05 00:00", "2027-03-07 00:00"]
+
+
 @pytest.mark.parametrize("tab", ["closure", "openinghours"])
 def test_tab_of_a_center_is_saved_after_the_reservations_were_displayed(office, tab):
     reservation = make_booking()
@@ -114,7 +127,7 @@ def test_tab_of_a_center_is_saved_after_the_reservations_were_displayed(office, 
     if tab == "closure":
         assert Closure.objects.get().center == center
     else:
-        assert center.opening_hours.get(opens=dt.time(10)) == wednesday
+        assert center.opening_hours.get(opens=dt.time(10)).weekday == 2
         # What was outside before is not named again.
         typed = form_of(office.get(url)) | {f"{prefix}opens": "10:30"}
         assert office.post(url, typed).status_code == 302

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from centers.models import Center, MeetingRoom, OpeningHours
 from roombook.backoffice.models import AuditAction, AuditEntry
-from roombook.imports import files
+from roombook.imports import files, results
 from roombook.imports.models import Upload
 from roombook.imports.resources import RESOURCES, SpreadsheetResource
 from roombook.imports.results import ImportRefused
@@ -66,10 +66,6 @@ def test_all_values_that_cannot_be_read_are_reported_with_an_unknown_center_or_i
     assert wrong(center="Nowhere") == [(2, "center"), (2, "capacity"), (2, "is_active")]
     assert wrong(id="999") == [(2, "id"), (2, "capacity"), (2, "is_active")]
     assert wrong(id=room.pk) == [(2, "capacity"), (2, "is_active")]
-    promo_code = {"code": "", "percent": "some", "valid_from": "soon", "meeting_from": "March"}
-    assert get_cells(get_errors("promo-codes", build_csv(promo_code))) == [
-        *((2, "code"), (2, "percent"), (2, "valid_from"), (2, "meeting_from")),
-    ]
 
 
 def test_manager_of_some_centers_cannot_add_a_center(staff):
@@ -244,9 +240,6 @@ def test_unconfirmed_files_are_deleted_after_a_day(rooms_page):
     assert Upload.objects.get().sheet == "rates"
 
 
-# --- Writing: all or nothing ----------------------------------------------------------------------
-
-
 # --- All or nothing -----------------------------------------------------------------------------
 
 
@@ -303,7 +296,7 @@ def test_preview_does_not_lock_rows_that_a_confirmation_locks():
 
 @pytest.mark.django_db(transaction=True)
 def test_same_file_on_two_connections_adds_rows_once():
-    content = build_csv(*({**OMAHA, "name": f"C{number}"} for number in range(50)))
+    content = build_csv(*({**OMAHA, "name": f"C{number}"} for number in range(20)))
     CenterFactory()
     both = [check("centers", content) for _ in range(2)]
     together, answers = threading.Barrier(2), []
@@ -325,7 +318,7 @@ def test_same_file_on_two_connections_adds_rows_once():
         thread.join()
 
     assert sorted(answers) == ["refused", "written"]
-    assert Center.objects.filter(city="Omaha").count() == 50
+    assert Center.objects.filter(city="Omaha").count() == 20
 
 
 def test_rows_that_swap_their_names_are_refused():
@@ -390,3 +383,14 @@ def test_queries_of_a_row_do_not_grow_with_the_file():
     count(0, 1)
     assert count(10, 40) - count(40, 50) <= 20 * MAX_QUERIES_A_ROW
     assert count(10, 40, capacity=9) - count(40, 50, capacity=9) <= 20 * MAX_QUERIES_A_ROW
+
+
+def test_preview_of_many_rows_displays_some(rooms_page, monkeypatch):
+    monkeypatch.setattr(results, "MAX_DISPLAYED_ROWS", 2)
+    center = rooms_page.room.center
+
+    page = rooms_page.upload(build_csv(*(room_row(center, name=f"R{n}") for n in range(9))))
+
+    assert "9 new" in page
+    assert "Not all rows are displayed" in page
+    assert page.count("<tr") < 8

@@ -13,7 +13,7 @@ from centers.admin.rates import (
     summarize_examples,
 )
 from centers.models import Rate
-from tests.admin_forms import errors_of, form_of
+from tests.admin_forms import form_of
 from tests.backoffice.reading import messages_of
 from tests.factories_centers import RateFactory
 
@@ -94,9 +94,7 @@ def test_pages_without_javascript_show_the_examples(office):
     page = office.get(url)
     assert "$62.50" in page.text
     refused = office.post(url, {**form_of(page), "hourly": "40", "name": ""})
-    assert set(errors_of(refused)) == {"name"}
     assert "$100.00" in refused.text
-    assert "No price yet" in office.get(reverse("admin:centers_rate_add")).text
     center = RateFactory().center_id
     page = office.get(reverse("admin:centers_center_change", args=[center]) + "?tab=rate")
     assert "$90.00 · $160.00 · $320.00" in page.text

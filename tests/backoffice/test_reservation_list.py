@@ -1,4 +1,4 @@
-"""The list of reservations and its export, through HTTP requests."""
+"""The list of reservations, its export, and its actions on several at once."""
 
 import csv
 import re
@@ -280,17 +280,19 @@ def test_bulk_cancel_refunds_previewed_amounts_only(office):
     assert get_current_status(first) == get_current_status(second) == Status.CANCELLED
 
 
-def test_bulk_action_is_limited_to_100_rows(office):
-    rows = many(make_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
+def test_bulk_action_is_limited_to_100_rows(office, monkeypatch):
+    assert ModelAdmin.max_action_rows == 100
+    monkeypatch.setattr(ModelAdmin, "max_action_rows", 3)
+    rows = many(make_room(), UserFactory(), 4, start=START, status=Status.CONFIRMED)
     with CaptureQueriesContext(connection) as queries:
         refused = act(office, "cancel", rows[0], select_across="1")
-    assert "at most 100 rows at a time. Search or filter" in messages_of(refused)[0][1]
+    assert "at most 3 rows at a time. Search or filter" in messages_of(refused)[0][1]
     assert len(queries) < 15
     done = act(office, "cancel", *rows, confirmed="yes")
     assert "Nothing was changed." in messages_of(done)[0][1]
     assert not Reservation.objects.filter(status=Status.CANCELLED).exists()
     Reservation.objects.filter(pk=rows[-1].pk).delete()
-    assert act(office, "cancel", rows[0], select_across="1").context["possible"] == 100
+    assert act(office, "cancel", rows[0], select_across="1").context["possible"] == 3
 
 
 def test_confirmed_bulk_action_affects_previewed_rows_only(office):

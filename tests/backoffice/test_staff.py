@@ -89,6 +89,11 @@ def test_role_is_given_and_taken_at_many_centers_at_once(client, root, groups):
     assert [group.name for group in clerk.groups.all()] == ["Viewer"]
     entries = AuditEntry.objects.filter(content_type__model="centerrole", actor=root)
     assert entries.count() == 11
+    assert re.search("Viewer everywhere, Desk at .+ and 10 more", client.get(LIST).text)
+    page = client.get(page_of(clerk)).text
+    assert f'<option value="{kept.pk}" selected' in page
+    assert "user_permissions" not in page
+    assert 'name="password"' not in page
 
 
 def test_change_of_a_member_of_staff_is_in_the_audit_log_and_may_make_a_customer(client, root):

@@ -56,18 +56,6 @@ def hours(sums):
 # --- Pure ---------------------------------------------------------------------------------------
 
 
-def test_period_has_days_and_months():
-    period = LocalDays(dt.date(2027, 11, 30), dt.date(2028, 2, 1))
-
-    assert period.length == 64
-    assert period.months() == tuple(
-        dt.date(*each, 1) for each in ((2027, 11), (2027, 12), (2028, 1), (2028, 2))
-    )
-    assert LocalDays.from_month(dt.date(2028, 2, 9)).length == 29
-    with pytest.raises(ValueError, match="before it ends"):
-        LocalDays(dt.date(2027, 1, 2), dt.date(2027, 1, 1))
-
-
 @pytest.mark.parametrize(
     ("start", "hours", "cells"),
     [

@@ -1,4 +1,4 @@
-"""A new reservation by staff, through HTTP requests (docs/back-office.md)."""
+"""A new reservation by staff: its form and its preview (docs/back-office.md)."""
 
 from html import unescape
 
@@ -230,6 +230,10 @@ COFFEE_CHOSEN = {"service-chosen": "on"}
             ),
         ),
         ({**COFFEE_CHOSEN, "service-quantity": "2"}, ("✓ Available", "Coffee", "Total $105.00")),
+        (
+            {**COFFEE_CHOSEN, "service-quantity": "1001"},
+            ("Coffee: Ensure this value is less than or equal to 1000.",),
+        ),
         ({"room": ""}, ("Choose a room and its times.",)),
         ({"end": "2027-03-03 08:00"}, ("The end must be after the start.",)),
         ({"number_of_attendees": "9"}, ("✕ Not possible", "The room holds 8 people.")),

@@ -1,4 +1,4 @@
-"""The reports on cancellations and no-shows, on discounts, and on revenue."""
+"""The reports on cancellations and no-shows, on discounts, and on revenue: what adds up to what."""
 
 import datetime as dt
 from decimal import Decimal
