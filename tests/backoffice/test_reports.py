@@ -7,7 +7,6 @@ from decimal import Decimal
 from urllib.parse import urlencode
 
 import pytest
-import time_machine
 from django.db import OperationalError
 from openpyxl import load_workbook
 
@@ -24,16 +23,10 @@ from tests.factories_reservations import (
     post_sale,
 )
 
-pytestmark = pytest.mark.django_db
-
 NOW = dt.datetime(2027, 3, 15, 15, tzinfo=dt.UTC)
 PAGES = "/admin/reservations/reservation/reports/"
 
-
-@pytest.fixture(autouse=True)
-def _clock():
-    with time_machine.travel(NOW, tick=False):
-        yield
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 
 def address(name="revenue", **query):

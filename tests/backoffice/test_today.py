@@ -4,7 +4,6 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-import time_machine
 from django.urls import reverse
 from django.utils import timezone
 
@@ -22,15 +21,9 @@ from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import DEFAULT_TERMS, HOUR, MINUTE, make_room
 from tests.reservations.rescheduling_helpers import make_room_in_same_center
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 PAGE = reverse("admin:reservations_today")
-
-
-@pytest.fixture(autouse=True)
-def clock():
-    with time_machine.travel(NOW, tick=False) as traveller:
-        yield traveller
 
 
 @pytest.fixture
