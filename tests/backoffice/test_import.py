@@ -109,7 +109,6 @@ def test_templates_can_be_imported_one_after_the_other_into_an_empty_database(cl
         template = client.get(page, {"template": extension})
         assert f'filename="{name}-template.{extension}"' in template.headers["Content-Disposition"]
         content = b"".join(template)
-        assert get_errors(name, content) == []
         assert load(name, content) == {"new": 2 if name == "types" else 1}, name
     room = MeetingRoom.objects.get()
     assert (room.center.name, room.lowest_rate) == ("Downtown", "$40.00/hour")
