@@ -118,7 +118,6 @@ def test_country_and_region_are_those_of_the_center_until_another_is_chosen(offi
     assert "2027-12-28 Boxing Day (observed)" in form["lines"].value()
 
 
-@pytest.mark.usefixtures("_in_november")
 def test_days_of_another_region_replace_the_listed_ones_and_own_days_stay(office):
     center, form = CenterFactory(), {"lines": "2027-05-02 Ours", "listed": ""}
     expected = [("DE", "BE", 2027), ("DE", "BY", 2027), ("DE", "BY", 2028)]
@@ -133,7 +132,6 @@ def test_days_of_another_region_replace_the_listed_ones_and_own_days_stay(office
     assert "2027-03-08 Women's Day" not in lines
 
 
-@pytest.mark.usefixtures("_in_november")
 @pytest.mark.parametrize(
     ("line", "starts", "ends"),
     [
