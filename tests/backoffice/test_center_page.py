@@ -21,6 +21,7 @@ from tests.factories_centers import (
     NeighborhoodFactory,
     OpeningHoursFactory,
     RateFactory,
+    ServiceFactory,
     make_center_with_room,
 )
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -57,6 +58,21 @@ def test_first_terms_of_a_center_are_used_at_once_and_further_ones_are_not(offic
     center.refresh_from_db()
     assert center.all_terms.count() == 2
     assert center.terms == (center.all_terms.get(name="Flexible") if first_is_chosen else None)
+
+
+def test_tabs_of_a_usual_center_have_at_most_250_kilobytes_each(office):
+    center = make_center_with_room()
+    rates = RateFactory.create_batch(10, center=center)
+    MeetingRoomFactory.create_batch(4, center=center, rate=rates[0])
+    ServiceFactory.create_batch(6, center=center, rate=rates[1])
+    first = office.get(url("center", "change", center.pk))
+    tabs = [item["link"] for item in first.context["tab_list"][0]["items"]]
+    assert len(tabs) == 9
+    for tab in tabs:
+        page = office.get(url("center", "change", center.pk) + tab)
+        assert len(page.content) < 250_000, tab
+        # The forms of a page take most of its time: a tab has those of its own rows only.
+        assert len(page.context["inline_admin_formsets"]) == (tab != "?tab=")
 
 
 def test_tab_that_the_user_may_not_see_is_not_shown(client):
