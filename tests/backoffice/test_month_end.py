@@ -10,7 +10,7 @@ from reservations.local_days import LocalDays
 from reservations.models.status import Status
 from reservations.reports import month_end
 from reservations.reports.selection import ReportSelection
-from tests.backoffice.test_revenue import post_bill, post_line
+from tests.backoffice.test_figures_of_reports import post_bill, post_line
 from tests.factories_reservations import NOW, PaymentFactory, ReservationFactory, make_room
 
 pytestmark = pytest.mark.django_db

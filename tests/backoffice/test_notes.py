@@ -9,15 +9,14 @@ from django.urls import reverse
 from accounts import account_export
 from accounts.models import User
 from reservations.booking import account_erasure, notes
-from reservations.models import Note, Reservation
-from reservations.models.status import Status
+from reservations.models import Note
 from roombook.backoffice.models import AuditEntry
 from roombook.errors import InvalidRequest
 from tests.backoffice.many import many
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import reservation_url
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import HOUR, NOW, make_booking, make_room, post_sale
+from tests.factories_reservations import HOUR, NOW, make_booking, make_room
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -195,18 +194,6 @@ def test_notes_are_in_the_export_of_staff_and_not_in_that_of_the_customer(bookin
         {"Text": "Polite", "At": NOW.isoformat()},
     ]
     assert "Agreed" not in json.dumps(account_export.build_export(booking.user))
-
-
-def test_customers_page_shows_what_is_booked_missed_and_owed(desk, booking, clock):
-    many(booking.room, booking.user, 2, start=NOW - 9 * HOUR, status=Status.NO_SHOW)
-    for missed in Reservation.objects.filter(status=Status.NO_SHOW):
-        post_sale(missed, now=NOW)
-
-    bookings = desk.get(customer_url(booking.user)).context["bookings"]
-
-    assert (bookings["upcoming"], bookings["next"], bookings["missed"]) == (1, booking, 2)
-    assert (bookings["count"], bookings["owed"]) == (3, "$20.00")
-    assert "2 no-shows" in words(desk.get(customer_url(booking.user)))
 
 
 def test_notes_stand_on_today_its_sheet_and_in_the_panel_for_those_who_may_see_them(

@@ -6,7 +6,6 @@ from itertools import groupby
 from operator import itemgetter
 
 import pytest
-import time_machine
 from django.urls import reverse
 from django.utils import timezone
 
@@ -17,23 +16,17 @@ from reservations.display import format_hours
 from reservations.models import ChosenService
 from reservations.models.status import Status
 from tests import factories_centers as make
-from tests.backoffice.dashboard.helpers import DAY, NOW, meeting, paid
 from tests.backoffice.many import many
+from tests.backoffice.meetings import DAY, NOW, meeting, paid
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import action_url, reservation_url
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import DEFAULT_TERMS, HOUR, MINUTE, make_room
 from tests.reservations.rescheduling_helpers import make_room_in_same_center
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 PAGE = reverse("admin:reservations_today")
-
-
-@pytest.fixture(autouse=True)
-def clock():
-    with time_machine.travel(NOW, tick=False) as traveller:
-        yield traveller
 
 
 @pytest.fixture
@@ -272,12 +265,12 @@ def test_no_show_that_gives_something_back_is_named_and_has_no_button(desk, room
     assert [action.name for action in arrivals(page)[0]["actions"]] == ["check-in"]
 
 
-def test_terms_are_shown_while_cancelling_gives_something_back(desk, room, clock):
+def test_terms_are_shown_while_cancelling_gives_something_back(desk, room, time_machine):
     terms = {**DEFAULT_TERMS, "steps": [[2, 50]]}
     meeting(room, NOW + 3 * HOUR, cancellation_terms=terms)
     shown = "Until Mon, Mar 15, 2027, 10:00 AM you get half of the price back. After that, nothing."
     assert shown in words(desk.get(PAGE))
-    clock.move_to(NOW + HOUR)
+    time_machine.move_to(NOW + HOUR)
     assert "nothing" not in words(desk.get(PAGE))
 
 

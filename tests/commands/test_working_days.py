@@ -54,8 +54,8 @@ def seeded(request, seed):
         if request.param != MORNING:
             patch.setattr(working_days, "BUSY_SHARES", (0.1, 0.05, 0.02))
             patch.setattr(working_days, "OTHER_SHARES", (0.05, 0.01, 0.002))
-        output = seed().output
-    return SimpleNamespace(now=now, output=output, is_full=request.param == MORNING)
+        seed()
+    return SimpleNamespace(now=now, is_full=request.param == MORNING)
 
 
 @pytest.fixture
