@@ -161,6 +161,8 @@ def test_overlapping_closure_makes_room_unavailable(room, first, last, overlaps)
     assert [reason.code for reason in answer.reasons] == (["closure"] if overlaps else [])
     if overlaps:
         assert re.match(r"Holiday: \w{3} 2027-03-0\d ", answer.reasons[0].detail)
+    change(room.center, is_after_hours_support_enabled=True)
+    assert of(room).reasons == answer.reasons
 
 
 # --- Conflicts ------------------------------------------------------------------------------------
@@ -188,6 +190,16 @@ def test_draft_conflicts_until_its_hold_expires(room):
     assert codes(room) == ["held"]
     assert codes(room, now=NOW + 15 * MINUTE - timedelta(seconds=1)) == ["held"]
     assert codes(room, now=NOW + 15 * MINUTE) == []
+
+
+def test_own_drafts_and_the_reservation_itself_do_not_conflict(room):
+    draft = make_draft(room=room)
+    assert codes(room, for_user=draft.user) == []
+    assert codes(room, for_user=UserFactory()) == ["held"]
+    booking = ReservationFactory(room=room, start=START + DAY)
+    moved = Span(START + DAY + HOUR, START + DAY + 4 * HOUR)
+    assert codes(room, moved, for_user=booking.user) == ["held"]
+    assert codes(room, moved, for_user=booking.user, excluding=booking) == []
 
 
 def test_draft_by_staff_holds_room_for_a_day(room):
