@@ -28,22 +28,15 @@ from tests.factories_centers import (
     TermsFactory,
     make_center_with_room,
 )
-from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_people import UserFactory
 
-pytestmark = pytest.mark.django_db
+# The page of a center lists the closures to come.
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 MODELS = [
     *(models.Center, models.MeetingRoom, models.Rate, models.Service, models.Closure),
     *(models.Neighborhood, models.ResourceType),
 ]
-
-
-@pytest.fixture
-def office(client, time_machine):
-    # The page of a center lists the closures to come.
-    time_machine.move_to(datetime(2027, 3, 1, tzinfo=UTC))
-    client.force_login(AdministratorFactory())
-    return client
 
 
 @pytest.fixture

@@ -49,6 +49,7 @@ from tests.factories_reservations import (
     make_room,
 )
 from tests.reservations.rescheduling_helpers import (
+    adjust,
     build_request,
     change,
     charge,
@@ -524,16 +525,6 @@ def test_change_without_an_answer_of_the_gateway_stays_open_until_it_is_known(mo
 
 
 # --- Price adjustments by staff, and their effect on the payment ----------------------------------
-
-
-def adjust(reservation, by, amount, now=NOW, **how):
-    return price_adjustments.adjust_price(
-        Act(by, now, is_staff=True),
-        reservation.pk,
-        amount=Decimal(amount),
-        reason="Projector broke",
-        **how,
-    )
 
 
 def test_adjustment_that_lowers_the_price_refunds_the_difference(clerk):

@@ -33,13 +33,13 @@ from tests.factories_reservations import (
 from tests.reservations.payment_link_pages import enter_card, follow
 from tests.reservations.receipts.helpers import issue, make_seller
 from tests.reservations.rescheduling_helpers import (
+    adjust,
     charge,
     get_money,
     make_room_at_rate,
     reschedule,
 )
 from tests.reservations.test_change_links import send
-from tests.reservations.test_changes import adjust
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("ends_consistent")]
 

@@ -1,10 +1,6 @@
 """The history of a reservation: who changed which field, when, and both values."""
 
-from decimal import Decimal
-
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from accounts.act import Act
 from reservations import records
@@ -14,7 +10,6 @@ from reservations.booking import (
     charging,
     drafts,
     expiry,
-    price_adjustments,
 )
 from reservations.models import Reservation, history
 from reservations.models.status import Status
@@ -29,12 +24,12 @@ from tests.factories_reservations import (
     START,
     AllowanceFactory,
     PromoCodeFactory,
-    ReservationFactory,
     make_booking,
     make_draft,
     make_pending_booking,
 )
 from tests.gateway_faults import FaultKind, add_fault
+from tests.reservations.rescheduling_helpers import adjust
 from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -111,9 +106,7 @@ def test_draft_changes_are_in_the_history():
 
     drafts.apply_promo_code(Act(ada, NOW), reservation.pk, "ten")
     drafts.select_allowances(Act(ada, NOW), reservation.pk, [plan.pk])
-    price_adjustments.adjust_price(
-        Act(clerk, NOW, is_staff=True), reservation.pk, amount=Decimal(-5), reason="Kind"
-    )
+    adjust(reservation, clerk, -5, reason="Kind")
     drafts.extend_hold(Act(clerk, NOW, is_staff=True), reservation.pk, until=NOW + HOUR)
 
     assert get_history(reservation) == [
@@ -124,24 +117,6 @@ def test_draft_changes_are_in_the_history():
             clerk,
             {"hold_until": ["2027-03-01T16:15:00+00:00", "2027-03-01T17:00:00+00:00"]},
         ),
-    ]
-
-
-def test_transition_adds_one_insert_and_no_select(monkeypatch):
-    # PostgreSQL receives the SQL text too, not the name of a prepared statement.
-    monkeypatch.setattr(connection, "prepared", None, raising=False)
-    row = ReservationFactory(status=Status.PENDING)
-    ReservationFactory(status=Status.CONFIRMED, start=START + DAY).transition_to(
-        Status.CANCELLED, Act(None, NOW), cancelled_at=NOW
-    )  # caches the content type
-
-    with CaptureQueriesContext(connection) as captured:
-        row.transition_to(Status.DECLINED, Act(row.user, NOW))
-
-    keywords = [each["sql"].split()[0] for each in captured]
-    assert [keyword for keyword in keywords if keyword not in {"SAVEPOINT", "RELEASE"}] == [
-        "UPDATE",
-        "INSERT",
     ]
 
 

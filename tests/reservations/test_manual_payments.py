@@ -11,7 +11,6 @@ from payments.models import InvalidPaymentTransition, Payment, PaymentState, Ref
 from reservations.booking import alerts, approval, checkout, integrity
 from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import ALREADY_BOOKED, NOT_PERMITTED, book_draft
-from reservations.booking.price_adjustments import adjust_price
 from reservations.models.status import Status
 from reservations.notifications import confirmation
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
@@ -26,6 +25,7 @@ from tests.factories_reservations import (
     make_room,
     update_promo_code,
 )
+from tests.reservations.rescheduling_helpers import adjust
 
 pytestmark = pytest.mark.django_db
 
@@ -111,7 +111,7 @@ def test_payment_is_refused_without_its_slot_or_price(staff, customer):
 
 def test_free_draft_is_booked_without_a_payment(staff):
     draft = make_draft()
-    adjust_price(Act(staff, NOW, is_staff=True), draft.pk, amount=-draft.total_cost, reason="Guest")
+    adjust(draft, staff, -75)
     draft.refresh_from_db()
 
     assert take(draft, staff, "cash").status == Status.CONFIRMED
@@ -121,7 +121,7 @@ def test_free_draft_is_booked_without_a_payment(staff):
 
 def test_refund_by_hand_is_due_until_staff_confirm_it(staff, customer):
     booked = take(make_draft(customer), staff, "cash")
-    adjust_price(Act(staff, NOW, is_staff=True), booked.pk, amount=Decimal(-5), reason="Noise")
+    adjust(booked, staff, -5)
     result = cancel(Act(staff, NOW, is_staff=True), booked.pk)
     call_command("reconcile_payments")
 

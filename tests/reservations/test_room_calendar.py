@@ -38,7 +38,6 @@ PLACES = [
     ("Africa/Cairo", dt.date(2027, 4, 30)),
     ("Asia/Tokyo", dt.date(2027, 5, 12)),
 ]
-STATUSES = [Status.CONFIRMED, Status.CONFIRMED, Status.NEW, Status.CANCELLED, Status.NO_SHOW]
 HOURS = [dt.time(0), dt.time(2, 10), dt.time(8, 30), dt.time(12), dt.time(17), dt.time(23, 45)]
 
 

@@ -10,7 +10,6 @@ from accounts import outbox
 from accounts.act import Act
 from accounts.models import OutboxMessage
 from reservations.booking import (
-    amendments,
     approval,
     attendance,
     cancellation,
@@ -20,7 +19,6 @@ from reservations.booking import (
     reminders,
     resending,
 )
-from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import calendar, emails
@@ -43,6 +41,7 @@ from tests.factories_reservations import (
     pay,
 )
 from tests.reservations.emails.helpers import get_email, get_emails, get_event
+from tests.reservations.rescheduling_helpers import reschedule
 
 pytestmark = pytest.mark.django_db
 
@@ -252,14 +251,6 @@ def remind_of_meetings(now):
     return [each.pk for each in reminders.send_meeting_reminders(now=now)]
 
 
-def reschedule(reservation, start, now):
-    amendments.amend(
-        Act(AdministratorFactory(), now, is_staff=True),
-        reservation.pk,
-        ChangeRequest(reservation.room_id, start, start + 3 * HOUR),
-    )
-
-
 def send_due(now):
     return [each.kind for each in outbox.send_due_messages(clock=lambda: now)]
 
@@ -335,7 +326,7 @@ def test_moved_meeting_has_a_reminder_before_its_new_start():
     later = START + 3 * DAY
     assert remind_of_meetings(START - DAY) == [reservation.pk]
     send_due(START - DAY)
-    reschedule(reservation, later, START - DAY + MINUTE)
+    reschedule(reservation, AdministratorFactory(), start=later, now=START - DAY + MINUTE)
 
     assert remind_of_meetings(START - MINUTE) == []
     assert remind_of_meetings(later - DAY) == [reservation.pk]
@@ -347,7 +338,7 @@ def test_moved_meeting_has_a_reminder_before_its_new_start():
 def test_meeting_moved_to_within_a_day_has_no_reminder():
     """Its customer just got the new time."""
     reservation = make_booking()
-    reschedule(reservation, START + 2 * HOUR, START - 20 * HOUR)
+    reschedule(reservation, AdministratorFactory(), start=START + 2 * HOUR, now=START - 20 * HOUR)
 
     assert remind_of_meetings(START - HOUR) == []
 
@@ -361,7 +352,7 @@ def test_waiting_reminder_is_withdrawn_with_the_change(change):
     if change == "cancelled":
         cancellation.cancel(Act(None, now), reservation.pk)
     else:
-        reschedule(reservation, START + 3 * DAY, now)
+        reschedule(reservation, AdministratorFactory(), start=START + 3 * DAY, now=now)
 
     assert send_due(now + MINUTE) == ["reminder", change]
     assert not OutboxMessage.objects.waiting().exists()
