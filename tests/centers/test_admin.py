@@ -11,7 +11,7 @@ from django.urls import reverse
 from centers import models
 from centers.models.schedule import closure_saved
 from tests.admin_forms import errors_of, form_of
-from tests.centers.test_models import picture
+from tests.centers.test_pictures import picture
 from tests.factories_centers import (
     CenterFactory,
     CenterImageFactory,

@@ -143,18 +143,6 @@ def test_unavailable_room_is_refused(create, room):
     assert Reservation.objects.count() == 1
 
 
-def test_longest_booking_is_named_in_whole_days_or_else_in_hours(create, room):
-    room.center.is_after_hours_support_enabled = True
-    room.center.save()
-    times = {"StartDate": "2027-03-03T09:00", "EndDate": "2027-03-31T09:00"}
-    for minutes, length in (
-        *((None, "14 days"), (1440, "1 day"), (2880, "2 days"), (60, "1 hour")),
-        *((90, "1.5 hours"), (1500, "25 hours"), (2160, "36 hours")),
-    ):
-        MeetingRoom.objects.filter(pk=room.pk).update(maximum_minutes=minutes)
-        assert get_refusal(create(**times)) == f"The longest booking of this room is {length}."
-
-
 def test_drafts_above_the_hourly_limit_are_refused(create, ada, room, settings, time_machine):
     settings.CREATES_PER_HOUR = 2
     make_draft(ada, room, start=START + 48 * HOUR, created_by=UserFactory(is_staff=True))

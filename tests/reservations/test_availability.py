@@ -89,19 +89,42 @@ def test_span_longer_than_two_weeks_is_too_long(room):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "span", "code"),
+    ("field", "value", "span", "code", "message"),
     [
-        ("grid_minutes", 60, Span(START, START + 90 * MINUTE), "off-grid"),
-        ("minimum_minutes", 120, Span(START, START + HOUR), "too-short"),
-        ("maximum_minutes", 60, SPAN, "too-long"),
-        ("booking_window_days", 1, SPAN, "too-far-ahead"),
-        ("booking_window_days", 0, SPAN, "too-far-ahead"),
+        (
+            *("grid_minutes", 60, Span(START, START + 90 * MINUTE), "off-grid"),
+            "Bookings begin and end on a 60-minute step.",
+        ),
+        (
+            *("minimum_minutes", 120, Span(START, START + HOUR), "too-short"),
+            "The shortest booking of this room is 120 minutes.",
+        ),
+        ("maximum_minutes", 60, SPAN, "too-long", "The longest booking of this room is 1 hour."),
+        (
+            *("booking_window_days", 1, SPAN, "too-far-ahead"),
+            "The room can be booked at most 1 days ahead.",
+        ),
+        (
+            *("booking_window_days", 0, SPAN, "too-far-ahead"),
+            "The room can be booked at most 0 days ahead.",
+        ),
     ],
 )
-def test_room_limits_override_the_settings(room, field, value, span, code):
+def test_room_limits_override_the_settings_and_are_named(room, field, value, span, code, message):
     assert codes(room, span) == []
     change(room, **{field: value})
-    assert codes(room, span) == [code]
+    [reason] = of(room, span).reasons
+    assert (reason.code, reason.message) == (code, message)
+
+
+def test_longest_booking_is_named_in_whole_days_or_else_in_hours(room):
+    for minutes, length in (
+        *((None, "14 days"), (1440, "1 day"), (2880, "2 days"), (60, "1 hour")),
+        *((90, "1.5 hours"), (1500, "25 hours"), (2160, "36 hours")),
+    ):
+        change(room, maximum_minutes=minutes)
+        messages = [each.message for each in of(room, Span(START, START + 28 * DAY)).reasons]
+        assert f"The longest booking of this room is {length}." in messages
 
 
 def test_booking_limits_are_read_from_settings(room, settings):

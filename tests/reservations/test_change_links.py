@@ -44,6 +44,7 @@ from tests.reservations.rescheduling_helpers import (
     build_request,
     change,
     get_money,
+    get_stored_values,
     make_room_at_rate,
     reschedule,
 )
@@ -81,10 +82,6 @@ def send(booking, clerk, *, now=NOW, total="125", hours=5, **request):
     return find_link(message)
 
 
-def get_values(booking):
-    return Reservation.objects.filter(pk=booking.pk).values().get()
-
-
 def is_free(room, *, first, hours=1, now=NOW):
     return availability.evaluate(
         room, Span(START + first * HOUR, START + (first + hours) * HOUR), now=now
@@ -97,12 +94,12 @@ def is_free(room, *, first, hours=1, now=NOW):
 def test_link_holds_the_new_time_shows_the_difference_and_applies_the_change_once(
     client, booking, clerk
 ):
-    before = get_values(booking)
+    before = get_stored_values(booking)
 
     link = send(booking, clerk)
 
     # The booking is as it was, and its new time is held, also for its own customer.
-    assert get_values(booking) == before
+    assert get_stored_values(booking) == before
     assert not is_free(booking.room, first=4)
     with pytest.raises(SlotUnavailable):
         make_draft(booking.user, booking.room, start=START + 4 * HOUR, hours=1)
@@ -130,13 +127,13 @@ def test_link_holds_the_new_time_shows_the_difference_and_applies_the_change_onc
 
 
 def test_declined_card_leaves_the_booking_and_another_card_pays(client, booking, clerk):
-    before, link = get_values(booking), send(booking, clerk)
+    before, link = get_stored_values(booking), send(booking, clerk)
 
     back = enter_card(client, link, number="4000000000000341")
     assert "was declined" in follow(client, back)
     assert "was declined" in follow(client, back)
 
-    assert get_values(booking) == before
+    assert get_stored_values(booking) == before
     assert not is_free(booking.room, first=4)
     assert "You have booked" in follow(client, enter_card(client, link))
     assert get_money() == [(75, 0), (0, 0), (50, 0)]
@@ -229,7 +226,7 @@ def test_page_of_a_move_names_the_new_center_and_its_seller_and_the_terms_of_the
 def test_expired_link_releases_the_time_and_can_be_sent_again(
     client, booking, clerk, clock, office
 ):
-    before, link = get_values(booking), send(booking, clerk)
+    before, link = get_stored_values(booking), send(booking, clerk)
     until = BookingChange.objects.get().link_until
     clock.move_to(until)
     office.force_login(clerk)
@@ -237,7 +234,7 @@ def test_expired_link_releases_the_time_and_can_be_sent_again(
     assert client.get(link).status_code == 410
     assert is_free(booking.room, first=4, now=until)
     assert "not paid: the booking is as it was" in words(office.get(reservation_url(booking)))
-    assert get_values(booking) == before
+    assert get_stored_values(booking) == before
 
     done = confirm(office, booking, "send-link-again")
     assert "The link is sent" in messages_of(done)[0][1]
@@ -351,12 +348,12 @@ def test_change_that_needs_no_payment_or_is_impossible_gets_no_link(
     booking, clerk, request_, total, error
 ):
     make_booking(room=booking.room, start=START + 6 * HOUR, hours=1)
-    before = get_values(booking)
+    before = get_stored_values(booking)
 
     with pytest.raises(error):
         send(booking, clerk, total=total, **request_)
 
-    assert get_values(booking) == before
+    assert get_stored_values(booking) == before
     assert not BookingChange.objects.exists()
     assert not OutboxMessage.objects.filter(kind="payment link").exists()
 

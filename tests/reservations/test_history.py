@@ -12,7 +12,6 @@ from reservations.booking import (
     expiry,
 )
 from reservations.models import Reservation, history
-from reservations.models.status import Status
 from reservations.serializers import ReservationInfo
 from roombook.api.serializers import RenderContext
 from tests.factories_centers import ServiceFactory
@@ -48,25 +47,22 @@ def get_status_changes(reservation):
     ]
 
 
-def test_checkout_history_names_the_customer():
-    reservation = make_booking()
+def test_checkout_history_names_the_customer_and_what_happens_by_itself_nobody():
+    booking, late = make_booking(), make_draft(start=START + 4 * HOUR)
+    add_fault(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
+    resolved = make_booking()
+    charging.resolve_payment(resolved.payments.get(), now=NOW + HOUR)
+    list(expiry.close_overdue(now=START + DAY))
 
-    ada = reservation.user
-    assert get_status_changes(reservation) == [
+    ada = booking.user
+    assert get_status_changes(booking) == [
         (ada, "New", "Processing"),
         (ada, "Processing", "Confirmed"),
+        (None, "Confirmed", "Completed"),
     ]
-    assert {row.timestamp for row in history.get_changes(reservation)} == {NOW}
-
-
-def test_payment_resolved_by_command_has_no_actor():
-    add_fault(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
-    reservation = make_booking()
-    assert reservation.status == Status.PROCESSING
-
-    charging.resolve_payment(reservation.payments.get(), now=NOW + HOUR)
-
-    assert get_status_changes(reservation)[-1] == (None, "Processing", "Confirmed")
+    assert history.get_changes(booking).last().timestamp == NOW
+    assert get_status_changes(late) == [(None, "New", "Expired")]
+    assert get_status_changes(resolved)[1] == (None, "Processing", "Confirmed")
 
 
 CANCELLED = {"status": ["Confirmed", "Cancelled"], "refund_promised": [None, "75.00"]}
@@ -89,13 +85,6 @@ def test_history_names_the_staff_user(make, do, changes):
     assert (latest.actor, latest.actor_email) == (clerk, clerk.email)
     assert latest.timestamp == NOW + HOUR
     assert latest.changes == changes
-
-
-def test_automatic_transitions_have_no_actor():
-    late, confirmed = make_draft(), make_booking()
-    list(expiry.close_overdue(now=START + DAY))
-    assert get_status_changes(late) == [(None, "New", "Expired")]
-    assert get_status_changes(confirmed)[-1] == (None, "Confirmed", "Completed")
 
 
 def test_draft_changes_are_in_the_history():

@@ -136,6 +136,11 @@ def by_piece(minimum=None):
         (by_piece(minimum=10), None, 3, "40.00", "10 pieces (the minimum; 3 selected)"),
         (by_piece(minimum=10), None, 11, "44.00", "11 pieces"),
         (by_hour(minimum=4), "1.5", None, "40.00", "4 hours (the minimum; 1.5 hours selected)"),
+        # The minimum is one of hours if the customer chooses them, and then not of pieces.
+        (
+            by_hour(minimum=4, needs_quantity=True),
+            *("2", 3, "120.00", "4 hours, 3 pieces (the minimum; 2 hours selected)"),
+        ),
         # The minimum of hours also applies to the duration of the booking.
         (
             service(rate(10), minimum_booking=4),

@@ -197,20 +197,14 @@ def test_hold_reminder_for_draft_by_staff_is_sent_once():
     assert message.calendar == ""
 
 
-def test_hold_reminder_for_own_or_booked_draft_is_not_sent():
+def test_hold_reminder_for_own_booked_or_expired_draft_is_not_sent():
     make_draft()
-    paid = make_draft_by_staff()
-    pay(paid)
+    pay(make_draft_by_staff())
     gone = make_draft_by_staff()
     cancellation.cancel(Act(None, NOW), gone.pk)
+    assert remind(NOW + 10 * MINUTE) == remind(NOW + 23 * HOUR) == []
 
-    assert remind(NOW + 10 * MINUTE) == []
-    assert remind(NOW + 23 * HOUR) == []
-
-
-def test_hold_reminder_after_expiry_is_not_sent():
     make_draft_by_staff()
-
     assert remind(NOW + 24 * HOUR) == []
 
 
