@@ -241,15 +241,13 @@ GROUPS: dict[str, dict[str, Any]] = {
 def plant(owner: Any, name: str, broken: Any) -> Iterator[None]:
     """Plant a defect: a function that gets the original first, or another value."""
     original = getattr(owner, name, None)
-    replacement = partial_of(broken, original) if callable(broken) else broken
+
+    def call(*args: Any, **options: Any) -> Any:
+        return broken(original, *args, **options)
+
     COUNTS.clear()
-    with patch.object(owner, name, replacement):
+    with patch.object(owner, name, call if callable(broken) else broken):
         yield
-
-
-def partial_of(broken: Callable[..., Any], original: Any) -> Callable[..., Any]:
-    # Not `functools.partial`, which is no method of the class that it replaces.
-    return lambda *args, **options: broken(original, *args, **options)
 
 
 @contextmanager

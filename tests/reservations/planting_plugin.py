@@ -41,7 +41,8 @@ class Planter:
         if call.excinfo is None or call.excinfo.errisinstance(pytest.skip.Exception):
             return
         is_moved = call.excinfo.errisinstance(MOVED_NAMES)
-        self.failed = f"{item.name}: {call.excinfo.exconly()}" if is_moved else item.nodeid
+        failed = f"{item.name}: {call.excinfo.exconly()}" if is_moved else item.nodeid
+        self.failed = self.failed or failed
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         # Plugins are loaded before Django's settings.
