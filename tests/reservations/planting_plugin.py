@@ -7,7 +7,6 @@ than what it asserts, such as a name that has moved, has found nothing.
 
 import json
 from contextlib import nullcontext
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,11 +50,12 @@ class Planter:
         defects = GROUPS[session.config.getoption("plant")]
         rounds = [(name, item) for name in ["", *defects] for item in session.items]
         found: dict[str, str] = {}
-        for (name, item), (_, following) in pairwise([*rounds, ("", None)]):
+        following = [*(item for _, item in rounds[1:]), None]
+        for (name, item), next_item in zip(rounds, following, strict=True):
             if item is session.items[0]:
                 self.failed = ""
             with plant(*defects[name]) if name else nullcontext(), end_endless_attempts():
-                item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+                item.ihook.pytest_runtest_protocol(item=item, nextitem=next_item)
             found[name] = self.failed
         session.config.getoption("found").write_text(json.dumps(found))
         return True
