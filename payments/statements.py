@@ -5,9 +5,12 @@ transaction on the day of the meeting moves them to their accounts.
 """
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import Max, QuerySet, Sum
@@ -39,23 +42,22 @@ class Summary:
 
 
 def summarize(lines: Iterable[LedgerLine]) -> Iterator[tuple[LedgerLine, Summary]]:
-    """Yield each line of one reservation, and what all lines up to it add up to.
+    """Yield each line of one reservation, and what all lines add up to after its event.
 
     What the gateway keeps as its fees, and what a dispute takes back, is paid nevertheless.
     """
-    totals = dict.fromkeys(Account, 0)
-    for line in lines:
-        for account, amount in line.amounts:
-            totals[account] += amount
+    totals = Counter[Account]()
+    for _, event in groupby(lines, attrgetter("at", "kind", "cause")):
+        found = list(event)
+        for line in found:
+            totals.update(dict(line.amounts))
         costs = totals[Account.GATEWAY_FEES] + totals[Account.DISPUTES_LOST]
-        yield (
-            line,
-            Summary(
-                bill=from_hundredths(-sum(totals[account] for account in BILL)),
-                paid=from_hundredths(sum(totals[account] for account in MONEY_ACCOUNTS) + costs),
-                owed=from_hundredths(totals[Account.RECEIVABLES] + totals[Account.REFUNDS_PAYABLE]),
-            ),
+        after = Summary(
+            bill=from_hundredths(-sum(totals[account] for account in BILL)),
+            paid=from_hundredths(sum(totals[account] for account in MONEY_ACCOUNTS) + costs),
+            owed=from_hundredths(totals[Account.RECEIVABLES] + totals[Account.REFUNDS_PAYABLE]),
         )
+        yield from ((line, after) for line in found)
 
 
 def get_refunds_payable(lines: QuerySet[LedgerLine]) -> QuerySet[Any]:

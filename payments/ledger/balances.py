@@ -94,23 +94,20 @@ def build_lines(balances: Balances, posted: Balances) -> Balances:
         for key in balances.keys() | posted.keys()
     }
     for center, is_test in sorted({key[:2] for key in differences}):
-        rest = differences.get((center, is_test, None), Counter[str]())
+        rest = differences.pop((center, is_test, None), Counter[str]())
         days = sorted(
-            key[2]
-            for key, line in differences.items()
-            if key[:2] == (center, is_test) and key[2] and line
+            day
+            for (*place, day), line in differences.items()
+            if place == [center, is_test] and day and line
         )
-        last = days.pop() if days else None
         for day in days:
             line = lines[center, is_test, day] = differences[center, is_test, day]
             amount = _add_up(line)
-            rest[Account.RECEIVABLES] += amount
             line[Account.RECEIVABLES] -= amount
-        if last is not None:
-            rest.update(differences[center, is_test, last])
-        if amounts := _subtract(rest, {}):
-            lines[center, is_test, last] = amounts
-    return lines
+            rest[Account.RECEIVABLES] += amount
+        last = days[-1] if days else None
+        lines.setdefault((center, is_test, last), Counter()).update(rest)
+    return {key: amounts for key, line in lines.items() if (amounts := _subtract(line, {}))}
 
 
 def _add_up(line: Counter[str]) -> int:

@@ -4,10 +4,13 @@ Amounts are in hundredths.
 """
 
 import datetime as dt
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
+
+from django.db.models import QuerySet
 
 from payments.gateways.manual import ACCOUNT
 from payments.ledger.accounts import MONEY_BY_WAY, Account
@@ -45,10 +48,7 @@ def get_bill_reader() -> Any:
 
 
 class Movements:
-    """What a payment has moved: nothing before its capture.
-
-    `counts` is False if it pays for nothing.
-    """
+    """What a payment has moved: nothing before its capture. `counts`: it pays for something."""
 
     def __init__(
         self, payment: Payment, refunds: Iterable[Refund], disputes: Iterable[Dispute]
@@ -117,14 +117,12 @@ def read_movements(reservations: Collection[int], *, locks: bool) -> dict[int, l
     disputes = _group_by_payment(Dispute.objects.filter(payment__in=payments))
     found: dict[int, list[Movements]] = {pk: [] for pk in reservations}
     for payment in reversed(payments):
-        movements = Movements(payment, refunds[payment.pk], disputes[payment.pk])
+        movements = Movements(payment, refunds.get(payment.pk, ()), disputes.get(payment.pk, ()))
         found[payment.reservation_id].append(movements)
     return found
 
 
-def _group_by_payment(rows: Iterable[Any]) -> dict[int, list[Any]]:
+def _group_by_payment(rows: QuerySet[Any]) -> dict[int, list[Any]]:
     """Not prefetched, because that builds a queryset for each payment, which takes longer."""
-    found = defaultdict[int, list[Any]](list)
-    for row in rows:
-        found[row.payment_id].append(row)
-    return found
+    key = attrgetter("payment_id")
+    return {pk: [*group] for pk, group in groupby(rows.order_by("payment_id"), key)}

@@ -22,8 +22,8 @@ def add_accounts(accounts: Iterable[Account]) -> Combinable:
 class LedgerLine(models.Model):
     """What an event adds to the accounts of one center, in hundredths; debits are positive.
 
-    There is a column for each account, as in a journal on paper; null means nothing. An event has
-    a line for each center, and for each day of a meeting whose bill it changes.
+    As in a journal on paper, there is a column for each account; null means nothing. An event has a
+    line for each center, and for each day of a meeting whose bill it changes.
     """
 
     at = models.DateTimeField()
@@ -33,10 +33,10 @@ class LedgerLine(models.Model):
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", db_index=False
     )
+    # No index of these two: composite indexes begin with them.
     reservation = models.ForeignKey(
-        "reservations.Reservation", models.PROTECT, related_name="ledger_lines"
+        "reservations.Reservation", models.PROTECT, related_name="ledger_lines", db_index=False
     )
-    # No index here: a composite index begins with this column.
     center = models.ForeignKey("centers.Center", models.PROTECT, related_name="+", db_index=False)
     currency = models.CharField(max_length=3)
     is_test = models.BooleanField("test payment", default=False)
@@ -55,25 +55,8 @@ class LedgerLine(models.Model):
     # How many bookings it adds (or takes away, if negative) to that day.
     bookings = models.SmallIntegerField(default=0)
 
-    receivables = models.BigIntegerField(null=True)
-    between_centers = models.BigIntegerField(null=True)
-    gateway = models.BigIntegerField(null=True)
-    cash = models.BigIntegerField(null=True)
-    terminal = models.BigIntegerField(null=True)
-    bank = models.BigIntegerField(null=True)
-    refunds_payable = models.BigIntegerField(null=True)
-    tax_payable = models.BigIntegerField(null=True)
-    room = models.BigIntegerField(null=True)
-    services = models.BigIntegerField(null=True)
-    setup = models.BigIntegerField(null=True)
-    cancellation = models.BigIntegerField(null=True)
-    promotions = models.BigIntegerField(null=True)
-    included_hours = models.BigIntegerField(null=True)
-    adjustments = models.BigIntegerField(null=True)
-    waived = models.BigIntegerField(null=True)
-    goodwill = models.BigIntegerField(null=True)
-    gateway_fees = models.BigIntegerField(null=True)
-    disputes_lost = models.BigIntegerField(null=True)
+    # A column for each account.
+    vars().update({each.value: models.BigIntegerField(null=True) for each in Account})
 
     class Meta:
         constraints = [
@@ -92,6 +75,14 @@ class LedgerLine(models.Model):
         ]
         indexes = [
             models.Index(fields=["center", "day"], name="ledger_line_by_day"),
+            # What is owed for each reservation is added up without a look at the table.
+            models.Index(
+                fields=[
+                    *("reservation", "center", "day", "is_test", "currency"),
+                    *("receivables", "refunds_payable"),
+                ],
+                name="ledger_line_by_reservation",
+            ),
             models.Index(
                 fields=["recognized_on", "center"],
                 condition=Q(meeting_day__isnull=False),

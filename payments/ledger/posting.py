@@ -1,13 +1,9 @@
-"""Posts to the ledger the difference between what its accounts hold and what they must hold.
-
-So an event is posted once, whatever is repeated; and what a crash or a restore has left out is
-posted by the next event of that reservation, as a correction.
-"""
+"""Posts to the ledger, in the transaction of each event, what that has changed."""
 
 import datetime as dt
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -55,7 +51,8 @@ def post(
             ", ".join(sorted(unexpected)),
         )
         kind = EventKind.CORRECTED
-    _write(lines, zones, bill.currency, reservation_id, kind=kind, by=by, cause=cause, at=now)
+    event = {"reservation_id": reservation_id, "kind": kind, "by": by, "cause": cause}
+    _write(lines, zones, currency=bill.currency, at=now, **event)
 
 
 def post_booking(
@@ -67,8 +64,8 @@ def post_booking(
     """
     bill: Bill = get_bill_reader().read_bill(reservation_id)
     lines = build_lines(calculate_balances(bill, [], is_test=is_test), {})
-    zones = {bill.center: bill.zone}
-    _write(lines, zones, bill.currency, reservation_id, kind=EventKind.BOOKED, by=by, at=now)
+    event = {"reservation_id": reservation_id, "kind": EventKind.BOOKED, "by": by}
+    _write(lines, {bill.center: bill.zone}, currency=bill.currency, at=now, **event)
 
 
 def post_payment(
@@ -93,17 +90,12 @@ def post_payment(
     amount = to_hundredths(payment.amount)
     account = MONEY_BY_WAY.get(payment.gateway, Account.GATEWAY)
     other = Account.RECEIVABLES if payment.counts else Account.REFUNDS_PAYABLE
-    moved = Counter[str]({account: amount, other: -amount})
-    _write(
-        {(center_id, not payment.is_live, None): moved},
-        {center_id: time_zone_id},
-        payment.currency,
-        payment.reservation_id,
-        kind=EventKind.PAID,
-        by=by,
-        cause=cause,
-        at=now,
-    )
+    lines: Balances = {
+        (center_id, not payment.is_live, None): Counter({account: amount, other: -amount})
+    }
+    event = {"reservation_id": payment.reservation_id, "kind": EventKind.PAID, "by": by}
+    zones = {center_id: time_zone_id}
+    _write(lines, zones, currency=payment.currency, cause=cause, at=now, **event)
 
 
 def find_unposted(
@@ -157,21 +149,11 @@ def _get_fee(posted: Balances) -> int:
     return net - sum(line[Account.TAX_PAYABLE] for line in posted.values()) if net else 0
 
 
-def _write(
-    lines: Balances,
-    zones: dict[int, str],
-    currency: str,
-    reservation_id: int,
-    *,
-    at: dt.datetime,
-    **event: Any,
-) -> None:
+def _write(lines: Balances, zones: Mapping[int, str], *, at: dt.datetime, **event: Any) -> None:
     LedgerLine.objects.bulk_create(
         LedgerLine(
             at=at,
-            reservation_id=reservation_id,
             center_id=center,
-            currency=currency,
             is_test=is_test,
             day=at.astimezone(places.get_time_zone(zones[center])).date(),
             meeting_day=meeting_day,

@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='ledgerline',
             name='reservation',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='ledger_lines', to='reservations.reservation'),
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='ledger_lines', to='reservations.reservation'),
         ),
         migrations.AddField(
             model_name='payment',
@@ -90,6 +90,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='ledgerline',
             index=models.Index(fields=['center', 'day'], name='ledger_line_by_day'),
+        ),
+        migrations.AddIndex(
+            model_name='ledgerline',
+            index=models.Index(fields=['reservation', 'center', 'day', 'is_test', 'currency', 'receivables', 'refunds_payable'], name='ledger_line_by_reservation'),
         ),
         migrations.AddIndex(
             model_name='ledgerline',

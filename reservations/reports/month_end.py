@@ -8,7 +8,7 @@ counts on the day on which it happened, by the local time of its center.
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby, product
+from itertools import chain, groupby, product
 from operator import itemgetter
 from typing import Any
 
@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db.models import Aggregate, BooleanField, Count, ExpressionWrapper, Q, QuerySet, Sum
 
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account, EventKind
+from payments.models import Payment
 from reservations.reports.cube import (
     CENTER,
     DAY,
@@ -52,9 +53,7 @@ LABELS: dict[str, str] = {
 }
 WAYS = {
     Account.GATEWAY: Member("Card", Account.GATEWAY),
-    Account.CASH: Member("Cash", Account.CASH),
-    Account.TERMINAL: Member("Card terminal", Account.TERMINAL),
-    Account.BANK: Member("Bank", Account.BANK),
+    **{each: Member(LABELS[each], each) for each in (Account.CASH, Account.TERMINAL, Account.BANK)},
 }
 # Before the period, what the period added, and the sum of both.
 OPENING, CHANGE = debit("Before", "opening"), debit("Change", "change")
@@ -217,6 +216,12 @@ def _build_cash_tables(selection: ReportSelection, cash: Cube) -> list[ReportTab
     def get_day_links(day: dt.date) -> tuple[str, str]:
         return get_lines_url(selection, "money", day_from=day, day_to=day), ""
 
+    def get_payout_links(day: dt.date, *members: Member) -> tuple[str, str]:
+        *places, way = members
+        centers = frozenset(each.pk for each in places) or selection.centers
+        one = replace(selection, centers=centers)
+        return get_lines_url(one, way.pk, day_from=day, day_to=day), ""
+
     centers = [CENTER] if selection.lists_centers else []
     return [
         cash.tabulate(
@@ -225,6 +230,7 @@ def _build_cash_tables(selection: ReportSelection, cash: Cube) -> list[ReportTab
             [WAY],
             CASH_MEASURES,
             omits_zeros=True,
+            note=_describe_unknown_fees(selection),
             get_links=lambda way: (_get_links(selection, way.pk)[0], ""),
         ),
         cash.tabulate(
@@ -240,8 +246,22 @@ def _build_cash_tables(selection: ReportSelection, cash: Cube) -> list[ReportTab
             title="Cash by center",
             note=selection.center_note,
         ),
-        cash.tabulate("cash", "Cash by day, center and way", [DAY, *centers, WAY], CASH_MEASURES),
+        cash.tabulate(
+            "cash",
+            "Cash by day, center and way",
+            [DAY, *centers, WAY],
+            CASH_MEASURES,
+            get_links=get_payout_links,
+        ),
     ]
+
+
+def _describe_unknown_fees(selection: ReportSelection) -> str:
+    """Say how many payments until the end have fees that are not in the ledger yet."""
+    rows = Payment.objects.filter(selection.filter_centers("cash_center"))
+    rows = rows.filter(fees_due_at__isnull=False, captured_at__date__lte=selection.period.last)
+    count = rows.count()
+    return f"Payments whose fees the gateway has not named yet: {count}." if count else ""
 
 
 # --- What is owed --------------------------------------------------------------------------------
@@ -252,6 +272,7 @@ OWED = {Account.RECEIVABLES: 1, Account.REFUNDS_PAYABLE: -1}
 # Debts that nobody has settled for so many days, and the name of their column.
 AGES = ((30, "Up to 30 days"), (60, "31 to 60"), (90, "61 to 90"), (None, "Over 90"))
 AGE_NAMES = (*(name for _, name in AGES), "In advance")
+BATCH_SIZE = 10_000
 
 
 def _build_age_table(selection: ReportSelection) -> ReportTable:
@@ -279,11 +300,16 @@ def _fetch_owed(selection: ReportSelection) -> Iterator[tuple[Account, dt.date, 
     """Yield what each reservation owes at the end, and since when: it was settled before."""
     rows = select_lines(selection).filter(day__lte=selection.period.last).order_by()
     keys, sums = ("reservation", "center"), {f"sum_{account}": Sum(account) for account in OWED}
-    owing = rows.values(*keys).annotate(**sums).exclude(**dict.fromkeys(sums, 0))
+    owing = rows.values_list(*keys).annotate(**sums).exclude(**dict.fromkeys(sums, 0))
+    pks = sorted({pk for pk, *_ in fetch_at_most(MAX_GROUPS, owing, TOO_LARGE)})
     days: QuerySet[Any]
-    days = rows.filter(reservation__in=owing.values("reservation")).order_by(*keys, "day")
-    days = days.values_list(*keys, "day").annotate(**sums)
-    for _, group in groupby(fetch_at_most(MAX_GROUPS, days, TOO_LARGE), itemgetter(0, 1)):
+    days = rows.order_by(*keys, "day").values_list(*keys, "day").annotate(**sums)
+    # They are few: a join would make PostgreSQL read the lines of all reservations again.
+    parts = (
+        days.filter(reservation__in=pks[place : place + BATCH_SIZE])
+        for place in range(0, len(pks), BATCH_SIZE)
+    )
+    for _, group in groupby(chain.from_iterable(parts), itemgetter(0, 1)):
         found = [(day, changes) for _, _, day, *changes in group]
         for number, account in enumerate(OWED):
             balance = 0

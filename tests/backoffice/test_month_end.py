@@ -11,7 +11,7 @@ from reservations.models.status import Status
 from reservations.reports import month_end
 from reservations.reports.selection import ReportSelection
 from tests.backoffice.test_revenue import post_bill, post_line
-from tests.factories_reservations import ReservationFactory, make_room
+from tests.factories_reservations import NOW, PaymentFactory, ReservationFactory, make_room
 
 pytestmark = pytest.mark.django_db
 
@@ -117,6 +117,25 @@ def test_cash_is_listed_by_day_center_and_way():
     assert set(month_end.WAYS) == MONEY_ACCOUNTS
 
 
+def test_payments_whose_fees_are_not_known_yet_are_counted_until_the_period_ends():
+    here, there = make_room().center, make_room().center
+    for day, center, due in (
+        *((FEBRUARY_DAY, here, NOW), (MARCH_DAY, here, NOW), (MARCH_DAY, here, None)),
+        *((MARCH_DAY, there, NOW), (APRIL_DAY, here, NOW)),
+    ):
+        at = dt.datetime.combine(day, dt.time(12), dt.UTC)
+        PaymentFactory(cash_center=center, at=at, amount=1, fees_due_at=due)
+
+    february = LocalDays.from_month(FEBRUARY_DAY)
+    notes = [
+        build(period, centers=frozenset({center.pk}))["way"].note
+        for period, center in ((MARCH, here), (MARCH, there), (february, there))
+    ]
+
+    words = "Payments whose fees the gateway has not named yet: "
+    assert notes == [f"{words}2.", f"{words}1.", ""]
+
+
 def test_center_of_a_moved_booking_owes_what_it_received():
     booking = ReservationFactory(room=make_room())
     former, home = make_room().center, booking.room.center
@@ -177,6 +196,22 @@ def test_each_balance_opens_the_lines_that_it_adds_up_and_a_line_its_reservation
     [line] = office.get(period["Cash"][0]).context["cl"].result_list
     page = office.get(period["Cash"][0]).text
     assert reverse("admin:reservations_reservation_change", args=[line.reservation_id]) in page
+
+
+def test_cash_of_a_day_opens_the_lines_of_its_center_and_way(office):
+    here, there = make_room().center, make_room().center
+    pay(10, MARCH_DAY, center=here)
+    post_line(day=MARCH_DAY, kind=EventKind.FEES, gateway=-1, gateway_fees=1, center=here)
+    pay(20, MARCH_DAY, center=here, account="cash")
+    pay(40, MARCH_DAY, center=there)
+    pay(80, MARCH.last, center=here)
+    table = build()["cash"]
+
+    for row, (url, _) in zip(table.rows, table.links, strict=True):
+        _, center, way = row[:3]
+        lines = office.get(url).context["cl"].result_list
+        assert {line.center_id for line in lines} == {center.pk}
+        assert sum(getattr(line, way.pk) for line in lines) == row[-1] * 100
 
 
 def test_lines_of_a_figure_are_those_of_the_selected_centers(office):

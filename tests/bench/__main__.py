@@ -23,6 +23,7 @@ from tests.bench.servers import Server  # noqa: E402
 from tests.pg_plugin import find_programs  # noqa: E402
 
 RESERVATIONS_PER_CENTER = 10
+MONTH_END = "month-end"
 APPLICATIONS = {"roombook": "roombook.wsgi", "raw": "tests.bench.raw.wsgi"}
 # How many times as many requests per second as roombook the raw reference may answer.
 GOALS = {
@@ -44,6 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with ExitStack() as stack:
         cluster = stack.enter_context(Cluster(programs, options.folder.resolve() / "postgres"))
         name = cluster.get_or_load_database(options.size, options.size * RESERVATIONS_PER_CENTER)
+        if not options.only or MONTH_END in options.only:
+            cluster.run_python(name, "-m", "tests.bench.month_end")
+        operations = [each for each in PATHS if not options.only or each in options.only]
+        if not operations:
+            return
         connection = cluster.connect(name)
         stack.callback(connection.close)
         world = World(connection)
@@ -54,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for each, application in APPLICATIONS.items()
         )
         bench = Bench(app, raw, world, cluster.postmaster, Size(options.seconds, options.rounds))
-        measure_operations(bench, options.only or PATHS)
+        measure_operations(bench, operations)
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -66,7 +72,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--size", type=int, default=100_000, help="centers, ten reservations each")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each server")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of each round")
-    parser.add_argument("--only", action="append", choices=PATHS, help="can be repeated")
+    parser.add_argument("--only", action="append", choices=[*PATHS, MONTH_END])
     parser.add_argument(
         "--folder", type=Path, default=ROOT / ".bench", help="where data are kept between runs"
     )

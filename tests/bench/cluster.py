@@ -48,10 +48,10 @@ class Cluster(database.Cluster):
         if not is_loaded:
             self._execute("postgres", f"DROP DATABASE IF EXISTS {name}")
             self._execute("postgres", f"CREATE DATABASE {name}")
-        self._run_python(name, "manage.py", "migrate", "--verbosity", 0)
+        self.run_python(name, "manage.py", "migrate", "--verbosity", 0)
         if not is_loaded:
             arguments = ("--centers", centers, "--reservations", reservations)
-            self._run_python(name, "-m", "tests.bench.generate", *arguments)
+            self.run_python(name, "-m", "tests.bench.generate", *arguments)
             self._execute("postgres", f"COMMENT ON DATABASE {name} IS 'loaded'")
         # Tokens expire after thirty days. The data are kept longer.
         self._execute(
@@ -71,7 +71,7 @@ class Cluster(database.Cluster):
         connection.close()
         return found
 
-    def _run_python(self, name: str, *arguments: object) -> None:
+    def run_python(self, name: str, *arguments: object) -> None:
         environment = {
             "PATH": os.environ["PATH"],
             "ENV_FILE": os.devnull,

@@ -2,13 +2,18 @@
 
 import datetime as dt
 from collections import Counter
+from dataclasses import replace
 
 import pytest
+from django.db import transaction
 
 from payments import fees, gateway_results, refunds
 from payments.ledger import balances, facts, posting
-from payments.ledger.accounts import Account
+from payments.ledger.accounts import Account, EventKind
+from payments.models import LedgerLine, Payment
 from reservations.booking import cancellation, integrity, price_adjustments
+from reservations.models import querysets
+from roombook.money import to_hundredths
 from tests.factories_reservations import HOUR, NOW, make_room
 from tests.payments.test_ledger import START, Scene
 
@@ -69,6 +74,20 @@ def forget_fees(original, movements, *args):
     movements.fees = 0
 
 
+def take_the_fee_of_another(original, movements, payment, *args):
+    original(movements, payment, *args)
+    other = Payment.objects.exclude(pk=payment.pk).get()
+    movements.fees = to_hundredths(other.fee)
+
+
+def keep_the_tax_of_the_old_rate(original, rows):
+    bill = original(rows)
+    lines = Counter(bill.lines)
+    too_little = bill.tax // 2
+    lines.update({Account.TAX_PAYABLE: too_little, Account.ROOM: -too_little})
+    return replace(bill, lines=lines)
+
+
 DEFECTS = {
     "the capture is missing": (gateway_results, "post_payment", post_nothing),
     "the capture is posted twice": (gateway_results, "post_payment", post_twice),
@@ -82,7 +101,9 @@ DEFECTS = {
     "live money is a test": (posting, "_write", write(be_a_test)),
     "no tax of the fee": (balances, "_get_tax", take_no_tax),
     "the wrong account": (facts.Movements, "__init__", take_cash_for_all),
-    "the fee of another payment": (facts.Movements, "__init__", forget_fees),
+    "no fee in the facts": (facts.Movements, "__init__", forget_fees),
+    "the fee of another payment": (facts.Movements, "__init__", take_the_fee_of_another),
+    "the tax of the old rate": (querysets, "_build_bill", keep_the_tax_of_the_old_rate),
 }
 
 
@@ -108,6 +129,9 @@ def test_story_without_a_defect_has_no_problem():
 
 @pytest.mark.parametrize("name", DEFECTS)
 def test_planted_defect_of_posting_is_found_with_its_reservation(monkeypatch, name):
+    other = Scene(hours=3)
+    other.book()
+    other.fetch_fees()
     owner, function, replacement = DEFECTS[name]
     original = getattr(owner, function)
     with monkeypatch.context() as planted:
@@ -117,3 +141,18 @@ def test_planted_defect_of_posting_is_found_with_its_reservation(monkeypatch, na
     found = [line for line in find_problems() if "ledger" in line]
     assert found
     assert all(f"reservation {story.booking.pk}:" in line for line in found)
+
+
+def test_lines_posted_before_a_commit_that_fails_are_found():
+    story = Scene()
+    story.book("account")
+    with transaction.atomic():
+        story.adjust(-10)
+        lines = list(LedgerLine.objects.filter(kind=EventKind.ADJUSTED))
+        transaction.set_rollback(True)
+    assert lines
+    # As another transaction has written them.
+    LedgerLine.objects.bulk_create(lines)
+
+    [problem] = find_problems()
+    assert f"reservation {story.booking.pk}: bill and payments differ from the ledger" in problem

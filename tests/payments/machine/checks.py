@@ -1,7 +1,8 @@
 """What must hold: after each rule, and when everything is settled."""
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from uuid import UUID
 
@@ -9,19 +10,23 @@ from django.conf import settings
 from django.db.models import Sum
 from django.utils import timezone
 
+from payments.ledger.accounts import Account
 from payments.models import LedgerLine, Payment, PaymentState, Refund, RefundState
+from payments.statements import Summary, summarize
 from reservations.booking import integrity
 from reservations.booking.integrity.money import ledger_off_the_facts
 from reservations.models import AllowanceEntry, AllowanceUse, PromoCode, Reservation
-from reservations.models.status import BOOKED_STATUSES, Status
+from reservations.models.status import BOOKED_STATUSES, REVENUE_STATUSES, Status
 from roombook.backoffice.models import AuditEntry
-from roombook.money import from_hundredths
+from roombook.money import ZERO, from_hundredths
 from tests.payments.machine.banks import Bank, Money
 
 MINUTE = dt.timedelta(minutes=1)
 # PAYMENT_ACTION_MINUTES.
 CONFIRMATION_TIME = 15 * MINUTE
 STATES_WITH_MONEY = {"authorized", "captured", "refunded"}
+# What it holds, and what it has kept of that.
+AT_THE_GATEWAY = (Account.GATEWAY, Account.GATEWAY_FEES, Account.DISPUTES_LOST)
 USING_BENEFITS = BOOKED_STATUSES | {Status.PROCESSING}
 
 
@@ -32,7 +37,7 @@ def find_problems(bank: Bank) -> Iterator[str]:
     for reservation in reservations:
         for problem in _find_problems_of(reservation, all_money):
             yield f"{reservation.status} {reservation.pk}: {problem}"
-    yield from ledger_off_the_facts(timezone.now())
+    yield from _find_problems_of_the_ledger(reservations, all_money)
     using = [each for each in reservations if each.status in USING_BENEFITS]
     promo = PromoCode.objects.get()
     promoted = sum(each.promo_code_id is not None for each in using)
@@ -43,6 +48,38 @@ def find_problems(bank: Bank) -> Iterator[str]:
         used = -entered.get(reservation.pk, 0)
         if used != (listed.get(reservation.pk, 0) if reservation in using else 0):
             yield f"{reservation.status} {reservation.pk}: {used} hours used, of {listed}"
+
+
+def _find_problems_of_the_ledger(
+    reservations: Iterable[Reservation], all_money: Mapping[UUID, Money]
+) -> Iterator[str]:
+    """Compare the ledger with our rows, with the gateway's list, and with what staff read."""
+    yield from map(str, ledger_off_the_facts(timezone.now()))
+    lines = defaultdict[int, list[LedgerLine]](list)
+    for line in LedgerLine.objects.order_by("at", "pk"):
+        lines[line.reservation_id].append(line)
+    for reservation in reservations:
+        accounts, summaries = Counter[str](), [Summary(ZERO, ZERO, ZERO)]
+        for line, after in summarize(lines[reservation.pk]):
+            accounts.update(dict(line.amounts))
+            summaries.append(after)
+        summary, price = summaries[-1], reservation.total_cost
+        if accounts.total():
+            yield f"{reservation.pk}: its accounts add up to {accounts.total()}"
+        payments = list(reservation.payments.all())
+        money = [(each, all_money[each.key]) for each in payments if each.key in all_money]
+        if _get_due_refunds(payments) or any(
+            bank.captures and not each.captured_at for each, bank in money
+        ):
+            continue  # The gateway may have done what is not known yet.
+        kept = sum((bank.kept for _, bank in money), ZERO)
+        held = from_hundredths(sum(accounts[each] for each in AT_THE_GATEWAY))
+        if held != kept:
+            yield f"{reservation.pk}: the account of the gateway holds {held}, the gateway {kept}"
+        if (summary.paid, summary.owed) != (kept, summary.bill - kept):
+            yield f"{reservation.pk}: {kept} is paid, and the page says {summary}"
+        if reservation.status in REVENUE_STATUSES and summary.bill != price:
+            yield f"{reservation.pk}: the price is {price}, and the page says {summary}"
 
 
 def _sum_hours(model: type[AllowanceEntry | AllowanceUse]) -> dict[int, Decimal]:
@@ -153,11 +190,6 @@ def find_unsettled(bank: Bank, now: dt.datetime) -> Iterator[str]:
             yield f"{name}: a refund is still due"
         if payment.refunds.filter(state=RefundState.REFUSED).exists():
             yield f"{name}: a refund was refused"
-    columns = ("gateway", "gateway_fees", "disputes_lost")
-    posted = sum(filter(None, LedgerLine.objects.aggregate(*map(Sum, columns)).values()))
-    kept = sum(each.kept for key, each in all_money.items() if key in known)
-    if from_hundredths(posted) != kept:
-        yield f"the gateway's account holds {from_hundredths(posted)}, the gateway {kept}"
     if (
         unknown := {key for key, each in all_money.items() if each.state in STATES_WITH_MONEY}
         - known
