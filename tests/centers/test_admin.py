@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from centers import models
 from tests.admin_forms import errors_of, form_of
-from tests.centers.test_models import picture
+from tests.centers.test_pictures import picture
 from tests.factories_centers import (
     CenterFactory,
     CenterImageFactory,
@@ -27,22 +27,15 @@ from tests.factories_centers import (
     TermsFactory,
     make_center_with_room,
 )
-from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_people import UserFactory
 
-pytestmark = pytest.mark.django_db
+# The page of a center lists the closures to come.
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 MODELS = [
     *(models.Center, models.MeetingRoom, models.Rate, models.Service, models.Closure),
     *(models.Neighborhood, models.ResourceType),
 ]
-
-
-@pytest.fixture
-def office(client, time_machine):
-    # The page of a center lists the closures to come.
-    time_machine.move_to(datetime(2027, 3, 1, tzinfo=UTC))
-    client.force_login(AdministratorFactory())
-    return client
 
 
 @pytest.fixture

@@ -230,52 +230,46 @@ def test_room_cannot_get_the_rate_of_a_service_nor_the_other_way_round():
         assert count_rows(name, same) == {"unchanged": 1}
 
 
+@pytest.mark.parametrize(
+    ("columns", "wrong"),
+    [
+        ({"id": "999"}, "id"),
+        ({"id": "one"}, "id"),
+        ({"id": ""}, None),
+        # The name of another room, and another center than that of the room.
+        ({"id": "{one.pk}", "name": "two"}, "name"),
+        ({"id": "{one.pk}", "center_id": "{twin.pk}"}, "center"),
+        # The name of a center is enough if there is one of that name.
+        ({"center_id": "", "center": "loft"}, None),
+        ({"center_id": "", "center": "Twin"}, "center"),
+        ({"center_id": "", "center": ""}, "center"),
+    ],
+)
+def test_row_of_a_room_names_its_room_and_center(columns, wrong):
+    one = MeetingRoomFactory(name="One", center__name="Loft")
+    MeetingRoomFactory(name="Two", center=one.center)
+    twin, _ = CenterFactory(name="Twin"), CenterFactory(name="Twin")
+    typed = {name: text.format(one=one, twin=twin) for name, text in columns.items()}
+    file = build_csv(room_row(one.center) | typed)
+
+    if wrong:
+        assert get_cells(get_errors("rooms", file)) == [(2, wrong)]
+    else:
+        assert load("rooms", file) == {"new": 1}
+
+
 def test_two_rows_with_the_same_key_are_refused():
-    center = CenterFactory()
-    row = room_row(center)
+    row = room_row(CenterFactory())
 
     assert get_cells(get_errors("rooms", build_csv(row, row | {"name": "ASPEN"}))) == [(3, "")]
 
 
-def test_name_of_another_room_is_refused():
+def test_new_name_of_a_room_is_refused_for_another_row():
     one = MeetingRoomFactory(name="One")
-    MeetingRoomFactory(name="Two", center=one.center)
-
-    assert get_cells(get_errors("rooms", build_csv({"id": one.pk, "name": "two"}))) == [(2, "name")]
     row = room_row(one.center, id=one.pk, name="Three")
     rows = [row, row | {"id": "", "name": "THREE"}]
     for both in (rows, rows[::-1]):
         assert get_cells(get_errors("rooms", build_csv(*both))) == [(3, "")]
-
-
-def test_unknown_id_is_refused_and_empty_id_is_new():
-    center = CenterFactory()
-
-    assert get_cells(get_errors("rooms", build_csv({"id": "999", **room_row(center)}))) == [
-        (2, "id")
-    ]
-    assert get_cells(get_errors("rooms", build_csv({"id": "one", **room_row(center)}))) == [
-        (2, "id")
-    ]
-    assert load("rooms", build_csv({"id": "", **room_row(center)})) == {"new": 1}
-
-
-def test_room_cannot_move_to_another_center():
-    stored, other = MeetingRoomFactory(), CenterFactory()
-    row = {"id": stored.pk, "center_id": other.pk, "name": stored.name}
-
-    assert get_cells(get_errors("rooms", build_csv(row))) == [(2, "center")]
-
-
-def test_center_name_is_accepted_if_unique():
-    CenterFactory(name="Loft")
-    named = room_row(CenterFactory(name="Twin")) | {"center": "loft"}
-    del named["center_id"]
-    CenterFactory(name="Twin")
-
-    assert count_rows("rooms", build_csv(named)) == {"new": 1}
-    assert get_cells(get_errors("rooms", build_csv(named | {"center": "Twin"}))) == [(2, "center")]
-    assert get_cells(get_errors("rooms", build_csv(named | {"center": ""}))) == [(2, "center")]
 
 
 # --- Closures -----------------------------------------------------------------------------------

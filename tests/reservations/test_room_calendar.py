@@ -38,7 +38,6 @@ PLACES = [
     ("Africa/Cairo", dt.date(2027, 4, 30)),
     ("Asia/Tokyo", dt.date(2027, 5, 12)),
 ]
-STATUSES = [Status.CONFIRMED, Status.CONFIRMED, Status.NEW, Status.CANCELLED, Status.NO_SHOW]
 HOURS = [dt.time(0), dt.time(2, 10), dt.time(8, 30), dt.time(12), dt.time(17), dt.time(23, 45)]
 
 
@@ -311,9 +310,9 @@ def load_without_reservations(*args, **options):
 def test_planted_defect_is_found(monkeypatch, owner, name, broken, finder):
     monkeypatch.setattr(owner, name, broken)
 
-    differences, _ = find_differences(range(12))
-
-    assert finder in {each[1] for each in differences}
+    # One world after another, until one finds it.
+    worlds = (find_differences([seed])[0] for seed in range(12))
+    assert any(finder == each[1] for differences in worlds for each in differences)
 
 
 def test_next_booking_is_available_and_none_before_it_is():
