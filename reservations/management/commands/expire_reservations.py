@@ -2,11 +2,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from django.core.management.base import CommandError
-from django.template.defaultfilters import pluralize
 from django.utils import timezone
 
 from reservations.booking import expiry, reminders
 from reservations.booking.expiry import ExpiryIncomplete
+from reservations.management.command_line import format_count
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import confirmation
@@ -39,8 +39,7 @@ class Command(RegularJob):
             self.stdout.write(f"Reservation {reservation.pk} begins soon: its customer is reminded")
         self.stdout.write(
             ", ".join(
-                f"{counts[status]} reservation{pluralize(counts[status])} {status}"
-                for status in END_STATUSES
+                f"{format_count(counts[status], 'reservation')} {status}" for status in END_STATUSES
             )
         )
         if self.failed:

@@ -9,7 +9,6 @@ from typing import Any
 
 from django.core.management.base import CommandError
 from django.db.models import Q, QuerySet
-from django.template.defaultfilters import pluralize
 from django.utils import timezone
 
 from payments import fees, gateway_events, gateways, one_time_cards, setups, unknown_payments
@@ -25,6 +24,7 @@ from payments.models import (
 )
 from reservations.booking import alerts, charging
 from reservations.booking.charging import CAPTURE_DUE_STATUSES
+from reservations.management.command_line import format_count
 from reservations.models.status import BOOKED_STATUSES, Status
 from reservations.receipts.issuing import issue_credit_notes
 from roombook import dates
@@ -126,7 +126,7 @@ class Command(RegularJob):
             f"Reservation {pk}: its credit notes could not be issued, see the log." for pk in failed
         ]
         if count:
-            self.stdout.write(f"{count} credit note{pluralize(count)} issued.")
+            self.stdout.write(f"{format_count(count, 'credit note')} issued.")
 
     def _discard_one_time_cards(self) -> None:
         """Delete the cards of payment links that have paid, or will not pay any more (B26.7)."""
@@ -280,13 +280,12 @@ class Command(RegularJob):
     def _print_summary(self, unknown: QuerySet[UnknownPayment]) -> None:
         skipped = self.counts.pop(SKIPPED, 0)
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.counts.items()))
-        total = self.counts.total()
-        summary = f"{total} payment{pluralize(total)} processed"
+        summary = f"{format_count(self.counts.total(), 'payment')} processed"
         self.stdout.write(f"{summary}: {outcomes}." if outcomes else f"{summary}.")
         if skipped:
             self.stdout.write(
-                f"The gateway does not answer: {skipped} payment{pluralize(skipped)} left for the"
-                " next run."
+                f"The gateway does not answer: {format_count(skipped, 'payment')} left for the next"
+                " run."
             )
         lines = [*self.other_problems, *(self.problems[pk] for pk in sorted(self.problems))]
         lines += [_describe_unknown(payment) for payment in unknown]
@@ -295,8 +294,8 @@ class Command(RegularJob):
             shown = [f"  {line}" for line in lines[:MAX_LINES]]
             if len(lines) > MAX_LINES:
                 shown.append(f"  and {len(lines) - MAX_LINES} more")
-            problems = f"{len(lines)} problem{pluralize(lines)}"
-            raise CommandError("\n".join([f"{problems} {verb} attention:", *shown]))
+            count = format_count(len(lines), "problem")
+            raise CommandError("\n".join([f"{count} {verb} attention:", *shown]))
 
 
 def _describe_unknown(payment: UnknownPayment) -> str:

@@ -9,7 +9,7 @@ from django.utils import timezone
 from centers.models import Center
 from payments import gateways
 from reservations.demo import accounts, loader
-from roombook.errors import DomainError
+from reservations.management.command_line import domain_errors_as_command_errors
 
 
 class Command(BaseCommand):
@@ -59,9 +59,8 @@ class Command(BaseCommand):
             raise CommandError("Demo bookings are paid for in the sandbox: PAYMENT_GATEWAY=sandbox")
         began = perf_counter()
         try:
-            loader.load(now=timezone.now(), write_line=self.stdout.write, is_small=small)
-        except DomainError as error:
-            raise CommandError("\n".join([error.message, *error.details])) from error
+            with domain_errors_as_command_errors():
+                loader.load(now=timezone.now(), write_line=self.stdout.write, is_small=small)
         except (OperationalError, ProgrammingError) as error:
             raise CommandError(
                 f"The database refused: {str(error).strip()}. Is it migrated? Then run this again"
