@@ -6,6 +6,7 @@ The number of queries depends neither on the number of meetings nor on that of c
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from django import forms
@@ -137,7 +138,8 @@ def load_day(
 ) -> dict[str, Any]:
     """Load a day of all centers that the user may see, or of one; None is today at each center.
 
-    `local_days` are the dates of today at the centers, in order.
+    The centers where something is most urgent come first. `local_days` are the dates of today at
+    the centers, in order.
     """
     zones = find_time_zones(user, center)
     condition = filter_by_day(zones, lambda zone: day or now.astimezone(zone).date())
@@ -151,8 +153,10 @@ def load_day(
         .order_by("start", "pk")
     )
     found = list(rows[: MAX_ARRIVALS + 1])
+    arrivals = _describe_arrivals(found[:MAX_ARRIVALS], user, now)
     by_center = defaultdict(list)
-    for arrival in _describe_arrivals(found[:MAX_ARRIVALS], user, now):
+    # Within an urgency they stay in the order of their start.
+    for arrival in sorted(arrivals, key=lambda each: each["urgency"]):
         by_center[arrival["reservation"].room.center].append(arrival)
     local_days = {now.astimezone(places.get_time_zone(zone)).date() for zone in zones}
     return {
@@ -165,16 +169,16 @@ def load_day(
 def _describe_center(
     center: Center, arrivals: list[dict[str, Any]], now: dt.datetime
 ) -> dict[str, Any]:
-    """The arrivals by urgency, then by start; `preparations` by start."""
-    start = arrivals[0]["reservation"].start
+    """The arrivals are in the order of the page; `preparations` are by start."""
+    rows = sorted((each["reservation"] for each in arrivals), key=attrgetter("start", "pk"))
     return {
         "center": center,
-        "day": dates.format_day(start.astimezone(center.zone)),
-        "zone_name": format_time_zone(center, start),
-        "arrivals": sorted(arrivals, key=lambda each: each["urgency"]),
+        "day": dates.format_day(rows[0].start.astimezone(center.zone)),
+        "zone_name": format_time_zone(center, rows[0].start),
+        "arrivals": arrivals,
         "preparations": [
             row
-            for row in (each["reservation"] for each in arrivals)
+            for row in rows
             if row.end > now and row.status != Status.NO_SHOW and row.chosen_services.all()
         ],
     }

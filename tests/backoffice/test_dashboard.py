@@ -74,6 +74,20 @@ def test_pending_requests_are_sorted_by_what_expires_first():
     assert page["has_more_requests"] is False
 
 
+def test_pending_requests_name_the_zone_if_they_are_in_several(office):
+    denver, auckland = make_room(), make_room(time_zone_id="Pacific/Auckland")
+    meeting(denver, NOW + DAY, status=Status.PENDING)
+    page = office.get("/admin/").text
+    assert "Tue 2027-03-16" in page
+    assert "09:00 - 10:00</small>" in page
+
+    meeting(auckland, NOW + DAY, status=Status.PENDING)
+    page = office.get("/admin/").text
+    assert "09:00 - 10:00 MDT</small>" in page
+    assert "Wed 2027-03-17" in page
+    assert "04:00 - 05:00 NZDT</small>" in page
+
+
 def test_pending_request_can_be_answered_from_dashboard(client, staff):
     """The link leads to a preview, whose button answers the request."""
     request = make_pending_booking(now=NOW, start=NOW + 2 * DAY)

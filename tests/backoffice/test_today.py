@@ -78,6 +78,17 @@ def make_room_at(center):
     return make.MeetingRoomFactory(center=center, name="Second")
 
 
+def test_centers_where_something_is_more_urgent_come_first(client):
+    quiet, busy = make_room(), make_room()
+    meeting(quiet, NOW - 2 * HOUR, 4, checked_in_at=NOW - 2 * HOUR)
+    meeting(busy, NOW - HOUR, 2)
+    client.force_login(AdministratorFactory())
+
+    found = client.get(PAGE).context["meetings"]["centers"]
+
+    assert [each["center"] for each in found] == [busy.center, quiet.center]
+
+
 def test_day_is_the_local_day_of_each_center(client):
     denver, auckland = make_room(), make_room(time_zone_id="Pacific/Auckland")
     # In Auckland it is the 16th, 04:00.

@@ -46,6 +46,7 @@ def build_dashboard(user: User, *, now: dt.datetime) -> dict[str, Any]:
             "requests": requests[:MAX_REQUESTS],
             "has_more_requests": len(requests) > MAX_REQUESTS,
             "can_answer": any(each["can_answer"] for each in requests),
+            "has_zones": len({each["reservation"].room.center.zone for each in requests}) > 1,
             "days": list(_count_arrivals(user, now)),
         }
     if topics := get_alert_topics(user):
