@@ -125,7 +125,6 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "place_and_time": format_place_and_time(reservation),
         "terms": list(_describe_terms(reservation, now=now)),
         "lines": list(reservation.line_items.order_by("position")),
-        "reduced_by": money.format_amount(reservation.reduced_by) if reservation.reduced_by else "",
         "discounts": list(_describe_discounts(reservation)),
         "can_see_attendees": roles.has_permission(user, roles.VIEW_ATTENDEE, center.pk),
         "attendees": list(reservation.attendees.order_by("-is_creator", "pk")[:MAX_ROWS]),

@@ -373,7 +373,7 @@ def test_integrity_checks_find_a_missing_credit_note(booking):
     assert list(integrity.find_problems(now=later)) == []
 
     refund(booking.payments.get(), "30")
-    assert find_checks(later) == ["credit notes forgotten"]
+    assert find_checks(later) == ["receipts above their payment"]
     assert find_checks(NOW) == []
 
     issue(booking)
