@@ -214,20 +214,27 @@ def test_each_balance_opens_the_lines_that_it_adds_up_and_a_line_its_reservation
     assert reverse("admin:reservations_reservation_change", args=[line.reservation_id]) in page
 
 
-def test_cash_of_a_day_opens_the_lines_of_its_center_and_way(office):
-    here, there = make_room().center, make_room().center
-    pay(10, MARCH_DAY, center=here)
-    post_line(day=MARCH_DAY, kind=EventKind.FEES, gateway=-1, gateway_fees=1, center=here)
-    pay(20, MARCH_DAY, center=here, account="cash")
-    pay(40, MARCH_DAY, center=there)
-    pay(80, MARCH.last, center=here)
-    table = build()["cash"]
+def test_cash_of_each_row_opens_its_lines(office):
+    here, there = make_room(), make_room()
+    pay(10, MARCH_DAY, center=here.center)
+    post_line(day=MARCH_DAY, kind=EventKind.FEES, gateway=-1, gateway_fees=1, center=here.center)
+    pay(20, MARCH_DAY, center=here.center, account="cash")
+    pay(40, MARCH_DAY, center=there.center)
+    pay(80, MARCH.last, center=here.center)
+    pay(160, APRIL_DAY, center=here.center)
+    tables = build()
 
-    for row, (url, _) in zip(table.rows, table.links, strict=True):
-        _, center, way = row[:3]
-        lines = office.get(url).context["cl"].result_list
-        assert {line.center_id for line in lines} == {center.pk}
-        assert sum(getattr(line, way.pk) for line in lines) == row[-1] * 100
+    sums = {}
+    for key in ("way", "day", "center", "cash"):
+        for row, (url, _) in zip(tables[key].rows, tables[key].links, strict=True):
+            assert office.get(url).context["ledger_sum"] == format_amount(row[-1]), (key, row)
+            sums.setdefault(key, []).append(row[-1])
+    assert {key: sorted(found) for key, found in sums.items()} == {
+        "way": [20, 129],
+        "day": [69, 80],
+        "center": [40, 109],
+        "cash": [9, 20, 40, 80],
+    }
 
 
 def test_lines_of_a_figure_are_those_of_the_selected_centers(office):
