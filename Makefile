@@ -93,7 +93,7 @@ mutants: .venv/.stamp-dev  ## Change the code in 640 places, and list the change
 
 LONG_TESTS := tests/faults tests/payments/machine tests/bench/test_bench.py \
 	tests/reservations/test_planted_defects.py tests/commands/test_working_days.py \
-	tests/test_wrong_values.py
+	tests/commands/test_demo_data.py tests/test_wrong_values.py
 
 # These tests measure: they run one after another, for about ten minutes, and need an idle machine.
 faults: .venv/.stamp-dev  ## Stop workers, databases and the gateway for longer than `make test` does (ARGS=)

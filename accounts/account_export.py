@@ -1,11 +1,9 @@
 """Everything that is stored about an account, as one JSON document (B22.11).
 
-accounts/personal_data.py says what that is. It is written in pieces, and no copy is stored.
+accounts/personal_data.py says what that is. No copy is stored.
 """
 
 import datetime as dt
-import json
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -20,29 +18,20 @@ from roombook.naming import to_contract_name
 
 Fields = dict[str, Any]
 
-# The rows of a list that are read at once, and that a response of the API contains at most.
-BATCH_SIZE = 100
+# The rows of a list that a response of the API contains at most.
 MAX_ROWS = 5_000
 
 
-def build_export(user: User) -> Fields | None:
-    """Return the document, or None if one of its lists has more than MAX_ROWS elements."""
-    lists = _get_lists(user, for_staff=False).values()
-    if any(rows[MAX_ROWS : MAX_ROWS + 1].exists() for rows in lists):
+def build_export(user: User, *, for_staff: bool = False) -> Fields | None:
+    """Return the document; for staff with what only they see (B18).
+
+    Returns None if one of a customer's lists has more than MAX_ROWS elements.
+    """
+    lists = _get_lists(user, for_staff=for_staff)
+    if not for_staff and any(rows[MAX_ROWS : MAX_ROWS + 1].exists() for rows in lists.values()):
         return None
-    document: Fields = json.loads("".join(iterate_json(user)))
-    return document
-
-
-def iterate_json(user: User, *, for_staff: bool = False) -> Iterator[str]:
-    """Yield the document as JSON text, in pieces; for staff with what only they see (B18)."""
-    yield f'{{"Account":{_encode(user, for_staff=for_staff)}'
-    for name, rows in _get_lists(user, for_staff=for_staff).items():
-        yield f',"{name}":['
-        for index, row in enumerate(_iterate_rows(rows)):
-            yield f"{',' if index else ''}{_encode(row, for_staff=for_staff)}"
-        yield "]"
-    yield "}"
+    parts: Fields = {"Account": user, **lists}
+    return {name: _to_plain(part, for_staff=for_staff) for name, part in parts.items()}
 
 
 def _get_lists(user: User, *, for_staff: bool) -> dict[str, QuerySet[Any]]:
@@ -56,16 +45,6 @@ def _get_lists(user: User, *, for_staff: bool) -> dict[str, QuerySet[Any]]:
             rows = part.find(user) if part.find else table.find_rows(label, user)
             lists[part.name] = rows.order_by("pk").prefetch_related(*part.prefetch.split())
     return lists
-
-
-def _iterate_rows(rows: QuerySet[Any]) -> Iterator[Model]:
-    """Yield rows in the order of their ids; each batch is a few statements."""
-    last = 0
-    while batch := list(rows.filter(pk__gt=last)[:BATCH_SIZE]):
-        yield from batch
-        last = batch[-1].pk
-        if len(batch) < BATCH_SIZE:
-            return
 
 
 def _describe(row: Model, *, for_staff: bool) -> Fields:
@@ -95,7 +74,7 @@ def _to_plain(value: Any, *, for_staff: bool) -> Any:
     match value:
         case Model():
             return _to_plain(_describe(value, for_staff=for_staff), for_staff=for_staff)
-        case Manager():
+        case Manager() | QuerySet():
             return [_to_plain(each, for_staff=for_staff) for each in value.all()]
         case dict():
             fields = {name: _to_plain(each, for_staff=for_staff) for name, each in value.items()}
@@ -111,8 +90,3 @@ def _to_plain(value: Any, *, for_staff: bool) -> Any:
         case _ if callable(value):
             return value()
     return value
-
-
-def _encode(row: Model, *, for_staff: bool) -> str:
-    fields = _to_plain(row, for_staff=for_staff)
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))

@@ -38,10 +38,9 @@ class CenterScopedResource(SpreadsheetResource[RowT]):
         )
         reported = self._get_centers(roles.SEE_REPORTS)
         self.added_centers, self.changed_centers = add, change
-        self.written_centers = unite(add, change)
         viewed = reported if view is None else view if reported is None else view & reported
-        self.exported_centers = unite(change, viewed)
-        self.can_import = self.written_centers != frozenset()
+        self.exported_centers = None if change is None or viewed is None else change | viewed
+        self.can_import = change != frozenset()
         self.can_export = self.exported_centers != frozenset()
 
     def _get_centers(self, permission: str) -> CenterIds:
@@ -71,7 +70,3 @@ class CenterScopedResource(SpreadsheetResource[RowT]):
         rows = self._meta.model._default_manager.select_related(*self.related or (None,))
         where = Q() if centers is None else Q(**{f"{self.center_path or 'pk'}__in": centers})
         return rows.filter(where)
-
-
-def unite(one: CenterIds, other: CenterIds) -> CenterIds:
-    return None if one is None or other is None else one | other

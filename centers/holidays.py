@@ -164,8 +164,6 @@ def _validate_holiday(holiday: Holiday) -> Holiday:
         raise ValueError("The year must be between 2000 and 2100.")
     if len(holiday.reason) > MAX_REASON_LENGTH:
         raise ValueError(f"The reason can have {MAX_REASON_LENGTH} characters at most.")
-    if "\0" in holiday.reason:
-        raise ValueError("The reason contains a character that cannot be stored.")
     return holiday
 
 

@@ -2,13 +2,12 @@
 
 import datetime as dt
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from decimal import Decimal
 from typing import Any, ClassVar, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, Model, OuterRef, QuerySet
-from django.http import HttpRequest
 from django.utils import timezone
 from import_export.fields import Field
 
@@ -29,15 +28,14 @@ from centers.models import (
 )
 from centers.models.price_list import lock_rates, update_rates
 from centers.models.room import is_offered
-from centers.models.schedule import closure_saved
 from centers.price_lists import find_overlap
 from roombook import places
 from roombook.backoffice import audit_log
 from roombook.ids import parse_id
 from roombook.imports.displayed_values import CellKind
 from roombook.imports.files import ImportTable
-from roombook.imports.resources import MAX_ROWS_WITH_NOTES, Cells
-from roombook.imports.results import ImportResult, ImportRowResult
+from roombook.imports.resources import Cells
+from roombook.imports.results import ImportResult
 from roombook.imports.widgets import (
     PercentWidget,
     ReferenceWidget,
@@ -112,8 +110,8 @@ class CenterChildResource(CenterScopedResource[ChildT]):
         where: dict[str, Any] = {"name_folded": places.fold_text(name)}
         if number:
             where = {"pk": parse_id(number)}
-        if self.written_centers is not None:
-            where["pk__in"] = self.written_centers
+        if self.changed_centers is not None:
+            where["pk__in"] = self.changed_centers
         centers = Center.objects.defer("search_text", "parking_information")
         found = self.group(centers, type, **where)[Center]
         if not found:
@@ -327,12 +325,10 @@ class CenterResource(CenterScopedResource[Center]):
         # They are one entry in the audit log.
         with audit_log.recording(is_paused=True):
             instance.opening_hours.filter(weekday__in=days).delete()
-        hours = [each for each in self._get_week(instance) if each.weekday in days]
-        OpeningHours.objects.bulk_create(hours)
+            for each in self._get_week(instance):
+                if each.weekday in days:
+                    each.save()
         audit_log.record_change(instance, {day: self.changes[day] for day in days.values()})
-        if self.original:
-            now = timezone.now()  # noqa: TID251 (an import has no `now` here)
-            Center.objects.filter(pk=instance.pk).update(hours_changed_at=now)
 
     def _get_week(self, center: Center) -> list[OpeningHours]:
         return [
@@ -617,11 +613,6 @@ class ClosureResource(CenterChildResource[Closure]):
         """Name the reservations during the closure."""
         if self.may_look_up() and (effects := find_effects([instance])):
             yield "starts_at", effects.html
-
-    def after_confirmed(self, rows: Sequence[ImportRowResult], request: HttpRequest) -> None:
-        """Warn about bookings during a closure, as saving one in the back office does."""
-        for row in rows[:MAX_ROWS_WITH_NOTES]:
-            closure_saved.send(Closure, closure=row.instance, request=request)
 
 
 # --- Terms of cancellation ------------------------------------------------------------------------

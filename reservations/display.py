@@ -1,9 +1,13 @@
-"""How the back office displays times and places of reservations, and the URLs of their pages."""
+"""How the back office displays times and places of reservations, and the URLs of their pages.
+
+Templates load its filters by `{% load reservations %}`.
+"""
 
 import datetime as dt
 
 from babel.dates import get_timezone_name
 from django.conf import settings
+from django.template import Library
 from django.urls import reverse
 from django.utils.html import format_html
 
@@ -11,26 +15,33 @@ from accounts.models import User
 from centers.models import Center
 from reservations.models import ChosenService, Reservation
 from reservations.models.status import Status
-from roombook import dates
+from roombook import dates, money
+
+register = Library()
+register.filter("amount", money.format_amount)
 
 
+@register.filter("place_and_time")
 def format_place_and_time(reservation: Reservation) -> str:
     """``Boardroom at Union Station, Mon 2027-03-01 09:00 - 17:00``"""
     room = reservation.room
     return f"{room.name} at {room.center.name}, {format_time_span(reservation)}"
 
 
+@register.filter("customer_name")
 def format_customer(reservation: Reservation) -> str:
     """The name of the customer without their address, for everybody who sees reservations."""
     user = reservation.user
     return user.get_full_name() or user.company_name or f"Customer {user.pk}"
 
 
+@register.filter("staff_name")
 def format_staff(user: User) -> str:
     """The name of a member of staff, or the e-mail address."""
     return user.get_full_name() or user.email
 
 
+@register.filter("service_amounts")
 def format_service(service: ChosenService) -> str:
     """A service of a booking with its amounts: ``Lunch buffet: 4, 1.5 h``"""
     amounts = [] if service.quantity is None else [str(service.quantity)]
@@ -39,6 +50,13 @@ def format_service(service: ChosenService) -> str:
     return f"{service.service.name}: {', '.join(amounts)}" if amounts else service.service.name
 
 
+@register.filter("hours")
+def format_hours(reservation: Reservation) -> str:
+    """The same without the day: ``09:00 - 17:00``"""
+    return dates.format_hours(reservation.start, reservation.end, reservation.room.center.zone)
+
+
+@register.filter("time_span")
 def format_time_span(reservation: Reservation) -> str:
     """The local time of the meeting: ``Mon 2027-03-01 09:00 - 17:00``"""
     return dates.format_span(reservation.start, reservation.end, reservation.room.center.zone)
@@ -65,7 +83,8 @@ def format_status(reservation: Reservation, *, now: dt.datetime) -> str:
     return Status(reservation.status).label
 
 
-def render_status_badge(reservation: Reservation, *, now: dt.datetime) -> str:
+@register.filter("status_badge")
+def render_status_badge(reservation: Reservation, now: dt.datetime) -> str:
     return format_html(
         '<span class="backoffice-status backoffice-status--{}">{}</span>',
         "Expired" if _is_expired_draft(reservation, now) else reservation.status,

@@ -1,8 +1,6 @@
 """Promo codes and allowances as tables to import and export."""
 
-import csv
-import io
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
@@ -25,22 +23,6 @@ from roombook.texts import fold_name
 BenefitT = TypeVar("BenefitT", bound=PromoCode | Allowance)
 
 
-def join_list(texts: Iterable[str]) -> str:
-    """Join texts into one cell, separated by semicolons. `split_list` is the inverse."""
-    line = io.StringIO()
-    csv.writer(line, delimiter=";", lineterminator="").writerow(texts)
-    return line.getvalue() if '"' in line.getvalue() else line.getvalue().replace(";", "; ")
-
-
-def split_list(cell: str) -> list[str]:
-    try:
-        lines = csv.reader(io.StringIO(cell), delimiter=";", skipinitialspace=True, strict=True)
-        parts = [part.strip() for line in lines for part in line]
-    except csv.Error as error:
-        raise ValueError("Separate them by semicolons.") from error
-    return [part for part in parts if part]
-
-
 class RowsWidget(TextWidget):
     """The rows to which another one is restricted, by their names; an empty cell means all."""
 
@@ -55,15 +37,16 @@ class RowsWidget(TextWidget):
 
     def parse(self, text: str, **kwargs: Any) -> list[Any]:
         rows = kwargs["resource"].group(self.rows, self.get_folded_name)
-        names = {fold_name(name): name for name in split_list(text)}
+        names = {fold_name(name): name for name in text.split(";") if name.strip()}
         if unknown := [name for folded, name in names.items() if folded not in rows]:
-            why = f'There is no {self.noun} "{unknown[0][:50]}". Separate several by semicolons.'
+            name = unknown[0].strip()[:50]
+            why = f'There is no {self.noun} "{name}". Separate several by semicolons.'
             raise ValueError(why)
         return [rows[name][0] for name in names]
 
     def render(self, value: Any, **kwargs: object) -> str:
         rows = sorted(value or (), key=attrgetter("pk"))
-        return join_list(normalize_cell(self.get_name(each)) for each in rows)
+        return "; ".join(normalize_cell(self.get_name(each)) for each in rows)
 
 
 CENTERS = RowsWidget("center", Center.objects.only("pk"), lambda row: str(row.pk), "ids of centers")
@@ -79,17 +62,6 @@ def find_account(address: str, resource: "AllowanceResource", record: object) ->
     if account is None:
         raise ValueError("There is no account with this e-mail address.")
     return account
-
-
-class AllowanceKindWidget(TextWidget):
-    """The kind of an allowance."""
-
-    help_text = " or ".join(Allowance.Kind.values)
-
-    def parse(self, text: str, **kwargs: object) -> str:
-        if text.lower() not in Allowance.Kind.values:
-            raise ValueError(f"Write one of: {', '.join(Allowance.Kind.values)}.")
-        return text.lower()
 
 
 class RestrictedBenefitResource(CenterScopedResource[BenefitT]):
@@ -154,7 +126,7 @@ class AllowanceResource(RestrictedBenefitResource[Allowance]):
         "user",
         widget=ReferenceWidget("an account's e-mail address", find_account, attrgetter("email")),
     )
-    kind = Field("kind", widget=AllowanceKindWidget())
+    kind = Field("kind", widget=TextWidget(help_text=" or ".join(Allowance.Kind.values)))
 
     class Meta:
         model = Allowance

@@ -1,10 +1,8 @@
 """System checks of the settings, each with its id. Errors stop the start, warnings are shown."""
 
 import re
-import socket
 from collections.abc import Callable, Iterator
 from email.utils import parseaddr
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from babel import Locale, UnknownLocaleError
@@ -94,19 +92,6 @@ def check_database_hosts() -> Iterator[CheckMessage]:
 
 
 @check
-def check_replica() -> Iterator[CheckMessage]:
-    """A replica is one of PostgreSQL."""
-    engines = {database["ENGINE"] for database in settings.DATABASES.values()}
-    if "replica" not in settings.DATABASES or engines == {"roombook.db.postgresql"}:
-        return
-    yield Error(
-        "DATABASE_REPLICA_URL is set, but SQLite has no replicas.",
-        hint="Set both it and DATABASE_URL to addresses of PostgreSQL, or leave it empty.",
-        id="roombook.E020",
-    )
-
-
-@check
 def check_debug() -> Iterator[CheckMessage]:
     """No server shows error pages with its code and settings."""
     is_server = (
@@ -135,27 +120,6 @@ def check_proxy() -> Iterator[CheckMessage]:
         " network address, the proxy's, and pages would redirect to https without end.",
         hint="Set it to the number of your proxies, such as 1 for nginx on this machine.",
         id="roombook.E022",
-    )
-
-
-@check
-def check_metrics_address() -> Iterator[CheckMessage]:
-    """Only an internal network can read the metrics."""
-    if settings.DEBUG or not settings.METRICS_BIND:
-        return
-    host = settings.METRICS_BIND[0]
-    try:
-        # As the port is opened: "0" is 0.0.0.0, too. Names are not looked up.
-        found = socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
-    except OSError:
-        return
-    address = ip_address(found[0][4][0])
-    if not (address.is_unspecified or address.is_global):
-        return
-    yield Error(
-        f"METRICS_BIND: everybody who reaches {host} could read the metrics.",
-        hint="Use 127.0.0.1, or this machine's address in an internal network.",
-        id="roombook.E023",
     )
 
 

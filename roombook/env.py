@@ -29,18 +29,6 @@ DEFAULT_EMAIL_PORTS = {
     "filemail": None,
 }
 EMAIL_SCHEMES = ", ".join(f"{scheme}://" for scheme in DEFAULT_EMAIL_PORTS)
-# No app can have these schemes; some of them would run a script.
-BROWSER_SCHEMES = {
-    "about",
-    "blob",
-    "data",
-    "file",
-    "ftp",
-    "http",
-    "https",
-    "javascript",
-    "vbscript",
-}
 
 
 LINE = re.compile(r"(#.*|(export )?(?P<name>\w+)=(?P<value>.*))?", re.ASCII)
@@ -164,10 +152,10 @@ def read_list(name: str) -> list[str]:
 
 
 def read_app_schemes(name: str) -> list[str]:
-    """The schemes of apps' own URLs, such as "myapp", in lower case; none that a browser knows."""
+    """The schemes of apps' own URLs, such as "myapp", in lower case."""
     schemes = [each.lower() for each in read_list(name)]
     for each in schemes:
-        if each in BROWSER_SCHEMES or not re.fullmatch(r"[a-z][a-z0-9+.-]*", each):
+        if not re.fullmatch(r"[a-z][a-z0-9+.-]*", each):
             raise ImproperlyConfigured(
                 f"{name}: {each!r} is not the scheme of an app, such as myapp."
             )

@@ -20,11 +20,6 @@ def to_contract_name(attribute: str) -> str:
     )
 
 
-def get_contract_fields(row: object, *attributes: str) -> dict[str, object]:
-    """Return attributes of a row by their names in the contract."""
-    return {to_contract_name(each): getattr(row, each) for each in attributes}
-
-
 def to_contract_path(path: str) -> str:
     """`service_options.2.quantity` becomes `ServiceOptions.2.Quantity`."""
     return ".".join(to_contract_name(part) for part in path.split("."))

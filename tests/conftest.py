@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 import time_machine
 from django.apps import apps
+from django.core.management.color import no_style
 from django.core.management.commands import flush
 from django.db import connection, transaction
 from django.db.models.signals import post_migrate
@@ -145,6 +146,16 @@ def world_copy(module_world, client, db):
         yield world
 
 
+def restart_ids():
+    """Let the ids of empty tables begin with 1, as in a new database."""
+    empty = {each._meta.db_table for each in apps.get_models() if not each._base_manager.exists()}
+    with connection.cursor() as cursor:
+        sequences = connection.introspection.sequence_list()
+        sequences = [each for each in sequences if each["table"] in empty]
+        for statement in connection.ops.sequence_reset_by_name_sql(no_style(), sequences):
+            cursor.execute(statement)
+
+
 # No test changes them, and to create them again takes longer than most tests.
 KEPT_TABLES = {"django_content_type", "auth_permission"}
 
@@ -246,7 +257,7 @@ CAN_DIFFER = re.compile(
 # These take minutes, and run on one database in `make test`: what they test needs real parallel
 # transactions, or depends little on the database, and SQLite is faster.
 ON_POSTGRES = re.compile(
-    "commands/test_seed_demo|faults/test_(canary|contention|jobs|schemathesis|storms)|test_examples"
+    "commands/test_seed_demo|faults/test_(canary|contention|jobs|metrics|storms)|test_examples"
 )
 ON_SQLITE = re.compile(
     "^browser/|faults/test_(gateway|upgrade)|commands/test_working_days|test_card_canary"

@@ -257,11 +257,6 @@ class PromoCodeFactory(DjangoModelFactory):
     percent = Decimal(10)
 
 
-class AmountOffPromoCodeFactory(PromoCodeFactory):
-    percent = None
-    amount = Decimal("20.00")
-
-
 class PartnerFactory(DjangoModelFactory):
     class Meta:
         model = models.Partner

@@ -156,7 +156,7 @@ class Browser:
     def upload(self, content, name="rows.csv"):
         """Upload a file; the page with its preview or errors."""
         data = {"import_file": SimpleUploadedFile(name, content), "format": "0", "resource": ""}
-        return self._follow(self.client.post(f"{self.list_url}import/", data))
+        return self._follow(self.client.post(f"{self.list_url}import/", data, follow=True))
 
     def confirm(self, page=None, **changes):
         """Confirm a preview; the list with its messages, or another preview."""

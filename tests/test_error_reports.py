@@ -3,14 +3,14 @@
 import gzip
 import json
 import os
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from roombook import env
 from tests.test_startup import run
+from tests.webhooks.receiver import receive
 
 CARD_NUMBER = "4242 4242 4242 4242"
 TOKEN, EMAIL, PASSWORD = "tok_8Zk2mQx9LwP4vB7nR1cT5yH3", "ada@example.com", "quiet-harbour-42"
@@ -46,48 +46,32 @@ sentry_sdk.flush(10)
 """
 
 
-class Receiver(BaseHTTPRequestHandler):
-    received: list[bytes] = []
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        is_compressed = self.headers.get("Content-Encoding") == "gzip"
-        self.received.append(gzip.decompress(body) if is_compressed else body)
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
+def read_envelope(headers, body):
+    text = gzip.decompress(body) if headers.get("Content-Encoding") == "gzip" else body
+    return text.decode()
 
 
-@pytest.fixture
-def sentry():
-    Receiver.received = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
-
-
-def test_report_names_the_error_and_its_place_but_nothing_of_the_customer(sentry):
-    ended = run(
-        *("-c", CRASH, "one-argument@example.com"),
-        DJANGO_SETTINGS_MODULE="roombook.settings",
-        SENTRY_DSN=f"http://key@127.0.0.1:{sentry}/1",
-        ALLOWED_HOSTS="testserver",
-        SECURE_SSL_REDIRECT="false",
-        DATABASE_URL="postgres://rooms:hidden@127.0.0.1:1/rooms",
-    )
+def test_report_names_the_error_and_its_place_but_nothing_of_the_customer():
+    with receive() as sentry:
+        ended = run(
+            *("-c", CRASH, "one-argument@example.com"),
+            DJANGO_SETTINGS_MODULE="roombook.settings",
+            SENTRY_DSN=f"http://key@{urlsplit(sentry.url).netloc}/1",
+            ALLOWED_HOSTS="testserver",
+            SECURE_SSL_REDIRECT="false",
+            DATABASE_URL="postgres://rooms:hidden@127.0.0.1:1/rooms",
+        )
 
     assert ended.returncode == 0, ended.stderr
-    events = [json.loads(envelope.splitlines()[2]) for envelope in Receiver.received]
+    envelopes = [read_envelope(*each) for each in sentry.requests]
+    events = [json.loads(envelope.splitlines()[2]) for envelope in envelopes]
     crash, sent, formatted = events
     assert [each["type"] for each in crash["exception"]["values"]] == ["ValueError", "RuntimeError"]
     frame = crash["exception"]["values"][-1]["stacktrace"]["frames"][-1]
     assert (frame["function"], crash["tags"]) == ("fail", {"request_id": "abc-def"})
     assert sent["logentry"]["message"] == "Sent to %s"
     assert formatted["logentry"]["message"] == "Formatted: ... ... ..."
-    everything = b"".join(Receiver.received).decode()
+    everything = "".join(envelopes)
     for private in (CARD_NUMBER, "4242", TOKEN, EMAIL, PASSWORD, "one-argument", "sessionid"):
         assert private not in everything
 

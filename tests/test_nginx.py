@@ -20,12 +20,12 @@ from django.urls import reverse
 
 from accounts.limits import get_network_key
 from roombook.secret_paths import SECRET_PATHS
-from tests.faults.processes import find_free_port
+from tests.certificates import create_certificate
+from tests.faults.processes import find_free_port, is_listening, wait_for
 
 CONFIGURATION = Path(__file__).parent.parent / "deploy/nginx/roombook.conf"
 PROGRAM = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
 NAME = "rooms.example.com"
-START_SECONDS = 20
 MAIN = """
 daemon off;
 master_process off;
@@ -84,7 +84,7 @@ class Nginx:
     def __init__(self, folder, *upstream_ports):
         self.http_port, self.https_port = find_free_port(), find_free_port()
         self.folder = folder
-        create_certificate(folder)
+        create_certificate(NAME, folder / "fullchain.pem", folder / "privkey.pem")
         text = CONFIGURATION.read_text()
         for configured, used in (
             ("listen 80", f"listen 127.0.0.1:{self.http_port}"),
@@ -104,14 +104,7 @@ class Nginx:
         command = [PROGRAM, "-e", str(folder / "error.log"), "-c", str(folder / "nginx.conf")]
         subprocess.run([*command, "-t"], check=True, capture_output=True)
         self.process = subprocess.Popen(command)
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.https_port), timeout=1).close()
-                return
-            except OSError:
-                assert time.monotonic() < deadline, (folder / "error.log").read_text()
-                time.sleep(0.05)
+        wait_for(lambda: is_listening(self.https_port), "nginx")
 
     def stop(self):
         self.process.kill()
@@ -135,16 +128,6 @@ class Nginx:
         """How often each status came in answer to requests that are sent at the same time."""
         with ThreadPoolExecutor(8) as pool:
             return Counter(pool.map(lambda _: self.request(path)[0], range(requests)))
-
-
-def create_certificate(folder):
-    """A certificate for NAME with a key of a kind that is made at once."""
-    command = [
-        *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-        *("-nodes", "-days", "2", "-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}"),
-        *("-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")

@@ -2,19 +2,13 @@
 
 import datetime as dt
 import re
-from functools import partial
 
 import pytest
-import time_machine
 from django.db import connection
 from django.urls import reverse
 
 from accounts.models import CalendarAddress, OutboxMessage
 from accounts.personal_data import erase_expired_rows, find_exported_history
-from centers import search
-from centers.geo import Coordinates
-from centers.models import Center, MeetingRoom
-from centers.search import SearchFilters
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.booking import reminders
 from reservations.desk.dashboard.dashboard import build_dashboard
@@ -23,16 +17,13 @@ from reservations.models.status import Status
 from reservations.receipts.issuing import find_payments_without_credit_note
 from roombook.backoffice.audit_log import build_entry
 from roombook.backoffice.models import AuditAction, AuditEntry
-from tests import factories_centers as make
-from tests.factories_people import AdministratorFactory, UserFactory
-from tests.world import NOW, World
+from tests.factories_people import AdministratorFactory
+from tests.world import NOW
 
 pytestmark = pytest.mark.django_db
 
 HOUR = dt.timedelta(hours=1)
 IS_POSTGRES = connection.vendor == "postgresql"
-CENTERS = 3000
-DENVER = Coordinates(39.7392, -104.9903)
 # Tables that grow with the number of centers or bookings. All others stay small.
 LARGE = re.compile(
     "(accounts_(apitoken|calendaraddress|user|outboxmessage|attemptwindow)"
@@ -75,34 +66,6 @@ def without_table_scans(without_prepared_statements):
     if IS_POSTGRES:
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
-
-
-@pytest.fixture
-def many_centers(without_prepared_statements):
-    model = make.make_center_with_room(name="Model")
-    rate, kind = model.rates.get(), model.rooms.get().resource_type
-    parts = make.NeighborhoodFactory.create_batch(30)
-    centers = []
-    for number in range(CENTERS):
-        center = make.CenterFactory.build(
-            name=f"Center {number}",
-            city=f"City {number % 97}",
-            neighborhood=parts[number % len(parts)],
-            latitude=number * 7919 % 17900 / 100 - 89.5,
-            longitude=number * 104729 % 35900 / 100 - 179.5,
-        )
-        center.update_search_columns()
-        centers.append(center)
-    centers = Center.objects.bulk_create(centers)
-    MeetingRoom.objects.bulk_create(
-        MeetingRoom(center=center, name="Room", capacity=8, rate=rate, resource_type=kind)
-        for center in centers
-    )
-    with connection.cursor() as cursor:
-        if IS_POSTGRES:
-            # Move new entries from the pending list into the index, as a vacuum does.
-            cursor.execute("SELECT gin_clean_pending_list('center_search_text')")
-        cursor.execute("ANALYZE")
 
 
 def create_many_bookings():
@@ -164,61 +127,8 @@ def assert_no_table_is_scanned(found):
 
 
 @pytest.fixture
-def world(client):
-    with time_machine.travel(NOW, tick=False):
-        yield World(client)
-
-
-def test_location_search_uses_an_index(many_centers):
-    filters = SearchFilters(capacity_low=4, only_realtime=True)
-    for search_fields, index in (
-        ({}, "center_rank"),
-        ({"filters": filters}, "center_rank"),
-        ({"coordinates": DENVER, "radius_in_miles": 1}, "center_place"),
-        ({"coordinates": DENVER}, "center_place"),
-        ({"coordinates": DENVER, "radius_in_miles": 500}, "center_place"),
-        ({"coordinates": Coordinates(-17.7, 179.9), "radius_in_miles": 500}, "center_place"),
-        ({"coordinates": Coordinates(89.9, 10), "radius_in_miles": 500}, "center_place"),
-        ({"coordinates": DENVER, "radius_in_miles": 25, "query": "center 12"}, "center_place"),
-        ({"coordinates": DENVER, "filters": filters}, "center_place"),
-    ):
-        found = get_plans(partial(search.search_locations, UserFactory(), **search_fields))
-        first = [plan for sql, plan in found if "squared_chord" in sql]
-
-        assert first
-        for plan in first:
-            assert index in plan, plan
-            assert "centers_center" not in find_scans(plan), plan
-
-
-@pytest.mark.postgres
-def test_word_search_uses_an_index(many_centers, without_table_scans):
-    found = get_plans(lambda: search.search_locations(UserFactory(), query="center 1234"))
-    first = [plan for sql, plan in found if "squared_chord" in sql]
-    matching = Center.objects.containing_words(["1234"]).explain()
-
-    assert len(first) == 2  # centers whose name matches, and all others
-    assert not [table for plan in first for table in find_scans(plan)]
-    assert "center_search_text" in matching
-
-
-@pytest.mark.parametrize(
-    ("search_fields", "index"),
-    [
-        ({"coordinates": DENVER, "radius_in_miles": 500}, "center_place"),
-        pytest.param({"query": "1234"}, "center_search_text", marks=pytest.mark.postgres),
-    ],
-)
-def test_filter_options_of_many_centers_use_an_index(
-    many_centers, without_table_scans, settings, search_fields, index
-):
-    settings.SEARCH_MAX_RESULTS = 1
-    found = get_plans(lambda: search.search_locations(UserFactory(), **search_fields))
-    options = [plan for sql, plan in found if "FROM centers_neighborhood" in sql.replace('"', "")]
-
-    assert [index in plan for plan in options] == [True], options
-    for sql, plan in found:
-        assert not {"centers_center", "centers_meetingroom"} & {*find_scans(plan)}, f"{sql}\n{plan}"
+def world(world_copy):
+    return world_copy
 
 
 @pytest.mark.parametrize(

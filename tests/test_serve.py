@@ -13,6 +13,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 
 from roombook.management.commands import serve
+from tests.faults.processes import find_free_port
 
 
 @pytest.mark.parametrize("text", ["", "abc", "0", "65536", "-1", "80.0"])
@@ -70,10 +71,7 @@ def test_serve_migrates_seeds_starts_jobs_and_executes_gunicorn(monkeypatch, set
     monkeypatch.setattr(serve, "call_command", lambda name, **options: done.append((name, options)))
     monkeypatch.setattr(subprocess, "Popen", lambda words, **_: done.append(words[1:]))
     monkeypatch.setattr(os, "execv", lambda path, words: done.append((path, words)))
-    monkeypatch.setattr(os, "environ", {"PORT": "0"} | dict(os.environ))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        os.environ["PORT"] = str(free.getsockname()[1])
+    monkeypatch.setattr(os, "environ", os.environ | {"PORT": str(find_free_port())})
 
     call_command("serve")
 

@@ -7,7 +7,6 @@ operation, and each field takes its turn of the values.
 
 import json
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -20,6 +19,7 @@ from tests.world import OPERATIONS_BY_NAME
 from tests.wrong_values import (
     CELLS,
     DATES,
+    DOCUMENT,
     EVERY,
     MARK,
     UNREADABLE,
@@ -35,7 +35,6 @@ from tests.wrong_values import (
     send_cells,
 )
 
-DOCUMENT = json.loads((Path(__file__).parents[1] / "docs/openapi.json").read_text())
 # Their responses have new secrets and ids.
 NEW_EACH_TIME = {
     *("Sign in", "Create reservation", "Get calendar", "Confirm email", "Create payment setup"),

@@ -1,6 +1,8 @@
 """Invalid and unusual values, and requests that send them in any field."""
 
+import json
 from copy import deepcopy
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,7 @@ from tests.contract.schema import ALL_OPERATIONS, TYPES, is_list_type, iterate_p
 from tests.faults.size import LONG
 from tests.http import post, post_csv
 
+DOCUMENT = json.loads((Path(__file__).parents[1] / "docs/openapi.json").read_text())
 EVERY = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS]
 WITH_FIELDS = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS if each.request]
 WITH_TOKEN = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS if each.needs_token]
@@ -135,8 +138,10 @@ def replace_value(body, path, value):
 
 
 def check_envelope(response, about):
-    """Check the envelope of a success or an error, and return the body."""
+    """Check the status and the envelope of a success or an error, and return the body."""
+    documented = DOCUMENT["paths"][response.request["PATH_INFO"]]["post"]["responses"]
     assert response.status_code < 500, about
+    assert str(response.status_code) in documented, about
     body = response.json()
     if response.status_code == 200:
         assert body["Success"] is True, about

@@ -17,7 +17,7 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts.admin.center_scope import CenterScopedInlineMixin, CenterScopedMixin
 from centers import hours, models
-from centers.admin.closures import CenterPartForm, ClosureForm, SeenEffectsForm
+from centers.admin.closures import ClosureForm, SeenEffectsForm
 from centers.admin.common import (
     NamedRowsFormSet,
     TimelineLinkMixin,
@@ -34,7 +34,6 @@ from centers.closure_effects import (
     ClosureEffects,
     time_zone_changed,
 )
-from centers.models.schedule import closure_saved
 from centers.resources import CenterResource
 from centers.search import split_words
 from roombook import places
@@ -159,7 +158,7 @@ class RateInline(CenterTabInline):
 class MeetingRoomInline(CenterTabInline):
     model = models.MeetingRoom
     formset = NamedRowsFormSet
-    form = CenterPartForm
+    form = SeenEffectsForm
     fields = (
         *("name", "resource_type", "capacity", "rate"),
         *("is_live_inventory", "is_active", "is_blocked"),
@@ -417,9 +416,6 @@ class CenterAdmin(
             form.instance.save(update_fields=["terms"])
             text = "The center has these terms now: choose others on the first tab."
             messages.info(request, f"{form.instance.terms}: {text}")
-        if formset.model is models.Closure:
-            for closure in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
-                closure_saved.send(models.Closure, closure=closure, request=request)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         super().save_model(request, obj, form, change)

@@ -23,7 +23,6 @@ from centers.closure_effects import (
     find_effects_of_settings,
 )
 from centers.models import Closure
-from centers.models.schedule import closure_saved
 from centers.resources import ClosureResource
 from roombook import dates
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
@@ -87,16 +86,6 @@ class ClosureForm(SeenEffectsForm):
         return find_effects([closure])
 
 
-class CenterPartForm(SeenEffectsForm):
-    """A part of a center, such as a room, which stays at its center."""
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean()
-        if "center" in self.changed_data and not self.instance._state.adding:
-            self.add_error("center", "It stays at its center.")
-        return cleaned
-
-
 @admin.register(models.Closure)
 class ClosureAdmin(
     ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, LocalTimeMixin, ModelAdmin
@@ -125,10 +114,6 @@ class ClosureAdmin(
         closures = models.Closure.objects.select_related("center")
         closure = closures.filter(pk=parse_id(object_id) or 0).first()
         return closure.center.zone if closure else None
-
-    def save_model(self, request: HttpRequest, obj: Any, *args: Any, **kwargs: Any) -> None:
-        super().save_model(request, obj, *args, **kwargs)
-        closure_saved.send(models.Closure, closure=obj, request=request)
 
     def response_post_save_add(
         self, request: HttpRequest, obj: models.Closure

@@ -21,7 +21,6 @@ from accounts import roles
 from centers import holidays, models
 from centers.closure_effects import find_effects
 from centers.holidays import Holiday, InvalidHolidays
-from centers.models.schedule import closure_saved
 from roombook.backoffice.model_admin import ModelAdmin
 from roombook.backoffice.widgets import AutocompleteMultipleField, AutocompleteMultipleWidget
 from roombook.ids import parse_id
@@ -35,6 +34,7 @@ class HolidaysForm(forms.Form):
 
     centers = AutocompleteMultipleField(
         models.Center.objects.none(),
+        max_rows=MAX_CENTERS,
         help_text="Holidays begin and end at midnight in each center's local time.",
     )
     country = forms.ChoiceField(required=False, widget=UnfoldAdminSelectWidget)
@@ -60,6 +60,9 @@ class HolidaysForm(forms.Form):
         ),
     )
 
+    # The public holidays that were listed before, which those of another region replace.
+    listed = forms.CharField(required=False, max_length=60_000, widget=forms.HiddenInput)
+
     def __init__(self, *args: Any, centers: Any, admin_site: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = self.fields["centers"]
@@ -80,12 +83,6 @@ class HolidaysForm(forms.Form):
             self.fields[name].choices = [("", empty), *choices.items()]  # type: ignore[attr-defined]
         self.holidays: list[holidays.Holiday] = []
 
-    def clean_centers(self) -> list[models.Center]:
-        centers = list(self.cleaned_data["centers"].order_by("name", "pk")[: MAX_CENTERS + 1])
-        if len(centers) > MAX_CENTERS:
-            raise forms.ValidationError(f"Choose at most {MAX_CENTERS} centers.")
-        return centers
-
     def build_plan(self, action: str, now: dt.datetime) -> dict[Holiday, list[models.Closure]]:
         """Read the holidays into `lines`, and plan the closures for each.
 
@@ -104,7 +101,13 @@ class HolidaysForm(forms.Form):
                 if not fields["country"]:
                     raise InvalidHolidays("Choose a country.")
                 place = (fields["country"], fields["region"])
-                found += holidays.list_public_holidays(*place, fields["year"])
+                listed = holidays.list_public_holidays(*place, fields["year"])
+                former = {
+                    each
+                    for each in holidays.parse_lines(fields["listed"])
+                    if each.first.year == fields["year"]
+                }
+                found = [each for each in found if each not in former] + listed
             self.holidays = holidays.sort_holidays(found)
         except InvalidHolidays as error:
             self.add_error(None, list(error.problems))
@@ -116,6 +119,8 @@ class HolidaysForm(forms.Form):
         assert isinstance(self.data, MultiValueDict)
         self.data = self.data.copy()
         self.data["lines"] = "\n".join(map(str, self.holidays))
+        if action == "list":
+            self.data["listed"] = "\n".join(map(str, listed))
         plan = holidays.plan_closures(fields["centers"], self.holidays, now=now)
         if sum(map(len, plan.values())) > MAX_CLOSURES:
             self.add_error(None, f"At most {MAX_CLOSURES:,} closures can be added at once.")
@@ -170,7 +175,6 @@ def _create_closures(
     closures = holidays.create_closures(centers, form.holidays, now=now)
     for closure in closures:
         model_admin.log_addition(request, closure, "Holiday added.")
-        closure_saved.send(models.Closure, closure=closure, request=request)
     count = len(closures)
     text = "1 closure added." if count == 1 else f"{count} closures added."
     messages.success(request, text if count else "Nothing was added: all closures exist already.")

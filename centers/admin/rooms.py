@@ -9,12 +9,12 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts import roles
-from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
-from centers.admin.closures import CenterPartForm
+from centers.admin.closures import SeenEffectsForm
 from centers.admin.common import (
     CENTER_ORDERING,
     CenterSearchMixin,
+    FixedCenterMixin,
     TimelineLinkMixin,
     get_object_id,
     render_thumbnail,
@@ -28,7 +28,7 @@ from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
 
 
-class PricedRowAdmin(ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixin, ModelAdmin):
+class PricedRowAdmin(ImportExportAdminMixin, CenterSearchMixin, FixedCenterMixin, ModelAdmin):
     """Rows of a center that have one of its rates, and rooms also one of its terms.
 
     The choices are those of the center in the request, or of the row's center. A script loads
@@ -73,7 +73,7 @@ class PricedRowAdmin(ImportExportAdminMixin, CenterSearchMixin, CenterScopedMixi
 
 @admin.register(models.MeetingRoom)
 class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
-    form = CenterPartForm
+    form = SeenEffectsForm
     resource_class = RoomResource
     rate_relation = "rooms"
     timeline_label = "Week"

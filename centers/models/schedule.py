@@ -4,7 +4,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.signals import post_delete, post_save
-from django.dispatch import Signal, receiver
+from django.dispatch import receiver
 from django.utils import timezone
 
 from centers import hours
@@ -12,10 +12,6 @@ from centers.models.center import Center
 from centers.querysets import ClosureQuerySet
 from centers.span import Span
 from roombook.texts import LineField
-
-# Sent with `closure` and `request` when staff have saved a closure. Apps above this one listen, to
-# warn about bookings that overlap the closure.
-closure_saved = Signal()
 
 
 class OpeningHours(models.Model):

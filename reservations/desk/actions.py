@@ -46,6 +46,7 @@ from reservations.desk.action_forms import (
 )
 from reservations.desk.booking_form import ExtendForm, MoveForm, ServicesForm
 from reservations.desk.previews import (
+    E_MAIL_TO,
     Action,
     ActionPreview,
     Call,
@@ -182,7 +183,6 @@ def _describe_no_show(preview: ActionPreview) -> None:
         preview.facts.append(("Refund", "None"))
     if row.end > preview.form.act.now:
         preview.facts.append(("Room", "Released at once, so that others can book it"))
-    preview.facts.append(("E-mail to", "Nobody"))
 
 
 # --- Prices, holds and e-mails --------------------------------------------------------------------
@@ -232,7 +232,7 @@ def _format_end(reservation: Reservation, until: dt.datetime | None) -> str:
 
 def _describe_resending(preview: ActionPreview) -> None:
     reservation, message = preview.form.reservation, preview.result
-    preview.facts.append(("E-mail to", message.to))
+    preview.facts.append((E_MAIL_TO, message.to))
     preview.email = message
     if reservation.has_former_address:
         preview.notes.append("The address has changed: the customer gets the new details.")

@@ -34,10 +34,9 @@ from reservations.desk.action_forms import ActionForm
 from reservations.desk.actions import ACTIONS
 from reservations.desk.previews import Action, ActionPreview
 from reservations.desk.reservation_page import execute, get_submitted_values
-from reservations.display import format_customer, format_place_and_time, render_status_badge
 from reservations.models import Reservation
 from reservations.models.status import Status
-from roombook import dates, money
+from roombook import dates
 from roombook.backoffice.pages import BackofficePages
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.ids import parse_id
@@ -89,7 +88,7 @@ def run_bulk_action(
         "title": title,
         "action": action,
         "form": own_forms[0],
-        "previews": [(each, format_place_and_time(each.form.reservation)) for each in previews],
+        "previews": previews,
         "possible": len(possible),
         "email": next((each.email for each in possible if each.email), None),
         "submitted": [
@@ -233,13 +232,10 @@ class ClosedBookingPages(BackofficePages):
         context = {
             "title": "Bookings to resolve",
             "can_change": can_change,
+            "now": now,
             "bookings": [
                 {
                     "reservation": row,
-                    "place_and_time": format_place_and_time(row),
-                    "customer": format_customer(row),
-                    "status": render_status_badge(row, now=now),
-                    "total": money.format_amount(row.total_cost),
                     "problems": problems[row.pk],
                     "can_change": roles.has_permission(
                         staff, roles.CHANGE_RESERVATION, row.room.center_id

@@ -7,10 +7,8 @@ or cancel them, on the page of bookings to resolve (bulk_actions.py).
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
-from django.contrib import messages
 from django.db.models import Q
 from django.dispatch import receiver
-from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
@@ -23,7 +21,6 @@ from centers.closure_effects import (
 )
 from centers.hours import OpeningInterval
 from centers.models import Center, Closure, MeetingRoom
-from centers.models.schedule import closure_saved
 from centers.span import Span
 from reservations.desk.bulk_actions import get_closed_bookings_url
 from reservations.display import format_customer, format_time_span, get_reservation_url
@@ -132,22 +129,6 @@ def _describe(touched: Sequence[tuple[str, list[int]]]) -> ClosureEffects | None
     texts = ((format_html(text, _render_links(ids)),) for text, ids in found)
     key = sha256(repr(found).encode()).hexdigest()
     return ClosureEffects(format_html_join(" ", "{}", texts), key, url="")
-
-
-@receiver(closure_saved)
-def warn_about_reservations(
-    sender: object, *, closure: Closure, request: HttpRequest, **_: object
-) -> None:
-    """List the reservations that hold a room that is now closed."""
-    ids = _find_reservations([closure])
-    if not ids:
-        return
-    text = "The closure is saved, but these reservations hold a room during it: {}."
-    message = format_html(text, _render_links(ids))
-    if url := _get_url(ids, {closure.center_id}):
-        link = '{} <a class="underline" href="{}">Move or cancel them</a>'
-        message = format_html(link, message, url)
-    messages.warning(request, message)
 
 
 def _get_url(ids: Sequence[int], centers: set[int]) -> str:

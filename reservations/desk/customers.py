@@ -15,8 +15,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
 from django.forms import modelform_factory
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
-from django.http.response import HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
@@ -31,7 +30,6 @@ from accounts.models.account_erasure import UNREAD
 from reservations.booking import account_erasure
 from reservations.booking.balances import get_unpaid_amounts
 from reservations.desk.notes import build_note_list, handle_note, posts_note
-from reservations.display import format_time_span, render_status_badge
 from reservations.models import Reservation
 from reservations.models.querysets import get_next_first
 from reservations.models.status import BOOKED_STATUSES, Status
@@ -171,16 +169,13 @@ class CustomerAdmin(UserAdmin):
         }
         return TemplateResponse(request, "backoffice/erase_customer.html", context)
 
-    def export_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+    def export_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Download everything that is stored about a customer. The history records it."""
         user = self._get_customer(request, object_id)
         self.log_change(request, user, "Exported all data of the account.")
         headers = {"Content-Disposition": f'attachment; filename="customer-{user.pk}.json"'}
-        return StreamingHttpResponse(
-            account_export.iterate_json(user, for_staff=True),
-            content_type="application/json",
-            headers=headers,
-        )
+        document = account_export.build_export(user, for_staff=True)
+        return JsonResponse(document, json_dumps_params={"ensure_ascii": False}, headers=headers)
 
     def _get_customer(self, request: HttpRequest, object_id: str) -> User:
         """Return a customer that the user may erase and export, or raise PermissionDenied."""
@@ -209,7 +204,6 @@ def _build_bookings(user: User, staff: User, now: dt.datetime) -> dict[str, obje
     )
     loaded = rows.select_related("room__center")
     upcoming = loaded.filter(status__in=[Status.CONFIRMED, Status.PENDING], start__gt=now)
-    following = upcoming.order_by("start", "pk").first()
     billed = sum_accounts(
         get_reported_lines().filter(
             roles.get_center_filter(staff, roles.VIEW_RESERVATION, "center"),
@@ -220,19 +214,11 @@ def _build_bookings(user: User, staff: User, now: dt.datetime) -> dict[str, obje
     add_url = reverse("admin:reservations_reservation_add")
     can_book = user.is_active and roles.has_permission(staff, roles.ADD_RESERVATION)
     return {
-        "last": [
-            {
-                "reservation": row,
-                "status": render_status_badge(row, now=now),
-                "when": format_time_span(row),
-                "total": money.format_amount(row.total_cost),
-            }
-            for row in loaded.order_by(*get_next_first(now))[:MAX_BOOKINGS]
-        ],
+        "now": now,
+        "last": list(loaded.order_by(*get_next_first(now))[:MAX_BOOKINGS]),
         "total": rows.count(),
         "upcoming": upcoming.count(),
-        "next": following,
-        "next_when": format_time_span(following) if following else "",
+        "next": upcoming.order_by("start", "pk").first(),
         "billed": REVENUE.display(billed),
         "count": billed["bookings"],
         "missed": rows.filter(status=Status.NO_SHOW).count(),

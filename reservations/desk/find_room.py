@@ -6,7 +6,7 @@ form says that a room is not available, it changes the form.
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, islice
@@ -28,14 +28,13 @@ from reservations.alternatives import (
     Alternative,
     AlternativeReason,
     AlternativeSearch,
+    find_at_center,
     find_other_centers,
-    find_other_times,
     load_large_rooms,
     price_alternative,
-    price_available,
 )
-from reservations.availability import RoomCalendar, load_calendars
-from reservations.desk.forms import CenterSearchField, LocalTimeField, localize_input
+from reservations.availability import load_calendars
+from reservations.desk.forms import CenterForm, LocalTimeField, localize_input
 from reservations.free_times import find_next_bookings
 from roombook import dates, money
 
@@ -79,22 +78,20 @@ class FoundRooms:
 
 def find_rooms(search: AlternativeSearch, staff: User, permission: str) -> FoundRooms:
     """Find the rooms that staff with this permission can offer."""
+    has_other_times = search.room.pk is not None
+    found = list(islice(find_at_center(search, has_other_times=has_other_times), MAX_ROOMS))
+    if any(each.reason == AlternativeReason.OTHER_ROOM for each in found):
+        return FoundRooms(list(_describe(search, found)), [])
     rooms = load_large_rooms(search, [search.room.center_id])
-    calendars = load_calendars(rooms, search.span, user=search.user, now=search.now)
-    free = price_available(search, rooms, calendars, AlternativeReason.OTHER_ROOM)
-    other_times = find_other_times(search) if search.room.pk else ()
-    found = list(islice(chain(free, other_times), MAX_ROOMS))
-    reasons: list[str] = []
-    if not free:
-        reasons = _explain(search, calendars)
-        elsewhere = list(islice(find_other_centers(search), MAX_ROOMS))
-        found += _find_next_times(search, rooms)
-        if rooms and not found:
-            reasons.append("Nothing is free within three weeks either.")
-        permitted = [
-            each for each in elsewhere if roles.has_permission(staff, permission, each.center_id)
-        ]
-        found += permitted[:MAX_OTHERS]
+    reasons = _explain(search, rooms)
+    elsewhere = list(islice(find_other_centers(search), MAX_ROOMS))
+    found += _find_next_times(search, rooms)
+    if rooms and not found:
+        reasons.append("Nothing is free within three weeks either.")
+    permitted = [
+        each for each in elsewhere if roles.has_permission(staff, permission, each.center_id)
+    ]
+    found += permitted[:MAX_OTHERS]
     return FoundRooms(list(_describe(search, found)), reasons)
 
 
@@ -110,15 +107,16 @@ def _find_next_times(
     )
 
 
-def _explain(search: AlternativeSearch, calendars: Mapping[int, RoomCalendar]) -> list[str]:
+def _explain(search: AlternativeSearch, rooms: Sequence[MeetingRoom]) -> list[str]:
     """Why none of the rooms that are large enough is free."""
-    if not calendars:
+    if not rooms:
         others = MeetingRoom.objects.on_offer().filter(center=search.room.center_id)
         largest = others.exclude(pk=search.room.pk).aggregate(Max("capacity"))["capacity__max"]
         people = search.people or search.room.capacity
         rest = f"the largest one holds {largest}" if largest else "none has a price"
         return [f"No other room for {people} people: {rest}."]
     names = defaultdict(list)
+    calendars = load_calendars(rooms, search.span, user=search.user, now=search.now)
     for calendar in calendars.values():
         found = calendar.find_reasons(search.span, now=search.now, by_staff=search.by_staff)
         for reason in islice(found, 1):
@@ -157,10 +155,9 @@ def read_choice(data: QueryDict) -> QueryDict:
     return chosen
 
 
-class FindRoomForm(forms.Form):
+class FindRoomForm(CenterForm):
     """For how many people, from when, and how long. By default for one, now, for an hour."""
 
-    center = CenterSearchField()
     people = forms.IntegerField(
         min_value=1, max_value=100_000, widget=UnfoldAdminIntegerFieldWidget()
     )
@@ -181,9 +178,7 @@ class FindRoomForm(forms.Form):
             slot = get_default_booking_rules().slot_minutes
             start = hours.round_down_to_slot(now, center.zone, slot).astimezone(center.zone)
             data |= {"start_0": f"{start:%Y-%m-%d}", "start_1": f"{start:%H:%M}"}
-        super().__init__({**data, **query.dict()}, auto_id="find-%s")
-        field: Any = self.fields["center"]
-        field.queryset = centers
+        super().__init__({**data, **query.dict()}, auto_id="find-%s", centers=centers)
 
     def find(self, staff: User, *, now: dt.datetime) -> FoundRooms | None:
         """What is free, or None if the form has errors."""

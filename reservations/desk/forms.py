@@ -2,11 +2,13 @@
 
 import datetime as dt
 from decimal import Decimal
+from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.models import QuerySet
 
 from centers.hours import NonexistentLocalTime, localize
 from centers.models import Center, MeetingRoom
@@ -23,11 +25,19 @@ def build_search_box(model: type[models.Model], field: str) -> AutocompleteWidge
 
 
 class CenterSearchField(forms.ModelChoiceField):
-    """A center, found by typing. The form sets the queryset: the centers that may be chosen."""
+    """A center, found by typing."""
 
-    def __init__(self) -> None:
+    def __init__(self, centers: QuerySet[Center]) -> None:
         # The autocomplete view needs a foreign key to a center; any one does.
-        super().__init__(Center.objects.none(), widget=build_search_box(MeetingRoom, "center"))
+        super().__init__(centers, widget=build_search_box(MeetingRoom, "center"))
+
+
+class CenterForm(forms.Form):
+    """Asks for one of the centers that may be chosen, before the other fields."""
+
+    def __init__(self, *args: Any, centers: QuerySet[Center], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields = {"center": CenterSearchField(centers), **self.fields}
 
 
 class LocalTimeField(forms.SplitDateTimeField):

@@ -4,8 +4,8 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 from django import forms
 from django.contrib import messages
@@ -17,7 +17,6 @@ from accounts import customer_access, roles
 from accounts.models import User
 from reservations.booking import notes
 from reservations.desk.previews import list_problems
-from reservations.display import format_staff
 from reservations.models import Note, Reservation
 from reservations.models.note import MAX_LENGTH
 from roombook.backoffice.widgets import StaffTextField
@@ -43,41 +42,25 @@ class NoteForm(forms.Form):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NoteEntry:
-    """A note on a page. `reservation_id` is set if the page is that of its customer."""
-
-    note: Note
-    author: str
-    reservation_id: int | None
-    is_about_customer: bool
-    can_delete: bool
-
-
-@dataclass(frozen=True, slots=True)
-class NoteList:
-    """The notes of a page, the latest first; without `form` the user may not add one."""
-
-    entries: list[NoteEntry]
-    form: NoteForm | None
-
-
 def build_note_list(
     subject: Reservation | User, user: User, *, now: dt.datetime
-) -> NoteList | None:
+) -> dict[str, Any] | None:
     """Return the notes that the page of a reservation or customer shows; None if it shows none.
 
     The page of a customer shows also the notes about reservations at the user's centers, and that
-    of a reservation the notes about its customer, if the user may open the customer's page.
+    of a reservation the notes about its customer, if the user may open the customer's page. Each
+    entry is a note and whether the user may delete it, the latest first; without a `form`, the user
+    may not add one.
     """
     center = subject.room.center_id if isinstance(subject, Reservation) else None
     if not roles.has_permission(user, roles.VIEW_NOTE, center):
         return None
-    can_add = roles.has_permission(user, roles.ADD_NOTE, center)
-    return NoteList(
-        entries=[_describe_note(note, subject, user, now) for note in _find_notes(subject, user)],
-        form=NoteForm() if can_add else None,
-    )
+    found = _find_notes(subject, user)
+    return {
+        "entries": [(note, notes.can_delete(note, user, now=now)) for note in found],
+        "form": NoteForm() if roles.has_permission(user, roles.ADD_NOTE, center) else None,
+        "are_of_customer": isinstance(subject, User),
+    }
 
 
 def posts_note(request: HttpRequest) -> bool:
@@ -103,7 +86,7 @@ def handle_note(
         raise PermissionDenied
     if DELETE in request.POST:
         _delete(request, found)
-    elif found.form is None:
+    elif found["form"] is None:
         raise PermissionDenied
     else:
         form = NoteForm(request.POST)
@@ -111,7 +94,7 @@ def handle_note(
             messages.error(request, f"The note was not added. {reason}")
             page_request = copy(request)
             page_request.method = "GET"
-            return show_page(page_request, extra_context={"notes": replace(found, form=form)})
+            return show_page(page_request, extra_context={"notes": {**found, "form": form}})
     return HttpResponseRedirect(f"{request.path}#notes")
 
 
@@ -126,16 +109,17 @@ def _add(form: NoteForm, subject: Reservation | User, user: User, now: dt.dateti
     return ""
 
 
-def _delete(request: HttpRequest, found: NoteList) -> None:
+def _delete(request: HttpRequest, found: dict[str, Any]) -> None:
     note_id = parse_id(request.POST[DELETE])
-    entry = next((each for each in found.entries if each.note.pk == note_id), None)
-    if entry is None:
-        messages.warning(request, "The note does not exist any more.")
-    elif not entry.can_delete:
-        raise PermissionDenied
-    else:
-        entry.note.delete()
+    for note, can_delete in found["entries"]:
+        if note.pk != note_id:
+            continue
+        if not can_delete:
+            raise PermissionDenied
+        note.delete()
         messages.success(request, "The note was deleted.")
+        return
+    messages.warning(request, "The note does not exist any more.")
 
 
 def _find_notes(subject: Reservation | User, user: User) -> list[Note]:
@@ -178,16 +162,3 @@ def load_notes(rows: Sequence[Reservation], user: User) -> dict[int, list[Note]]
         for row in rows
         if row.pk in of_center
     }
-
-
-def _describe_note(
-    note: Note, subject: Reservation | User, user: User, now: dt.datetime
-) -> NoteEntry:
-    is_customers_page = isinstance(subject, User)
-    return NoteEntry(
-        note=note,
-        author=format_staff(note.author),
-        reservation_id=note.reservation_id if is_customers_page else None,
-        is_about_customer=note.customer_id is not None and not is_customers_page,
-        can_delete=notes.can_delete(note, user, now=now),
-    )

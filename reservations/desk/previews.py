@@ -25,6 +25,9 @@ BANK_ASKS = (
     " of payment."
 )
 
+# The line of a preview that says who gets an e-mail.
+E_MAIL_TO = "E-mail to"
+
 
 @dataclass(frozen=True, slots=True)
 class ComparedLine:
@@ -130,8 +133,10 @@ class Action:
         except DomainError as error:
             found = form.find_instead() if isinstance(error, SlotUnavailable) else None
             return ActionPreview(form, problems=list_problems(error), found=found)
-        if self.email is not None and row.booked_at is not None and not preview.problems:
-            preview.facts.append(describe_email(row, self.email))
+        if not preview.problems and E_MAIL_TO not in dict(preview.facts):
+            sends_email = self.email is not None and row.booked_at is not None
+            email = describe_email(row, self.email or "")
+            preview.facts.append(email if sends_email else (E_MAIL_TO, "Nobody"))
         if self.shows_email:
             preview.email = would.email
         return preview
@@ -157,9 +162,9 @@ def list_problems(error: DomainError) -> list[str]:
 def describe_email(reservation: Reservation, content: str = "") -> tuple[str, str]:
     """The line of a preview that says who gets an e-mail."""
     if not reservation.user.known_email:
-        return "E-mail to", "Nobody: the customer has no e-mail address"
+        return E_MAIL_TO, "Nobody: the customer has no e-mail address"
     recipient = reservation.user.get_full_name() or "the customer"
-    return "E-mail to", f"{recipient}{f', {content}' if content else ''}"
+    return E_MAIL_TO, f"{recipient}{f', {content}' if content else ''}"
 
 
 # --- Bills before and after -----------------------------------------------------------------------

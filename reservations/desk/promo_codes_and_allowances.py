@@ -1,4 +1,4 @@
-"""Allowances, promo codes and partners in the back office, with what they were used for."""
+"""Allowances, promo codes and partners in the back office, with their uses."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -6,9 +6,7 @@ from typing import Any, TypeVar
 
 from django.contrib import admin
 from django.db.models import Model, Q, QuerySet, Sum
-from django.db.models.functions import TruncMonth
 from django.http import HttpRequest
-from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -19,22 +17,11 @@ from accounts.customer_access import get_account_filter
 from reservations import resources
 from reservations.display import get_reservation_url
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, PromoRedemption
-from reservations.reports.cube import MONTH, Dimension, Measure, ReportTable, count
-from reservations.reports.revenue import measure_attributed
 from roombook import money
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin, TabularInline
 from roombook.imports.admin import ImportExportAdminMixin
 
 RowT = TypeVar("RowT", bound=Model)
-MAX_MONTHS = 24
-MONTH_COLUMNS: list[Dimension | Measure] = [
-    MONTH,
-    *(count(each, "") for each in ("Granted", "Used", "Left", "Used in total")),
-]
-
-# Entries with a reservation are uses, or uses that were returned; others were added by staff.
-USED_HOURS = Sum("hours", filter=Q(reservation__isnull=False), default=0)
-ADDED_HOURS = Sum("hours", filter=Q(reservation__isnull=True), default=0)
 
 
 def _render_link(url: str, text: str) -> str:
@@ -108,7 +95,6 @@ class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
     ordering = ("-pk",)
     sortable_by = ()
     autocomplete_fields = ("user", "centers", "room_types")
-    readonly_fields = ("months",)
     inlines = (AllowanceEntryInline,)
     fieldsets = (
         (
@@ -120,7 +106,6 @@ class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
                 )
             },
         ),
-        ("Balance by month", {"fields": ("months",)}),
         ("Where", {"fields": ("centers", "room_types")}),
     )
 
@@ -143,43 +128,9 @@ class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
     def left(self, allowance: Any) -> int:
         return allowance.hours_left
 
-    @admin.display(description="balance")
-    def months(self, allowance: Allowance) -> str:
-        if allowance._state.adding:
-            return "-"
-        table = build_month_table(allowance, timezone.now().date())
-        return render_to_string("admin/reservations/table.html", {"table": table})
-
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         """Allowances are deactivated, not deleted: the ledger stays."""
         return False
-
-
-def build_month_table(allowance: Allowance, today: dt.date) -> ReportTable:
-    """The months up to today, and later ones that have entries; the latest first.
-
-    Monthly hours belong to the month of the meeting and expire at its end. One-off hours belong to
-    the month in which they were entered, and the rest is carried over.
-    """
-    is_monthly = allowance.kind == Allowance.Kind.MONTHLY
-    rows: Any = allowance.entries.order_by()
-    if is_monthly:
-        rows = rows.filter(period__isnull=False).values_list("period")
-    else:
-        rows = rows.filter(period__isnull=True).values_list(TruncMonth("at", tzinfo=dt.UTC))
-    entries = {
-        (month.date() if isinstance(month, dt.datetime) else month): (added, -used)
-        for month, added, used in rows.annotate(added=ADDED_HOURS, used=USED_HOURS)
-    }
-    entries.setdefault(today.replace(day=1), (0, 0))
-    months: list[tuple[dt.date, int, int, int, int]] = []
-    left = used_in_total = 0
-    for month, (added, used) in sorted(entries.items()):
-        granted = added + (allowance.hours if is_monthly or not months else 0)
-        left = granted - used + (0 if is_monthly else left)
-        used_in_total += used
-        months.append((month, granted, used, left, used_in_total))
-    return ReportTable("month", "", MONTH_COLUMNS, months[: -MAX_MONTHS - 1 : -1])
 
 
 def get_hours_left(allowances: Iterable[Allowance], today: dt.date) -> dict[int, int]:
@@ -219,56 +170,25 @@ class RedemptionInline(UsageInline):
         )
 
 
-class AttributedRevenueAdmin(DiscountAdmin):
-    """Shows the bookings and the revenue that a row generated, in the list and on its page."""
-
-    # The column of reservations that points to the row.
-    column: str
-
-    def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        by_code = measure_attributed(
-            self.column,
-            [row.pk for row in rows],
-            visible=roles.get_center_filter(request.user, roles.VIEW_RESERVATION, "center"),
-        )
-        for row in rows:
-            row.bookings, row.revenue = by_code.get(row.code, (0, money.ZERO))
-
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        row = super().get_object(request, object_id, from_field)
-        if row is not None:
-            self.annotate_page(request, [row])
-        return row
-
-    @admin.display(description="bookings")
-    def bookings(self, row: PromoCode | Partner) -> int:
-        return getattr(row, "bookings", 0)
-
-    @admin.display(description="revenue generated")
-    def revenue(self, row: PromoCode | Partner) -> str:
-        return money.format_amount(getattr(row, "revenue", money.ZERO))
-
-
 @admin.register(PromoCode)
-class PromoCodeAdmin(ImportExportAdminMixin, AttributedRevenueAdmin):
-    """Promo codes with their uses, what is left, and the revenue that they generated."""
+class PromoCodeAdmin(ImportExportAdminMixin, DiscountAdmin):
+    """Promo codes with their uses and what is left."""
 
     resource_class = resources.PromoCodeResource
-    column = "promo_code"
     list_display = (
         *("code", "description", "discount", "valid_until", "uses_and_limit", "spent_and_budget"),
-        *("bookings", "revenue", "is_active"),
+        "is_active",
     )
     list_filter = ("is_active", "valid_until")
     search_fields = ("code", "description")
     ordering = ("code",)
     sortable_by = ("code", "valid_until")
     autocomplete_fields = ("centers", "room_types")
-    readonly_fields = ("uses_and_limit", "spent_and_budget", "bookings", "revenue")
+    readonly_fields = ("uses_and_limit", "spent_and_budget")
     inlines = (RedemptionInline,)
     fieldsets = (
         (None, {"fields": ("code", "description", ("percent", "amount"), "is_active")}),
-        ("So far", {"fields": (("uses_and_limit", "spent_and_budget"), ("bookings", "revenue"))}),
+        ("So far", {"fields": (("uses_and_limit", "spent_and_budget"),)}),
         (
             "Limits",
             {"fields": (("max_uses", "max_uses_per_account"), ("budget", "minimum_spend"))},
@@ -317,19 +237,18 @@ class PromoCodeAdmin(ImportExportAdminMixin, AttributedRevenueAdmin):
 
 
 @admin.register(Partner)
-class PartnerAdmin(AttributedRevenueAdmin):
-    """Partners with the bookings and the revenue that they generated."""
+class PartnerAdmin(SharedRowsMixin, ModelAdmin):
+    """Partners; the revenue report shows what they generated."""
 
-    column = "partner"
-    list_display = ("code", "name", "bookings", "revenue", "is_active")
+    list_display = ("code", "name", "is_active")
     list_filter = ("is_active",)
     search_fields = ("code", "name")
     ordering = ("code",)
     sortable_by = ("code", "name")
-    readonly_fields = ("bookings", "revenue", "reservations_link")
+    readonly_fields = ("reservations_link",)
     fieldsets = (
         (None, {"fields": ("code", "name", "is_active")}),
-        ("So far", {"fields": (("bookings", "revenue"), "reservations_link")}),
+        ("So far", {"fields": ("reservations_link",)}),
     )
 
     @admin.display(description="reservations")

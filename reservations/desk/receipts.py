@@ -118,14 +118,8 @@ class ReceiptPagesMixin(ReservationPageMixin):
             "title": f"Receipts of reservation {reservation.pk}",
             "reservation": reservation,
             "back_url": get_reservation_url(reservation.pk),
-            "receipts": [
-                {
-                    "receipt": each,
-                    "issued_at": format_datetime(reservation, each.issued_at),
-                    "url": get_file_url(each) if each.content else "",
-                }
-                for each in reservation.receipts.order_by("pk")
-            ],
+            "zone": reservation.room.center.zone,
+            "receipts": reservation.receipts.order_by("pk"),
             "amount": money.format_amount(amount, reservation.currency) if amount else "",
             "has_seller": Seller.find(center) is not None,
             "can_issue": roles.has_permission(staff, roles.ADD_RECEIPT, center),

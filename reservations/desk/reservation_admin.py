@@ -11,7 +11,7 @@ from reservations.desk.new_reservation.pages import NewReservationPages
 from reservations.desk.receipts import ReceiptPagesMixin
 from reservations.desk.reservation_list import ReservationListMixin
 from reservations.desk.timeline.timeline import TimelinePages
-from reservations.desk.today.pages import TodayPage
+from reservations.desk.today import TodayPage
 from reservations.models import Reservation
 from reservations.reports.pages import ReportPages
 from roombook.backoffice.model_admin import ModelAdmin

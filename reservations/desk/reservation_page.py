@@ -25,15 +25,9 @@ from reservations.desk.actions import ACTIONS
 from reservations.desk.find_room import read_choice
 from reservations.desk.notes import handle_note, posts_note
 from reservations.desk.previews import Action, ActionPreview, list_problems
-from reservations.display import (
-    format_place_and_time,
-    format_status,
-    get_reservation_url,
-    render_status_badge,
-)
+from reservations.display import format_status, get_reservation_url
 from reservations.models import Reservation
 from reservations.models.status import Status
-from roombook import money
 from roombook.backoffice.model_admin import is_fragment_request, redirect_not_found
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.backoffice.widgets import StaffTextField
@@ -144,9 +138,7 @@ class ReservationPageMixin(ModelAdminBase):
             "original": reservation,
             "title": action.title,
             "reservation": reservation,
-            "status": render_status_badge(reservation, now=form.now),
-            "place_and_time": format_place_and_time(reservation),
-            "total": money.format_amount(reservation.total_cost, reservation.currency),
+            "now": form.now,
             "action": action,
             "form": form,
             "media": self.media + form.media,

@@ -25,7 +25,6 @@ from reservations.models import LineItem, Reservation
 from reservations.notifications import calendar
 from reservations.notifications.calendar import MeetingStatus
 from reservations.notifications.cancellation_terms import (
-    IN_EMAIL,
     decapitalize,
     describe_cancellation,
 )
@@ -130,7 +129,7 @@ def _message(
 @_message("confirmed", "Booked", "Your room is booked")
 def send_booking_confirmed(reservation: Reservation, *, now: dt.datetime) -> Text:
     paragraphs = ["We look forward to seeing you.", _describe_charge(reservation)]
-    return Text(paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now))
+    return Text(paragraphs, describe_cancellation(reservation, now=now))
 
 
 @_message("request received", "Requested", "Your request is with the center")
@@ -140,7 +139,7 @@ def send_request_received(reservation: Reservation, *, now: dt.datetime) -> Text
         f" answered, within {settings.PENDING_HOURS} hours at most.",
         describe_authorization(reservation.paid_payments),
     ]
-    return Text(paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now))
+    return Text(paragraphs, describe_cancellation(reservation, now=now))
 
 
 # --- Answers to requests -------------------------------------------------------------------------
@@ -149,7 +148,7 @@ def send_request_received(reservation: Reservation, *, now: dt.datetime) -> Text
 @_message("approved", "Booked", "Your room is booked")
 def send_request_approved(reservation: Reservation, *, now: dt.datetime) -> Text:
     paragraphs = ["The center has agreed to your request.", _describe_charge(reservation)]
-    return Text(paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now))
+    return Text(paragraphs, describe_cancellation(reservation, now=now))
 
 
 @_message("declined", "Declined", "The center could not take your request")
@@ -263,7 +262,7 @@ def send_rescheduled(
     if has_moved:
         details = f"It was {known['slot']}. {details}"
     news = [f"What has changed: {', '.join(changed)}."] if changed else []
-    terms = describe_cancellation(reservation, wording=IN_EMAIL, now=now)
+    terms = describe_cancellation(reservation, now=now)
     # What has begun cannot be cancelled.
     terms = terms if reservation.start > now else ""
     paragraphs = [*news, details, price]
@@ -280,7 +279,7 @@ def _describe_slot(reservation: Reservation) -> str:
 def send_not_changed(reservation: Reservation, *, reason: str, now: dt.datetime) -> Text:
     """Tell that a change was not made after its payment, which nobody has waited for (B27.4)."""
     text = f"{collapse_whitespace(reason)} You were not charged."
-    return Text([text], describe_cancellation(reservation, wording=IN_EMAIL, now=now))
+    return Text([text], describe_cancellation(reservation, now=now))
 
 
 @_message("price changed", "Price changed", "Your reservation costs less")
@@ -301,7 +300,7 @@ def send_hold_expiring(
         f"It is yours until {until}: please check out before then.",
         "After that somebody else may book it; as long as nobody has, you still can.",
     ]
-    terms = decapitalize(describe_cancellation(reservation, wording=IN_EMAIL, now=now))
+    terms = decapitalize(describe_cancellation(reservation, now=now))
     return Text(paragraphs, f"Once you have booked it, {terms}")
 
 
@@ -309,7 +308,7 @@ def send_hold_expiring(
 def send_meeting_reminder(reservation: Reservation, *, now: dt.datetime) -> Text:
     start = format_local_time(reservation.room.center, reservation.start)
     paragraphs = [f"It begins on {start}.", "We look forward to seeing you."]
-    return Text(paragraphs, describe_cancellation(reservation, wording=IN_EMAIL, now=now))
+    return Text(paragraphs, describe_cancellation(reservation, now=now))
 
 
 # --- Parts of a message --------------------------------------------------------------------------

@@ -4,7 +4,6 @@ A chart needs no script and no image: it is text in boxes of a length, so it sca
 with screen readers and follows the dark theme. The same figures are in a table of the report.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -16,12 +15,23 @@ from roombook import dates, money
 from roombook.backoffice.spreadsheets import CellValue
 from roombook.money import from_hundredths
 
-# What facts add up to, by name. Money is in hundredths, time in seconds.
-Sums = Counter[str]
-
 # The page shows the first rows only, the exported files have all of them.
 MAX_ROWS_ON_PAGE = 50
 SECONDS_PER_HOUR = 3600
+
+
+class Sums(dict[str, int]):
+    """What facts add up to, by name. Money is in hundredths, time in seconds.
+
+    Like a Counter, but there are thousands of them in a report, and these are made much faster.
+    """
+
+    def __missing__(self, name: str) -> int:
+        return 0
+
+    def add(self, other: "Sums") -> None:
+        for name, number in other.items():
+            self[name] += number
 
 
 class Member(NamedTuple):
@@ -154,25 +164,43 @@ class ReportCell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """Rows of values in the order of the columns, and optionally a row of totals."""
+    """A row for each member or combination of them, and optionally a row of totals.
+
+    Rows are computed when they are read: files have all of them, and the page only the first.
+    """
 
     key: str
     title: str
-    columns: Sequence[Dimension | Measure]
-    rows: Sequence[Sequence[Any]]
+    dimensions: Sequence[Dimension]
+    measures: Sequence[Measure]
+    found: Sequence[tuple[tuple[Any, ...], Sums]]
     total: Sequence[Any] | None = None
     note: str = ""
     # A chart shows it on the page.
     is_for_files: bool = False
-    # By row: the pages that its first and its last cell lead to, or "".
-    links: Sequence[tuple[str, str]] = ()
+    # The pages that the first and the last cell of a row lead to, or "", by its members.
+    get_links: Callable[..., tuple[str, str]] | None = None
+
+    @property
+    def columns(self) -> list[Dimension | Measure]:
+        return [*self.dimensions, *self.measures]
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        return [self._read(*each) for each in self.found]
+
+    def _read(self, members: Sequence[Any], sums: Sums) -> list[Any]:
+        return [*members, *(each.read(sums) for each in self.measures)]
 
     @property
     def page_rows(self) -> list[list[ReportCell]]:
         """The rows that the page shows."""
-        shown = self.rows[:MAX_ROWS_ON_PAGE]
-        links = [*self.links, *[("", "")] * len(shown)]
-        return [self._display(row, *link) for row, link in zip(shown, links, strict=False)]
+        return [
+            self._display(
+                self._read(members, sums), *(self.get_links(*members) if self.get_links else ())
+            )
+            for members, sums in self.found[:MAX_ROWS_ON_PAGE]
+        ]
 
     @property
     def page_total(self) -> list[ReportCell] | None:
@@ -180,7 +208,7 @@ class ReportTable:
 
     @property
     def omitted_rows(self) -> int:
-        return max(len(self.rows) - MAX_ROWS_ON_PAGE, 0)
+        return max(len(self.found) - MAX_ROWS_ON_PAGE, 0)
 
     def _display(
         self, row: Sequence[Any], first_link: str = "", last_link: str = ""
@@ -275,7 +303,7 @@ class Cube:
         found: dict[tuple[Any, ...], Sums] = {}
         for members, sums in self.facts:
             if all(key in members for key in keys):
-                found.setdefault(tuple(members[key] for key in keys), Sums()).update(sums)
+                found.setdefault(tuple(members[key] for key in keys), Sums()).add(sums)
         return found
 
     def summarize(self, measure: Measure, note: str = "", label: str = "") -> ReportFigure:
@@ -298,17 +326,17 @@ class Cube:
         found = list(self.by(*(each.key for each in dimensions)).items())
         if order:  # What is largest is first.
             found.sort(key=lambda item: (-order.get_size(item[1]), item[0]))
-        rows = [(members, [each.read(sums) for each in measures]) for members, sums in found]
         if omits_zeros:
-            rows = [(members, values) for members, values in rows if any(values)]
+            found = [item for item in found if any(each.read(item[1]) for each in measures)]
         total = [each.read(self.total) if each.adds_up else None for each in measures]
         return ReportTable(
             key=key,
             title=title,
-            columns=[*dimensions, *measures],
-            rows=[[*members, *values] for members, values in rows],
+            dimensions=dimensions,
+            measures=measures,
+            found=found,
             total=["Total", *[""] * (len(dimensions) - 1), *total],
-            links=[get_links(*members) for members, _ in rows] if get_links else (),
+            get_links=get_links,
             note=note,
             is_for_files=is_for_files,
         )
@@ -328,9 +356,8 @@ class Cube:
         title: str,
         dimension: Dimension,
         measure: Measure,
+        describe: Callable[[Sums], str] | None = None,
         *,
-        describe: Callable[[Sums], str],
-        render: Callable[[Any], str] | None = None,
         full: float = 0,
     ) -> Chart:
         """A bar for each member, with a description of its sums as a hint.
@@ -339,19 +366,12 @@ class Cube:
         """
         found = list(self.by(dimension.key).items())
         full = full or max((measure.get_size(sums) for _, sums in found), default=0)
+        render = money.format_compact_amount if measure.format is MONEY else measure.format.display
         bars = []
         for (member,), sums in found:
-            size, value = measure.get_size(sums), measure.read(sums)
+            size = measure.get_size(sums)
             length = f"{min(max(size / full, 0), 1) * 100:.1f}" if full else "0"
-            text = render(value) if render else measure.format.display(value)
-            bars.append(ChartBar(dimension.format.display(member), text, length, describe(sums)))
+            hint = (describe or measure.display)(sums)
+            text = render(measure.read(sums))
+            bars.append(ChartBar(dimension.format.display(member), text, length, hint))
         return Chart(title, bars)
-
-    def draw_amounts_by_month(self, title: str, measure: Measure) -> Chart:
-        return self.draw(
-            title,
-            MONTH,
-            measure,
-            describe=measure.display,
-            render=money.format_compact_amount,
-        )

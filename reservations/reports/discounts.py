@@ -48,7 +48,7 @@ def build_report(selection: ReportSelection) -> Report:
             cube.summarize(INCLUDED_HOURS, label="by allowances"),
             cube.summarize(ADJUSTED, label="by adjustments of staff"),
         ],
-        charts=[cube.draw_amounts_by_month("Discounts by month", TOTAL)],
+        charts=[cube.draw("Discounts by month", MONTH, TOTAL)],
         tables=[
             codes.tabulate(
                 "code",

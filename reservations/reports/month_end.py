@@ -201,14 +201,16 @@ def measure_cash(selection: ReportSelection) -> Cube:
     lines = select_lines(selection)
     lines = lines.filter(day__range=(selection.period.first, selection.period.last))
     cube = selection.add_up(lines, sums, center="center", day=("day",))
+    columns = {
+        account: {each: f"{account}_{each}" for each in ("payments", "received", "moved")}
+        for account in WAYS
+    }
+    columns[Account.GATEWAY] |= {"fees": "fees", "disputed": "disputed"}
     facts = []
     for (members, found), (account, way) in product(cube.facts, WAYS.items()):
-        names = ("payments", "received", "moved")
-        moved = Sums({name: each for name in names if (each := found[f"{account}_{name}"])})
-        if account == Account.GATEWAY:
-            moved.update(fees=found["fees"], disputed=found["disputed"])
-        if any(moved.values()):
-            facts.append(({**members, "way": way}, moved))
+        moved = {name: found[key] for name, key in columns[account].items() if key in found}
+        if moved:
+            facts.append(({**members, "way": way}, Sums(moved)))
     facts.sort(key=lambda fact: tuple(fact[0].values()))
     return Cube([*(({"way": way}, Sums()) for way in WAYS.values()), *facts])
 

@@ -71,9 +71,7 @@ def build_report(selection: ReportSelection) -> Report:
                 "Cancelled, of all bookings, by month",
                 MONTH,
                 CANCELLED_SHARE,
-                describe=lambda sums: (
-                    f"{sums['cancelled']:,} of {sums['kept'] + sums['cancelled']:,}"
-                ),
+                lambda sums: f"{sums['cancelled']:,} of {sums['kept'] + sums['cancelled']:,}",
             )
         ],
         tables=[

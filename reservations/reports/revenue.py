@@ -9,15 +9,13 @@ Every booking has exactly one source: its partner, else its promo code, else non
 sums by center, by month and by source have the same total.
 """
 
-from collections.abc import Collection, Mapping
-from decimal import Decimal
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Case, Expression, F, OuterRef, Q, Subquery, Sum, When
+from django.db.models import Case, Expression, F, OuterRef, Q, Subquery, When
 
 from payments.ledger.accounts import BILL, INCOME, REDUCTIONS, Account
-from payments.ledger.models import add_accounts
 from reservations.models import PromoRedemption
 from reservations.reports.cube import (
     MONTH,
@@ -29,9 +27,8 @@ from reservations.reports.cube import (
     credit,
     debit,
 )
-from reservations.reports.ledger import add_up_recognized, get_reported_lines
+from reservations.reports.ledger import add_up_recognized
 from reservations.reports.selection import ReportSelection
-from roombook.money import from_hundredths
 
 SOURCE = (Dimension("kind", "Source"), Dimension("source", "Name"))
 
@@ -59,7 +56,7 @@ def build_report(selection: ReportSelection) -> Report:
             cube.summarize(NET, f"{TAX.display(cube.total)} is tax"),
             *map(cube.summarize, (BOOKINGS, REDUCED, FEES)),
         ],
-        charts=[cube.draw_amounts_by_month("Revenue by month", REVENUE)],
+        charts=[cube.draw("Revenue by month", MONTH, REVENUE)],
         tables=[
             cube.tabulate("month", "By month", [MONTH], MEASURES),
             cube.tabulate_centers(MEASURES, order=REVENUE, note=selection.center_note),
@@ -120,19 +117,3 @@ def get_promo_code() -> Expression:
         ),
         default=present,
     )
-
-
-def measure_attributed(
-    column: str, ids: Collection[int], *, visible: Q
-) -> dict[str, tuple[int, Decimal]]:
-    """The bookings and the revenue on any day of partners or promo codes, by code; one query."""
-    lines = get_reported_lines().filter(visible, meeting_day__isnull=False)
-    if column == "partner":
-        lines = lines.filter(reservation__partner__in=ids)
-        lines = lines.annotate(code=F("reservation__partner__code"))
-    else:
-        used = PromoRedemption.objects.filter(promo_code__in=ids).values("reservation")
-        lines = lines.filter(reservation__in=used).annotate(code=get_promo_code())
-    by_code = lines.order_by().values_list("code")
-    found = by_code.annotate(Sum("bookings"), revenue=Sum(add_accounts(BILL)) * -1)
-    return {code: (bookings, from_hundredths(revenue)) for code, bookings, revenue in found}

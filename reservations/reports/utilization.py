@@ -15,15 +15,15 @@ import datetime as dt
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from babel.dates import get_day_names
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from centers.hours import OpeningHoursRow, get_open_spans_within
-from centers.models import Center, Closure, MeetingRoom
+from centers.models import Closure, MeetingRoom, OpeningHours
 from centers.requested_span import MAX_SPAN
 from centers.span import Span, find_gaps
 from reservations.local_days import LocalDays
@@ -31,7 +31,6 @@ from reservations.models import Reservation
 from reservations.models.status import REVENUE_STATUSES
 from reservations.reports.cube import (
     CENTER,
-    Chart,
     ColumnFormat,
     Cube,
     Dimension,
@@ -91,7 +90,12 @@ def build_report(selection: ReportSelection) -> Report:
             rooms.summarize(OPEN, f"of {rooms.total['rooms']:,} rooms"),
             rooms.summarize(OUTSIDE, "of opening hours"),
         ],
-        charts=[draw_weekdays("Utilization by weekday", times)],
+        # From Monday to Sunday; a day without opening hours has no bar.
+        charts=[
+            times.draw(
+                "Utilization by weekday", SHORT_WEEKDAY, UTILIZATION, _describe_hours, full=1
+            )
+        ],
         heat_map=build_heat_map("Utilization by weekday and hour, percent", times),
         tables=[
             rooms.tabulate_centers([count("Rooms", "rooms"), *MEASURES], order=UTILIZATION),
@@ -107,11 +111,6 @@ def build_report(selection: ReportSelection) -> Report:
             " time of each center, also on days on which the clocks change."
         ),
     )
-
-
-def draw_weekdays(title: str, times: Cube) -> Chart:
-    """The utilization from Monday to Sunday; a day without opening hours has no bar."""
-    return times.draw(title, SHORT_WEEKDAY, UTILIZATION, describe=_describe_hours, full=1)
 
 
 def _describe_hours(sums: Sums) -> str:
@@ -158,16 +157,20 @@ class Schedule:
         return places.get_time_zone(self.time_zone_id)
 
     @cached_property
+    def span(self) -> Span:
+        """The period in the time zone."""
+        return self.period.span(self.time_zone_id)
+
+    @cached_property
     def seconds(self) -> Counter[WeekdayHour]:
         """The open seconds by weekday and hour."""
-        return self._split(self.period.span(self.time_zone_id))
+        return self._split(self.span)
 
     def split_booking(self, booking: Span) -> tuple[Counter[WeekdayHour], int]:
         """The seconds of a booking in the period: within opening hours, and outside of them."""
-        period = self.period.span(self.time_zone_id)
-        if not booking.overlaps(period):
+        if not booking.overlaps(self.span):
             return Counter(), 0
-        inside = Span(max(booking.start, period.start), min(booking.end, period.end))
+        inside = Span(max(booking.start, self.span.start), min(booking.end, self.span.end))
         sold = self._split(inside)
         return sold, inside.duration // SECOND - sold.total()
 
@@ -201,7 +204,7 @@ def measure_utilization(selection: ReportSelection) -> Utilization:
     rooms, bookings = _fetch_rooms(selection), _fetch_bookings(selection)
     booked = {room for room, _ in bookings}
     rooms = [
-        room for room in rooms if room.pk in booked or (room.is_active and room.center.is_active)
+        room for room in rooms if room.pk in booked or (room.is_active and room.center__is_active)
     ]
     schedules = _build_schedules(selection.period, rooms)
     split = cache(Schedule.split_booking)  # Many bookings are at the same times.
@@ -217,67 +220,59 @@ def measure_utilization(selection: ReportSelection) -> Utilization:
             continue
         sold, outside = split(schedules[room_id], span)
         if sold or outside:
-            used = Sums(sold=sold.total(), outside=outside, bookings=1)
-            used_by_room[room_id].update(used)
+            used_by_room[room_id].add(Sums(sold=sold.total(), outside=outside, bookings=1))
         for time, seconds in sold.items():
             used_by_time[time]["sold"] += seconds
-    return Utilization(
-        Cube(
-            [
-                (
-                    {
-                        "center": Member(room.center.name, room.center_id),
-                        "room": Member(room.name, room.pk),
-                    },
-                    used_by_room[room.pk],
-                )
-                for room in rooms
-            ]
-        ),
-        Cube(
-            [
-                *(({"weekday": weekday}, Sums()) for weekday in range(7)),
-                *(
-                    ({"weekday": weekday, "hour": hour}, sums)
-                    for (weekday, hour), sums in sorted(used_by_time.items())
-                ),
-            ]
-        ),
-    )
-
-
-def _fetch_rooms(selection: ReportSelection) -> list[MeetingRoom]:
-    rooms = MeetingRoom.objects.filter(selection.filter_rooms(""))
-    # Not select_related: each room would have a center, and its hours, of its own.
-    rooms = rooms.prefetch_related("center__opening_hours").order_by("center__name", "name", "pk")
-    return fetch_at_most(
-        MAX_ROOMS, rooms, f"These are more than {MAX_ROOMS:,} rooms. Choose some centers."
-    )
-
-
-def _build_schedules(period: LocalDays, rooms: list[MeetingRoom]) -> dict[int, Schedule]:
-    """The schedules by room. Rooms that are open at the same times get the same one."""
-    span = period.widest_span()
-    closures: dict[tuple[int, int | None], list[Span]] = defaultdict(list)
-    for each in Closure.objects.filter(center__in={room.center_id for room in rooms}).overlapping(
-        span.start, span.end
-    ):
-        closures[each.center_id, each.room_id].append(each.span)
-    build_schedule, read_week = cache(partial(Schedule, period)), cache(_read_week)
-    schedules = {}
-    for room in rooms:
-        closed = sorted(closures[room.center_id, None] + closures[room.center_id, room.pk])
-        schedules[room.pk] = build_schedule(
-            room.center.time_zone_id,
-            read_week(room.center),
-            tuple(closed),
+    by_room = [
+        (
+            {
+                "center": Member(room.center__name, room.center),
+                "room": Member(room.name, room.pk),
+            },
+            used_by_room[room.pk],
         )
-    return schedules
+        for room in rooms
+    ]
+    by_time = [
+        ({"weekday": weekday, "hour": hour}, sums)
+        for (weekday, hour), sums in sorted(used_by_time.items())
+    ]
+    weekdays = [({"weekday": weekday}, Sums()) for weekday in range(7)]
+    return Utilization(Cube(by_room), Cube([*weekdays, *by_time]))
 
 
-def _read_week(center: Center) -> frozenset[OpeningHoursRow]:
-    rows = center.opening_hours.all()
-    return frozenset(OpeningHoursRow(each.weekday, each.opens, each.closes) for each in rows)
+def _fetch_rooms(selection: ReportSelection) -> list[Any]:
+    """The rooms, with what is needed of their centers: model instances would take much longer."""
+    rows = MeetingRoom.objects.filter(selection.filter_rooms(""))
+    named: QuerySet[MeetingRoom, Any] = rows.order_by("center__name", "name", "pk").values_list(
+        *("pk", "name", "is_active", "center"),
+        *("center__name", "center__is_active", "center__time_zone_id"),
+        named=True,
+    )
+    return fetch_at_most(
+        MAX_ROOMS, named, f"These are more than {MAX_ROOMS:,} rooms. Choose some centers."
+    )
+
+
+def _build_schedules(period: LocalDays, rooms: list[Any]) -> dict[int, Schedule]:
+    """The schedules by room. Rooms that are open at the same times get the same one."""
+    centers, span = {room.center for room in rooms}, period.widest_span()
+    closures: dict[tuple[int, int | None], list[Span]] = defaultdict(list)
+    for each in Closure.objects.filter(center__in=centers).overlapping(span.start, span.end):
+        closures[each.center_id, each.room_id].append(each.span)
+    weeks: dict[int, set[OpeningHoursRow]] = defaultdict(set)
+    rows = OpeningHours.objects.filter(center__in=centers)
+    for center, weekday, opens, closes in rows.values_list("center", "weekday", "opens", "closes"):
+        weeks[center].add(OpeningHoursRow(weekday, opens, closes))
+    build_schedule = cache(partial(Schedule, period))
+    return {
+        room.pk: build_schedule(
+            room.center__time_zone_id,
+            frozenset(weeks[room.center]),
+            tuple(sorted(closures[room.center, None] + closures[room.center, room.pk])),
+        )
+        for room in rooms
+    }
 
 
 def _fetch_bookings(selection: ReportSelection) -> list[tuple[int, Span]]:

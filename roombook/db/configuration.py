@@ -12,7 +12,7 @@ def complete_database(
     is_pooled: bool,
     session_limits: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Return the entry with our backend and its options.
+    """Return the entry with its options, and with our backend for PostgreSQL.
 
     `session_limits` are PostgreSQL's limits of a session in seconds. A pooler (`is_pooled`) does
     not pass them on. The name of an SQLite file is relative to `base_dir`.
@@ -21,8 +21,6 @@ def complete_database(
     completed = {**database, "ATOMIC_REQUESTS": False}
     if not database["ENGINE"].endswith("postgresql"):
         return completed | {
-            # Django's backend, but nobody else can read a new database.
-            "ENGINE": "roombook.db.sqlite",
             "NAME": base_dir / database["NAME"],
             # Take the write lock when a transaction begins: SQLite cannot wait for it later.
             "OPTIONS": {

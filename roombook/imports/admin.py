@@ -204,9 +204,11 @@ class ImportExportAdminMixin(ListExportMixin, ImportMixin):
         response: Any = self._refuse_or_return(request, super().import_action)
         context = getattr(response, "context_data", {})
         if form := context.get("confirm_form"):
-            form.describe(context["result"])
             if not context["result"].rows:
-                del context["confirm_form"]
+                text = "Everything in this file is stored already: there is nothing to import."
+                messages.success(request, text)
+                return HttpResponseRedirect(request.path)
+            form.describe(context["result"])
         return response
 
     def process_import(self, request: HttpRequest, **kwargs: object) -> HttpResponseBase:
@@ -230,6 +232,5 @@ class ImportExportAdminMixin(ListExportMixin, ImportMixin):
         return response
 
     def add_success_message(self, result: ImportResult, request: HttpRequest) -> None:
-        self.resource_class(request.user).after_confirmed(result.rows, request)
         logger.info("%s imported %s: %s", request.user.pk, self.resource_class.name, result.summary)
         messages.success(request, f"Imported: {result.summary}.")

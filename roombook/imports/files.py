@@ -24,9 +24,6 @@ from roombook.texts import clean_text
 MAX_BYTES = 10 * 2**20
 # Each is checked and saved like a form: 2,000 rooms take 15 seconds, and a proxy waits for 60.
 MAX_ROWS, MAX_ROWS_OF_A_PAGE = 10_000, 2_000
-# Including empty lines.
-MAX_LINES = 100_000
-MAX_COLUMNS = 256
 # What the process that reads a workbook may use: 10,000 rows of 17 columns take 135 MB and
 # 4 seconds of processor time. In all it takes less time than proxies and gunicorn wait.
 MAX_MEMORY_BYTES = 768 * 2**20
@@ -44,7 +41,7 @@ Row = tuple[int, list[str | list[str]]]
 class ImportTable(tablib.Dataset):
     """The rows of a file, as text; empty rows are left out."""
 
-    def __init__(self, header: list[str], rows: Iterable[Row], title: str = "") -> None:
+    def __init__(self, header: list[str], rows: Iterable[Row]) -> None:
         numbered = [*rows]
         # The header is row 1.
         self.row_numbers = [number for number, _ in numbered]
@@ -54,7 +51,6 @@ class ImportTable(tablib.Dataset):
                 for _, cells in numbered
             ),
             headers=header,
-            title=title,
         )
 
 
@@ -158,15 +154,10 @@ def read_lines(
 ) -> tuple[list[str], list[Row]]:
     """The names of the columns, and the rows that are not empty. Raises InvalidFile."""
     numbered = enumerate(lines, 1)
-    header = _read_header(next(numbered, (1, []))[1])
-    kinds = [columns.get(name, CellKind.TEXT) for name in header]
+    header = _read_header(next(numbered, (1, []))[1], columns)
+    kinds = [columns[name] for name in header]
     rows: list[Row] = []
     for number, line in numbered:
-        if number > MAX_LINES:
-            raise InvalidFile(
-                f"There are more than {MAX_LINES:,} lines, empty ones included:"
-                " remove those, or split the file."
-            )
         if any(map(normalize_name, line[len(header) :])):
             raise InvalidFile(f"Row {number} has more cells than the header has columns.")
         cells = [_read_cell(*each) for each in zip(line, kinds, strict=False)]
@@ -182,18 +173,24 @@ def read_lines(
     return header, rows
 
 
-def _read_header(line: Sequence[object]) -> list[str]:
+def _read_header(line: Sequence[object], columns: Mapping[str, CellKind]) -> list[str]:
     header = [*map(normalize_name, line)]
     while header and not header[-1]:
         header.pop()
     if not header:
         raise InvalidFile("The first row is empty: it must name the columns.")
-    if len(header) > MAX_COLUMNS:
-        raise InvalidFile(f"There are more than {MAX_COLUMNS} columns.")
-    if "" in header:
-        raise InvalidFile(f"Column {header.index('') + 1} has no name in the first row.")
     if "\x00" in "".join(header):
         raise InvalidFile("This is neither CSV nor an .xlsx workbook.")
+    if not columns.keys() & {*header}:
+        raise InvalidFile(
+            "The first row must name the columns, and names none of them: delete what stands above"
+            f" their names. There are: {', '.join(columns)}."
+        )
+    if "" in header:
+        raise InvalidFile(f"Column {header.index('') + 1} has no name in the first row.")
+    if unknown := [name for name in header if name not in columns]:
+        names = ", ".join(f'"{name[:50]}"' for name in unknown)
+        raise InvalidFile(f"Unknown columns: {names}. There are: {', '.join(columns)}.")
     if duplicates := sorted({name for name in header if header.count(name) > 1}):
         raise InvalidFile(f"These columns occur twice: {', '.join(duplicates)}.")
     return header

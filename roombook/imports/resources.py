@@ -11,8 +11,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, OperationalError
-from django.db.models import CheckConstraint, Model, Q, QuerySet
-from django.http import HttpRequest
+from django.db.models import Model, QuerySet
 from import_export.fields import Field
 from import_export.resources import ModelResource
 
@@ -117,9 +116,6 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
         """What a preview calls the row."""
         return str(instance)
 
-    def after_confirmed(self, rows: Sequence[ImportRowResult], request: HttpRequest) -> None:
-        """After an import in the back office was committed."""
-
     # --- Reading a file -------------------------------------------------------------------------
 
     @classmethod
@@ -127,12 +123,6 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
         """Raises InvalidFile."""
         columns = {name: cls.fields[name].widget.kind for name in cls._meta.fields}
         table = files.read_file(content, columns, cls.name)
-        others = {each.name for each in RESOURCES.values() if each.name != cls.name}
-        if table.title in others:
-            raise InvalidFile(f'The sheet is called "{table.title}": this page imports {cls.name}.')
-        if unknown := [name for name in table.headers if name not in columns]:
-            names = ", ".join(f'"{name[:50]}"' for name in unknown)
-            raise InvalidFile(f"Unknown columns: {names}. There are: {', '.join(columns)}.")
         missing = [
             f'"{name}"'
             for name in cls.required or cls.key
@@ -270,10 +260,13 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
         if text and instance is None:
             why = f"There is no {self.singular} {text[:20]} that you may change."
             raise ValidationError({"id": why})
-        first = self.first_numbers.setdefault(pk or key, self.number)
-        if first != self.number and (pk or key) is not None:
-            raise ValidationError(f"Row {first} is the same {self.singular}.")
+        self._require_first(pk or key)
         return instance
+
+    def _require_first(self, key: Hashable) -> None:
+        first = self.first_numbers.setdefault(key, self.number)
+        if first != self.number and key is not None:
+            raise ValidationError(f"Row {first} is the same {self.singular}.")
 
     def _read_key(self, row: Cells) -> RowT | None:
         """A row with the key of a row of the file; None if it cannot be read."""
@@ -332,10 +325,13 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
             if not errors:
                 # These rules are about all values.
                 instance.clean()
-                # Its name is compared with all others of its center, which takes long.
-                is_same = self.original and self.get_key(self.original) == self.get_key(instance)
-                instance.validate_unique({"name"} if is_same else None)
-                self._validate_constraints(instance)
+                # No stored row has the key of a new one, by which it was looked up. A name is
+                # compared with all others of its center, which takes long for many rows.
+                is_renamed = self.original and self.get_key(self.original) != self.get_key(instance)
+                if is_renamed:
+                    self._require_first(self.get_key(instance))
+                instance.validate_unique(None if is_renamed else {"name"})
+                instance.validate_constraints()
         except ValidationError as error:
             errors = error.update_error_dict(errors)
         for name, why in self.get_errors(instance, self.original).items():
@@ -344,20 +340,6 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
             found = {self.columns.get(name, name): each for name, each in errors.items()}
             order = [NON_FIELD_ERRORS, *self._meta.fields, *found]
             raise ValidationError({name: found[name] for name in sorted(found, key=order.index)})
-
-    def _validate_constraints(self, instance: RowT) -> None:
-        """As the model does, but name the column: the first one that is changed, if any."""
-        for constraint in self._meta.model._meta.constraints:
-            try:
-                constraint.validate(type(instance), instance)
-            except ValidationError as error:
-                is_check = isinstance(constraint, CheckConstraint)
-                names = list_fields(constraint.condition) if is_check else []
-                columns = [self.columns.get(name, name) for name in names]
-                known = [name for name in columns if name in self.changes] or [
-                    name for name in columns if name in self.header
-                ]
-                raise ValidationError({(known or [NON_FIELD_ERRORS])[0]: error.messages}) from error
 
     def before_save_instance(self, instance: RowT, row: Cells, **kwargs: object) -> None:
         self.notes = list(self.get_notes(instance))
@@ -411,13 +393,6 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
         # Times stay text: those of a workbook have no time zone.
         is_native = isinstance(value, bool | int) or type(value) is dt.date
         return value if is_native else text
-
-
-def list_fields(condition: Any) -> list[str]:
-    """The names of the fields that a condition compares."""
-    if not isinstance(condition, Q):
-        return [condition[0].partition("__")[0]]
-    return [name for child in condition.children for name in list_fields(child)]
 
 
 # Every resource, by its name; apps register theirs when they are ready.

@@ -72,8 +72,9 @@ class ImportResult(Result):
     @property
     def is_shortened(self) -> bool:
         """Whether there are more rows than a preview displays."""
-        displayed = len(self.valid_rows()) + len(self.invalid_rows)
-        return displayed < len(self.rows) + self.totals[RowResult.IMPORT_TYPE_INVALID]
+        if self.invalid_rows:
+            return len(self.invalid_rows) < self.totals[RowResult.IMPORT_TYPE_INVALID]
+        return len(self.valid_rows()) < len(self.rows)
 
     @property
     def summary(self) -> str:

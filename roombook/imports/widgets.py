@@ -108,11 +108,10 @@ class FormFieldWidget(TextWidget):
     kind = CellKind.NUMBER
     help_text = "a whole number"
     message = "Write a whole number, such as 12."
-    # Others are refused, though the field of the form would read some of them.
-    pattern = re.compile(r"[0-9]{0,10}")
 
     def parse(self, text: str, **kwargs: Any) -> Any:
-        if not self.pattern.fullmatch(text):
+        # The field of the form would read 1E+03, as which a spreadsheet displays 1234 too.
+        if not re.fullmatch(r"[-0-9.T:]*", text, re.ASCII):
             raise ValueError(self.message)
         return self.form_field.clean(text)
 
@@ -123,7 +122,9 @@ class FloatWidget(FormFieldWidget):
     form_field = forms.FloatField(required=False)
     help_text = "a number such as 39.7433"
     message = "Write a number such as 39.7433."
-    pattern = re.compile(r"[-0-9.]*")
+
+    def parse(self, text: str, **kwargs: Any) -> Any:
+        return super().parse(text.replace(",", "."), **kwargs)
 
     def render(self, value: float | None, **kwargs: object) -> str:
         # Spreadsheets keep 15 digits.
@@ -134,8 +135,9 @@ class DecimalWidget(FormFieldWidget):
     """A decimal with a fixed number of places; more are refused, never rounded."""
 
     message = "Write a number such as 1250.50, without a currency sign."
-    pattern = re.compile(r"[-0-9.]*")
     noun = "a number"
+    # 12,50 has a decimal comma; 1,250 is a thousand in some countries, and is refused.
+    decimal_comma = re.compile(r"(-?\d+),(\d{1,2})")
 
     def __init__(self, model_field: Any) -> None:
         self.places = model_field.decimal_places
@@ -143,6 +145,8 @@ class DecimalWidget(FormFieldWidget):
         super().__init__(help_text=f"{self.noun}, at most {self.places} places after the point")
 
     def parse(self, text: str, **kwargs: Any) -> Any:
+        if match := self.decimal_comma.fullmatch(text):
+            text = f"{match[1]}.{match[2]}"
         # Zeros at the end do not count as places.
         return super().parse(re.sub(r"(\.\d*?)0+$", r"\1", text).removesuffix("."), **kwargs)
 
@@ -155,6 +159,7 @@ class PercentWidget(DecimalWidget):
 
     kind = CellKind.PERCENT
     noun = "a percentage such as 8.5 or 8.5%"
+    decimal_comma = re.compile(r"(-?\d+),(\d+)")
 
     def parse(self, text: str, **kwargs: Any) -> Any:
         return super().parse(text.removesuffix("%").rstrip() or text, **kwargs)
@@ -163,12 +168,11 @@ class PercentWidget(DecimalWidget):
 class DateWidget(FormFieldWidget):
     """2027-03-01."""
 
+    # A workbook stores a day as its midnight.
     form_field = forms.DateField(required=False, input_formats=["%Y-%m-%d", "%Y-%m-%dT00:00"])
     help_text = "a day such as 2027-03-01"
     message = "Write a day such as 2027-03-01."
     kind = CellKind.TIME
-    # A workbook stores a day as its midnight.
-    pattern = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}(T00:00)?)?")
 
 
 class DateTimeWidget(TextWidget):

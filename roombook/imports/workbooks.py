@@ -56,7 +56,7 @@ def read(content: bytes, columns: dict[str, CellKind], sheet_name: str) -> dict[
     book = load_workbook(io.BytesIO(content), keep_links=False)
     sheet = _choose_sheet(book, sheet_name)
     header, rows = files.read_lines(_iterate_lines(sheet), columns)
-    return {"header": header, "rows": rows, "title": files.normalize_name(sheet.title)}
+    return {"header": header, "rows": rows}
 
 
 def _choose_sheet(book: Workbook, sheet_name: str) -> Worksheet:
@@ -77,14 +77,15 @@ def _iterate_lines(sheet: Worksheet) -> Iterator[Sequence[object]]:
     if refused:
         raise InvalidFile(
             f"Cells are merged across columns or with the header ({', '.join(refused[:5])}):"
-            " unmerge them, and write each value in its own cell."
+            " unmerge them, and write each value in its own cell. The first row names the columns:"
+            " delete a title above it."
         )
     merged = {
         (row, each.min_col): sheet.cell(each.min_row, each.min_col)
         for each in ranges
         for row in range(each.min_row + 1, each.max_row + 1)
     }
-    for line in sheet.iter_rows(max_col=min(sheet.max_column, files.MAX_COLUMNS + 1)):
+    for line in sheet.iter_rows():
         # Rows that are empty otherwise stay empty.
         if any(cell.value is not None for cell in line):
             yield [merged.get((cell.row, cell.column), cell) for cell in line]

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 from django.core.mail.backends.locmem import EmailBackend
 from django.db import transaction
-from django.urls import reverse
 
 from accounts import outbox
 from accounts.models import OutboxMessage
@@ -56,11 +55,3 @@ def roll_back_after(act):
     with transaction.atomic():
         act()
         transaction.set_rollback(True)
-
-
-def act(client, *messages):
-    return client.post(
-        reverse("admin:accounts_outboxmessage_changelist"),
-        {"action": "send_again", "_selected_action": [each.pk for each in messages]},
-        follow=True,
-    )

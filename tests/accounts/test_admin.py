@@ -15,7 +15,6 @@ from reservations.booking import account_erasure
 from roombook.backoffice.models import AuditEntry
 from tests.factories_people import (
     PASSWORD,
-    AdministratorFactory,
     UserFactory,
     issue_token,
 )
@@ -30,13 +29,6 @@ LIST = reverse("admin:accounts_user_changelist")
 @pytest.fixture
 def ada():
     return UserFactory(email="ada@example.com")
-
-
-@pytest.fixture
-def root(client):
-    user = AdministratorFactory(email="root@example.com")
-    client.force_login(user)
-    return user
 
 
 def page_of(user):
@@ -61,9 +53,9 @@ def choose(password=PASSWORD):
     return {"usable_password": "true", "password1": password, "password2": password}
 
 
-def test_add_account_with_password_creates_account(client, root):
+def test_add_account_with_password_creates_account(office):
     names = {"email": "Grace@Example.com", "first_name": "Grace", "last_name": "Hopper"}
-    response = client.post(reverse("admin:accounts_user_add"), {**names, **choose()})
+    response = office.post(reverse("admin:accounts_user_add"), {**names, **choose()})
 
     assert response.status_code == 302
     grace = User.objects.get(email="grace@example.com")
@@ -71,48 +63,46 @@ def test_add_account_with_password_creates_account(client, root):
     assert grace.type == "Account"
 
 
-def test_card_number_in_account_form_is_refused(client, root, ada):
+def test_card_number_in_account_form_is_refused(office, ada):
     for fields in (
         {"email": "4242424242424242@example.com"},
         {"phone_number": "+378282246310005"},
         {"company_name": "4242 4242 4242 4242"},
     ):
-        response = client.post(page_of(ada), filled(ada, **fields))
+        response = office.post(page_of(ada), filled(ada, **fields))
         assert response.status_code == 200
         assert "This looks like a card number" in response.text, fields
     ada.refresh_from_db()
     assert ada.email == "ada@example.com"
 
 
-def test_actions_of_the_list_affect_only_the_selected_account(client, root, ada):
+def test_actions_of_the_list_affect_only_the_selected_account(office, ada):
     issue_token(ada)
     grace = UserFactory()
     token = issue_token(grace)
     adas, graces = (reverse("calendar", args=[CalendarAddress.get_secret(u)]) for u in (ada, grace))
     for _ in range(5):
-        post(client, "/api/sign-in", {"EmailAddress": ada.email, "Password": "wrong"})
+        post(office, "/api/sign-in", {"EmailAddress": ada.email, "Password": "wrong"})
 
     for action in ("sign_out_all_devices", "revoke_calendar_address", "clear_failed_sign_ins"):
-        client.post(LIST, {"action": action, "_selected_action": [ada.pk]})
+        office.post(LIST, {"action": action, "_selected_action": [ada.pk]})
 
     assert not ada.tokens.exists()
-    assert post(client, "/api/sign-out", {"Token": token}).status_code == 200
+    assert post(office, "/api/sign-out", {"Token": token}).status_code == 200
     right = {"EmailAddress": ada.email, "Password": PASSWORD}
-    assert post(client, "/api/sign-in", right).status_code == 200
-    assert client.get(adas).status_code == 404
-    assert client.get(graces).status_code == 200
+    assert post(office, "/api/sign-in", right).status_code == 200
+    assert office.get(adas).status_code == 404
+    assert office.get(graces).status_code == 200
     assert reverse("calendar", args=[CalendarAddress.get_secret(ada)]) != adas
     notes = AuditEntry.objects.filter(note__icontains="calendar")
     assert [each.object_id for each in notes] == [ada.pk]
     # Accounts are erased, never deleted.
     delete = reverse("admin:accounts_user_delete", args=[ada.pk])
-    assert client.post(delete, {"post": "yes"}).status_code == 403
+    assert office.post(delete, {"post": "yes"}).status_code == 403
 
 
 @pytest.mark.parametrize("page", ["change", "password"])
-def test_page_opened_before_an_erasure_does_not_bring_the_data_back(
-    client, root, ada, page, monkeypatch
-):
+def test_page_opened_before_an_erasure_does_not_bring_the_data_back(office, ada, page, monkeypatch):
     pages = {
         "change": (page_of(ada), filled(ada, first_name="Augusta")),
         "password": (
@@ -121,7 +111,7 @@ def test_page_opened_before_an_erasure_does_not_bring_the_data_back(
         ),
     }
     url, fields = pages[page]
-    assert client.get(url).status_code == 200
+    assert office.get(url).status_code == 200
     # Another request reads the account before it is erased, and has it after.
     get_object = DjangoUserAdmin.get_object
 
@@ -132,10 +122,10 @@ def test_page_opened_before_an_erasure_does_not_bring_the_data_back(
 
     with monkeypatch.context() as patch:
         patch.setattr(DjangoUserAdmin, "get_object", erase_after_reading)
-        assert client.post(url, fields).status_code == 403
+        assert office.post(url, fields).status_code == 403
     # The refusal has rolled it back.
     account_erasure.erase_account(ada.pk, by=ada, now=NOW)
-    assert client.post(url, fields).status_code == 403
+    assert office.post(url, fields).status_code == 403
     erased = User.objects.get(pk=ada.pk)
     assert (erased.email, erased.first_name) == (f"{ada.pk}@erased.invalid", "Erased")
     assert not erased.is_active
@@ -143,7 +133,7 @@ def test_page_opened_before_an_erasure_does_not_bring_the_data_back(
 
 
 def test_uploaded_thumbnail_is_reencoded_and_old_file_deleted(
-    client, root, ada, django_capture_on_commit_callbacks
+    office, ada, django_capture_on_commit_callbacks
 ):
     ada.thumbnail.save("old.jpg", ContentFile(b"old"))
     old = ada.thumbnail.name
@@ -152,7 +142,7 @@ def test_uploaded_thumbnail_is_reencoded_and_old_file_deleted(
     file = SimpleUploadedFile("me.png", upload.getvalue(), content_type="image/png")
 
     with django_capture_on_commit_callbacks(execute=True):
-        response = client.post(page_of(ada), filled(ada, thumbnail=file))
+        response = office.post(page_of(ada), filled(ada, thumbnail=file))
 
     assert response.status_code == 302
     ada.refresh_from_db()

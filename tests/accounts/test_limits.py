@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from accounts import limits
-from accounts.limits import FailureLimit, RateLimit, get_network_key
+from accounts.limits import FailureLimit, RateLimit
 from accounts.models import AttemptWindow
 from roombook.errors import TooManyRequests
 from tests.concurrency import run_concurrently
@@ -120,7 +120,7 @@ def test_clock_set_back_does_not_extend_the_lockout():
     ],
 )
 def test_ipv6_addresses_of_one_network_share_a_key(address, key):
-    assert get_network_key(address) == key
+    assert limits.get_network_key(address) == key
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,10 +1,9 @@
 """Tokens: which are accepted, and when they expire (B7.3)."""
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-import time_machine
 from django.core.management import call_command
 
 from accounts import limits
@@ -13,19 +12,13 @@ from accounts.models.tokens import ApiTokenQuerySet, hash_token_secret
 from roombook.models import SavedResponse
 from tests.concurrency import run_concurrently
 from tests.factories_people import PASSWORD, UserFactory, issue_token
+from tests.factories_reservations import NOW
 from tests.http import post
 
 pytestmark = pytest.mark.django_db
 
 PATH = "/api/account/update-info"
-START = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
-
-
-@pytest.fixture
-def clock():
-    with time_machine.travel(START, tick=False) as traveller:
-        yield traveller
 
 
 def is_signed_in(client, token):
@@ -39,9 +32,9 @@ def test_token_starts_with_no_formula_character(ada):
 def test_token_expires_thirty_days_after_last_use(client, ada, clock):
     token = issue_token(ada)
 
-    clock.move_to(START + 30 * DAY - timedelta(seconds=1))
+    clock.move_to(NOW + 30 * DAY - timedelta(seconds=1))
     assert is_signed_in(client, token)
-    clock.move_to(START + 60 * DAY - timedelta(seconds=2))
+    clock.move_to(NOW + 60 * DAY - timedelta(seconds=2))
     assert is_signed_in(client, token)
     clock.shift(30 * DAY)
     assert not is_signed_in(client, token)
@@ -50,12 +43,12 @@ def test_token_expires_thirty_days_after_last_use(client, ada, clock):
 def test_token_in_use_expires_after_180_days(client, ada, clock):
     token = issue_token(ada)
     for day in range(0, 180, 10):
-        clock.move_to(START + day * DAY)
+        clock.move_to(NOW + day * DAY)
         assert is_signed_in(client, token), day
 
-    clock.move_to(START + 180 * DAY - timedelta(seconds=1))
+    clock.move_to(NOW + 180 * DAY - timedelta(seconds=1))
     assert is_signed_in(client, token)
-    clock.move_to(START + 180 * DAY)
+    clock.move_to(NOW + 180 * DAY)
     assert not is_signed_in(client, token)
 
 
@@ -70,7 +63,7 @@ def test_token_use_is_written_at_most_once_an_hour(client, ada, clock, django_as
         assert is_signed_in(client, token)
     with django_assert_num_queries(2):
         assert is_signed_in(client, token)
-    assert ApiToken.objects.get().expires_at == START + 30 * DAY + timedelta(hours=1)
+    assert ApiToken.objects.get().expires_at == NOW + 30 * DAY + timedelta(hours=1)
 
 
 def test_sign_in_beyond_tokens_max_ends_the_token_unused_for_longest(client, ada, clock):
@@ -100,11 +93,11 @@ def test_old_token_in_use_outlives_newer_unused_tokens(client, ada, clock, setti
     settings.TOKENS_MAX = 2
     old = issue_token(ada)
     for day in range(0, 176, 25):
-        clock.move_to(START + day * DAY)
+        clock.move_to(NOW + day * DAY)
         assert is_signed_in(client, old)
-    clock.move_to(START + 165 * DAY)
+    clock.move_to(NOW + 165 * DAY)
     unused = issue_token(ada)
-    clock.move_to(START + 176 * DAY)
+    clock.move_to(NOW + 176 * DAY)
     assert is_signed_in(client, old)
 
     issue_token(ada)
@@ -135,12 +128,12 @@ def test_concurrent_sign_ins_leave_exactly_tokens_max(client, monkeypatch, setti
 
 def test_erase_expired_deletes_expired_tokens_windows_and_responses(client, ada, clock):
     alive, dead = issue_token(ada), issue_token(ada, age=31 * DAY)
-    limits.PROMO_CODE.attempt("old", now=START - timedelta(hours=1))
-    limits.PROMO_CODE.attempt("new", now=START - timedelta(minutes=59))
-    KnownNetwork.record(ada.pk, "old", now=START - timedelta(days=90))
-    KnownNetwork.record(ada.pk, "recent", now=START - timedelta(days=89))
+    limits.PROMO_CODE.attempt("old", now=NOW - timedelta(hours=1))
+    limits.PROMO_CODE.attempt("new", now=NOW - timedelta(minutes=59))
+    KnownNetwork.record(ada.pk, "old", now=NOW - timedelta(days=90))
+    KnownNetwork.record(ada.pk, "recent", now=NOW - timedelta(days=89))
     for key, age in (("old", timedelta(hours=24)), ("recent", timedelta(hours=23))):
-        SavedResponse.objects.create(user=ada, key_digest=key, created_at=START - age)
+        SavedResponse.objects.create(user=ada, key_digest=key, created_at=NOW - age)
 
     call_command("erase_expired")
 

@@ -10,8 +10,6 @@ from accounts.passwords import MaximumLengthValidator
 from tests.accounts.outbox_helpers import roll_back_after
 from tests.factories_people import (
     PASSWORD,
-    AdministratorFactory,
-    SavedCardFactory,
     StaffFactory,
     UserFactory,
     issue_token,
@@ -37,15 +35,9 @@ def test_email_is_required_and_unique_in_any_case():
         User.objects.create_user(" ", PASSWORD)
 
 
-def test_user_has_a_type_names_and_a_saved_card():
-    user = UserFactory()
-    assert (user.type, StaffFactory().type) == ("Account", "Staff")
-    assert AdministratorFactory().type == "Administrator"
+def test_user_has_a_type():
+    assert (UserFactory().type, StaffFactory().type) == ("Account", "Staff")
     assert User.objects.create_superuser("root@example.com", PASSWORD).type == "Administrator"
-    assert (user.get_full_name(), user.get_short_name()) == ("Ada Lovelace", "Ada")
-    assert user.saved_payment_info is None
-    card = SavedCardFactory(user=UserFactory())
-    assert User.objects.get(pk=card.user.pk).saved_payment_info == card
 
 
 # --- A new password ------------------------------------------------------------------------------

@@ -6,41 +6,14 @@ import pytest
 from django.core.signals import got_request_exception
 
 from roombook.api.errors import HTTP_STATUSES
-
-TABLE = [
-    ("credentials", 401, "InvalidCredentials"),
-    ("declined", 402, "CardDeclined"),
-    ("missing", 404, "NotFound"),
-    ("http404", 404, "NotFound"),
-    ("denied", 404, "NotFound"),
-    ("drf-denied", 404, "NotFound"),
-    ("taken", 409, "SlotUnavailable"),
-    ("not-open", 409, "ReservationNotOpen"),
-    ("promo", 409, "PromoCodeInvalid"),
-    ("allowance", 409, "AllowanceExhausted"),
-    ("no-card", 409, "NoSavedCard"),
-    ("no-rate", 409, "RateNotConfigured"),
-    ("slow-down", 429, "TooManyRequests"),
-    ("throttled", 429, "TooManyRequests"),
-    ("away", 503, "ServiceUnavailable"),
-    ("database", 503, "ServiceUnavailable"),
-    ("interface", 503, "ServiceUnavailable"),
-    ("integrity", 500, "InternalError"),
-    ("suspicious", 400, "InvalidRequest"),
-    ("unreadable", 400, "InvalidRequest"),
-    ("invalid", 400, "InvalidRequest"),
-    ("model", 400, "InvalidRequest"),
-    ("model-plain", 400, "InvalidRequest"),
-    ("crash", 500, "InternalError"),
-    ("domain", 500, "InternalError"),
-    ("drf-500", 500, "InternalError"),
-]
+from tests.api.urls import ERRORS
 
 
-@pytest.mark.parametrize(("name", "status", "summary"), TABLE)
+@pytest.mark.parametrize("name", ERRORS)
 @pytest.mark.parametrize("debug", [False, True])
-def test_each_error_has_its_status_and_code(post, settings, name, status, summary, debug):
+def test_each_error_has_its_status_and_code(post, settings, name, debug):
     settings.DEBUG = debug
+    status, summary, _ = ERRORS[name]
     response = post(f"/api/raises/{name}")
 
     assert response.status_code == status

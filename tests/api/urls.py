@@ -174,36 +174,46 @@ def build_chained_error():
     return error
 
 
+# In another order than that of the contract.
+INVALID_FIELDS = {
+    "items.10.name": "Ten.",
+    "items.2.name": "Two.",
+    "id": "First.",
+    "has_cvv": "Last.",
+}
+# The status, the Summary, and the error that an operation raises.
 ERRORS = {
-    "crash": ZeroDivisionError("secret 4242424242424242"),
-    "invalid": errors.InvalidRequest(
-        {"items.10.name": "Ten.", "items.2.name": "Two.", "id": "First.", "has_cvv": "Last."}
+    "crash": (500, "InternalError", ZeroDivisionError("secret 4242424242424242")),
+    "invalid": (400, "InvalidRequest", errors.InvalidRequest(INVALID_FIELDS)),
+    "credentials": (401, "InvalidCredentials", errors.InvalidCredentials()),
+    "declined": (402, "CardDeclined", errors.CardDeclined(details=("decline code 51",))),
+    "missing": (404, "NotFound", errors.NotFound()),
+    "http404": (404, "NotFound", Http404("Center matching query 42")),
+    "denied": (404, "NotFound", PermissionDenied()),
+    "drf-denied": (404, "NotFound", NotPermitted()),
+    "taken": (409, "SlotUnavailable", errors.SlotUnavailable("The room is closed then.")),
+    "not-open": (409, "ReservationNotOpen", errors.ReservationNotOpen()),
+    "promo": (409, "PromoCodeInvalid", errors.PromoCodeInvalid()),
+    "allowance": (409, "AllowanceExhausted", errors.AllowanceExhausted()),
+    "no-card": (409, "NoSavedCard", errors.NoSavedCard()),
+    "no-rate": (409, "RateNotConfigured", errors.RateNotConfigured()),
+    "slow-down": (429, "TooManyRequests", errors.TooManyRequests(retry_after=900)),
+    "throttled": (429, "TooManyRequests", Throttled(wait=5)),
+    "away": (503, "ServiceUnavailable", errors.ServiceUnavailable("You were not charged.")),
+    "outcome-unknown": (503, "ServiceUnavailable", build_chained_error()),
+    "database": (503, "ServiceUnavailable", OperationalError("server closed the connection")),
+    "interface": (503, "ServiceUnavailable", InterfaceError("connection already closed")),
+    "integrity": (500, "InternalError", IntegrityError("duplicate key")),
+    "suspicious": (400, "InvalidRequest", SuspiciousOperation("odd")),
+    "unreadable": (400, "InvalidRequest", UnreadablePostError("gone")),
+    "model": (
+        400,
+        "InvalidRequest",
+        ModelValidationError({"first_name": "“4242424242424242” is wrong", "id": "No."}),
     ),
-    "credentials": errors.InvalidCredentials(),
-    "declined": errors.CardDeclined(details=("decline code 51",)),
-    "missing": errors.NotFound(),
-    "http404": Http404("Center matching query 42"),
-    "denied": PermissionDenied(),
-    "drf-denied": NotPermitted(),
-    "taken": errors.SlotUnavailable("The room is closed then."),
-    "not-open": errors.ReservationNotOpen(),
-    "promo": errors.PromoCodeInvalid(),
-    "allowance": errors.AllowanceExhausted(),
-    "no-card": errors.NoSavedCard(),
-    "no-rate": errors.RateNotConfigured(),
-    "slow-down": errors.TooManyRequests(retry_after=900),
-    "throttled": Throttled(wait=5),
-    "away": errors.ServiceUnavailable("You were not charged."),
-    "outcome-unknown": build_chained_error(),
-    "database": OperationalError("server closed the connection"),
-    "interface": InterfaceError("connection already closed"),
-    "integrity": IntegrityError("duplicate key"),
-    "suspicious": SuspiciousOperation("odd"),
-    "unreadable": UnreadablePostError("gone"),
-    "model": ModelValidationError({"first_name": "“4242424242424242” is wrong", "id": "No."}),
-    "model-plain": ModelValidationError("“4242424242424242” is wrong"),
-    "domain": errors.DomainError("internals"),
-    "drf-500": Client500(),
+    "model-plain": (400, "InvalidRequest", ModelValidationError("“4242424242424242” is wrong")),
+    "domain": (500, "InternalError", errors.DomainError("internals")),
+    "drf-500": (500, "InternalError", Client500()),
 }
 
 
@@ -217,11 +227,11 @@ class Raises(Operation):
         HasCVV = BooleanField()
 
     def post(self, request, name, format=None):  # noqa: A002
-        raise ERRORS[name]
+        raise ERRORS[name][-1]
 
 
 def page_that_raises(request, name):
-    raise ERRORS[name]
+    raise ERRORS[name][-1]
 
 
 def operation(route, view):

@@ -80,6 +80,10 @@ class Business:
             fees.fetch_fees(payment, now=self.now)
         self.now = FIRST_DAY + DAY * ((self.now - FIRST_DAY).days + 1)
 
+    @property
+    def act(self) -> Act:
+        return Act(self.staff, self.now, is_staff=True)
+
     def choose(self, is_possible: Callable[[Account], bool]) -> Account | None:
         possible = [each for each in self.books.values() if is_possible(each)]
         return self.random.choice(possible) if possible else None
@@ -107,7 +111,7 @@ class Business:
         else:
             draft = make_draft(self.customer, room, **options)
             reservation = book_draft(
-                Act(self.staff, self.now, is_staff=True),
+                self.act,
                 draft.pk,
                 gateway=way,
                 reference="17",
@@ -128,9 +132,7 @@ class Business:
         account.received = [Money(way, account.price, paid_at, account.center)]
 
     def _pay_by_link(self, draft: Reservation) -> Reservation:
-        payment_links.send_link(
-            Act(self.staff, self.now, is_staff=True), draft.pk, base_url="https://example.com"
-        )
+        payment_links.send_link(self.act, draft.pk, base_url="https://example.com")
         setup = setups.create_setup(
             draft.user, return_url="", reservation_id=draft.pk, now=self.now
         )
@@ -149,12 +151,12 @@ class Business:
             return
         [paid] = account.received
         if self.random.random() < 0.6:
-            approval.approve(Act(self.staff, self.now, is_staff=True), account.pk)
+            approval.approve(self.act, account.pk)
             account.status = "booked"
             if paid.way == "sandbox":
                 paid.at = self.now
         else:
-            approval.decline(Act(self.staff, self.now, is_staff=True), account.pk)
+            approval.decline(self.act, account.pk)
             account.status = "declined"
             self._take_back(account)
 
@@ -173,9 +175,7 @@ class Business:
         if account is None or account.refused:
             return
         less = Decimal(self.random.randint(1, 900)) / 100
-        price_adjustments.adjust_price(
-            Act(self.staff, self.now, is_staff=True), account.pk, amount=-less, reason="Noise"
-        )
+        price_adjustments.adjust_price(self.act, account.pk, amount=-less, reason="Noise")
         old_price = account.price
         # A bill that is paid keeps its rate of tax, whatever the center's is now.
         account.tax = round_cents(account.tax * (account.net - less) / account.net)
@@ -224,7 +224,7 @@ class Business:
         end = start + hours * HOUR
         if way == "sandbox":
             differences.change_booking(
-                Act(self.staff, self.now, is_staff=True),
+                self.act,
                 account.pk,
                 ChangeRequest(room_id, start, end),
                 SAVED_CARD_OF_ABSENT,
@@ -232,7 +232,7 @@ class Business:
             )
         else:
             amendments.amend(
-                Act(self.staff, self.now, is_staff=True),
+                self.act,
                 account.pk,
                 ChangeRequest(room_id, start, end),
                 taken=TakenPayment(way, "19"),
@@ -255,7 +255,7 @@ class Business:
         if account is None or account.refused:
             return
         if account.status == "request":
-            cancellation.cancel(Act(self.staff, self.now, is_staff=True), account.pk)
+            cancellation.cancel(self.act, account.pk)
             account.status = "cancelled"
             self._take_back(account)
             return
@@ -272,7 +272,7 @@ class Business:
         at_gateway = SandboxPayment.objects.filter(key__in=keys)
         if is_refused:  # The gateway refunds no voided payment.
             at_gateway.filter(state="captured").update(state="voided")
-        cancellation.cancel(Act(self.staff, self.now, is_staff=True), account.pk, decision=decision)
+        cancellation.cancel(self.act, account.pk, decision=decision)
         if is_refused:
             at_gateway.filter(state="voided").update(state="captured")
         account.status, account.fee = "cancelled", account.left - refund
@@ -286,7 +286,7 @@ class Business:
         account = self.choose(lambda each: each.status == "booked" and each.start <= self.now)
         if account is None or account.refused:
             return
-        attendance.mark_no_show(Act(self.staff, self.now, is_staff=True), account.pk)
+        attendance.mark_no_show(self.act, account.pk)
         account.status = "missed"
         kept = round_cents(account.price * account.no_show_percent / 100)
         account.goodwill = max(account.left - kept, Decimal(0))

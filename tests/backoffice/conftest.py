@@ -1,12 +1,15 @@
-"""Users with roles, for tests of the back office."""
+"""Users with roles, and a clock, for tests of the back office."""
 
+import datetime as dt
 from collections.abc import Callable
 
 import pytest
+import time_machine
 from django.contrib.auth.models import Group
+from django.test import Client
 
 from accounts.models import User
-from tests.factories_people import make_staff_with_role
+from tests.factories_people import AdministratorFactory, make_staff_with_role
 from tests.world import World
 
 
@@ -25,3 +28,14 @@ def staff(db: None) -> Callable[..., User]:
 @pytest.fixture
 def world(world_copy: World) -> World:
     return world_copy
+
+
+@pytest.fixture
+def wait_until(office: Client, clock: time_machine.Traveller) -> Callable[[dt.datetime], None]:
+    """Move the clock, and sign in again: a session ends with the working day."""
+
+    def move(at: dt.datetime) -> None:
+        clock.move_to(at)
+        office.force_login(AdministratorFactory())
+
+    return move

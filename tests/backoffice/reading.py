@@ -34,7 +34,8 @@ def get_hidden_fields(page):
     """What the form that confirms a preview sends."""
     fields: dict[str, list[str]] = {}
     pattern = r'(?:<input type="hidden"|type="submit") name="([^"]+)" value="([^"]*)">'
-    for name, value in re.findall(pattern, page.text.partition("action-confirm")[2]):
+    form = page.text.partition("action-confirm")[2].partition("</form>")[0]
+    for name, value in re.findall(pattern, form):
         fields.setdefault(name, []).append(unescape(value))
     return fields
 

@@ -85,9 +85,7 @@ OPEN = {
     # Needs the secret of an e-mail.
     "accounts_invitation",
     "accounts_new_password",
-    # Of one reservation: test_receipts.py calls them in every role.
-    *("reservations_reservation_receipts", "reservations_receipt_file"),
-    # Leads on to the dashboard: test_first_steps.py tries who may add them.
+    # Leads on to the dashboard: test_dashboard.py tries who may add them.
     "centers_resourcetype_samples",
     # Only leads on to the first of them.
     "reservations_reports",
@@ -113,6 +111,8 @@ PAGES = {
     "reservations_today": ("reservations.view_reservation", CENTER),
     "reservations_webhookendpoint_credentials": ("reservations.change_webhookendpoint", CENTER),
     "reservations_room_week": ("reservations.view_reservation", CENTER),
+    "reservations_reservation_receipts": ("reservations.view_receipt", CENTER),
+    "reservations_receipt_file": ("reservations.view_receipt", CENTER),
     "reservations_reservation_action": ("reservations.change_reservation", CENTER),
     "reservations_reservation_list_export": ("reservations.view_reservation", CENTER),
     "reservations_receipt_list_export": ("reservations.view_receipt", CENTER),

@@ -102,6 +102,7 @@ def test_customer_page_shows_bookings_spend_and_devices(client, staff, world):
     for row in many(world.room, world.ada, 3, start=start, status=Status.COMPLETED):
         post_sale(row, now=NOW)
     many(world.room, world.ada, 9, start=start + dt.timedelta(days=1), status=Status.CANCELLED)
+    many(world.room, world.ada, 2, start=start + dt.timedelta(days=2), status=Status.NO_SHOW)
     issue_token(world.ada)
 
     response = client.get(page_of(world.ada))
@@ -109,7 +110,7 @@ def test_customer_page_shows_bookings_spend_and_devices(client, staff, world):
     bookings = response.context["bookings"]
     page = response.text
     # With the one of the world.
-    assert (bookings["count"], bookings["billed"]) == (4, "$105.00")
+    assert (bookings["count"], bookings["billed"], bookings["missed"]) == (4, "$105.00", 2)
     assert len(bookings["last"]) == 10
     assert bookings["all"].endswith("?q=ada%40example.com")
     assert "Visa 4242" in page
@@ -126,7 +127,7 @@ def test_customer_page_shows_only_bookings_of_own_centers(client, desk, world):
 
     # With the one of the world.
     assert (bookings["count"], bookings["billed"], bookings["is_partial"]) == (3, "$95.00", True)
-    assert {row["reservation"].room_id for row in bookings["last"]} == {world.room.pk}
+    assert {row.room_id for row in bookings["last"]} == {world.room.pk}
 
 
 def test_sign_out_page_asks_for_confirmation(client, staff, world):

@@ -177,14 +177,3 @@ def test_filter_of_a_list_names_only_a_row_that_the_user_may_view(client, staff)
             page = client.get(url, {f"{name}__id__exact": keys[name]})
             assert page.status_code == 200
             assert (text in page.text) is (name in names), (member, name)
-
-
-def test_page_of_a_customer_names_an_expired_draft(client, clock):
-    draft = make_draft(UserFactory())
-    client.force_login(AdministratorFactory())
-    url = reverse("admin:accounts_user_change", args=[draft.user_id])
-    assert "Expired draft" not in client.get(url).text
-
-    clock.move_to(NOW + HOLD)
-
-    assert "Expired draft" in client.get(url).text

@@ -91,43 +91,28 @@ def test_change_is_recorded_with_actor_old_and_new_values(client, root):
     assert "<del>8</del> → 12" in page
 
 
-def test_created_and_deleted_rows_are_recorded_without_empty_fields(root):
+def test_changes_outside_a_request_are_those_of_the_service_without_empty_fields():
     landmark = make.LandmarkFactory(name="Station", description="")
     pk = landmark.pk
     landmark.delete()
 
     landmark.pk = pk
-    (_, made, words), (_, deleted, gone) = lines_of(landmark)
-    assert (made, deleted) == ("Created", "Deleted")
-    assert words == f"Center: {landmark.center}; Name: Station"
-    assert "Name: Station" in gone
+    made, (who, deleted, gone) = lines_of(landmark)
+    assert made == ("the service", "Created", f"Center: {landmark.center}; Name: Station")
+    assert (who, deleted, "Name: Station" in gone) == ("the service", "Deleted", True)
 
 
-def test_many_to_many_changes_are_recorded_by_name(root):
+def test_many_to_many_changes_are_recorded_by_name_and_excluded_fields_are_not():
     promo = PromoCode.objects.create(code="SPRING", percent=10)
     center = make.CenterFactory(name="Glenarm")
     promo.centers.add(center)
     promo.centers.remove(center)
-
-    assert [words for _, _, words in lines_of(promo)][1:] == [
-        "Centers: added Glenarm",
-        "Centers: removed Glenarm",
-    ]
-
-
-def test_change_outside_a_request_has_no_actor():
-    center = make.CenterFactory(name="Glenarm")
-
-    assert lines_of(center)[0][0] == "the service"
-
-
-def test_excluded_fields_are_not_recorded_and_cost_no_query():
-    promo = PromoCode.objects.create(code="SPRING", percent=10)
     promo.uses = 1
     with CaptureQueriesContext(connection) as queries:
         promo.save(update_fields=["uses"])
 
-    assert len(lines_of(promo)) == 1
+    recorded = [words for _, _, words in lines_of(promo)][1:]
+    assert recorded == ["Centers: added Glenarm", "Centers: removed Glenarm"]
     assert len(queries) == 1
 
 
@@ -223,17 +208,3 @@ def test_audit_log_is_searched_by_id_and_by_actor_and_read_only(client, root):
     for name, args in (("add", []), ("change", [entry.pk]), ("delete", [entry.pk])):
         address = reverse(f"admin:backoffice_auditentry_{name}", args=args)
         assert client.post(address, {"post": "yes"}).status_code == 403
-
-
-def test_audit_log_ignores_invalid_query_parameters(client, root):
-    for query in (
-        {"q": "' OR 1=1 --"},
-        {"q": "9" * 40},
-        {"what": "nonsense.model"},
-        {"action__exact": "99"},
-        {"timestamp_from": "yesterday", "timestamp_to": "0"},
-        {"actor": "x"},
-        {"actor__id__exact": "9" * 30},
-        {"p": "-1"},
-    ):
-        assert client.get(LOG, query).status_code in (200, 302), query

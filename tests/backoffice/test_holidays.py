@@ -4,22 +4,15 @@ import datetime as dt
 from datetime import UTC, datetime
 
 import pytest
-import time_machine
 from django.urls import reverse
 
 from centers import holidays, models
 from tests.factories_centers import CenterFactory, ClosureFactory, MeetingRoomFactory
 
-pytestmark = pytest.mark.django_db
-
 HOLIDAYS = reverse("admin:centers_closure_holidays")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
-
-@pytest.fixture
-def _in_november():
-    with time_machine.travel(NOW, tick=False):
-        yield
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 
 def ask(office, center, do, **fields):
@@ -62,7 +55,6 @@ def test_holidays_are_previewed_then_added_once_to_each_center(office):
     assert models.Closure.objects.count() == 3
 
 
-@pytest.mark.usefixtures("_in_november")
 def test_holiday_is_a_whole_local_day_of_each_center(office):
     denver, tokyo = CenterFactory(), CenterFactory(time_zone_id="Asia/Tokyo")
     # 23 hours in Denver: the clock goes forward.
@@ -77,7 +69,6 @@ def test_holiday_is_a_whole_local_day_of_each_center(office):
     }
 
 
-@pytest.mark.usefixtures("_in_november")
 def test_closure_of_a_room_does_not_close_the_center(office):
     room = MeetingRoomFactory()
     ClosureFactory(
@@ -95,14 +86,10 @@ LISTED = {
     ("US", "CO", 2027): ("2027-11-25 Thanksgiving Day", "2027-12-25 Christmas Day"),
     ("DE", "BY", 2027): ("2027-01-06 Epiphany", "2027-12-26 Second Day of Christmas"),
     ("GB", "ENG", 2027): ("2027-12-27 Christmas Day (observed)", "2027-01-01 New Year's Day"),
-    ("CH", "ZH", 2027): ("2027-08-01 National Day", "2027-12-25 Christmas Day"),
-    ("ES", "", 2027): ("2027-12-25 Christmas Day", "2027-01-06 Epiphany"),
-    ("TR", "", 2027): ("2027-10-29 Republic Day", "2027-01-01 New Year's Day"),
     ("JP", "", 2028): ("2028-03-20 Vernal Equinox Day", "2028-02-11 Foundation Day"),
 }
 
 
-@pytest.mark.usefixtures("_in_november")
 @pytest.mark.parametrize("place", LISTED)
 def test_public_holidays_are_listed_as_lines_beside_own_days(office, place):
     country, region, year = place
@@ -122,7 +109,6 @@ def test_public_holidays_are_listed_as_lines_beside_own_days(office, place):
     assert not models.Closure.objects.exists()
 
 
-@pytest.mark.usefixtures("_in_november")
 def test_country_and_region_are_those_of_the_center_until_another_is_chosen(office):
     center = CenterFactory(country="DE", state="Bayern")
     form = office.get(f"{HOLIDAYS}?center={center.pk}").context["form"]
@@ -132,7 +118,20 @@ def test_country_and_region_are_those_of_the_center_until_another_is_chosen(offi
     assert "2027-12-28 Boxing Day (observed)" in form["lines"].value()
 
 
-@pytest.mark.usefixtures("_in_november")
+def test_days_of_another_region_replace_the_listed_ones_and_own_days_stay(office):
+    center, form = CenterFactory(), {"lines": "2027-05-02 Ours", "listed": ""}
+    expected = [("DE", "BE", 2027), ("DE", "BY", 2027), ("DE", "BY", 2028)]
+    for country, region, year in expected:
+        form = ask(office, center, "list", country=country, region=region, **form | {"year": year})
+        form = {name: form.context["form"][name].value() for name in ("lines", "listed")}
+        if region == "BE":
+            assert "2027-03-08 Women's Day" in form["lines"]
+
+    lines = form["lines"].splitlines()
+    assert {"2027-05-02 Ours", "2027-01-06 Epiphany", "2028-01-06 Epiphany"} <= {*lines}
+    assert "2027-03-08 Women's Day" not in lines
+
+
 @pytest.mark.parametrize(
     ("line", "starts", "ends"),
     [
@@ -154,27 +153,14 @@ def test_line_can_name_times(office, line, starts, ends):
     assert holidays.parse_lines(str(holiday)) == [holiday]
 
 
-@pytest.mark.usefixtures("_in_november")
 @pytest.mark.parametrize(
     ("do", "fields", "message"),
     [
         ("preview", {"lines": ""}, "Enter at least one day."),
         ("preview", {"lines": "Christmas"}, "Line 1: Enter a day such as 2027-12-25"),
-        (
-            "preview",
-            {"lines": "2027-01-01 New Year\n2027-02-30 No day"},
-            "Line 2: There is no such",
-        ),
-        (
-            "preview",
-            {"lines": "2027-12-26 to 2027-12-25 Back"},
-            "The last day is before the first day.",
-        ),
-        (
-            "preview",
-            {"lines": "2027-01-01 to 2029-01-01 Long"},
-            "A holiday can last for one year at most.",
-        ),
+        ("preview", {"lines": "2027-01-01 New\n2027-02-30 No"}, "Line 2: There is no such"),
+        ("preview", {"lines": "2027-12-26 to 2027-12-25 A"}, "The last day is before the first"),
+        ("preview", {"lines": "2027-01-01 to 2029-01-01 A"}, "can last for one year at most."),
         ("preview", {"lines": "1900-01-01 Old"}, "The year must be between 2000 and 2100."),
         ("preview", {"lines": f"2027-01-01 {'x' * 300}"}, "255 characters at most"),
         ("preview", {"lines": "x" * 60_001}, "60000 characters"),
@@ -184,12 +170,10 @@ def test_line_can_name_times(office, line, starts, ends):
         ("list", {"country": "XX"}, "is not one of the available choices"),
         ("preview", {"lines": "2027-12-24 closed from 25:00"}, "There is no such time."),
         ("preview", {"lines": "2027-12-24 closed from 12:00 to 9:00"}, "must be after the start"),
-        ("preview", {"year": "soon", "lines": "2027-01-01"}, "Enter a whole number."),
         ("preview", {"year": "99999", "lines": "2027-01-01"}, "less than or equal to 2100"),
         ("preview", {"centers": "x", "lines": "2027-01-01"}, "is not a valid choice"),
         ("preview", {"centers": "999999999", "lines": "2027-01-01"}, "Select a valid choice"),
         ("preview", {"centers": "3000000000", "lines": "2027-01-01"}, "is not a valid choice"),
-        ("preview", {"centers": "9" * 39, "lines": "2027-01-01"}, "is not a valid choice"),
         ("preview", {"centers": [], "lines": "2027-01-01"}, "This field is required."),
     ],
 )

@@ -33,25 +33,26 @@ def close(room):
     Closure.objects.create(center=room.center, starts_at=EVENING, ends_at=EVENING + HOUR)
 
 
-# The second one lasts beyond midnight.
-@pytest.mark.parametrize(("later", "hours"), [(0, 3), (3, 4)])
-def test_draft_outside_hours_by_manager_keeps_reason(room, manager, later, hours):
-    made = in_the_evening(room, manager, start=EVENING + later * HOUR, hours=hours)
-    made.refresh_from_db()
-    assert (made.hours_override_reason, made.created_by) == (REASON, manager)
-    entry = history.get_changes(made).get()
-    assert entry.changes == {"hours_override_reason": ["", REASON]}
-    assert entry.actor == manager
-
-
-@pytest.mark.parametrize("is_live", [True, False])
-def test_overridden_draft_is_paid_and_approved(room, manager, is_live):
+@pytest.mark.parametrize(
+    ("is_live", "start", "hours"),
+    # The second one lasts beyond midnight.
+    [(True, EVENING, 3), (False, EVENING + 3 * HOUR, 4)],
+)
+def test_draft_of_a_manager_outside_hours_keeps_its_reason_and_is_booked(
+    room, manager, is_live, start, hours
+):
     MeetingRoom.objects.update(is_live_inventory=is_live)
-    paid = pay(in_the_evening(room, manager))
-    assert paid.status == (Status.CONFIRMED if is_live else Status.PENDING)
+    draft = in_the_evening(room, manager, start=start, hours=hours)
+
+    draft.refresh_from_db()
+    assert (draft.hours_override_reason, draft.created_by) == (REASON, manager)
+    entry = history.get_changes(draft).get()
+    assert (entry.changes, entry.actor) == ({"hours_override_reason": ["", REASON]}, manager)
+    booking = pay(draft)
     if not is_live:
-        approved = approval.approve(Act(manager, NOW, is_staff=True), paid.pk)
-        assert approved.status == Status.CONFIRMED
+        assert booking.status == Status.PENDING
+        booking = approval.approve(Act(manager, NOW, is_staff=True), booking.pk)
+    assert booking.status == Status.CONFIRMED
 
 
 @pytest.mark.parametrize(
@@ -82,17 +83,14 @@ def test_hours_override_does_not_allow_other_obstacles(room, manager, obstacle, 
         in_the_evening(room, manager, start=EVENING - 2 * HOUR)
 
 
-def test_hours_override_needs_a_reason_and_ends_with_a_later_closure(room, manager):
+def test_hours_override_needs_a_reason_and_ends_with_a_later_closure(room, staff, manager):
     with pytest.raises(SlotUnavailable, match="closed"):
         in_the_evening(room, manager, hours_override_reason="  ")
     made = in_the_evening(room, manager)
     close(room)
     with pytest.raises(SlotUnavailable):
         pay(made)
-
-
-def test_hours_override_within_hours_keeps_no_reason(room, staff):
-    """Nothing is overridden, so no permission is needed."""
+    # Within the hours nothing is overridden, so no permission is needed, and no reason kept.
     made = in_the_evening(room, staff("Desk", room.center), start=START)
     assert made.hours_override_reason == ""
     assert not history.get_changes(made).exists()

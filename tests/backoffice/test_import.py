@@ -2,18 +2,23 @@
 
 import datetime as dt
 import re
+import threading
 
 import pytest
+from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
 
-from centers.models import MeetingRoom
-from roombook.backoffice.models import AuditEntry
-from roombook.imports import files
+from centers.models import Center, MeetingRoom, OpeningHours
+from roombook.backoffice.models import AuditAction, AuditEntry
+from roombook.imports import files, results
 from roombook.imports.models import Upload
 from roombook.imports.resources import RESOURCES, SpreadsheetResource
+from roombook.imports.results import ImportRefused
 from tests.factories_centers import (
     CenterFactory,
     MeetingRoomFactory,
     RateFactory,
+    ResourceTypeFactory,
     open_every_day,
 )
 from tests.factories_people import AdministratorFactory
@@ -23,11 +28,11 @@ from tests.imports import (
     Browser,
     build_csv,
     check,
-    closure_row,
     get_cells,
     get_errors,
     load,
     room_row,
+    save,
 )
 
 pytestmark = pytest.mark.django_db
@@ -61,10 +66,6 @@ def test_all_values_that_cannot_be_read_are_reported_with_an_unknown_center_or_i
     assert wrong(center="Nowhere") == [(2, "center"), (2, "capacity"), (2, "is_active")]
     assert wrong(id="999") == [(2, "id"), (2, "capacity"), (2, "is_active")]
     assert wrong(id=room.pk) == [(2, "capacity"), (2, "is_active")]
-    promo_code = {"code": "", "percent": "some", "valid_from": "soon", "meeting_from": "March"}
-    assert get_cells(get_errors("promo-codes", build_csv(promo_code))) == [
-        *((2, "code"), (2, "percent"), (2, "valid_from"), (2, "meeting_from")),
-    ]
 
 
 def test_manager_of_some_centers_cannot_add_a_center(staff):
@@ -99,14 +100,6 @@ def test_changes_are_in_the_order_of_the_file(rooms_page):
     assert list(result.rows[0].changes) == ["capacity", "is_blocked", "provider"]
 
 
-def test_import_page_lists_columns(rooms_page):
-    page = rooms_page.client.get("/admin/centers/meetingroom/import/").content.decode()
-
-    assert "<code>turnaround_minutes</code>" in page
-    assert "the name of a rate of this center" in page
-    assert "found by center and name" in page
-
-
 @pytest.mark.parametrize("extension", ["csv", "xlsx"])
 def test_templates_can_be_imported_one_after_the_other_into_an_empty_database(client, extension):
     client.force_login(AdministratorFactory(email="customer@example.com"))
@@ -116,7 +109,6 @@ def test_templates_can_be_imported_one_after_the_other_into_an_empty_database(cl
         template = client.get(page, {"template": extension})
         assert f'filename="{name}-template.{extension}"' in template.headers["Content-Disposition"]
         content = b"".join(template)
-        assert get_errors(name, content) == []
         assert load(name, content) == {"new": 2 if name == "types" else 1}, name
     room = MeetingRoom.objects.get()
     assert (room.center.name, room.lowest_rate) == ("Downtown", "$40.00/hour")
@@ -247,15 +239,157 @@ def test_unconfirmed_files_are_deleted_after_a_day(rooms_page):
     assert Upload.objects.get().sheet == "rates"
 
 
-def test_overlapping_bookings_are_reported_after_importing_a_closure(client):
-    from tests.factories_reservations import make_booking
+# --- All or nothing -----------------------------------------------------------------------------
 
-    client.force_login(AdministratorFactory())
-    reservation = make_booking()
-    local = reservation.start.astimezone(reservation.room.center.zone)
-    day = f"{local:%Y-%m-%d}"
-    row = closure_row(reservation.room.center, starts_at=f"{day}T00:00", ends_at=f"{day}T23:00")
-    browser = Browser(client, "/admin/centers/closure/")
-    browser.upload(build_csv(row))
 
-    assert "these reservations hold a room during it" in browser.confirm()
+def test_one_wrong_row_writes_nothing():
+    content = build_csv(OMAHA | {"rank": "1"}, OMAHA | {"name": "", "rank": "1"})
+
+    assert load("centers", content) == {"new": 1, "errors": 1}
+    assert not Center.objects.exists()
+
+
+def change_row(room):
+    MeetingRoom.objects.filter(pk=room.pk).update(capacity=5)
+
+
+def add_row(room):
+    MeetingRoomFactory(center=room.center, name="Aspen")
+
+
+@pytest.mark.parametrize("change", [change_row, add_row, MeetingRoom.delete])
+def test_file_that_would_do_something_else_than_its_preview_writes_nothing(change):
+    room = MeetingRoomFactory(name="Birch", capacity=8)
+    rows = room_row(room.center), room_row(room.center, name="Birch", capacity="9")
+    resource, result = check("rooms", build_csv(*rows))
+    change(room)
+
+    with pytest.raises(ImportRefused, match="Something changed since the preview"):
+        save(resource, result)
+
+    assert not MeetingRoom.objects.filter(capacity=9).exists()
+
+
+def test_opening_hours_changed_since_the_preview_are_refused():
+    center = CenterFactory()
+    resource, result = check("centers", build_csv({"id": center.pk, "mon": "09:00-17:00"}))
+    OpeningHours.objects.create(center=center, weekday=0, opens=dt.time(8), closes=dt.time(9))
+
+    with pytest.raises(ImportRefused):
+        save(resource, result)
+
+
+@pytest.mark.postgres
+def test_preview_does_not_lock_rows_that_a_confirmation_locks():
+    room = MeetingRoomFactory(capacity=8)
+    content = build_csv({"id": room.pk, "capacity": "8"})
+
+    def count_locks(run):
+        with CaptureQueriesContext(connection) as captured:
+            run("rooms", content)
+        return sum("FOR NO KEY UPDATE" in each["sql"] for each in captured)
+
+    # Customers who book the room would wait until the whole file is checked.
+    assert (count_locks(check), count_locks(load)) == (0, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_same_file_on_two_connections_adds_rows_once():
+    content = build_csv(*({**OMAHA, "name": f"C{number}"} for number in range(20)))
+    CenterFactory()
+    both = [check("centers", content) for _ in range(2)]
+    together, answers = threading.Barrier(2), []
+
+    def confirm(resource, result):
+        together.wait()
+        try:
+            save(resource, result)
+            answers.append("written")
+        except ImportRefused:
+            answers.append("refused")
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=confirm, args=each) for each in both]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(answers) == ["refused", "written"]
+    assert Center.objects.filter(city="Omaha").count() == 20
+
+
+def test_rows_that_swap_their_names_are_refused():
+    one, two = (MeetingRoomFactory(name=name) for name in ("One", "Two"))
+    MeetingRoom.objects.filter(pk=two.pk).update(center=one.center)
+    rows = [{"id": one.pk, "name": "Two"}, {"id": two.pk, "name": "Three"}]
+
+    assert get_errors("rooms", build_csv(rows[0])) == [
+        (2, "name", "This center already has a room with this name.")
+    ]
+    rows[1]["name"] = "One"
+    assert load("rooms", build_csv(*rows)) == {"errors": 2}
+    assert MeetingRoom.objects.get(pk=one.pk).name == "One"
+
+
+# --- History ------------------------------------------------------------------------------------
+
+
+def test_every_change_is_in_the_audit_log_with_its_author():
+    ann = AdministratorFactory()
+    stored = MeetingRoomFactory(capacity=8)
+    row = {"id": stored.pk, "center_id": stored.center_id, "name": stored.name, "capacity": "9"}
+    AuditEntry.objects.all().delete()
+
+    load("rooms", build_csv(row), user=ann)
+
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action) == (ann, AuditAction.UPDATE)
+    assert (entry.object_id, entry.changes) == (stored.pk, {"capacity": ["8", "9"]})
+    assert entry.note == "Imported: rows.csv, row 2."
+
+    load("centers", build_csv(OMAHA), user=ann)
+    entry = AuditEntry.objects.get(action=AuditAction.CREATE)
+    assert entry.changes["name"] == [None, "Old Market"]
+    hours = AuditEntry.objects.get(action=AuditAction.UPDATE, content_type=entry.content_type)
+    assert hours.changes["mon"] == ["", "08:00-12:30, 14:00-24:00"]
+    assert (hours.actor, hours.note) == (ann, entry.note)
+
+
+# --- Many rows ----------------------------------------------------------------------------------
+
+
+# Savepoints, the audit log and one for each constraint; none for what the file leaves as it is.
+MAX_QUERIES_A_ROW = 17
+
+
+def queries(name, content):
+    with CaptureQueriesContext(connection) as captured:
+        load(name, content)
+    return len(captured)
+
+
+def test_queries_of_a_row_do_not_grow_with_the_file():
+    center, kind = CenterFactory(), ResourceTypeFactory()
+    RateFactory(center=center, name="Standard")
+    row = {"center_id": center.pk, "type": kind.name, "capacity": 8, "rate": "Standard"}
+
+    def count(first, last, **values):
+        rows = (row | values | {"name": f"R{number}"} for number in range(first, last))
+        return queries("rooms", build_csv(*rows))
+
+    count(0, 1)
+    assert count(10, 40) - count(40, 50) <= 20 * MAX_QUERIES_A_ROW
+    assert count(10, 40, capacity=9) - count(40, 50, capacity=9) <= 20 * MAX_QUERIES_A_ROW
+
+
+def test_preview_of_many_rows_displays_some(rooms_page, monkeypatch):
+    monkeypatch.setattr(results, "MAX_DISPLAYED_ROWS", 2)
+    center = rooms_page.room.center
+
+    page = rooms_page.upload(build_csv(*(room_row(center, name=f"R{n}") for n in range(9))))
+
+    assert "9 new" in page
+    assert "Not all rows are displayed" in page
+    assert page.count("<tr") < 8

@@ -18,7 +18,7 @@ from reservations.models.status import Status
 from reservations.reports import month_end
 from reservations.reports.selection import ReportSelection
 from roombook.money import format_amount
-from tests.backoffice.test_revenue import post_bill, post_line
+from tests.backoffice.test_figures_of_reports import post_bill, post_line
 from tests.factories_reservations import (
     NOW,
     PaymentFactory,
@@ -194,7 +194,7 @@ def test_each_balance_opens_the_lines_that_it_adds_up_and_a_line_its_reservation
     post_bill(-8, 0, day=MARCH_DAY, meeting_day=MARCH_DAY)
     post_bill(-16, 0, day=MARCH_DAY, meeting_day=APRIL_DAY)
     table = build()["account"]
-    period = dict(zip([str(row[0]) for row in table.rows], table.links, strict=True))
+    period = {str(member): table.get_links(member) for (member, *_), _ in table.found}
     shown = {}
     for member, _, change, closing in table.rows:
         name = str(member)
@@ -226,7 +226,8 @@ def test_cash_of_each_row_opens_its_lines(office):
 
     sums = {}
     for key in ("way", "day", "center", "cash"):
-        for row, (url, _) in zip(tables[key].rows, tables[key].links, strict=True):
+        for row, (members, _) in zip(tables[key].rows, tables[key].found, strict=True):
+            url, _ = tables[key].get_links(*members)
             assert office.get(url).context["ledger_sum"] == format_amount(row[-1]), (key, row)
             sums.setdefault(key, []).append(row[-1])
     assert {key: sorted(found) for key, found in sums.items()} == {
@@ -242,7 +243,8 @@ def test_lines_of_a_figure_are_those_of_the_selected_centers(office):
     pay(10, MARCH_DAY, center=here.center)
     pay(20, MARCH_DAY, center=there.center)
     table = build(centers=frozenset({here.center_id}))["way"]
-    [(url, _)] = table.links
+    [(members, _)] = table.found
+    url, _ = table.get_links(*members)
     assert [line.gateway for line in office.get(url).context["cl"].result_list] == [1000]
 
 

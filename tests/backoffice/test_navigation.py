@@ -3,7 +3,6 @@
 import pytest
 from django.urls import reverse
 
-from roombook.backoffice.model_admin import ModelAdmin
 from tests.factories_centers import CenterFactory
 from tests.factories_reservations import ReservationFactory
 
@@ -56,16 +55,3 @@ def test_menu_marks_one_item_as_open_page(office, page, title):
     ids["reservations_report"] = lambda: "revenue"
     url = reverse(f"admin:{page}", args=[ids[page]()] if page in ids else [])
     assert [item["title"] for item in read_items(office, url) if item["active"]] == [title]
-
-
-def test_list_of_apps_is_built_only_for_the_page_that_displays_it(office, monkeypatch):
-    page = reverse("admin:app_list", args=["centers"])
-    [app] = office.get(page).context["app_list"]
-    assert "Rates" in [each["name"] for each in app["models"]]
-    assert office.get("/admin/nothing/").status_code == 404
-
-    monkeypatch.setattr(ModelAdmin, "get_model_perms", lambda *_: 1 / 0)
-
-    assert office.get(reverse("admin:centers_rate_changelist")).status_code == 200
-    with pytest.raises(ZeroDivisionError):
-        office.get(page)

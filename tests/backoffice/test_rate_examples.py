@@ -13,7 +13,7 @@ from centers.admin.rates import (
     summarize_examples,
 )
 from centers.models import Rate
-from tests.admin_forms import errors_of, form_of
+from tests.admin_forms import form_of
 from tests.backoffice.reading import messages_of
 from tests.factories_centers import RateFactory
 
@@ -55,17 +55,6 @@ def test_examples_are_priced_by_their_cheapest_tiers():
     assert summarize_examples(Rate()) == ""
 
 
-def test_example_lists_the_more_expensive_combinations():
-    examples = calculate_examples(build_rate(hourly=25, half_day=90), today=TODAY)
-    five_hours = next(each for each in examples if each.duration_text == "5 hours")
-    assert five_hours.price.explanation == "5 hours: half day + 1 hour"
-    assert five_hours.reasons == [
-        "half day + 1 hour at $115.00; 5 hours would be $125.00, 2 half days would be $180.00"
-    ]
-    two_days = calculate_examples(build_rate(full_day=160), today=TODAY)[-1]
-    assert [reason[:16] for reason in two_days.reasons] == ["Day 1, 15 hours:", "Day 2, 17 hours:"]
-
-
 # --- While prices are entered --------------------------------------------------------------------
 
 
@@ -105,9 +94,7 @@ def test_pages_without_javascript_show_the_examples(office):
     page = office.get(url)
     assert "$62.50" in page.text
     refused = office.post(url, {**form_of(page), "hourly": "40", "name": ""})
-    assert set(errors_of(refused)) == {"name"}
     assert "$100.00" in refused.text
-    assert "No price yet" in office.get(reverse("admin:centers_rate_add")).text
     center = RateFactory().center_id
     page = office.get(reverse("admin:centers_center_change", args=[center]) + "?tab=rate")
     assert "$90.00 · $160.00 · $320.00" in page.text

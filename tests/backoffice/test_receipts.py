@@ -141,29 +141,6 @@ def test_logo_of_the_seller_is_on_its_receipts_also_after_another_one_is_uploade
     assert "Glenarm Rooms Inc." in read_text(receipt)
 
 
-def test_only_roles_of_the_center_issue_and_see_receipts(client, staff, booking, page):
-    make_seller()
-    [receipt] = issue(booking)
-    other = make_taxed_booking().room.center
-    pdf = reverse("admin:reservations_receipt_file", args=[booking.pk, receipt.number])
-    cases = {
-        ("Viewer", booking.room.center): 403,
-        **{(role, booking.room.center): 200 for role in ("Desk", "Manager", "Accountant")},
-        ("Manager", other): 404,
-    }
-    for (role, center), status in cases.items():
-        client.force_login(staff(role, center))
-        found = {client.get(page).status_code}
-        if status != 200 or role == "Accountant":  # Making the PDF takes a second.
-            found.add(client.get(pdf).status_code)
-            found.add(client.post(page, {"send": receipt.pk}, follow=True).status_code)
-        assert found == {status}, (role, center)
-        listed = client.get(reverse("admin:reservations_receipt_changelist"))
-        assert (receipt.number in listed.text) == (status == 200), (role, center)
-    client.logout()
-    assert client.get(pdf).status_code == 302
-
-
 def test_list_finds_a_receipt_by_number_and_reservation_and_changes_none(office, booking, page):
     make_seller()
     [receipt] = issue(booking)

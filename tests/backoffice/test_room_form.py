@@ -55,23 +55,6 @@ def test_rate_choices_are_those_of_a_visible_center(client, office, staff):
     assert rates_of(client.get(ADD, {"center": other.center_id})) == []
 
 
-def test_room_form_shows_defaults_in_empty_fields(office, settings):
-    settings.BOOKING_GRID_MINUTES, settings.BOOKING_MINIMUM_MINUTES = 20, 40
-    settings.BOOKING_MAXIMUM_DAYS, settings.BOOKING_WINDOW_DAYS = 2, 90
-    fields = office.get(ADD).context["adminform"].form.fields
-    placeholders = {
-        name: field.widget.attrs["placeholder"]
-        for name, field in fields.items()
-        if "placeholder" in field.widget.attrs and name.endswith(("_minutes", "_days"))
-    }
-    assert placeholders == {
-        "grid_minutes": 20,
-        "minimum_minutes": 40,
-        "maximum_minutes": 2880,
-        "booking_window_days": 90,
-    }
-
-
 def test_rates_of_services_are_not_offered_for_rooms_nor_the_other_way_round(office):
     room = make_room()
     center, shared = room.center, RateFactory(center=room.center, name="Shared")

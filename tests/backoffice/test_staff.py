@@ -89,19 +89,9 @@ def test_role_is_given_and_taken_at_many_centers_at_once(client, root, groups):
     assert [group.name for group in clerk.groups.all()] == ["Viewer"]
     entries = AuditEntry.objects.filter(content_type__model="centerrole", actor=root)
     assert entries.count() == 11
-
-
-def test_list_and_page_show_the_roles_and_no_permission_picker(client, root, groups):
-    clerk = StaffFactory()
-    clerk.groups.add(groups["Viewer"])
-    for _ in range(2):
-        center = make.CenterFactory(name="Loft")
-        CenterRole.objects.create(user=clerk, group=groups["Desk"], center=center)
-
-    assert "Viewer everywhere, Desk at Loft and 1 more" in client.get(LIST).text
+    assert re.search("Viewer everywhere, Desk at .+ and 10 more", client.get(LIST).text)
     page = client.get(page_of(clerk)).text
-    assert f'<option value="{center.pk}" selected' in page
-    assert f'href="{LIST}"' in page
+    assert f'<option value="{kept.pk}" selected' in page
     assert "user_permissions" not in page
     assert 'name="password"' not in page
 
@@ -195,17 +185,6 @@ def test_staff_and_deactivated_accounts_cannot_be_invited(client, root):
     User.objects.filter(pk=grace.pk).update(is_staff=False, is_active=False)
     assert client.post(ADD, INVITED).status_code == 200
     assert not OutboxMessage.objects.exists()
-
-
-def test_lists_cannot_be_filtered_by_contents_of_e_mails_or_password_hashes(client, root):
-    for name, lookups in {
-        "outboxmessage": ("text", "text__contains", "html__contains", "calendar__regex"),
-        "user": ("password__startswith",),
-        "staffmember": ("password__startswith",),
-    }.items():
-        url = reverse(f"admin:accounts_{name}_changelist")
-        for lookup in lookups:
-            assert client.get(url, {lookup: "p"}).status_code == 400, (name, lookup)
 
 
 def test_role_page_offers_permissions_by_page_as_checkboxes(client, root, groups):

@@ -1,19 +1,28 @@
-"""The timeline: a day of a center, and a week of a room."""
+"""The timeline: a day or a week of a center, a week of a room, and what its scripts ask for."""
 
 import datetime as dt
+import html
+import json
+import re
 
 import pytest
 from django.urls import reverse
 
-from centers.models import Closure
+from centers.models import Closure, MeetingRoom
+from reservations.models import Reservation
 from reservations.models.status import Status
+from tests.backoffice.many import many
+from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reservation_pages import action_url, fill_slot, reservation_url
 from tests.factories_centers import MeetingRoomFactory
+from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
     NOW,
     START,
     ReservationFactory,
+    make_booking,
     make_draft,
     make_room,
 )
@@ -21,78 +30,83 @@ from tests.factories_reservations import (
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 DAY = reverse("admin:reservations_timeline")
-WEEK = reverse("admin:reservations_room_week")
+CENTER_WEEK = reverse("admin:reservations_timeline_week")
+ROOM_WEEK = reverse("admin:reservations_room_week")
 ADD = reverse("admin:reservations_reservation_add")
 WEDNESDAY = "2027-03-03"
+SCRIPT = {"X-Requested-With": "fetch"}
 
 
-def day_of(room, date=WEDNESDAY, **query):
+def day_of(room, date=WEDNESDAY, /, **query):
     return {"center": room.center_id, "date": date, **query}
 
 
-def bookings_of(answer):
-    """The bookings of a timeline, with the titles of their rows."""
+def items_of(page):
+    """What lies on the tracks, with the titles of their rows and the numbers of their tracks."""
     return [
-        (row.title, item)
-        for row in answer.context["timeline"].rows
-        for track in row.tracks
-        for item in track.items
-        if item.status
+        (row["title"], number, item)
+        for row in page.context["timeline"].rows
+        for number, track in enumerate(row["tracks"])
+        for item in track["items"]
     ]
 
 
-CENTER_WEEK = reverse("admin:reservations_timeline_week")
+def bookings_of(page):
+    return [(title, item) for title, _, item in items_of(page) if "status" in item]
 
 
-def free_slots_of(answer, *, is_closed=False):
+def free_slots_of(page, *, is_closed=False):
     return [
         item
-        for row in answer.context["timeline"].rows
-        for track in row.tracks
-        for item in track.items
-        if not item.status and item.is_closed is is_closed
+        for _, _, item in items_of(page)
+        if "status" not in item and item["is_closed"] is is_closed
     ]
 
 
-def row_of(answer, title):
-    return next(row for row in answer.context["timeline"].rows if row.title == title)
+def row_of(page, title):
+    return next(row for row in page.context["timeline"].rows if row["title"] == title)
 
 
-# Bookings
+def move(booking, by):
+    booking.start += by
+    booking.end += by
+    booking.version += 1
+    booking.save()
 
 
-def test_day_timeline_shows_bookings(office, room):
+# --- Bookings and marks ---------------------------------------------------------------------------
+
+
+def test_day_timeline_shows_bookings_with_their_status(office, room):
     booking = ReservationFactory(room=room)
-    answer = office.get(DAY, day_of(room))
-    [(title, bar)] = bookings_of(answer)
+    page = office.get(DAY, day_of(room))
+    [(title, bar)] = bookings_of(page)
     assert title == "Boardroom"
-    assert (bar.name, bar.time, bar.status) == ("Ada Lovelace", "09:00-12:00", "Confirmed")
+    assert (bar["name"], bar["time"], bar["status"]) == ("Ada Lovelace", "09:00-12:00", "Confirmed")
     # Open 8 to 18, shown 7 to 19: 09:00 is two of twelve hours from the left.
-    assert bar.style == f"left:{100 * 2 / 12:.4f}%;width:25.0000%;--lane:0"
-    label = f"Ada Lovelace 09:00-12:00 Confirmed, Boardroom, reservation {booking.pk}"
-    page = reverse("admin:reservations_reservation_change", args=[booking.pk])
-    assert f'href="{page}"' in answer.text
-    assert f'aria-label="{label}"' in answer.text
+    assert bar["style"] == f"left:{100 * 2 / 12:.4f}%;width:25.0000%;--lane:0"
+    assert f'href="{reservation_url(booking)}"' in page.text
+    for checked_in_at, status in ((None, "Confirmed"), (START, "Checked in")):
+        Reservation.objects.update(checked_in_at=checked_in_at)
+        page = office.get(DAY, day_of(room))
+        label = f"Ada Lovelace 09:00-12:00 {status}, Boardroom, reservation {booking.pk}"
+        assert f'aria-label="{label}"' in page.text
+        assert f"<em>{status}</em>" in page.text
 
 
-def test_day_timeline_hides_statuses_without_time(office, room):
-    shown = {
-        *(Status.PROCESSING, Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW),
-    }
+def test_day_timeline_hides_statuses_without_time(office, room, clock):
     for status in Status:
         own = MeetingRoomFactory(center=room.center, rate=room.rate, name=status.value)
         ReservationFactory(room=own, status=status)
-    found = {title: bar.status for title, bar in bookings_of(office.get(DAY, day_of(room)))}
-    assert found == {status.value: status.value for status in shown}
-
-
-def test_day_timeline_shows_draft_until_hold_expires(office, room, clock):
-    made = make_draft(room=room)
+    found = {title: bar["status"] for title, bar in bookings_of(office.get(DAY, day_of(room)))}
+    shown = ("Processing", "Pending", "Confirmed", "Completed", "NoShow")
+    assert found == {status: status for status in shown}
+    # A draft is shown as long as it holds the room.
+    Reservation.objects.all().delete()
+    draft = make_draft(room=room)
     [(_, bar)] = bookings_of(office.get(DAY, day_of(room)))
-    assert bar.label.startswith(
-        "Ada Lovelace 09:00-12:00 Draft, held until Mon 2027-03-01 09:15 MST, "
-    )
-    clock.move_to(made.hold_until)
+    assert " Draft, held until Mon 2027-03-01 09:15 MST, " in bar["label"]
+    clock.move_to(draft.hold_until)
     assert bookings_of(office.get(DAY, day_of(room))) == []
 
 
@@ -100,52 +114,75 @@ def test_booking_over_midnight_is_on_both_days(office, room):
     ReservationFactory(room=room, start=START + 13 * HOUR, end=START + 17 * HOUR)
     for date, before, after in ((WEDNESDAY, False, True), ("2027-03-04", True, False)):
         [(_, bar)] = bookings_of(office.get(DAY, day_of(room, date)))
-        assert (bar.starts_before, bar.ends_after) == (before, after)
+        assert (bar["starts_before"], bar["ends_after"]) == (before, after)
 
 
 def test_day_timeline_marks_closures_hours_and_turnaround(office, room):
-    room.turnaround_minutes = 30
-    room.save()
+    MeetingRoom.objects.update(turnaround_minutes=30)
     ReservationFactory(room=room, turnaround_minutes=15)
-    Closure.objects.create(
-        center=room.center, starts_at=START + 5 * HOUR, ends_at=START + 6 * HOUR, reason="Drill"
-    )
     other = MeetingRoomFactory(center=room.center)
-    Closure.objects.create(
-        center=room.center, room=other, starts_at=START, ends_at=START + HOUR, reason="Paint"
-    )
-    marks = row_of(office.get(DAY, day_of(room)), "Boardroom").tracks[0].marks
-    assert [mark.kind for mark in marks] == [
-        *("closed", "closed", "closure", "turnaround", "turnaround")
-    ]
-    assert marks[2].text == "Drill, 14:00 - 15:00"
+    for closed, hour, reason in ((None, 5, "Drill"), (other, 0, "Paint")):
+        starts_at = START + hour * HOUR
+        Closure.objects.create(
+            center=room.center,
+            room=closed,
+            starts_at=starts_at,
+            ends_at=starts_at + HOUR,
+            reason=reason,
+        )
+    marks = row_of(office.get(DAY, day_of(room)), "Boardroom")["tracks"][0]["marks"]
+    kinds = ["closed", "closed", "closure", "turnaround", "turnaround"]
+    assert [kind for kind, *_ in marks] == kinds
+    assert marks[2][2] == "Drill, 14:00 - 15:00"
     # Half an hour, the longer of the two turnarounds.
-    assert marks[3].style == f"left:{100 * 1.5 / 12:.4f}%;width:{100 * 0.5 / 12:.4f}%"
+    assert marks[3][1] == f"left:{100 * 1.5 / 12:.4f}%;width:{100 * 0.5 / 12:.4f}%"
 
 
 def test_rooms_are_sorted_naturally_and_inactive_ones_shown_if_booked(office, room):
     for number in (10, 9, 2):
         MeetingRoomFactory(center=room.center, name=f"Room {number}")
-    idle = MeetingRoomFactory(center=room.center, name="Idle", is_active=False)
+    MeetingRoomFactory(center=room.center, name="Idle", is_active=False)
     ReservationFactory(room=MeetingRoomFactory(center=room.center, name="Taken", is_active=False))
-    answer = office.get(DAY, day_of(room))
-    titles = [row.title for row in answer.context["timeline"].rows]
+    page = office.get(DAY, day_of(room))
+    titles = [row["title"] for row in page.context["timeline"].rows]
     assert titles == ["Boardroom", "Room 2", "Room 9", "Room 10", "Taken"]
-    assert idle.name not in answer.text
-    assert row_of(answer, "Taken").note == "not active"
+    assert row_of(page, "Taken")["note"] == "not active"
 
 
-# Clocks
+def test_center_week_shows_bookings_by_room_and_day(office, room):
+    other = MeetingRoomFactory(center=room.center, name="Annex")
+    ReservationFactory(room=room)
+    ReservationFactory(room=other, start=START + 48 * HOUR, end=START + 50 * HOUR)
+
+    page = office.get(CENTER_WEEK, day_of(room))
+
+    assert [(title, day) for title, day, _ in items_of(page)] == [("Annex", 4), ("Boardroom", 2)]
+    columns = page.context["timeline"].columns
+    assert (len(columns), columns[0]["title"], columns[0]["is_today"]) == (
+        7,
+        "Mon 2027-03-01",
+        True,
+    )
+    assert page.context["title"].endswith("Mon 2027-03-01 - Sun 2027-03-07")
 
 
-def test_day_with_clock_change_says_so_and_has_own_ticks_in_the_week(office, room):
-    answer = office.get(DAY, day_of(room, "2026-11-01", hours="all"))
-    assert len(answer.context["timeline"].header.ticks) == 25
-    assert "The clock goes back by 60 minutes." in answer.text
-    answer = office.get(WEEK, {"room": room.pk, "date": "2027-03-14", "hours": "all"})
-    rows = answer.context["timeline"].rows
-    assert [row.title for row in rows[-2:]] == ["Sat 2027-03-13", "Sun 2027-03-14"]
-    assert [len(row.tracks[0].ticks) for row in rows] == [0, 0, 0, 0, 0, 0, 23]
+# --- Clocks ---------------------------------------------------------------------------------------
+
+
+def test_day_with_clock_change_says_so_and_has_own_ticks(office, room):
+    page = office.get(DAY, day_of(room, "2026-11-01", hours="all"))
+    assert len(page.context["timeline"].header.ticks) == 25
+    assert "The clock goes back by 60 minutes." in page.text
+    page = office.get(ROOM_WEEK, {"room": room.pk, "date": "2027-03-14", "hours": "all"})
+    rows = page.context["timeline"].rows
+    assert [row["title"] for row in rows[-2:]] == ["Sat 2027-03-13", "Sun 2027-03-14"]
+    assert [len(row["tracks"][0]["ticks"]) for row in rows] == [0, 0, 0, 0, 0, 0, 23]
+    # Scripts get the axis of a track.
+    page = office.get(DAY, day_of(room, "2027-11-07", hours="all"))
+    [track] = page.context["timeline"].rows[0]["tracks"]
+    assert (track["minutes"], track["slot_minutes"], track["room"].pk) == (25 * 60, 15, room.pk)
+    clock = [[0, "2027-11-07T00:00"], [120, ""], [180, "2027-11-07T02:00"]]
+    assert json.loads(track["clock"]) == clock
 
 
 def test_timeline_is_in_local_time(office):
@@ -153,28 +190,28 @@ def test_timeline_is_in_local_time(office):
     start = dt.datetime(2027, 3, 3, 9, tzinfo=room.center.zone)
     ReservationFactory(room=room, start=start, end=start + HOUR)
     [(_, bar)] = bookings_of(office.get(DAY, day_of(room)))
-    assert bar.time == "09:00-10:00"
+    assert bar["time"] == "09:00-10:00"
     # Monday 16:00 in UTC is Tuesday in Apia, which once skipped a day.
     room = make_room(time_zone_id="Pacific/Apia")
     assert "Tue 2027-03-02" in office.get(DAY, {"center": room.center_id}).text
-    answer = office.get(DAY, day_of(room, "2011-12-30"))
-    assert "This day does not exist in the time zone of the center." in answer.text
-    for page, part in ((WEEK, "rows"), (CENTER_WEEK, "columns")):
-        query = {"room": room.pk, "center": room.center_id, "date": "2011-12-30"}
-        assert len(getattr(office.get(page, query).context["timeline"], part)) == 6
+    page = office.get(DAY, day_of(room, "2011-12-30"))
+    assert "This day does not exist in the time zone of the center." in page.text
+    for url, part in ((ROOM_WEEK, "rows"), (CENTER_WEEK, "columns")):
+        timeline = office.get(url, day_of(room, "2011-12-30", room=room.pk)).context["timeline"]
+        assert len(getattr(timeline, part)) == 6
 
 
-# Free time
+# --- Free time ------------------------------------------------------------------------------------
 
 
 def test_free_slot_links_to_prefilled_reservation(office, room):
     ReservationFactory(room=room)
     first, second, *_ = free_slots_of(office.get(DAY, day_of(room)))
-    assert first.href == (f"{ADD}?room={room.pk}&start=2027-03-03T08:00&end=2027-03-03T09:00")
-    assert first.label == "New draft: Boardroom, Wed 2027-03-03, 08:00 - 09:00"
+    assert first["href"] == (f"{ADD}?room={room.pk}&start=2027-03-03T08:00&end=2027-03-03T09:00")
+    assert first["label"] == "New draft: Boardroom, Wed 2027-03-03, 08:00 - 09:00"
     # After the booking.
-    assert second.label.endswith("12:00 - 13:00")
-    assert 'value="2027-03-03"' in office.get(first.href).text
+    assert second["label"].endswith("12:00 - 13:00")
+    assert 'value="2027-03-03"' in office.get(first["href"]).text
 
 
 def test_free_slots_outside_hours_require_override_permission(client, staff, room):
@@ -190,60 +227,247 @@ def test_free_slots_exclude_past_and_unbookable_rooms(office, room, clock):
     clock.move_to(NOW + 20 * MINUTE)
     first, *_ = free_slots_of(office.get(DAY, day_of(room, "2027-03-01")))
     # The running slot, and the quarter of an hour before it (B26.10).
-    assert first.label.endswith("09:00 - 10:00")
+    assert first["label"].endswith("09:00 - 10:00")
     for change in ({"is_blocked": True}, {"is_blocked": False, "rate": None}):
-        type(room).objects.filter(pk=room.pk).update(**change)
+        MeetingRoom.objects.update(**change)
         for is_closed in (False, True):
-            answer = office.get(DAY, day_of(room))
-            assert free_slots_of(answer, is_closed=is_closed) == []
+            assert free_slots_of(office.get(DAY, day_of(room)), is_closed=is_closed) == []
 
 
 @pytest.mark.parametrize(
-    ("status", "first", "turnarounds"),
-    [(Status.CONFIRMED, "11:30 - 12:30", 2), (Status.NO_SHOW, "08:45 - 09:45", 0)],
+    ("status", "first", "turnarounds", "lanes"),
+    [(Status.CONFIRMED, "11:30 - 12:30", 2, 1), (Status.NO_SHOW, "08:45 - 09:45", 0, 2)],
 )
-def test_rest_of_a_no_show_can_be_booked_again(office, room, status, first, turnarounds):
-    ends = {"start": NOW - HOUR, "end": NOW + 2 * HOUR}
-    ReservationFactory(room=room, turnaround_minutes=30, status=status, **ends)
+def test_rest_of_a_no_show_can_be_booked_again_in_a_lane_below_it(
+    office, room, status, first, turnarounds, lanes
+):
+    times = {"start": NOW - HOUR, "end": NOW + 2 * HOUR}
+    ReservationFactory(room=room, turnaround_minutes=30, status=status, **times)
 
-    answer = office.get(DAY, day_of(room, "2027-03-01"))
+    page = office.get(DAY, day_of(room, "2027-03-01"))
 
-    [offer, *_] = free_slots_of(answer)
-    assert offer.label.endswith(first)
-    [track] = row_of(answer, "Boardroom").tracks
-    assert [mark.kind for mark in track.marks].count("turnaround") == turnarounds
-    # It is in a lane below the bar.
-    assert track.lanes == 1 + offer.style.endswith("--lane:1")
-    assert track.lanes == (2 if status == Status.NO_SHOW else 1)
+    offer, *_ = free_slots_of(page)
+    assert offer["label"].endswith(first)
+    [track] = row_of(page, "Boardroom")["tracks"]
+    assert [kind for kind, *_ in track["marks"]].count("turnaround") == turnarounds
+    assert (track["lanes"], offer["style"].endswith("--lane:1")) == (lanes, lanes == 2)
 
 
-# Query parameters
+# --- Query parameters -----------------------------------------------------------------------------
 
 
 def test_timeline_links_to_other_days(office, room):
-    text = office.get(DAY, day_of(room)).text
-    for date in ("2027-03-02", "2027-03-01", "2027-03-04"):
-        assert f'href="?center={room.center_id}&amp;date={date}"' in text
-    text = office.get(WEEK, {"room": room.pk, "date": WEDNESDAY}).text
-    for date in ("2027-02-24", "2027-03-10"):
-        assert f'href="?room={room.pk}&amp;date={date}"' in text
+    place = f"center={room.center_id}"
+    for url, query, dates in (
+        (DAY, place, ("2027-03-02", "2027-03-01", "2027-03-04")),
+        (ROOM_WEEK, f"room={room.pk}", ("2027-02-24", "2027-03-10")),
+    ):
+        text = office.get(f"{url}?{query}&date={WEDNESDAY}").text
+        for date in dates:
+            assert f'href="?{query}&amp;date={date}"' in text
 
 
-def test_timeline_invalid_date_shows_nothing(office, room):
-    week = {"room": room.pk, "date": "2027-02-30"}
-    dates = ("yesterday", "0001-01-01", "9999-12-31", "\0")
-    for address, query in ((WEEK, week), *((DAY, day_of(room, date)) for date in dates)):
-        answer = office.get(address, query)
-        assert answer.context["timeline"] is None, query
-        assert "Choose a day from 2000 to 2100, such as 2027-03-15. Nothing" in answer.text, query
-
-
-def test_timeline_unknown_place_is_not_found(office, room):
+def test_timeline_invalid_date_shows_nothing_and_unknown_place_is_not_found(office, room):
+    for url, date in (
+        (ROOM_WEEK, "2027-02-30"),
+        *((DAY, date) for date in ("yesterday", "0001-01-01", "9999-12-31", "\0")),
+    ):
+        page = office.get(url, day_of(room, date, room=room.pk))
+        assert page.context["timeline"] is None, date
+        assert "Choose a day from 2000 to 2100, such as 2027-03-15. Nothing" in page.text, date
     for pk in ("x", "-1", "0", "99999999999999", "\0", "1.5", "²"):
         assert office.get(DAY, {"center": pk}).status_code == 404
-        assert office.get(WEEK, {"room": pk}).status_code == 404
-    assert office.get(WEEK).status_code == 404
+        assert office.get(ROOM_WEEK, {"room": pk}).status_code == 404
+    assert office.get(ROOM_WEEK).status_code == 404
     room.center.rooms.all().delete()
     assert "This center has no active rooms." in office.get(DAY, {"center": room.center_id}).text
     room.center.delete()
     assert "There is no center to show." in office.get(DAY).text
+
+
+def test_timeline_without_center_shows_the_last_or_first_visible_center(client, staff, room):
+    second = make_room().center
+    client.force_login(staff("Desk"))
+    client.get(CENTER_WEEK, {"center": second.pk})
+    assert client.get(DAY).context["center"] == second
+    client.get(ROOM_WEEK, {"room": room.pk})
+    assert client.get(DAY).context["center"] == room.center
+    # Once the role there is gone, the center is not shown.
+    client.force_login(staff("Desk", room.center))
+    session = client.session
+    session["timeline_center"] = second.pk
+    session.save()
+    assert client.get(DAY).context["center"] == room.center
+
+
+# --- Asking for changes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", [DAY, CENTER_WEEK, ROOM_WEEK])
+def test_unchanged_timeline_is_answered_with_304(office, clock, room, url):
+    query = day_of(room, room=room.pk)
+    booking = ReservationFactory(room=room, user=UserFactory(first_name="Ada"))
+    etag = re.search('data-etag="(.+?)"', office.get(url, query).text)[1].replace("&quot;", '"')
+
+    def ask(etag=etag):
+        return office.get(url, query, headers={**SCRIPT, "If-None-Match": etag})
+
+    assert (ask().status_code, ask().content) == (304, b"")
+    # A proxy that compresses makes the ETag weak.
+    assert ask(f"W/{etag}").status_code == 304
+    clock.move_to(NOW + MINUTE)
+    assert ask().status_code == 304
+
+    changes = (
+        lambda: move(booking, HOUR),
+        lambda: Reservation.objects.update(status=Status.PENDING),
+        lambda: type(booking.user).objects.filter(pk=booking.user_id).update(first_name="Bo"),
+        lambda: MeetingRoom.objects.filter(pk=room.pk).update(is_blocked=True),
+        lambda: room.center.opening_hours.update(opens=dt.time(6)),
+        lambda: Closure.objects.create(
+            center=room.center, starts_at=START, ends_at=START + HOUR, reason="Drill"
+        ),
+        lambda: clock.move_to(NOW + 10 * MINUTE),
+    )
+    for number, change in enumerate(changes):
+        change()
+        answer = ask(etag)
+        assert answer.status_code == 200, number
+        assert "<html" not in answer.text
+        etag = answer["ETag"]
+        assert ask(etag).status_code == 304, number
+
+
+@pytest.mark.parametrize("url", [DAY, CENTER_WEEK, ROOM_WEEK])
+def test_open_timeline_keeps_its_center_and_day(client, staff, clock, room, url):
+    clock.move_to(NOW + 14 * HOUR)  # 23:00 in Denver
+    client.force_login(staff("Desk"))
+    other = make_room().center
+    client.get(DAY, {"center": room.center_id})
+    query = {"room": room.pk} if url == ROOM_WEEK else {}
+    page = client.get(url, {**query, "hours": "all"})
+    client.get(DAY, {"center": other.pk})  # in another tab
+    clock.move_to(NOW + 16 * HOUR)
+    parameters = html.unescape(re.search('data-address="(.+?)"', page.text)[1])
+
+    rows = client.get(f"{url}{parameters}", headers=SCRIPT).context
+
+    for name in ("center", "day", "whole_day"):
+        assert rows[name] == page.context[name]
+    assert client.get(DAY).context["center"] == other
+
+
+def test_timeline_is_not_rendered_if_unchanged(office, room, django_assert_max_num_queries):
+    many(room, UserFactory(), 50, start=START)
+    etag = office.get(DAY, day_of(room), headers=SCRIPT)["ETag"]
+    with django_assert_max_num_queries(10):
+        answer = office.get(DAY, day_of(room), headers={**SCRIPT, "If-None-Match": etag})
+    assert answer.templates == []
+
+
+def test_asking_for_changes_takes_no_messages_of_other_pages(office):
+    booking = make_booking()
+    office.post(action_url(booking, "cancel"), {"confirmed": "yes"})
+
+    polled = office.get(DAY, day_of(booking.room), headers={**SCRIPT, "If-None-Match": '"old"'})
+    refreshed = office.get(DAY, day_of(booking.room), headers=SCRIPT)
+
+    assert "data-level" not in polled.text
+    assert 'data-level="success"' in refreshed.text
+
+
+# --- Moving, and the panel ------------------------------------------------------------------------
+
+
+def test_only_bookings_that_can_be_rescheduled_can_be_moved(client, staff, clock, room):
+    ReservationFactory(room=room)
+    # The other one begins on the day before, so that only its end is here.
+    ReservationFactory(room=room, start=START - 20 * HOUR, end=START - HOUR)
+
+    for at, role, expected in (
+        (NOW, "Desk", [False, True]),
+        (START, "Desk", [False, False]),
+        (NOW, "Viewer", [False, False]),
+    ):
+        clock.move_to(at)
+        client.force_login(staff(role, room.center))
+        bars = bookings_of(client.get(DAY, day_of(room)))
+        assert [bool(bar["move_url"]) for _, bar in bars] == expected, (at, role)
+
+
+def find_version(office, booking):
+    [(_, bar)] = bookings_of(office.get(DAY, day_of(booking.room)))
+    return str(bar["version"])
+
+
+def test_move_at_the_same_price_is_undone_unless_it_moved_again(office):
+    booking = make_booking()
+    url, version = action_url(booking, "move"), find_version(office, booking)
+    drop = fill_slot(booking.room, START + HOUR, expected_version=version)
+
+    preview = office.post(url, drop, headers=SCRIPT)
+    assert "data-can-be-undone" in preview.text
+    assert "<html" not in preview.text
+    assert 'name="csrfmiddlewaretoken"' in preview.text
+    undo = {**preview.context["preview"].undo, "confirmed": "yes"}
+    assert undo["expected_version"] != version
+    office.post(url, {**drop, "confirmed": "yes", "expected_amount": "75.00"})
+    booking.refresh_from_db()
+    assert booking.start == START + HOUR
+
+    office.post(url, undo)
+    booking.refresh_from_db()
+    assert (booking.start, booking.total_cost) == (START, 75)
+    # It is where it was, so the undo of the former move is stale.
+    again = office.post(url, undo)
+    assert "It was changed meanwhile, and is in Boardroom" in messages_of(again)[-1][1]
+
+
+def test_move_of_a_stale_page_is_refused(office):
+    booking = make_booking()
+    version = find_version(office, booking)
+    move(booking, 2 * HOUR)
+    drop = fill_slot(booking.room, START + HOUR, expected_version=version)
+
+    preview = office.post(action_url(booking, "move"), drop, headers=SCRIPT)
+    confirmed = {**drop, "confirmed": "yes", "expected_amount": "75.00"}
+    forced = office.post(action_url(booking, "move"), confirmed)
+
+    text = "It was changed meanwhile, and is in Boardroom at Glenarm, Wed 2027-03-03 11:00 - 14:00."
+    assert text in words(preview)
+    assert text in messages_of(forced)[0][1]
+    assert Reservation.objects.get().start == START + 2 * HOUR
+
+
+def test_panel_shows_a_summary_with_actions(office):
+    booking = make_booking(UserFactory(phone_number="+1 303 555 0100"))
+    panel = office.get(reservation_url(booking), headers=SCRIPT)
+    text = words(panel)
+    assert "<html" not in panel.text
+    for shown in ("Ada Lovelace", "+1 303 555 0100", "Confirmed", "$75.00", "Open the reservation"):
+        assert shown in text
+    assert action_url(booking, "move") in panel.text
+
+
+def test_move_at_another_price_has_to_be_confirmed_and_one_that_costs_more_be_allowed(office):
+    booking = make_booking()
+
+    def drop(**fields):
+        return office.post(action_url(booking, "move"), fields, headers=SCRIPT)
+
+    less = drop(**fill_slot(booking.room, hours=2))
+    assert "data-can-be-undone" not in less.text
+    assert 'name="confirmed"' in less.text
+    longer = fill_slot(booking.room, hours=5, in_panel="yes")
+    more = drop(**longer)
+    assert "Not possible" in words(more)
+    assert 'name="waiver"' in more.text
+    # The room and the time are those of the drop.
+    for name in ("room", "start_0", "end_1"):
+        assert f'<input type="hidden" name="{name}"' in more.text
+    assert 'name="confirmed"' in drop(**longer, waiver="Leak").text
+    # Nothing can be done about a room that is taken.
+    ReservationFactory(room=booking.room, start=START + 4 * HOUR, end=START + 5 * HOUR)
+    taken = drop(**longer, waiver="Leak")
+    assert "Not possible" in words(taken)
+    assert "data-live" not in taken.text

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from centers.rooms import BookingRules
 from centers.span import Span, find_gaps
 from reservations.desk.timeline import geometry
-from reservations.desk.timeline.geometry import TimelineAxis, build_axis
+from reservations.desk.timeline.geometry import build_axis
 
 DENVER = ZoneInfo("America/Denver")
 SPRING, AUTUMN, PLAIN = date(2027, 3, 14), date(2027, 11, 7), date(2027, 3, 3)
@@ -72,18 +72,6 @@ def test_axis_has_a_tick_for_each_hour_of_the_day(day, first, count):
     assert (ticks[:4], len(ticks)) == (first, count)
 
 
-def test_axis_with_half_hour_change_has_longer_hour():
-    # At 02:00 the clock goes back to 01:30: no full hour comes twice, and one is longer.
-    axis = build_axis(date(2027, 4, 4), ZoneInfo("Australia/Lord_Howe"))
-    lefts = {tick.label: tick.left for tick in axis.ticks}
-    longer, usual = lefts["02:00"] - lefts["01:00"], lefts["04:00"] - lefts["03:00"]
-    assert longer / usual == pytest.approx(1.5)
-
-
-def test_skipped_day_has_no_axis():
-    assert build_axis(date(2011, 12, 30), ZoneInfo("Pacific/Apia")) is None
-
-
 def test_span_over_midnight_ends_with_axis_and_shows_the_other_day():
     evening = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR)
     assert build_axis(PLAIN, DENVER, (8, 24)).format_style(evening) == (
@@ -134,15 +122,6 @@ def test_slots_are_hourly_and_on_grid():
 # Properties
 
 
-@given(axes())
-def test_ticks_are_ordered_and_unique(axis: TimelineAxis):
-    ticks = axis.ticks
-    assert all(0 <= tick.left < 100 for tick in ticks)
-    assert sorted(ticks, key=lambda tick: tick.at) == ticks
-    names = [(tick.label, tick.zone_name) for tick in ticks]
-    assert len(set(names)) == len(names)
-
-
 @given(axis_and_spans())
 def test_positions_are_on_axis_and_proportional(given_):
     axis, spans = given_
@@ -152,18 +131,6 @@ def test_positions_are_on_axis_and_proportional(given_):
         if axis.span.overlaps(span):
             seen = min(span.end, axis.span.end) - max(span.start, axis.span.start)
             assert right - left == pytest.approx(100 * (seen / axis.span.duration))
-
-
-@given(axis_and_spans())
-def test_gaps_and_taken_spans_cover_the_axis(given_):
-    axis, spans = given_
-    left = find_gaps(axis.span, spans)
-    assert left == sorted(left)
-    for gap in left:
-        assert axis.span.contains(gap)
-        assert not any(gap.overlaps(span) for span in spans)
-    # Nothing is left of the gaps once they are taken too.
-    assert not find_gaps(axis.span, [*left, *spans])
 
 
 @given(axis_and_spans())

@@ -56,18 +56,6 @@ def hours(sums):
 # --- Pure ---------------------------------------------------------------------------------------
 
 
-def test_period_has_days_and_months():
-    period = LocalDays(dt.date(2027, 11, 30), dt.date(2028, 2, 1))
-
-    assert period.length == 64
-    assert period.months() == tuple(
-        dt.date(*each, 1) for each in ((2027, 11), (2027, 12), (2028, 1), (2028, 2))
-    )
-    assert LocalDays.from_month(dt.date(2028, 2, 9)).length == 29
-    with pytest.raises(ValueError, match="before it ends"):
-        LocalDays(dt.date(2027, 1, 2), dt.date(2027, 1, 1))
-
-
 @pytest.mark.parametrize(
     ("start", "hours", "cells"),
     [
@@ -114,21 +102,6 @@ def test_schedule_subtracts_overlapping_closures():
         span("2027-03-01T13:00", "2027-03-01T18:00"),
     ]
     assert get_open_spans(schedule_of(WEEK, (0, 8, 18), closures=(whole_month,))) == []
-
-
-def test_schedule_returns_open_parts_of_span():
-    schedule = schedule_of(WEEK, (0, 8, 12), (0, 13, 18))
-
-    def parts(start, end):
-        return schedule.get_open_parts(span(start, end))
-
-    assert parts("2027-03-01T06:00", "2027-03-01T07:00") == []
-    assert parts("2027-03-01T12:00", "2027-03-01T13:00") == []
-    assert parts("2027-03-01T11:00", "2027-03-01T14:00") == [
-        span("2027-03-01T11:00", "2027-03-01T12:00"),
-        span("2027-03-01T13:00", "2027-03-01T14:00"),
-    ]
-    assert len(parts("2027-02-28T00:00", "2027-03-02T00:00")) == 2
 
 
 def test_used_time_without_open_time_has_no_share():
@@ -240,20 +213,6 @@ def test_utilization_is_limited_to_selection(room):
     assert {each.pk for (each,) in here.rooms.by("room")} == {room.pk, other.pk}
     assert {each.pk for (each,) in of_type.rooms.by("room")} == {other.pk}
     assert of(centers=frozenset()).rooms.by("room") == {}
-
-
-def test_utilization_rooms_centers_and_hours_add_up(room):
-    second = make.MeetingRoomFactory(center=room.center)
-    third = make_room()
-    for number, each in enumerate((room, second, third), start=1):
-        for day in range(number, 6):
-            sold(each, f"2027-03-0{day}T1{number}:00", f"2027-03-0{day}T1{number + 3}:30")
-
-    found = of()
-
-    for name in ("sold", "opened"):
-        assert found.rooms.total[name] == found.times.total[name] > 0
-    assert len(found.rooms.by("center")) == 2
 
 
 def test_utilization_too_many_rows_are_refused(room, monkeypatch):

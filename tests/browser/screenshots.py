@@ -230,6 +230,8 @@ def follow(page: Page, *links: str | Fill) -> None:
         target = found.get_attribute("href")
         if isinstance(link, Click) or target is None or target.startswith("#"):
             found.click()
+            # What a script fetches then, such as a panel, is not on its way at once.
+            page.wait_for_timeout(1_000)
         else:
             page.goto(urljoin(page.url, target))
 

@@ -7,12 +7,11 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from accounts.models import User
-from centers.models import Closure
 from reservations.demo.accounts import DEMO
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.browser.accessibility import scan
-from tests.browser.day import open_day, room
+from tests.browser.day import room
 from tests.factories_reservations import ReservationFactory
 
 ADMIN = "admin/reservations/reservation"
@@ -71,22 +70,3 @@ def test_menu_of_the_desk_is_short_and_the_keyboard_starts_where_the_work_is(des
     expect(
         desk("manager").locator("#nav-sidebar-apps").get_by_role("link", name="Rooms")
     ).to_be_visible()
-
-
-def test_closure_without_times_is_of_whole_days_at_the_only_center(desk, live_server):
-    aspen = room("Aspen")
-    day = open_day(aspen)
-    page = desk("manager")
-    page.goto(f"{live_server.url}/admin/centers/closure/add/")
-    expect(page.locator(".field-center .select2-selection")).to_be_focused()
-    expect(page.locator(".field-center .select2-selection")).to_contain_text(aspen.center.name)
-    for name, text in (("starts_at", day), ("ends_at", day)):
-        page.fill(f"#id_{name}_0", f"{text:%m/%d/%Y}")
-    page.get_by_role("button", name="Save", exact=True).click()
-    page.wait_for_url("**/closure/")
-    closure = Closure.objects.latest("pk")
-    local = [at.astimezone(aspen.center.zone) for at in (closure.starts_at, closure.ends_at)]
-    assert [f"{at:%Y-%m-%d %H:%M}" for at in local] == [
-        f"{day} 00:00",
-        f"{day + dt.timedelta(days=1)} 00:00",
-    ]

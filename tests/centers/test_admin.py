@@ -9,9 +9,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from centers import models
-from centers.models.schedule import closure_saved
 from tests.admin_forms import errors_of, form_of
-from tests.centers.test_models import picture
+from tests.centers.test_pictures import picture
 from tests.factories_centers import (
     CenterFactory,
     CenterImageFactory,
@@ -28,22 +27,15 @@ from tests.factories_centers import (
     TermsFactory,
     make_center_with_room,
 )
-from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_people import UserFactory
 
-pytestmark = pytest.mark.django_db
+# The page of a center lists the closures to come.
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 MODELS = [
     *(models.Center, models.MeetingRoom, models.Rate, models.Service, models.Closure),
     *(models.Neighborhood, models.ResourceType),
 ]
-
-
-@pytest.fixture
-def office(client, time_machine):
-    # The page of a center lists the closures to come.
-    time_machine.move_to(datetime(2027, 3, 1, tzinfo=UTC))
-    client.force_login(AdministratorFactory())
-    return client
 
 
 @pytest.fixture
@@ -346,27 +338,3 @@ def test_select_boxes_do_not_list_all_centers(office):
         for center in models.Center.objects.all():
             option = f'<option value="{center.pk}">{center.name}</option>'
             assert option not in page.content.decode(), model
-
-
-def test_closure_saved_on_the_center_page_sends_the_signal(office, center_with_rows):
-    reasons = []
-
-    def record(sender, *, closure, **_):
-        reasons.append(closure.reason)
-
-    closure_saved.connect(record)
-    try:
-        address = url(models.Center, "change", center_with_rows.pk) + "?tab=closure"
-        page = office.get(address)
-        day = {"starts_at_0": "2027-08-01", "ends_at_0": "2027-08-02", "reason": "Paint"}
-        times = {"starts_at_1": "08:00", "ends_at_1": "08:00", "room": ""}
-        new = {f"closures-1-{name}": value for name, value in {**day, **times}.items()}
-        saved = office.post(
-            address,
-            {**form_of(page), **new, "closures-TOTAL_FORMS": "2", "closures-0-reason": "Leak"},
-        )
-    finally:
-        closure_saved.disconnect(record)
-
-    assert errors_of(saved) == {}
-    assert sorted(reasons) == ["Leak", "Paint"]

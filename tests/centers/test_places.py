@@ -31,30 +31,21 @@ def test_fold_text_is_idempotent(text):
     assert places.fold_text(places.fold_text(text)) == places.fold_text(text)
 
 
+COUNTRIES = {
+    "US": ["us", "USA", "United States", "united states of america"],
+    "GB": ["UK", "Great Britain", "United Kingdom of Great Britain and Northern Ireland"],
+    "DE": ["DEU", "Germany"],
+    "KR": ["south korea"],
+    "NL": ["Holland"],
+    "CI": ["cote d'ivoire"],
+    "GE": ["Georgia"],
+    # Parts of a country are no names of it.
+    "": ["England", "Scotland", "Wales", "Northern Ireland", "Atlantis", ""],
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "code"),
-    [
-        ("us", "US"),
-        ("USA", "US"),
-        ("United States", "US"),
-        ("united states of america", "US"),
-        ("UK", "GB"),
-        ("Great Britain", "GB"),
-        ("DEU", "DE"),
-        ("Germany", "DE"),
-        ("south korea", "KR"),
-        ("Holland", "NL"),
-        ("cote d'ivoire", "CI"),
-        ("Georgia", "GE"),
-        ("United Kingdom of Great Britain and Northern Ireland", "GB"),
-        # Parts of a country are no names of it.
-        ("England", ""),
-        ("Scotland", ""),
-        ("Wales", ""),
-        ("Northern Ireland", ""),
-        ("Atlantis", ""),
-        ("", ""),
-    ],
+    ("name", "code"), [(name, code) for code, names in COUNTRIES.items() for name in names]
 )
 def test_country_code_is_found_by_code_and_name(name, code):
     assert places.get_country_code(name) == code

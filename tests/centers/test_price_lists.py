@@ -98,45 +98,34 @@ def test_day_is_explained_by_lists():
 # --- When a list holds ----------------------------------------------------------------------------
 
 
+def valid(first=None, last=None, **fields):
+    """The fields of a list that is valid from the first to the last of these days."""
+    days = {"valid_from": first, "valid_until": last}
+    return fields | {name: dt.date.fromisoformat(day) for name, day in days.items() if day}
+
+
+def yearly(first, last):
+    return valid(first, last, is_yearly=True)
+
+
 @pytest.mark.parametrize(
     ("fields", "days", "others"),
     [
-        ({"weekdays": "sat,sun"}, ["2027-03-06", "2027-03-07"], ["2027-03-05", "2027-03-08"]),
+        ({"weekdays": "sat,sun"}, "2027-03-06 2027-03-07", "2027-03-05 2027-03-08"),
         (
-            {"valid_from": dt.date(2027, 3, 1), "valid_until": dt.date(2027, 3, 2)},
-            *(["2027-03-01", "2027-03-02"], ["2027-02-28", "2027-03-03", "2028-03-01"]),
+            valid("2027-03-01", "2027-03-02"),
+            *("2027-03-01 2027-03-02", "2027-02-28 2027-03-03 2028-03-01"),
         ),
-        ({"valid_until": dt.date(2027, 3, 2)}, ["1999-01-01"], ["2027-03-03"]),
-        (
-            {
-                "is_yearly": True,
-                "valid_from": dt.date(2020, 12, 1),
-                "valid_until": dt.date(2020, 12, 31),
-            },
-            *(["2027-12-01", "2019-12-31"], ["2027-11-30", "2028-01-01"]),
-        ),
-        (
-            {
-                "is_yearly": True,
-                "valid_from": dt.date(2020, 12, 20),
-                "valid_until": dt.date(2021, 1, 6),
-            },
-            *(["2027-12-20", "2028-01-06"], ["2027-12-19", "2028-01-07"]),
-        ),
-        (
-            {
-                "is_yearly": True,
-                "valid_from": dt.date(2020, 2, 29),
-                "valid_until": dt.date(2020, 2, 29),
-            },
-            *(["2028-02-29"], ["2027-02-28", "2027-03-01"]),
-        ),
+        (valid(last="2027-03-02"), "1999-01-01", "2027-03-03"),
+        (yearly("2020-12-01", "2020-12-31"), "2027-12-01 2019-12-31", "2027-11-30 2028-01-01"),
+        (yearly("2020-12-20", "2021-01-06"), "2027-12-20 2028-01-06", "2027-12-19 2028-01-07"),
+        (yearly("2020-02-29", "2020-02-29"), "2028-02-29", "2027-02-28 2027-03-01"),
     ],
 )
 def test_list_holds_on_its_days_only(fields, days, others):
     each = price_list(**fields)
-    assert all(price_lists.holds_on(each, dt.date.fromisoformat(day)) for day in days)
-    assert not any(price_lists.holds_on(each, dt.date.fromisoformat(day)) for day in others)
+    assert all(price_lists.holds_on(each, dt.date.fromisoformat(day)) for day in days.split())
+    assert not any(price_lists.holds_on(each, dt.date.fromisoformat(day)) for day in others.split())
 
 
 @pytest.mark.parametrize(
@@ -164,59 +153,27 @@ def test_repeated_and_skipped_hours_count_as_they_elapse(day, starts, ends, hour
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "overlap"),
+    ("one", "other", "moment"),
     [
+        ({}, {"weekdays": "sat", "starts": 9}, "Sat 2027-01-02 18:00"),
+        ({}, {"ends": 18, "starts": 9}, None),
+        ({"weekdays": "mon,tue"}, {"weekdays": "wed"}, None),
+        (valid("2027-05-01"), {"weekdays": "sat", "starts": 0}, "Sat 2027-05-01 18:00"),
+        (valid(last="2027-05-01"), valid("2027-05-02"), None),
         (
-            {},
-            {"weekdays": "sat", "starts": 9},
-            "Evening and Other would both hold on Sat 2027-01-02 18:00.",
+            yearly("2027-12-01", "2027-12-31"),
+            *(yearly("2027-12-31", "2028-01-02"), "Fri 2027-12-31 18:00"),
         ),
-        ({}, {"ends": 18, "starts": 9}, ""),
-        ({"weekdays": "mon,tue"}, {"weekdays": "wed"}, ""),
-        (
-            {"valid_from": dt.date(2027, 5, 1)},
-            {"weekdays": "sat", "starts": 0},
-            "Evening and Other would both hold on Sat 2027-05-01 18:00.",
-        ),
-        ({"valid_until": dt.date(2027, 5, 1)}, {"valid_from": dt.date(2027, 5, 2)}, ""),
-        (
-            {
-                "is_yearly": True,
-                "valid_from": dt.date(2027, 12, 1),
-                "valid_until": dt.date(2027, 12, 31),
-            },
-            {
-                "is_yearly": True,
-                "valid_from": dt.date(2027, 12, 31),
-                "valid_until": dt.date(2028, 1, 2),
-            },
-            "Evening and Other would both hold on Fri 2027-12-31 18:00.",
-        ),
-        (
-            {
-                "is_yearly": True,
-                "valid_from": dt.date(2027, 12, 1),
-                "valid_until": dt.date(2027, 12, 31),
-            },
-            {
-                "is_yearly": True,
-                "valid_from": dt.date(2027, 6, 1),
-                "valid_until": dt.date(2027, 8, 2),
-            },
-            "",
-        ),
+        (yearly("2027-12-01", "2027-12-31"), yearly("2027-06-01", "2027-08-02"), None),
         # Only in the past: still the same moment.
-        (
-            {"valid_until": dt.date(2026, 5, 1)},
-            {"weekdays": "sat", "valid_from": dt.date(2026, 4, 1)},
-            "Evening and Other would both hold on Sat 2026-04-04 18:00.",
-        ),
+        (valid(last="2026-05-01"), valid("2026-04-01", weekdays="sat"), "Sat 2026-04-04 18:00"),
     ],
 )
-def test_overlapping_lists_are_named_with_a_moment(one, other, overlap):
+def test_overlapping_lists_are_named_with_a_moment(one, other, moment):
     lists = [price_list(**one), price_list(**{"name": "Other", **other})]
-    assert price_lists.find_overlap(lists, today=TODAY) == overlap
-    assert bool(price_lists.find_overlap(lists[::-1], today=TODAY)) is bool(overlap)
+    expected = f"Evening and Other would both hold on {moment}." if moment else ""
+    assert price_lists.find_overlap(lists, today=TODAY) == expected
+    assert bool(price_lists.find_overlap(lists[::-1], today=TODAY)) is bool(moment)
 
 
 # --- Against brute force --------------------------------------------------------------------------
@@ -372,28 +329,19 @@ def test_rate_knows_whether_it_has_lists(django_assert_num_queries):
     [
         ({"hourly": None}, "Enter at least one price."),
         ({"hourly": Decimal(-1)}, "A price must not be negative."),
-        ({"starts": 9, "ends": 9}, "starts before it ends"),
-        ({"starts": 22, "ends": 2}, "starts before it ends"),
-        (
-            {"valid_from": dt.date(2027, 2, 1), "valid_until": dt.date(2027, 1, 1)},
-            "The first day must not be after the last.",
-        ),
+        ({"starts": time(9), "ends": time(9)}, "starts before it ends"),
+        ({"starts": time(22), "ends": time(2)}, "starts before it ends"),
+        (valid("2027-02-01", "2027-01-01"), "The first day must not be after the last."),
         ({"weekdays": "mon,sta"}, "sta is no weekday"),
+        # It would leave a minute at another price.
+        ({"ends": time(23, 59)}, "Enter 00:00 for midnight."),
+        ({"ends": time(20, 0, 30)}, "Times are whole minutes."),
     ],
 )
 def test_list_that_cannot_hold_is_refused(fields, message):
-    with pytest.raises(ValidationError, match=message):
-        price_list(rate=RateFactory(hourly=25), **fields).full_clean()
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("ends", "message"),
-    [(time(23, 59), "Enter 00:00 for midnight."), (time(20, 0, 30), "Times are whole minutes.")],
-)
-def test_end_that_leaves_a_minute_at_another_price_is_refused(ends, message):
     each = price_list(rate=RateFactory(hourly=25))
-    each.ends = ends
+    for name, value in fields.items():
+        setattr(each, name, value)
     with pytest.raises(ValidationError, match=message):
         each.full_clean()
 

@@ -144,18 +144,18 @@ def rate_row(center, **fields):
                 ("name", ["", "x" * 256, "a\x00b"]),
                 ("promo_text", ["y" * 40_000]),
                 ("country", ["Atlantis"]),
-                ("latitude", ["north", "91"]),
+                ("latitude", ["north", "91", "1,2.5"]),
                 ("time_zone", ["Mars/Olympus"]),
                 ("neighborhood", ["Nowhere"]),
                 ("mon", ["nine to five", "09:00-09:00", "25:00-26:00", "08:00-26:00"]),
                 ("is_active", ["maybe", ""]),
                 ("rank", ["-1", "1.5", "", "9999999999"]),
-                ("tax_rate", ["8.8125", "101", "8,81", "NaN"]),
+                ("tax_rate", ["8.8125", "101", "8,8125", "NaN"]),
             )
         ),
         *(
             ("rates", rate_row, "hourly", [cell])
-            for cell in ("12.345", "12,50", "$12", "1e3", "-1", "99999999999", "free")
+            for cell in ("12.345", "1,250", "1.250,50", "$12", "1e3", "99999999999", "free")
         ),
         *(
             ("rooms", room_row, column, cells)
@@ -163,7 +163,7 @@ def rate_row(center, **fields):
                 ("rate", ["Elsewhere"]),
                 ("type", ["Swimming pool", "", "Coffee"]),
                 ("capacity", ["0", ""]),
-                ("grid_minutes", ["2000"]),
+                ("grid_minutes", ["1e3"]),
                 ("center", ["Another"]),
             )
         ),
@@ -195,8 +195,10 @@ def test_wrong_cell_is_reported_by_row_and_column(resource, build_row, column, c
     ("resource", "build_row", "fields", "column"),
     [
         ("rates", rate_row, {"is_flat_rate": "true", "flat_rate": ""}, "flat_rate"),
-        ("rooms", room_row, {"minimum_minutes": "60", "maximum_minutes": "30"}, "minimum_minutes"),
-        ("closures", closure_row, {"ends_at": "2027-12-24T12:00"}, "starts_at"),
+        ("rates", rate_row, {"hourly": "-1"}, ""),
+        ("rooms", room_row, {"grid_minutes": "2000"}, ""),
+        ("rooms", room_row, {"minimum_minutes": "60", "maximum_minutes": "30"}, ""),
+        ("closures", closure_row, {"ends_at": "2027-12-24T12:00"}, ""),
     ],
 )
 def test_cells_that_do_not_fit_together_are_reported(resource, build_row, fields, column):
@@ -228,48 +230,46 @@ def test_room_cannot_get_the_rate_of_a_service_nor_the_other_way_round():
         assert count_rows(name, same) == {"unchanged": 1}
 
 
+@pytest.mark.parametrize(
+    ("columns", "wrong"),
+    [
+        ({"id": "999"}, "id"),
+        ({"id": "one"}, "id"),
+        ({"id": ""}, None),
+        # The name of another room, and another center than that of the room.
+        ({"id": "{one.pk}", "name": "two"}, "name"),
+        ({"id": "{one.pk}", "center_id": "{twin.pk}"}, "center"),
+        # The name of a center is enough if there is one of that name.
+        ({"center_id": "", "center": "loft"}, None),
+        ({"center_id": "", "center": "Twin"}, "center"),
+        ({"center_id": "", "center": ""}, "center"),
+    ],
+)
+def test_row_of_a_room_names_its_room_and_center(columns, wrong):
+    one = MeetingRoomFactory(name="One", center__name="Loft")
+    MeetingRoomFactory(name="Two", center=one.center)
+    twin, _ = CenterFactory(name="Twin"), CenterFactory(name="Twin")
+    typed = {name: text.format(one=one, twin=twin) for name, text in columns.items()}
+    file = build_csv(room_row(one.center) | typed)
+
+    if wrong:
+        assert get_cells(get_errors("rooms", file)) == [(2, wrong)]
+    else:
+        assert load("rooms", file) == {"new": 1}
+
+
 def test_two_rows_with_the_same_key_are_refused():
-    center = CenterFactory()
-    row = room_row(center)
+    row = room_row(CenterFactory())
 
     assert get_cells(get_errors("rooms", build_csv(row, row | {"name": "ASPEN"}))) == [(3, "")]
 
 
-def test_name_of_another_room_is_refused():
+def test_new_name_of_a_room_is_refused_for_another_row():
     one = MeetingRoomFactory(name="One")
-    MeetingRoomFactory(name="Two", center=one.center)
-
-    assert get_cells(get_errors("rooms", build_csv({"id": one.pk, "name": "two"}))) == [(2, "name")]
-
-
-def test_unknown_id_is_refused_and_empty_id_is_new():
-    center = CenterFactory()
-
-    assert get_cells(get_errors("rooms", build_csv({"id": "999", **room_row(center)}))) == [
-        (2, "id")
-    ]
-    assert get_cells(get_errors("rooms", build_csv({"id": "one", **room_row(center)}))) == [
-        (2, "id")
-    ]
-    assert load("rooms", build_csv({"id": "", **room_row(center)})) == {"new": 1}
-
-
-def test_room_cannot_move_to_another_center():
-    stored, other = MeetingRoomFactory(), CenterFactory()
-    row = {"id": stored.pk, "center_id": other.pk, "name": stored.name}
-
-    assert get_cells(get_errors("rooms", build_csv(row))) == [(2, "center")]
-
-
-def test_center_name_is_accepted_if_unique():
-    CenterFactory(name="Loft")
-    named = room_row(CenterFactory(name="Twin")) | {"center": "loft"}
-    del named["center_id"]
-    CenterFactory(name="Twin")
-
-    assert count_rows("rooms", build_csv(named)) == {"new": 1}
-    assert get_cells(get_errors("rooms", build_csv(named | {"center": "Twin"}))) == [(2, "center")]
-    assert get_cells(get_errors("rooms", build_csv(named | {"center": ""}))) == [(2, "center")]
+    row = room_row(one.center, id=one.pk, name="Three")
+    rows = [row, row | {"id": "", "name": "THREE"}]
+    for both in (rows, rows[::-1]):
+        assert get_cells(get_errors("rooms", build_csv(*both))) == [(3, "")]
 
 
 # --- Closures -----------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ def test_price_list_is_added_and_its_rate_knows(special):
         ({"weekdays": "sat, sunday"}, "weekdays", "sunday is no weekday"),
         ({"hours": "22:00-02:00"}, "hours", "It ends at 24:00 at the latest."),
         ({"rate": "Other"}, "rate", "no rate of that name"),
-        ({"hourly": ""}, "hourly", "Enter at least one price."),
+        ({"hourly": ""}, "", "Enter at least one price."),
         (
             {"hours": "08:00-18:30"},
             *("hours", "Evening and Weekend would both hold on Sat 2027-03-06 18:00."),

@@ -7,7 +7,9 @@ import pytest
 import time_machine
 from django.core.management import call_command
 from django.test import override_settings
+from django.utils import timezone
 
+from tests.conftest import restart_ids
 from tests.factories_reservations import MINUTE, NOW
 
 
@@ -36,7 +38,7 @@ def reconcile(run):
 
 @pytest.fixture(scope="module")
 def seed(django_db_setup, django_db_blocker, tmp_path_factory):
-    """Run `seed_demo` in an empty database for a module, and delete the data after it.
+    """Run `seed_demo` in a new database for a module, and delete the data after it.
 
     Committed, because the gateway is never called inside a transaction; each test's own changes are
     rolled back to it.
@@ -47,15 +49,11 @@ def seed(django_db_setup, django_db_blocker, tmp_path_factory):
     def seed(**options):
         out = StringIO()
         call_command("flush", interactive=False, verbosity=0)
+        restart_ids()
         with override_settings(DEBUG=True, MEDIA_ROOT=media, PASSWORD_HASHERS=quick):
             call_command("seed_demo", stdout=out, **options)
-        return SimpleNamespace(media=media, output=out.getvalue())
+        return SimpleNamespace(now=timezone.now(), output=out.getvalue())
 
     with django_db_blocker.unblock():
         yield seed
         call_command("flush", interactive=False, verbosity=0)
-
-
-@pytest.fixture(scope="module")
-def demo(seed):
-    return seed(small=True)

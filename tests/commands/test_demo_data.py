@@ -1,14 +1,15 @@
-"""What `seed_demo` makes is whole (B20)."""
+"""What `seed_demo` makes is whole, and the same on any day (B20)."""
 
 import re
 
 import pytest
+import time_machine
 from django.contrib.auth.models import Permission
 from django.core.exceptions import ValidationError
-from django.utils import timezone
 
 from accounts.models import CenterRole, User
 from centers.models import (
+    Center,
     Closure,
     Landmark,
     MeetingRoom,
@@ -19,22 +20,38 @@ from centers.models import (
     Service,
 )
 from reservations.demo.data_files import read_csv
-from reservations.models import Allowance
+from reservations.models import Allowance, Reservation
+from reservations.models.status import Status
+from tests.conftest import use_tiny_pictures
+from tests.faults.size import LONG
 from tests.http import post
 
 OUR_APPS = ("accounts", "backoffice", "centers", "payments", "reservations")
 PASSWORD = "quiet-harbour-42"
+STARTS = [
+    "2028-02-29T23:30:00+00:00",  # a leap day, another day in half of the world
+    "2026-12-23T06:00:00+00:00",  # just before holidays
+    "2027-03-12T18:00:00+00:00",  # the clocks of North America change on Sunday
+]
+
+
+@pytest.fixture(scope="module", params=STARTS if LONG else STARTS[:1])
+def demo(request, seed):
+    with pytest.MonkeyPatch.context() as patch, time_machine.travel(request.param, tick=False):
+        use_tiny_pictures(patch)
+        return seed(small=True)
+
+
+@pytest.fixture
+def seeded(demo, db):
+    with time_machine.travel(demo.now, tick=False):
+        yield demo
 
 
 def sign_in(client, email="demo@roombook.example"):
     response = post(client, "/api/sign-in", {"EmailAddress": email, "Password": PASSWORD})
     assert response.status_code == 200, response.content
     return response.json()
-
-
-@pytest.fixture
-def seeded(demo, db):
-    return demo
 
 
 def test_output_lists_centers_reservations_and_accounts(seeded):
@@ -73,7 +90,7 @@ def test_search_finds_every_center_with_prices_and_pictures(seeded, client):
     found = post(client, "/api/locations/search", {"Token": token}).json()
 
     assert {center["Name"] for center in found["Centers"]} == {
-        row["name"] for row in read_csv("centers.csv", now=timezone.now())
+        row["name"] for row in read_csv("centers.csv", now=seeded.now)
     }
     rooms = [room for center in found["Centers"] for room in center["MeetingRooms"]]
     assert len(rooms) == MeetingRoom.objects.count() == 67
@@ -108,3 +125,39 @@ def test_staff_have_all_permissions_and_each_role_has_an_account_at_one_center(s
         (role, f"{role.lower()}@roombook.example", "Union Station")
         for role in ("Manager", "Desk", "Viewer")
     }
+
+
+def test_ids_names_and_statuses_are_the_same_on_any_day(seeded):
+    def numbered(name, *columns):
+        rows = read_csv(f"{name}.csv", now=seeded.now)
+        return [
+            (str(pk), *(row[column] for column in columns)) for pk, row in enumerate(rows, start=1)
+        ]
+
+    def texts_of(model, *columns):
+        return [tuple(map(str, row)) for row in model.objects.order_by("pk").values_list(*columns)]
+
+    assert texts_of(Center, "pk", "name", "city") == numbered("centers", "name", "city")
+    assert texts_of(MeetingRoom, "pk", "name", "capacity") == numbered("rooms", "name", "capacity")
+    assert texts_of(Closure, "pk", "reason") == numbered("closures", "reason")
+    assert [(user.pk, user.email.split("@")[0]) for user in User.objects.order_by("pk")] == [
+        *((1, "demo"), (2, "guest"), (3, "staff")),
+        *((4, "manager"), (5, "desk"), (6, "viewer"), (7, "leaving")),
+    ]
+    columns = ("pk", "user", "room__name", "status")
+    assert list(Reservation.objects.order_by("pk").values_list(*columns)) == [
+        (1, 1, "Boardroom", "Completed"),
+        (2, 1, "Office 904", "Completed"),
+        (3, 1, "Lakeview", "NoShow"),
+        (4, 1, "Zilker", "Expired"),
+        (5, 1, "Presidio", "Declined"),
+        (6, 1, "Hawksmoor", "Cancelled"),
+        (7, 2, "Bowery", "Confirmed"),
+        (8, 2, "Juniper", "Confirmed"),
+        (9, 1, "Maple", "Confirmed"),
+        (10, 1, "Charles", "Confirmed"),
+        (11, 1, "Rainier", "Pending"),
+        (12, 1, "Juniper", "New"),
+    ]
+    assert Reservation.objects.get(status=Status.NEW).start > seeded.now
+    assert not Closure.objects.filter(ends_at__lte=seeded.now).exists()

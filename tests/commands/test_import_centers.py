@@ -60,7 +60,7 @@ def test_errors_are_reported_by_row_and_column_for_a_hundred_rows(capsys, file):
 
 def test_missing_or_invalid_file_is_reported(capsys, tmp_path):
     assert "No such file" in refused(capsys, tmp_path / "none.csv")
-    (tmp_path / "wrong.csv").write_text("seats\n3\n")
+    (tmp_path / "wrong.csv").write_text("name,seats\nA,3\n")
     assert "Unknown columns" in refused(capsys, tmp_path / "wrong.csv")
 
 

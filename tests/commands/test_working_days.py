@@ -19,7 +19,7 @@ from reservations.booking import integrity, reminders
 from reservations.demo import working_days
 from reservations.demo.accounts import STAFF
 from reservations.desk.dashboard.alerts import find_alerts
-from reservations.desk.today.arrivals import load_day
+from reservations.desk.today import load_day
 from reservations.local_days import LocalDays
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -54,8 +54,8 @@ def seeded(request, seed):
         if request.param != MORNING:
             patch.setattr(working_days, "BUSY_SHARES", (0.1, 0.05, 0.02))
             patch.setattr(working_days, "OTHER_SHARES", (0.05, 0.01, 0.002))
-        output = seed().output
-    return SimpleNamespace(now=now, output=output, is_full=request.param == MORNING)
+        seed()
+    return SimpleNamespace(now=now, is_full=request.param == MORNING)
 
 
 @pytest.fixture
@@ -77,18 +77,17 @@ def test_integrity_checks_find_nothing(now):
 
 def test_today_has_each_special_case(now):
     found = defaultdict(list)
-    for center in load_day(User.objects.get(email=STAFF), None, None, now=now).centers:
-        for urgency, arrivals in center.groups:
-            found[urgency.label] += arrivals
+    for center in load_day(User.objects.get(email=STAFF), None, None, now=now)["centers"]:
+        for each in center["arrivals"]:
+            found[each["urgency"].label].append(each)
 
     (late,) = found["Has begun, not checked in"]
-    assert now - HOUR < late.reservation.start < now
+    assert now - HOUR < late["reservation"].start < now
     # The rest of an overrunning meeting, which the same customer has in the same room.
-    (rest,) = [each for each in found["Here"] if each.reservation.notes.exists()]
-    assert rest.unpaid
-    before = Reservation.objects.get(
-        user=rest.reservation.user_id, room=rest.reservation.room_id, end=rest.reservation.start
-    )
+    (rest,) = [each for each in found["Here"] if each["reservation"].notes.exists()]
+    assert rest["unpaid"]
+    rest = rest["reservation"]
+    before = Reservation.objects.get(user=rest.user_id, room=rest.room_id, end=rest.start)
     assert before.is_checked_in
     assert len(found["Here"]) >= 2
     assert found["Over, not checked in"] == []

@@ -10,10 +10,7 @@ from pathlib import Path
 
 import pytest
 import time_machine
-from django.apps import apps
 from django.core.management import call_command
-from django.core.management.color import no_style
-from django.db import connection
 
 from accounts.models import CodePurpose, User
 from accounts.views import EXAMPLE_CODE
@@ -24,6 +21,7 @@ from reservations.serializers import EXAMPLE_BOOKED, EXAMPLE_DRAFT
 from reservations.views.integrations import EXAMPLE_ACCESS_KEY
 from roombook import urls
 from roombook.api.operations import EXAMPLE_TOKEN
+from tests.conftest import restart_ids
 from tests.contract import openapi
 from tests.contract.schema import get_operations
 from tests.factories_people import make_email_code, make_entered_setup
@@ -95,17 +93,6 @@ RANDOM_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 CURSOR = "the cursor of the next page"
 
 
-@pytest.fixture
-def restart_ids(db):
-    """Let ids begin with 1, as in a new database."""
-    empty = {each._meta.db_table for each in apps.get_models() if not each._base_manager.exists()}
-    with connection.cursor() as cursor:
-        sequences = connection.introspection.sequence_list()
-        sequences = [each for each in sequences if each["table"] in empty]
-        for statement in connection.ops.sequence_reset_by_name_sql(no_style(), sequences):
-            cursor.execute(statement)
-
-
 def build_example_response(value):
     """The value without random parts and without most elements of long lists."""
     match value:
@@ -122,8 +109,10 @@ def build_example_response(value):
     return value
 
 
-@pytest.mark.usefixtures("restart_ids", "tiny_pictures")
+@pytest.mark.django_db
+@pytest.mark.usefixtures("tiny_pictures")
 def test_examples_succeed_with_the_demo_data_and_get_the_example_responses(client, settings):
+    restart_ids()
     settings.PUBLIC_URL = "https://rooms.example.com"
 
     def send(path, body, token="", media_type="application/json"):

@@ -1,11 +1,9 @@
 """Which reads may go to a replica; tests/faults/test_replica.py has a real one."""
 
 import pytest
-from django.conf import settings
 from django.db import transaction
 
 from centers.models import Center
-from roombook.checks import check_replica
 from roombook.db import replica
 
 
@@ -51,18 +49,3 @@ def test_lag_is_the_age_of_the_latest_position_that_was_replayed(monkeypatch):
     assert replica.ReplicaLag(2).check() == "it is more than 2 s behind"
     positions[replica.REPLICA_ALIAS] = None
     assert lag.check() == "it is not a standby"
-
-
-@pytest.mark.parametrize(
-    ("engines", "ids"),
-    [(("postgresql", "postgresql"), []), (("sqlite", "postgresql"), ["roombook.E020"])],
-)
-def test_replica_of_sqlite_is_an_error(monkeypatch, engines, ids):
-    names = ("default", replica.REPLICA_ALIAS)
-    databases = {
-        name: {"ENGINE": f"roombook.db.{engine}"}
-        for name, engine in zip(names, engines, strict=True)
-    }
-    monkeypatch.setattr(settings, "DATABASES", databases)
-
-    assert [problem.id for problem in check_replica()] == ids

@@ -29,10 +29,6 @@ class Answer:
         error = self.body.get("Error") or {}
         return str(self.body.get("Status") or error.get("Summary") or self.status)
 
-    @property
-    def is_defect(self) -> bool:
-        return self.status >= 500 and self.status != 503
-
 
 @dataclass(frozen=True, slots=True)
 class CustomerClient:

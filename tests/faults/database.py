@@ -4,7 +4,6 @@ import contextlib
 import copy
 import fcntl
 import os
-import pwd
 import shutil
 import sqlite3
 import subprocess
@@ -170,18 +169,7 @@ class Cluster:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.data = self.folder / "data"
         self.log = self.folder / "log"
-        self.user_options: dict[str, Any] = {}
-        self.owner = pwd.getpwuid(os.getuid()).pw_name
-        if os.getuid() == 0:
-            # PostgreSQL refuses to run as root. Its package creates a user for it.
-            account = pwd.getpwnam("postgres")
-            os.chown(self.folder, account.pw_uid, account.pw_gid)
-            self.user_options = {
-                "user": account.pw_uid,
-                "group": account.pw_gid,
-                "extra_groups": [],
-            }
-            self.owner = account.pw_name
+        self.owner, self.user_options = pg_plugin.give_to_postgres(self.folder)
         self.port = find_free_port()
 
     def start(self) -> Database:

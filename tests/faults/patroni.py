@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import pwd
 import re
 import shutil
 import signal
@@ -19,6 +18,7 @@ import psycopg2
 from tests.faults.database import Database, create_service_role, postgres_database, programs
 from tests.faults.processes import children_of, find_free_port, wait_for
 from tests.faults.service import ROOT
+from tests.pg_plugin import give_to_postgres
 
 NAMES = ("db1", "db2", "db3")
 PASSWORD = "tests-only"
@@ -47,12 +47,7 @@ class PatroniCluster:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="roombook-patroni-", dir="/tmp"))
-        self.user: dict[str, Any] = {}
-        if os.getuid() == 0:
-            # PostgreSQL refuses to run as root. Its package creates a user for it.
-            account = pwd.getpwnam("postgres")
-            self.user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-            os.chown(self.folder, account.pw_uid, account.pw_gid)
+        _, self.user = give_to_postgres(self.folder)
         self.etcd_port, self.peer_port, *ports = (
             find_free_port() for _ in range(2 + 2 * len(NAMES))
         )

@@ -15,7 +15,7 @@ from tests.faults import points
 from tests.faults.database import Database
 from tests.faults.processes import children_of, find_free_port
 from tests.faults.size import WORKERS
-from tests.gateway_faults import add_fault, find_faults
+from tests.gateway_faults import add_fault
 
 ROOT = Path(__file__).parent.parent.parent
 # The program, as in the unit of systemd: SIGUSR2 starts it again.
@@ -139,10 +139,6 @@ class Service:
         """Let the next calls of the gateway's operation fail; return what undoes it."""
         folder = Path(self.environment["GATEWAY_FAULTS"])
         return add_fault(operation, kind, seconds=seconds, times=times, folder=folder)
-
-    def find_gateway_faults(self) -> list[str]:
-        """Return the faults of the gateway that no call has met yet."""
-        return find_faults(Path(self.environment["GATEWAY_FAULTS"]))
 
     def crash(self, point: str) -> None:
         """Let the next worker that passes this point crash."""

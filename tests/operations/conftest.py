@@ -8,7 +8,9 @@ from tests.http import post
 
 @pytest.fixture
 def ada(db):
-    return UserFactory(email="ada@example.com")
+    return UserFactory(
+        email="ada@example.com", company_name="Engines Ltd", phone_number="+1 303 555 0100"
+    )
 
 
 @pytest.fixture

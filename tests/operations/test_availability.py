@@ -41,16 +41,6 @@ NINE_TO_TWELVE = {"StartDate": "2027-03-03T09:00:00", "EndDate": "2027-03-03T12:
 DAY = {"From": "2027-03-03", "To": "2027-03-04"}
 
 
-# --- Check room availability ----------------------------------------------------------------------
-
-
-@pytest.fixture
-def is_available(get, room):
-    return lambda **fields: get(CHECK, **{"RoomId": room.pk, **NINE_TO_TWELVE, **fields})[
-        "IsAvailable"
-    ]
-
-
 # --- List free times ------------------------------------------------------------------------------
 
 

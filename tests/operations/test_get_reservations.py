@@ -2,23 +2,16 @@
 and /api/reservations/get-allowances
 """
 
-from decimal import Decimal
-
 import pytest
 
-from accounts.act import Act
-from reservations.booking.drafts import apply_promo_code
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_centers import ServiceFactory, ServiceTypeFactory
 from tests.factories_people import AdministratorFactory, UserFactory, issue_token
 from tests.factories_reservations import (
     DAY,
     NOW,
     START,
     AllowanceFactory,
-    MonthlyAllowanceFactory,
-    PromoCodeFactory,
     ReservationFactory,
     make_booking,
     make_draft,
@@ -30,165 +23,9 @@ from tests.operations.helpers import refused
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 LIST = "/api/account/reservations"
-ALLOWANCES = "/api/reservations/get-allowances"
 
 
 # --- One reservation ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def rich(ada):
-    """A draft of five hours with coffee, two allowances (one in use), a promo code, a fee, tax."""
-    room = make_room(capacity=8, provider="Glenarm Ltd")
-    center = room.center
-    center.tax_rate = Decimal(10)
-    center.save()
-    room.rate.setup_fee = Decimal(20)
-    room.rate.save()
-    catering = ServiceTypeFactory(name="Catering")
-    coffee = ServiceFactory(
-        center=center, name="Coffee", resource_type=catering, needs_quantity=True, position=1
-    )
-    ServiceFactory(
-        center=center, name="Projector", resource_type=catering, needs_duration=True, position=2
-    )
-    MonthlyAllowanceFactory(user=ada, description="Plan", hours=2)
-    AllowanceFactory(user=ada, description="Gift", hours=4, is_automatic=False)
-    reservation = make_draft(
-        ada,
-        room,
-        hours=5,
-        services=[{"service_id": coffee.pk, "quantity": 3}],
-        number_of_attendees=4,
-        attendees=[{"name": "Grace", "email_address": "grace@example.com", "company_name": "Navy"}],
-    )
-    PromoCodeFactory(code="TEN")
-    return apply_promo_code(Act(ada, NOW), reservation.pk, "ten")
-
-
-def show(reservation):
-    """The expected response for `rich`, without its center and room."""
-    coffee, projector = reservation.room.center.services.order_by("position")
-    plan, gift = reservation.user.allowances.order_by("pk")
-    creator, grace = reservation.attendees.order_by("pk")
-    brief = {
-        "Id": reservation.pk,
-        "Start": "2027-03-03T09:00:00-07:00",
-        "End": "2027-03-03T14:00:00-07:00",
-    }
-    return {
-        **brief,
-        "Services": [
-            {
-                "ServiceId": coffee.pk,
-                "ServiceName": "Coffee",
-                "Selected": True,
-                "NeedsDuration": False,
-                "NeedsQuantity": True,
-                "Quantity": 3,
-            },
-            {
-                "ServiceId": projector.pk,
-                "ServiceName": "Projector",
-                "Selected": False,
-                "NeedsDuration": True,
-                "NeedsQuantity": False,
-            },
-        ],
-        "Attendees": [
-            {
-                "Id": creator.pk,
-                "Name": "Ada Lovelace",
-                "EmailAddress": "ada@example.com",
-                "IsCreator": True,
-            },
-            {
-                "Id": grace.pk,
-                "Name": "Grace",
-                "EmailAddress": "grace@example.com",
-                "CompanyName": "Navy",
-                "IsCreator": False,
-            },
-        ],
-        "TotalCost": 132.66,
-        "LineItems": [
-            {
-                "Amount": "$115.00",
-                "Description": "Boardroom, 5 hours: half day + 1 hour",
-                "Total": 115,
-                "Type": "Room",
-                "Rate": "$90.00/half day + $25.00/hour",
-            },
-            {
-                "Amount": "$20.00",
-                "Description": "Boardroom, set-up",
-                "Total": 20,
-                "Type": "SetupFee",
-            },
-            {
-                "Amount": "$45.00",
-                "Description": "Coffee, 3 pieces",
-                "Total": 45,
-                "Type": "Service",
-                "Rate": "$15.00 flat",
-                "ServiceId": coffee.pk,
-            },
-            {
-                "Amount": "-$46.00",
-                "Description": "Plan, 2 hours",
-                "Total": -46,
-                "Type": "Allowance",
-                "AllowanceId": plan.pk,
-            },
-            {
-                "Amount": "-$13.40",
-                "Description": "Promo code TEN, 10% off",
-                "Total": -13.4,
-                "Type": "Promotion",
-            },
-            {"Amount": "$12.06", "Description": "Tax, 10%", "Total": 12.06, "Type": "Tax"},
-        ],
-        "NumberOfAttendees": 4,
-        "Allowances": [
-            {
-                "Reservation": {**brief, "Status": "New"},
-                "Allowance": {"Description": "Plan", "Id": plan.pk},
-                "NumberOfHours": 2,
-                "DiscountApplied": 46,
-                "InUse": True,
-            }
-        ],
-        "CanApplyAllowances": True,
-        "UsableAllowances": [
-            {
-                "Reservation": {**brief, "Status": "New"},
-                "Allowance": {"Description": "Gift", "Id": gift.pk},
-                "NumberOfHours": 4,
-                "DiscountApplied": 92,
-                "InUse": False,
-            }
-        ],
-        "RoomCost": 115,
-        "Promotion": "TEN",
-        "Status": "New",
-    }
-
-
-def test_response_has_the_whole_reservation_in_the_order_of_the_contract(read, get, rich):
-    shown = read(rich)
-    # The search shows the same center and room (see tests/test_every_operation.py).
-    assert list(shown)[3:5] == ["Center", "MeetingRoom"]
-    assert shown.pop("Center")["MeetingRooms"] == [shown.pop("MeetingRoom")]
-
-    expected = show(rich)
-    assert shown == expected
-    assert list(shown) == list(expected)
-    total = sum(Decimal(str(line["Total"])) for line in shown["LineItems"])
-    assert total == Decimal(str(shown["TotalCost"]))
-    assert get(ALLOWANCES, ReservationId=rich.pk) == {
-        "Success": True,
-        "Allowances": [*expected["Allowances"], *expected["UsableAllowances"]],
-    }
 
 
 @pytest.mark.parametrize("status", list(Status))

@@ -2,10 +2,9 @@
 page that plays a gateway's card form (B21.1, B21.2)
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-import time_machine
 from django.test import Client
 
 from accounts.models import AttemptWindow
@@ -15,22 +14,15 @@ from payments.gateways.sandbox_models import SandboxCard, SandboxSetup
 from payments.models import PaymentSetup, SavedCard
 from tests.concurrency import run_concurrently
 from tests.factories_people import SavedCardFactory
-from tests.factories_reservations import CARD
+from tests.factories_reservations import CARD, NOW
 from tests.gateway_faults import FaultKind, add_fault
 from tests.http import post
 from tests.payments.gateway_helpers import card
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
-NOW = datetime(2027, 3, 15, 12, 0, tzinfo=UTC)
 CREATE = "/api/account/create-payment-setup"
 COMPLETE = "/api/account/complete-payment-setup"
-
-
-@pytest.fixture(autouse=True)
-def clock():
-    with time_machine.travel(NOW, tick=False) as traveller:
-        yield traveller
 
 
 @pytest.fixture
@@ -66,29 +58,6 @@ def enter():
 
 
 # --- Create payment setup -------------------------------------------------------------------------
-
-
-def test_setup_has_what_the_app_needs_to_collect_a_card(client, ada, token):
-    body = {"Token": token, "ReturnUrl": "https://app.example.com/cards?done=1"}
-    response = post(client, CREATE, body)
-
-    assert response.status_code == 200
-    secret = SandboxSetup.objects.get().secret
-    assert response.json() == {
-        "Success": True,
-        "PaymentSetup": {
-            "Id": str(PaymentSetup.objects.get().key),
-            "Gateway": "sandbox",
-            "PublishableKey": "pk_sandbox",
-            "ClientSecret": secret,
-            "CustomerId": f"customer_{ada.pk}",
-            "Url": f"http://testserver/sandbox/setups/{secret}",
-            "ExpiresAt": "2027-03-15T13:00:00+00:00",
-        },
-    }
-    # Our own table has no secret.
-    assert secret not in str(PaymentSetup.objects.values())
-    assert "Content-Encoding" not in response.headers
 
 
 def test_page_of_the_service_is_at_the_end_if_there_is_no_other(client, create, settings):
@@ -164,18 +133,9 @@ def test_entered_card_replaces_the_saved_one(ada, create, enter, complete):
 
     response = complete(setup)
 
-    assert response.json() == {
-        "Success": True,
-        "SavedPaymentInfo": {
-            "FirstName": "Ada",
-            "LastName": "Lovelace",
-            "Last4DigitsOfCreditCardNumber": "4444",
-            "BillingAddress": {"HasStreet2": False},
-            "ExpirationDate": "2031-01-31T00:00:00+00:00",
-            "CardType": "MasterCard",
-            "HasCVV": True,
-        },
-    }
+    shown = response.json()["SavedPaymentInfo"]
+    assert (shown["CardType"], shown["Last4DigitsOfCreditCardNumber"]) == ("MasterCard", "4444")
+    assert shown["ExpirationDate"] == "2031-01-31T00:00:00+00:00"
     saved = SavedCard.objects.get()
     assert saved.saved_by_setup
     assert not SandboxCard.objects.filter(reference=former.reference).exists()
@@ -383,7 +343,7 @@ def test_secret_of_the_page_is_not_logged_cached_or_sent_on(setup, page, caplog)
     assert "Content-Encoding" not in response.headers
     assert "script-src 'self'" in response["Content-Security-Policy"]
     assert not response.cookies
-    assert setup["ClientSecret"] not in caplog.text
+    assert setup["ClientSecret"] not in caplog.text + str(PaymentSetup.objects.values())
     assert "/sandbox/setups/..." in caplog.text
 
 

@@ -63,14 +63,3 @@ def test_room_or_service_without_a_rate_returns_409(ask, room, coffee):
     for path in (PATH, "/api/reservations/create"):
         error = refused(ask(path=path), 409, "RateNotConfigured")
         assert error["Message"] == "This room has no price yet. Please ask the center."
-
-
-def test_invalid_service_options_are_all_named(ask, coffee):
-    elsewhere = ServiceFactory()
-    once = {"ServiceId": coffee.pk, "Quantity": 1}
-    response = ask({"ServiceId": coffee.pk}, once, {"ServiceId": elsewhere.pk})
-    assert response.json()["Error"]["Details"].splitlines() == [
-        "ServiceOptions.0.Quantity: This service needs a quantity of 1 or more.",
-        "ServiceOptions.1.ServiceId: Each service can be chosen once.",
-        "ServiceOptions.2.ServiceId: This center does not offer this service.",
-    ]

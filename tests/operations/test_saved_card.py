@@ -1,9 +1,6 @@
 """POST /api/account/update-payment-info and /api/account/remove-payment-info"""
 
-from datetime import UTC, datetime
-
 import pytest
-import time_machine
 
 from payments.gateways.sandbox_models import SandboxCard
 from payments.models import SavedCard
@@ -11,7 +8,7 @@ from tests.factories_people import SavedCardFactory
 from tests.gateway_faults import add_fault
 from tests.operations.helpers import refused
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 PATH = "/api/account/update-payment-info"
 CARD = {
@@ -34,12 +31,6 @@ CARD = {
     },
 }
 DECLINED, MASTERCARD = "4000000000000002", "5555555555554444"
-
-
-@pytest.fixture(autouse=True)
-def _clock():
-    with time_machine.travel(datetime(2027, 3, 15, 12, 0, tzinfo=UTC)):
-        yield
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from reservations.notifications import calendar
 from tests.centers.test_geo import haversine
 from tests.factories_centers import (
     CenterFactory,
-    CenterImageFactory,
     FavoriteFactory,
     FlatRateFactory,
     LandmarkFactory,
@@ -26,7 +25,6 @@ from tests.factories_centers import (
     ServiceFactory,
     ServiceTypeFactory,
     make_center_with_room,
-    open_every_day,
 )
 from tests.factories_people import UserFactory
 
@@ -62,166 +60,6 @@ def city_names(get):
 # --- The response ---------------------------------------------------------------------------------
 
 
-def test_search_returns_every_field_of_a_center(call, ada):
-    """Other operations return the same center (see tests/test_every_operation.py)."""
-    center = CenterFactory(
-        name="Glenarm",
-        street2="Floor 2",
-        neighborhood=NeighborhoodFactory(
-            name="LoDo",
-            original_name="Lower Downtown",
-            custom_title="Rooms in LoDo",
-            landing_page_content="<p>Bricks</p>",
-        ),
-        promo_text="First hour free",
-        parking_information="Under the building",
-        is_new_location=True,
-        is_after_hours_support_enabled=True,
-    )
-    open_every_day(center)
-    kind = ResourceTypeFactory(name="Boardroom", position=3)
-    room = MeetingRoomFactory(
-        center=center,
-        name="Aspen",
-        resource_type=kind,
-        provider="Glenarm Ltd",
-        picture=CenterImageFactory.build(center=center).image,
-        rate=RateFactory(center=center, setup_fee=20, description="Best by the day"),
-    )
-    projector = ServiceFactory(
-        center=center,
-        name="Projector",
-        description="Full HD",
-        resource_type=ServiceTypeFactory(name="Projection", position=1),
-        rate=RateFactory(center=center, hourly=12.5, half_day=None, full_day=None),
-        needs_duration=True,
-        minimum_booking=1,
-    )
-    ServiceFactory(center=center, name="Retired", is_active=False)
-    LandmarkFactory(center=center, name="Union Station", description="Trains", type="Transit")
-    image = CenterImageFactory(center=center)
-    FavoriteFactory(user=ada, center=center)
-
-    response = call(PATH, **DENVER, Query="denver, co")
-
-    def show(thumbnail, full):
-        host = "http://testserver"
-        return {"ThumbnailUrl": f"{host}{thumbnail.url}", "FullUrl": f"{host}{full.url}"}
-
-    pictures = show(image.thumbnail, image.image)
-    room_info = {
-        "Id": room.pk,
-        "Name": "Aspen",
-        "AvailableServices": [
-            {
-                "Id": projector.pk,
-                "Name": "Projector",
-                "Description": "Full HD",
-                "Rate": {
-                    "IsFlatRate": False,
-                    "Hourly": 12.5,
-                    "BillInBlocks": False,
-                    "Description": "$12.50/hour",
-                },
-                "RateDescription": "$12.50/hour",
-                "BillAtCenter": False,
-                "MinimumBooking": 1,
-                "NeedsDuration": True,
-                "NeedsQuantity": False,
-            }
-        ],
-        "Rate": {
-            "IsFlatRate": False,
-            "Hourly": 25,
-            "HalfDay": 90,
-            "FullDay": 160,
-            "SetupFee": 20,
-            "BillInBlocks": False,
-            "Description": "Best by the day",
-        },
-        "LowestRate": "$25.00/hour",
-        "Capacity": 8,
-        "IsLiveInventory": True,
-        "Picture": show(room.picture_thumbnail, room.picture),
-        "Provider": "Glenarm Ltd",
-    }
-    assert response.status_code == 200
-    assert response.json() == {
-        "Success": True,
-        "Centers": [
-            {
-                "Id": center.pk,
-                "Name": "Glenarm",
-                "Address": {
-                    "Street1": "1600 Glenarm Place",
-                    "Street2": "Floor 2",
-                    "City": "Denver",
-                    "State": "CO",
-                    "PostalCode": "80202",
-                    "Country": "US",
-                    "Latitude": 39.7433,
-                    "Longitude": -104.9903,
-                    "TimeZoneId": "America/Denver",
-                    "HasStreet2": True,
-                    "CityStatePostalCode": "Denver, CO 80202",
-                },
-                "Image": pictures,
-                "CenterHours": [
-                    {"Value": "Mo-Su 08:00-18:00", "DisplayValue": "Mon-Sun 8:00 AM - 6:00 PM"}
-                ],
-                "CenterHoursConcatenated": "Mon-Sun 8:00 AM - 6:00 PM",
-                "DistanceFromQuery": 0.28,
-                "LowestRate": "$25.00/hour",
-                "PromoText": "First hour free",
-                "IsFavorite": True,
-                "IsLiveInventory": True,
-                "IsAfterHoursSupportEnabled": True,
-                "IsNotFavorite": False,
-                "MeetingRooms": [room_info],
-                "Landmarks": [
-                    {"Name": "Union Station", "Description": "Trains", "Type": "Transit"}
-                ],
-                "Images": [pictures],
-                "ParkingInformation": "Under the building",
-                "IsNewLocation": True,
-                "IsNewLowPrice": False,
-            }
-        ],
-        "FilterOptions": {
-            "RoomTypes": [
-                {
-                    "Id": kind.pk,
-                    "Name": "Boardroom",
-                    "IsService": False,
-                    "Position": 3,
-                    "Internal": False,
-                }
-            ],
-            "Services": [
-                {
-                    "Id": projector.resource_type.pk,
-                    "Name": "Projection",
-                    "IsService": True,
-                    "Position": 1,
-                    "Internal": False,
-                }
-            ],
-            "Neighborhoods": [
-                {
-                    "Id": center.neighborhood.pk,
-                    "OriginalName": "Lower Downtown",
-                    "Name": "LoDo",
-                    "City": "Denver",
-                    "State": "CO",
-                    "CustomTitle": "Rooms in LoDo",
-                    "LandingPageContent": "<p>Bricks</p>",
-                }
-            ],
-        },
-    }
-    assert list(response.json()) == ["Success", "Centers", "FilterOptions"]
-
-
 def test_favorites_are_those_of_the_account(search, ada):
     mine, theirs = make_center_with_room(name="A"), make_center_with_room(name="B")
     FavoriteFactory(user=ada, center=mine)
@@ -236,13 +74,6 @@ def test_center_is_live_inventory_if_any_room_is(search):
     mixed = make_center_with_room(name="B")
     MeetingRoomFactory(center=mixed, is_live_inventory=False)
     assert [each["IsLiveInventory"] for each in search()["Centers"]] == [False, True]
-
-
-def test_lowest_rate_is_the_lowest_entry_price_of_the_rooms(search):
-    center = CenterFactory()
-    for prices in ({"hourly": 30}, {"hourly": 20}, {"hourly": None, "half_day": 5}):
-        MeetingRoomFactory(center=center, rate=RateFactory(center=center, **prices))
-    assert search()["Centers"][0]["LowestRate"] == "$20.00/hour"
 
 
 # --- Which centers are found at all, and in which order -------------------------------------------

@@ -1,6 +1,5 @@
 """POST /api/sign-in"""
 
-import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,7 +10,6 @@ from accounts import sign_in as sign_in_module
 from accounts.models import ApiToken, AttemptWindow
 from tests.factories_people import (
     PASSWORD,
-    SavedCardFactory,
     UserFactory,
 )
 from tests.http import post
@@ -35,32 +33,8 @@ LOCKED = {
 }
 
 
-@pytest.fixture
-def ada():
-    return UserFactory(
-        email="ada@example.com", company_name="Engines Ltd", phone_number="+1 303 555 0100"
-    )
-
-
 def sign_in(client, email="ada@example.com", password=PASSWORD, **extra):
     return post(client, PATH, {"EmailAddress": email, "Password": password}, **extra)
-
-
-def test_sign_in_returns_account_and_token(client, ada):
-    SavedCardFactory(
-        user=ada, exp_year=2031, exp_month=2, company_name="Engines Ltd", street2="Floor 3"
-    )
-
-    response = sign_in(client)
-
-    body = response.json()
-    assert response.status_code == 200
-    assert list(body) == ["Success", "UserInfo", "Token"]
-    assert re.fullmatch(r"[0-9a-f]{64}", body["Token"])
-    # All fields are in test_account.py and test_saved_card.py.
-    shown = post(client, "/api/account/update-info", {"Token": body["Token"]}).json()
-    assert body["UserInfo"] == shown["UpdatedUserInfo"]
-    assert body["UserInfo"]["SavedPaymentInfo"]["BillingAddress"]["Street2"] == "Floor 3"
 
 
 def test_tokens_networks_and_addresses_are_stored_as_digests_only(client, ada):

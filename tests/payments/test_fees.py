@@ -10,7 +10,8 @@ import time_machine
 from django.core.management import call_command
 
 from accounts.act import Act
-from payments.gateways.base import GatewayFees, GatewayRefund
+from payments.gateway_events import record_dispute
+from payments.gateways.base import GatewayDispute, GatewayFees, GatewayRefund
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.stripe.intents import get_fee
 from payments.models import Payment, Refund
@@ -93,6 +94,20 @@ def test_fee_that_the_gateway_gives_back_is_stored_as_none(monkeypatch, caplog):
 
     assert (Payment.objects.get().fee, Refund.objects.get().fee) == (FEE, 0)
     assert "gives back 2.48 of its fees" in caplog.text
+
+
+def test_fee_of_a_dispute_that_the_gateway_gives_back_is_stored_as_none(caplog):
+    payment = make_booking().payments.get()
+    reported = GatewayDispute(
+        *("dp_1", Decimal(75), "USD", "fraudulent", "won", NOW),
+        is_closed=True,
+        fee=Decimal("-15.00"),
+    )
+
+    dispute = record_dispute(payment, reported, now=NOW)
+
+    assert dispute.fee == 0
+    assert "gives back 15.00 of its fees" in caplog.text
 
 
 def test_key_that_may_not_read_balances_captures_and_refunds(stripe_server):

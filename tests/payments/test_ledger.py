@@ -1,10 +1,12 @@
 """Each event posts to the ledger what docs/ledger.md says, and the database guards its lines."""
 
 import datetime as dt
+import functools
 import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -49,36 +51,66 @@ from tests.factories_reservations import (
 pytestmark = pytest.mark.django_db
 
 PAGE = Path("docs/ledger.md")
-# Half an hour passes between two events.
-STEP = HOUR / 2
 # A week after the booking.
 START = NOW + dt.timedelta(days=7)
+
+
+def event(**later: float) -> Callable[..., Any]:
+    """What happens so much later. Returns the scene, so that one event follows another."""
+
+    def decorate(happen: Callable[..., object]) -> Callable[..., "Scene"]:
+        @functools.wraps(happen)
+        def wrapper(self: "Scene", *args: Any, **kwargs: Any) -> "Scene":
+            self.now += dt.timedelta(**later)
+            happen(self, *args, **kwargs)
+            return self
+
+        return wrapper
+
+    return decorate
 
 
 class Scene:
     """A reservation of 50.00 and 10 % tax, and what happens to it, half an hour apart."""
 
     def __init__(
-        self, *, is_live: bool = True, tax: int = 10, is_gross: bool = False, hours: int = 2
+        self,
+        *,
+        is_live: bool = True,
+        tax: Any = 10,
+        is_gross: bool = False,
+        hours: int = 2,
+        no_show_percent: int | None = None,
+        included_hours: int = 0,
     ) -> None:
         self.now, self.hours = NOW, hours
         self.staff = AdministratorFactory()
         self.customer = UserFactory(credit_limit=Decimal(1000))
         update_saved_card(self.customer, PAYMENT_INFO, now=NOW)
-        self.room = self.make_room("Denver", "America/Denver", is_live=is_live, tax=tax)
-        if is_gross:
-            self.room.center.prices_include_tax = True
-            self.room.center.save()
+        self.room = self.make_room("Denver", is_live=is_live, tax=tax)
+        center = self.room.center
+        center.prices_include_tax = is_gross
+        if no_show_percent is not None:
+            center.terms = TermsFactory(center=center, no_show_percent=no_show_percent)
+        center.save()
+        if included_hours:
+            AllowanceFactory(user=self.customer, hours=included_hours)
 
-    def make_room(self, name, zone, *, is_live=True, tax=10):
-        room = make_room(time_zone_id=zone, is_live_inventory=is_live)
+    def make_room(self, name, *, is_live=True, tax=10):
+        room = make_room(time_zone_id="America/Denver", is_live_inventory=is_live)
         Center.objects.filter(pk=room.center_id).update(name=name, tax_rate=tax)
         room.refresh_from_db()
         return room
 
-    def wait(self, **time):
-        self.now += dt.timedelta(**time) if time else STEP
+    @property
+    def act(self):
+        return Act(self.staff, self.now, is_staff=True)
 
+    @property
+    def payments(self):
+        return Payment.objects.filter(reservation=self.booking.pk).order_by("pk")
+
+    @event()
     def book(self, way="sandbox", **fields):
         options = {"start": START, "hours": self.hours, "now": self.now, **fields}
         if way == "sandbox":
@@ -89,35 +121,36 @@ class Scene:
                 self.act, draft.pk, gateway=way, reference="17", shown_total=draft.total_cost
             )
 
-    @property
-    def act(self):
-        return Act(self.staff, self.now, is_staff=True)
+    @event()
+    def book_for_nothing(self):
+        draft = make_draft(self.customer, self.room, start=START, hours=2, now=self.now)
+        price_adjustments.adjust_price(self.act, draft.pk, amount=Decimal(-50), reason="Gift")
+        self.booking = book_draft(self.act, draft.pk, gateway="cash", shown_total=Decimal(0))
 
-    @property
-    def payments(self):
-        return Payment.objects.filter(reservation=self.booking.pk).order_by("pk")
-
+    @event(minutes=30)
     def adjust(self, amount):
-        self.wait()
         price_adjustments.adjust_price(
             self.act, self.booking.pk, amount=Decimal(str(amount)), reason="Noise"
         )
 
+    @event(minutes=30)
     def cancel(self, refund=None):
-        self.wait()
         decision = (
             None if refund is None else cancellation.RefundDecision(Decimal(refund), "Kindness")
         )
         cancellation.cancel(self.act, self.booking.pk, decision=decision)
 
+    @event()
     def miss(self):
         """The customer does not come."""
         self.now = START + HOUR
         attendance.mark_no_show(self.act, self.booking.pk)
 
+    @event()
     def refuse_refunds(self):
         self._change_gateway("captured", "voided")
 
+    @event()
     def allow_refunds(self):
         self._change_gateway("voided", "captured")
 
@@ -126,45 +159,47 @@ class Scene:
         keys = self.payments.values("key")
         SandboxPayment.objects.filter(key__in=keys, state=old).update(state=new)
 
-    def refund_in_dashboard(self, amount, reference="re_1", *, failed=False, payment=0):
-        self.wait()
-        reported = GatewayRefund(reference, Decimal(str(amount)), failed=failed)
-        refunds.record_refunds(self.payments[payment], [reported], now=self.now)
+    @event(minutes=30)
+    def refund_in_dashboard(self, amount, reference="re_1"):
+        reported = GatewayRefund(reference, Decimal(str(amount)))
+        refunds.record_refunds(self.payments[0], [reported], now=self.now)
 
-    def return_by_bank(self, refund):
-        """The bank returns a refund to the gateway."""
-        self.wait(days=2)
+    @event(days=2)
+    def return_by_bank(self):
+        """The bank returns the refund to the gateway."""
+        refund = Refund.objects.get()
         reported = GatewayRefund("re_2", refund.amount, key=refund.key, failed=True)
         refunds.record_refunds(refund.payment, [reported], now=self.now)
 
-    def retry(self):
-        self.wait()
+    @event(minutes=30)
+    def retry(self, *, is_executed=True):
         retry = refunds.create_retry_refund(Refund.objects.latest("pk"), now=self.now)
-        refunds.execute_refund(retry, now=self.now)
+        if is_executed:
+            refunds.execute_refund(retry, now=self.now)
 
+    @event(minutes=30)
     def refund_manually(self):
-        self.wait()
         refunds.mark_refunded_manually(Refund.objects.latest("pk"), "Transfer 5", now=self.now)
 
+    @event(minutes=30)
     def hand_over(self):
-        self.wait()
         for refund in Refund.objects.due_by_hand():
             refunds.confirm_refund_by_hand(refund, "18", now=self.now)
 
+    @event(minutes=30)
     def receive(self):
-        self.wait()
         manual_payments.mark_received(Payment.objects.receivable().get(), now=self.now)
 
+    @event(minutes=1)
     def fetch_fees(self):
-        self.wait(minutes=1)
         for payment in Payment.objects.with_fees_due(self.now):
             fees.fetch_fees(payment, now=self.now)
 
-    def dispute(self, status, amount=55):
-        self.wait(days=3)
+    @event(days=3)
+    def dispute(self, status):
         reported = GatewayDispute(
             reference="d1",
-            amount=Decimal(amount),
+            amount=Decimal(55),
             currency="USD",
             reason="fraudulent",
             status=status,
@@ -174,10 +209,10 @@ class Scene:
         )
         record_dispute(self.payments[0], reported, now=self.now)
 
-    def change(self, *, hours=None, room=None, days=0, way="cash", waiver=""):
+    @event(minutes=30)
+    def change(self, *, hours=None, to="", days=0, way="cash", waiver=""):
         """Change the booking; a higher price is paid in this way, or waived."""
-        self.wait()
-        room = room or self.room
+        room = self.make_room(to) if to else self.room
         start = START + dt.timedelta(days=days)
         request = ChangeRequest(room.pk, start, start + (hours or self.hours) * HOUR)
         if way == "sandbox":
@@ -194,17 +229,13 @@ class Scene:
         taken = None if waiver else TakenPayment(way, "19")
         amendments.amend(self.act, self.booking.pk, request, taken=taken, waiver=waiver)
 
+    @event(minutes=30)
     def approve(self):
-        self.wait()
         approval.approve(self.act, self.booking.pk)
 
+    @event(minutes=30)
     def decline(self):
-        self.wait()
         approval.decline(self.act, self.booking.pk)
-
-    def reconcile(self):
-        for payment in self.payments:
-            charging.settle_payment(payment, now=self.now)
 
 
 def describe(reservation_id: int) -> list[str]:
@@ -231,263 +262,79 @@ def _describe_line(line, home):
 
 # --- The examples of docs/ledger.md --------------------------------------------------------------
 
-SCENES: dict[str, Callable[[], Scene]] = {}
-
-
-def scene(title: str) -> Callable[[Callable[[], Scene]], Callable[[], Scene]]:
-    def add(play: Callable[[], Scene]) -> Callable[[], Scene]:
-        SCENES[title] = play
-        return play
-
-    return add
-
-
-@scene("Paid by card, and the fee of the gateway")
-def _():
-    story = Scene()
-    story.book()
-    story.fetch_fees()
-    return story
-
-
-@scene("The price is reduced after the payment")
-def _():
-    story = Scene()
-    story.book()
-    story.adjust(-10)
-    return story
-
-
-@scene("The prices contain the tax; an hour more is waived, and the price reduced by 5.50")
-def _():
-    story = Scene(is_gross=True)
-    story.book()
-    story.change(hours=3, waiver="Leak")
-    story.adjust("-5.50")
-    return story
-
-
-@scene("The gateway refuses the refund, and staff return the money by bank transfer")
-def _():
-    story = Scene()
-    story.book()
-    story.refuse_refunds()
-    story.adjust(-20)
-    story.refund_manually()
-    return story
-
-
-@scene("Cancelled for free; the gateway refuses the refund, and a retry succeeds")
-def _():
-    story = Scene()
-    story.book()
-    story.refuse_refunds()
-    story.cancel()
-    story.allow_refunds()
-    story.retry()
-    return story
-
-
-@scene("A refund of 22.00 is refused; 10.00 and then 30.00 are refunded in the dashboard")
-def _():
-    story = Scene(hours=3)
-    story.book()
-    story.refuse_refunds()
-    story.adjust(-20)
-    story.refund_in_dashboard(10)
-    story.refund_in_dashboard(30, "re_3")
-    return story
-
-
-@scene("A refused reduction, a refused refund of a no-show, and 20.00 in the dashboard")
-def _():
-    story = Scene()
-    story.room.center.terms = TermsFactory(center=story.room.center, no_show_percent=50)
-    story.room.center.save()
-    story.book()
-    story.refuse_refunds()
-    story.adjust(-10)
-    story.miss()
-    story.refund_in_dashboard(20)
-    return story
-
-
-@scene("Moved to another center, and cancelled with a refund of 20.00")
-def _():
-    story = Scene()
-    story.book()
-    story.change(room=story.make_room("Boulder", "America/Denver"), days=1)
-    story.cancel(refund=20)
-    return story
-
-
-@scene("On account, reduced, received, reduced again, and returned")
-def _():
-    story = Scene()
-    story.book("account")
-    story.adjust(-10)
-    story.receive()
-    story.adjust(-10)
-    story.hand_over()
-    return story
-
-
-@scene("On account, cancelled for free")
-def _():
-    story = Scene()
-    story.book("account")
-    story.cancel()
-    return story
-
-
-@scene("On account, cancelled with the whole price as fee, and received")
-def _():
-    story = Scene()
-    story.book("account")
-    story.cancel(refund=0)
-    story.receive()
-    return story
-
-
-@scene("Cancelled, and 33.33 of 55.00 are refunded")
-def _():
-    story = Scene()
-    story.book()
-    story.cancel(refund="33.33")
-    return story
-
-
-@scene("A dispute is lost, and then won")
-def _():
-    story = Scene()
-    story.book()
-    story.dispute("lost")
-    story.dispute("won")
-    return story
-
-
-@scene("20.05 are refunded in the dashboard, and then the price is reduced by 30.00")
-def _():
-    story = Scene()
-    story.book()
-    story.refund_in_dashboard("20.05")
-    story.adjust(-30)
-    return story
-
-
-@scene("The bank returns the refund of a price reduction, and a retry succeeds")
-def _():
-    story = Scene()
-    story.book()
-    story.adjust(-10)
-    story.return_by_bank(Refund.objects.get())
-    story.retry()
-    return story
-
-
-@scene("The bank returns a goodwill refund, and it is tried again")
-def _():
-    story = Scene()
-    story.book()
-    story.refund_in_dashboard("20.05")
-    story.return_by_bank(Refund.objects.get())
-    story.wait()
-    refunds.create_retry_refund(Refund.objects.get(), now=story.now)
-    return story
-
-
-@scene("A request is paid in cash, declined, and the money is returned")
-def _():
-    story = Scene(is_live=False)
-    story.book("cash")
-    story.decline()
-    story.hand_over()
-    return story
-
-
-@scene("A request is paid in cash, and cancelled")
-def _():
-    story = Scene(is_live=False)
-    story.book("cash")
-    story.cancel()
-    return story
-
-
-@scene("A request on account is approved")
-def _():
-    story = Scene(is_live=False)
-    story.book("account")
-    story.approve()
-    return story
-
-
-@scene("A request by card is approved")
-def _():
-    story = Scene(is_live=False)
-    story.book()
-    story.approve()
-    return story
-
-
-@scene("An adjustment makes it free, and it is cancelled")
-def _():
-    story = Scene()
-    draft = make_draft(story.customer, story.room, start=START, hours=2, now=story.now)
-    story.booking = draft
-    price_adjustments.adjust_price(story.act, draft.pk, amount=Decimal(-50), reason="Gift")
-    draft.refresh_from_db()
-    story.booking = book_draft(story.act, draft.pk, gateway="cash", shown_total=Decimal(0))
-    story.cancel()
-    return story
-
-
-@scene("One included hour; an hour more is paid in cash")
-def _():
-    story = Scene()
-    AllowanceFactory(user=story.customer, hours=1)
-    story.book()
-    story.change(hours=3)
-    return story
-
-
-@scene("An hour more is waived; then it is shortened, on another day")
-def _():
-    story = Scene()
-    story.book()
-    story.change(hours=3, waiver="Our fault")
-    story.change(hours=2, days=1)
-    return story
-
-
-@scene("An hour more is paid by card, and 60.00 of 82.50 are refunded at the cancellation")
-def _():
-    story = Scene()
-    story.book()
-    story.change(hours=3, way="sandbox")
-    story.cancel(refund=60)
-    return story
-
-
-@scene("Refunded manually, and again in the dashboard")
-def _():
-    story = Scene()
-    story.book()
-    story.refuse_refunds()
-    story.cancel()
-    story.refund_manually()
-    story.refund_in_dashboard(55)
-    return story
-
-
-@scene("A tax of 8.81 % is reduced in parts, and 3.33 are refunded in the dashboard")
-def _():
-    story = Scene(tax=Decimal("8.81"), hours=1)
-    story.book()
-    for _ in range(3):
-        story.adjust("-3.33")
-    story.refund_in_dashboard("3.33")
-    story.cancel(refund="5.55")
-    return story
+SCENES: dict[str, Callable[[], Scene]] = {
+    "Paid by card, and the fee of the gateway": lambda: Scene().book().fetch_fees(),
+    "The price is reduced after the payment": lambda: Scene().book().adjust(-10),
+    "The prices contain the tax; an hour more is waived, and the price reduced by 5.50": lambda: (
+        Scene(is_gross=True).book().change(hours=3, waiver="Leak").adjust("-5.50")
+    ),
+    "The gateway refuses the refund, and staff return the money by bank transfer": lambda: (
+        Scene().book().refuse_refunds().adjust(-20).refund_manually()
+    ),
+    "Cancelled for free; the gateway refuses the refund, and a retry succeeds": lambda: (
+        Scene().book().refuse_refunds().cancel().allow_refunds().retry()
+    ),
+    "A refund of 22.00 is refused; 10.00 and then 30.00 are refunded in the dashboard": lambda: (
+        Scene(hours=3)
+        .book()
+        .refuse_refunds()
+        .adjust(-20)
+        .refund_in_dashboard(10)
+        .refund_in_dashboard(30, "re_3")
+    ),
+    "A refused reduction, a refused refund of a no-show, and 20.00 in the dashboard": lambda: (
+        Scene(no_show_percent=50).book().refuse_refunds().adjust(-10).miss().refund_in_dashboard(20)
+    ),
+    "Moved to another center, and cancelled with a refund of 20.00": lambda: (
+        Scene().book().change(to="Boulder", days=1).cancel(refund=20)
+    ),
+    "On account, reduced, received, reduced again, and returned": lambda: (
+        Scene().book("account").adjust(-10).receive().adjust(-10).hand_over()
+    ),
+    "On account, cancelled for free": lambda: Scene().book("account").cancel(),
+    "On account, cancelled with the whole price as fee, and received": lambda: (
+        Scene().book("account").cancel(refund=0).receive()
+    ),
+    "Cancelled, and 33.33 of 55.00 are refunded": lambda: Scene().book().cancel(refund="33.33"),
+    "A dispute is lost, and then won": lambda: Scene().book().dispute("lost").dispute("won"),
+    "20.05 are refunded in the dashboard, and then the price is reduced by 30.00": lambda: (
+        Scene().book().refund_in_dashboard("20.05").adjust(-30)
+    ),
+    "The bank returns the refund of a price reduction, and a retry succeeds": lambda: (
+        Scene().book().adjust(-10).return_by_bank().retry()
+    ),
+    "The bank returns a goodwill refund, and it is tried again": lambda: (
+        Scene().book().refund_in_dashboard("20.05").return_by_bank().retry(is_executed=False)
+    ),
+    "A request is paid in cash, declined, and the money is returned": lambda: (
+        Scene(is_live=False).book("cash").decline().hand_over()
+    ),
+    "A request is paid in cash, and cancelled": lambda: Scene(is_live=False).book("cash").cancel(),
+    "A request on account is approved": lambda: Scene(is_live=False).book("account").approve(),
+    "A request by card is approved": lambda: Scene(is_live=False).book().approve(),
+    "An adjustment makes it free, and it is cancelled": lambda: Scene().book_for_nothing().cancel(),
+    "One included hour; an hour more is paid in cash": lambda: (
+        Scene(included_hours=1).book().change(hours=3)
+    ),
+    "An hour more is waived; then it is shortened, on another day": lambda: (
+        Scene().book().change(hours=3, waiver="Our fault").change(hours=2, days=1)
+    ),
+    "An hour more is paid by card, and 60.00 of 82.50 are refunded at the cancellation": lambda: (
+        Scene().book().change(hours=3, way="sandbox").cancel(refund=60)
+    ),
+    "Refunded manually, and again in the dashboard": lambda: (
+        Scene().book().refuse_refunds().cancel().refund_manually().refund_in_dashboard(55)
+    ),
+    "A tax of 8.81 % is reduced in parts, and 3.33 are refunded in the dashboard": lambda: (
+        Scene(tax=Decimal("8.81"), hours=1)
+        .book()
+        .adjust("-3.33")
+        .adjust("-3.33")
+        .adjust("-3.33")
+        .refund_in_dashboard("3.33")
+        .cancel(refund="5.55")
+    ),
+}
 
 
 @pytest.mark.time_machine(NOW, tick=False)

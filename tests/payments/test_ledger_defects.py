@@ -108,13 +108,7 @@ DEFECTS = {
 
 
 def play():
-    story = Scene()
-    story.book()
-    story.fetch_fees()
-    story.change(room=story.make_room("Boulder", "America/Denver"), days=1)
-    story.adjust(-10)
-    story.cancel(refund=20)
-    return story
+    return Scene().book().fetch_fees().change(to="Boulder", days=1).adjust(-10).cancel(refund=20)
 
 
 def find_problems():

@@ -114,9 +114,7 @@ def test_journal_of_a_month_has_the_income_that_counts_in_it(story, tmp_path):
 
 
 def test_ledger_of_a_reservation_is_shown_as_of_an_earlier_time(capsys):
-    story = Scene()
-    story.book()
-    story.adjust(-10)
+    story = Scene().book().adjust(-10)
     number = str(story.booking.pk)
 
     call_command("ledger", "--reservation", number, "--at", story.now.isoformat())

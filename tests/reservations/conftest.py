@@ -1,6 +1,7 @@
 import pytest
 
 from reservations.booking import expiry, integrity
+from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import HOUR, START
 
 
@@ -13,3 +14,9 @@ def ends_consistent(request):
     later = START + 72 * HOUR
     [*expiry.close_overdue(now=later)]
     assert [str(each) for each in integrity.find_problems(now=later)] == []
+
+
+@pytest.fixture
+def root(db):
+    """An administrator."""
+    return AdministratorFactory()

@@ -8,6 +8,7 @@ from payments.models import Payment
 from reservations.booking import amendments, differences
 from reservations.booking.amendments import ChangeRequest
 from reservations.booking.charging import SAVED_CARD_OF_ABSENT
+from reservations.booking.price_adjustments import adjust_price
 from reservations.models import Reservation
 from tests.factories_centers import MeetingRoomFactory, RateFactory
 from tests.factories_reservations import HOUR, NOW, START, make_payment_method
@@ -77,6 +78,12 @@ def charge(booking, clerk, *, total, now=NOW, **request):
         SAVED_CARD_OF_ABSENT,
         expected_total=Decimal(total),
     )
+
+
+def adjust(reservation, by, amount, *, now=NOW, reason="Projector broke", **how):
+    """Staff add to the price of a reservation, or take off it."""
+    act = Act(by, now, is_staff=True)
+    return adjust_price(act, reservation.pk, amount=Decimal(amount), reason=reason, **how)
 
 
 def get_money():

@@ -20,7 +20,6 @@ from tests.factories_reservations import (
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
-LIST = reverse("admin:reservations_reservation_changelist")
 ADD = reverse("admin:reservations_reservation_add")
 
 

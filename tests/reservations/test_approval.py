@@ -279,27 +279,14 @@ def test_no_show_of_checked_in_customer_is_refused_until_undone():
 # --- Transitions between the statuses of reservations ---------------------------------------------
 
 
-# A second copy of the whole table: all other transitions are illegal.
+# A second copy of the whole table, from each status to the next: all others are illegal.
 LEGAL = {
-    ("New", "Processing"),
-    ("New", "Confirmed"),
-    ("New", "Pending"),
-    ("New", "Cancelled"),
-    ("New", "Expired"),
-    ("Processing", "New"),
-    ("Processing", "Confirmed"),
-    ("Processing", "Pending"),
-    ("Pending", "Confirmed"),
-    ("Pending", "Declined"),
-    ("Pending", "Cancelled"),
-    ("Pending", "Expired"),
-    ("Confirmed", "Cancelled"),
-    ("Confirmed", "Completed"),
-    ("Confirmed", "NoShow"),
-    ("Completed", "NoShow"),
-    ("Completed", "Confirmed"),
-    ("NoShow", "Confirmed"),
-    ("NoShow", "Completed"),
+    "New": "Processing Confirmed Pending Cancelled Expired",
+    "Processing": "New Confirmed Pending",
+    "Pending": "Confirmed Declined Cancelled Expired",
+    "Confirmed": "Cancelled Completed NoShow",
+    "Completed": "NoShow Confirmed",
+    "NoShow": "Confirmed Completed",
 }
 PAIRS = list(product(Status.values, Status.values))
 
@@ -322,7 +309,7 @@ def test_transition_to_follows_the_table():
             status=old, holds_slot=old in HOLDING_STATUSES, hold_until=None, **get_times(old)
         )
         row.refresh_from_db()
-        if (old, new) in LEGAL:
+        if new in LEGAL.get(old, "").split():
             row.transition_to(Status(new), Act(None, NOW), **get_times(new))
             row.refresh_from_db()
             assert (row.status, row.holds_slot) == (new, new in HOLDING_STATUSES)

@@ -89,19 +89,42 @@ def test_span_longer_than_two_weeks_is_too_long(room):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "span", "code"),
+    ("field", "value", "span", "code", "message"),
     [
-        ("grid_minutes", 60, Span(START, START + 90 * MINUTE), "off-grid"),
-        ("minimum_minutes", 120, Span(START, START + HOUR), "too-short"),
-        ("maximum_minutes", 60, SPAN, "too-long"),
-        ("booking_window_days", 1, SPAN, "too-far-ahead"),
-        ("booking_window_days", 0, SPAN, "too-far-ahead"),
+        (
+            *("grid_minutes", 60, Span(START, START + 90 * MINUTE), "off-grid"),
+            "Bookings begin and end on a 60-minute step.",
+        ),
+        (
+            *("minimum_minutes", 120, Span(START, START + HOUR), "too-short"),
+            "The shortest booking of this room is 120 minutes.",
+        ),
+        ("maximum_minutes", 60, SPAN, "too-long", "The longest booking of this room is 1 hour."),
+        (
+            *("booking_window_days", 1, SPAN, "too-far-ahead"),
+            "The room can be booked at most 1 days ahead.",
+        ),
+        (
+            *("booking_window_days", 0, SPAN, "too-far-ahead"),
+            "The room can be booked at most 0 days ahead.",
+        ),
     ],
 )
-def test_room_limits_override_the_settings(room, field, value, span, code):
+def test_room_limits_override_the_settings_and_are_named(room, field, value, span, code, message):
     assert codes(room, span) == []
     change(room, **{field: value})
-    assert codes(room, span) == [code]
+    [reason] = of(room, span).reasons
+    assert (reason.code, reason.message) == (code, message)
+
+
+def test_longest_booking_is_named_in_whole_days_or_else_in_hours(room):
+    for minutes, length in (
+        *((None, "14 days"), (1440, "1 day"), (2880, "2 days"), (60, "1 hour")),
+        *((90, "1.5 hours"), (1500, "25 hours"), (2160, "36 hours")),
+    ):
+        change(room, maximum_minutes=minutes)
+        messages = [each.message for each in of(room, Span(START, START + 28 * DAY)).reasons]
+        assert f"The longest booking of this room is {length}." in messages
 
 
 def test_booking_limits_are_read_from_settings(room, settings):
@@ -161,6 +184,8 @@ def test_overlapping_closure_makes_room_unavailable(room, first, last, overlaps)
     assert [reason.code for reason in answer.reasons] == (["closure"] if overlaps else [])
     if overlaps:
         assert re.match(r"Holiday: \w{3} 2027-03-0\d ", answer.reasons[0].detail)
+    change(room.center, is_after_hours_support_enabled=True)
+    assert of(room).reasons == answer.reasons
 
 
 # --- Conflicts ------------------------------------------------------------------------------------
@@ -188,6 +213,16 @@ def test_draft_conflicts_until_its_hold_expires(room):
     assert codes(room) == ["held"]
     assert codes(room, now=NOW + 15 * MINUTE - timedelta(seconds=1)) == ["held"]
     assert codes(room, now=NOW + 15 * MINUTE) == []
+
+
+def test_own_drafts_and_the_reservation_itself_do_not_conflict(room):
+    draft = make_draft(room=room)
+    assert codes(room, for_user=draft.user) == []
+    assert codes(room, for_user=UserFactory()) == ["held"]
+    booking = ReservationFactory(room=room, start=START + DAY)
+    moved = Span(START + DAY + HOUR, START + DAY + 4 * HOUR)
+    assert codes(room, moved, for_user=booking.user) == ["held"]
+    assert codes(room, moved, for_user=booking.user, excluding=booking) == []
 
 
 def test_draft_by_staff_holds_room_for_a_day(room):

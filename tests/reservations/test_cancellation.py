@@ -20,7 +20,6 @@ from reservations.booking import (
     charging,
     differences,
     integrity,
-    price_adjustments,
 )
 from reservations.booking.amendments import ChangeRequest, TakenPayment
 from reservations.booking.cancellation import RefundDecision, cancel
@@ -49,7 +48,7 @@ from tests.factories_reservations import (
     pay,
 )
 from tests.gateway_faults import FaultKind, add_fault
-from tests.reservations.rescheduling_helpers import change, make_room_at_rate, reschedule
+from tests.reservations.rescheduling_helpers import adjust, change, make_room_at_rate, reschedule
 
 pytestmark = pytest.mark.django_db
 
@@ -264,7 +263,7 @@ def test_refund_that_was_refused_is_no_part_of_the_fee(amount, fee):
     booking, manager = make_booking(), AdministratorFactory()
     SandboxPayment.objects.update(state="voided")
     act = Act(manager, LATE, is_staff=True)
-    price_adjustments.adjust_price(act, booking.pk, amount=Decimal(-10), reason="Noise")
+    adjust(booking, manager, -10, now=LATE)
     SandboxPayment.objects.update(state="captured")
 
     cancellation.cancel(act, booking.pk, decision=decide(amount))

@@ -29,7 +29,6 @@ from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import action_url, confirm, reservation_url
 from tests.concurrency import run_concurrently
 from tests.factories_centers import TermsFactory
-from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
@@ -44,6 +43,7 @@ from tests.reservations.rescheduling_helpers import (
     build_request,
     change,
     get_money,
+    get_stored_values,
     make_room_at_rate,
     reschedule,
 )
@@ -55,11 +55,6 @@ BANK_ASKS = "4000002760003184"
 
 
 @pytest.fixture
-def clerk():
-    return AdministratorFactory()
-
-
-@pytest.fixture
 def booking():
     """Three hours at 25, in a room with a turnaround."""
     room = make_room_at_rate(make_room(), 25)
@@ -68,10 +63,10 @@ def booking():
     return make_booking(room=room)
 
 
-def send(booking, clerk, *, now=NOW, total="125", hours=5, **request):
+def send(booking, root, *, now=NOW, total="125", hours=5, **request):
     """Send a link for two more hours, and return its path."""
     payment_links.send_change_link(
-        Act(clerk, now, is_staff=True),
+        Act(root, now, is_staff=True),
         booking.pk,
         build_request(booking, hours=hours, **request),
         expected_total=Decimal(total),
@@ -79,10 +74,6 @@ def send(booking, clerk, *, now=NOW, total="125", hours=5, **request):
     )
     message = OutboxMessage.objects.filter(kind="payment link").latest("pk")
     return find_link(message)
-
-
-def get_values(booking):
-    return Reservation.objects.filter(pk=booking.pk).values().get()
 
 
 def is_free(room, *, first, hours=1, now=NOW):
@@ -95,14 +86,14 @@ def is_free(room, *, first, hours=1, now=NOW):
 
 
 def test_link_holds_the_new_time_shows_the_difference_and_applies_the_change_once(
-    client, booking, clerk
+    client, booking, root
 ):
-    before = get_values(booking)
+    before = get_stored_values(booking)
 
-    link = send(booking, clerk)
+    link = send(booking, root)
 
     # The booking is as it was, and its new time is held, also for its own customer.
-    assert get_values(booking) == before
+    assert get_stored_values(booking) == before
     assert not is_free(booking.room, first=4)
     with pytest.raises(SlotUnavailable):
         make_draft(booking.user, booking.room, start=START + 4 * HOUR, hours=1)
@@ -124,30 +115,30 @@ def test_link_holds_the_new_time_shows_the_difference_and_applies_the_change_onc
     assert get_money() == [(75, 0), (50, 0)]
     assert {each.state for each in BookingChange.objects.all()} == {"applied"}
     assert not Reservation.slots.filter(holds_for__isnull=False).exists()
-    assert history.get_changes(booking).first().actor == clerk
+    assert history.get_changes(booking).first().actor == root
     call_command("reconcile_payments")
     assert not list(integrity.find_problems(now=timezone.now()))
 
 
-def test_declined_card_leaves_the_booking_and_another_card_pays(client, booking, clerk):
-    before, link = get_values(booking), send(booking, clerk)
+def test_declined_card_leaves_the_booking_and_another_card_pays(client, booking, root):
+    before, link = get_stored_values(booking), send(booking, root)
 
     back = enter_card(client, link, number="4000000000000341")
     assert "was declined" in follow(client, back)
     assert "was declined" in follow(client, back)
 
-    assert get_values(booking) == before
+    assert get_stored_values(booking) == before
     assert not is_free(booking.room, first=4)
     assert "You have booked" in follow(client, enter_card(client, link))
     assert get_money() == [(75, 0), (0, 0), (50, 0)]
 
 
 def test_network_with_too_many_declined_cards_pays_with_no_card_that_it_has_entered(
-    client, booking, clerk, monkeypatch
+    client, booking, root, monkeypatch
 ):
     limit = RateLimit("card-declined-network", 1, HOUR)
     monkeypatch.setattr(limits, "CARD_DECLINED_BY_NETWORK", limit)
-    link = send(booking, clerk)
+    link = send(booking, root)
     good, bad = enter_card(client, link), enter_card(client, link, number="4000000000000002")
 
     assert "was declined" in follow(client, bad)
@@ -156,17 +147,17 @@ def test_network_with_too_many_declined_cards_pays_with_no_card_that_it_has_ente
     assert get_money() == [(75, 0)]
 
 
-def test_bank_that_asks_is_answered_and_the_change_is_applied(client, booking, clerk):
-    link = send(booking, clerk)
+def test_bank_that_asks_is_answered_and_the_change_is_applied(client, booking, root):
+    link = send(booking, root)
 
     assert "Open the page of your bank" in follow(
         client, enter_card(client, link, number=BANK_ASKS)
     )
     # Nobody cancels the link, or sends another one, while somebody pays.
     with pytest.raises(ReservationNotOpen, match="under way"):
-        payment_links.cancel_link(Act(clerk, NOW, is_staff=True), booking.pk)
+        payment_links.cancel_link(Act(root, NOW, is_staff=True), booking.pk)
     with pytest.raises(ReservationNotOpen, match="under way"):
-        send(booking, clerk)
+        send(booking, root)
     confirm_payment(SandboxPayment.objects.latest("pk").secret)
 
     assert "You have booked" in follow(client, link)
@@ -176,11 +167,11 @@ def test_bank_that_asks_is_answered_and_the_change_is_applied(client, booking, c
 
 @pytest.mark.parametrize("hours", [3.5, 5])
 def test_running_meeting_is_extended_by_a_link_that_ends_with_it(
-    client, booking, clerk, clock, hours
+    client, booking, root, clock, hours
 ):
     running = START + 2 * HOUR
     clock.move_to(running)
-    link = send(booking, clerk, hours=hours, total=25 * hours, now=running)
+    link = send(booking, root, hours=hours, total=25 * hours, now=running)
     assert BookingChange.objects.get().link_until == booking.end
     # What has begun cannot be cancelled.
     assert "ancel" not in words(client.get(link))
@@ -195,9 +186,9 @@ def test_running_meeting_is_extended_by_a_link_that_ends_with_it(
     assert booking.end == START + hours * HOUR
 
 
-def test_link_for_another_room_holds_it_and_not_more(client, booking, clerk):
+def test_link_for_another_room_holds_it_and_not_more(client, booking, root):
     former, other = booking.room, make_room_at_rate(booking.room, 50)
-    link = send(booking, clerk, room=other, hours=3, total="150")
+    link = send(booking, root, room=other, hours=3, total="150")
 
     assert not is_free(other, first=0)
     assert is_free(other, first=3)
@@ -208,7 +199,7 @@ def test_link_for_another_room_holds_it_and_not_more(client, booking, clerk):
 
 
 def test_page_of_a_move_names_the_new_center_and_its_seller_and_the_terms_of_the_new_time(
-    client, booking, clerk
+    client, booking, root
 ):
     other = make_room_at_rate(make_room(), 50)
     other.center.name, other.center.city = "Elsewhere", "Boulder"
@@ -216,7 +207,7 @@ def test_page_of_a_move_names_the_new_center_and_its_seller_and_the_terms_of_the
     other.center.save()
     Seller.objects.create(center=other.center, legal_name="Elsewhere LLC")
     start = START + dt.timedelta(days=6)
-    page = words(client.get(send(booking, clerk, room=other, start=start, hours=3, total="150")))
+    page = words(client.get(send(booking, root, room=other, start=start, hours=3, total="150")))
     assert "Elsewhere LLC Elsewhere, " in page
     assert "Boulder" in page
     # The booking keeps the better terms: its own.
@@ -226,18 +217,16 @@ def test_page_of_a_move_names_the_new_center_and_its_seller_and_the_terms_of_the
 # --- The end of a link ----------------------------------------------------------------------------
 
 
-def test_expired_link_releases_the_time_and_can_be_sent_again(
-    client, booking, clerk, clock, office
-):
-    before, link = get_values(booking), send(booking, clerk)
+def test_expired_link_releases_the_time_and_can_be_sent_again(client, booking, root, clock, office):
+    before, link = get_stored_values(booking), send(booking, root)
     until = BookingChange.objects.get().link_until
     clock.move_to(until)
-    office.force_login(clerk)
+    office.force_login(root)
 
     assert client.get(link).status_code == 410
     assert is_free(booking.room, first=4, now=until)
     assert "not paid: the booking is as it was" in words(office.get(reservation_url(booking)))
-    assert get_values(booking) == before
+    assert get_stored_values(booking) == before
 
     done = confirm(office, booking, "send-link-again")
     assert "The link is sent" in messages_of(done)[0][1]
@@ -248,30 +237,28 @@ def test_expired_link_releases_the_time_and_can_be_sent_again(
     assert "You have booked" in follow(client, enter_card(client, again))
 
 
-def test_time_that_others_booked_after_the_end_of_a_link_cannot_be_held_again(
-    booking, clerk, clock
-):
-    send(booking, clerk)
+def test_time_that_others_booked_after_the_end_of_a_link_cannot_be_held_again(booking, root, clock):
+    send(booking, root)
     later = BookingChange.objects.get().link_until
     clock.move_to(later)
     make_draft(room=booking.room, start=START + 4 * HOUR, hours=1, now=later)
 
     with pytest.raises(SlotUnavailable):
         payment_links.send_change_link_again(
-            Act(clerk, later, is_staff=True), booking.pk, base_url=BASE_URL
+            Act(root, later, is_staff=True), booking.pk, base_url=BASE_URL
         )
 
     # The change still waits, so that staff can cancel it.
     assert BookingChange.objects.get().state == "started"
 
 
-def test_email_and_event_of_a_link_name_the_booking_as_it_still_is(booking, clerk):
+def test_email_and_event_of_a_link_name_the_booking_as_it_still_is(booking, root):
     room_id, end = booking.room_id, booking.end
     other = make_room_at_rate(booking.room, 40)
     MeetingRoom.objects.filter(pk=other.pk).update(name="Birch")
     request = build_request(booking, hours=5, room=other)
     payment_links.send_change_link(
-        Act(clerk, NOW, is_staff=True),
+        Act(root, NOW, is_staff=True),
         booking.pk,
         request,
         expected_total=Decimal(200),
@@ -284,29 +271,29 @@ def test_email_and_event_of_a_link_name_the_booking_as_it_still_is(booking, cler
     assert (event["RoomId"], event["End"][:13]) == (room_id, f"{end:%Y-%m-%dT%H}")
 
 
-def cancel_link(booking, clerk):
-    payment_links.cancel_link(Act(clerk, NOW, is_staff=True), booking.pk)
+def cancel_link(booking, root):
+    payment_links.cancel_link(Act(root, NOW, is_staff=True), booking.pk)
 
 
 OTHERS = {
     "cancelled link": cancel_link,
-    "cancelled booking": lambda booking, clerk: cancellation.cancel(
-        Act(clerk, NOW, is_staff=True), booking.pk
+    "cancelled booking": lambda booking, root: cancellation.cancel(
+        Act(root, NOW, is_staff=True), booking.pk
     ),
-    "another change by staff": lambda booking, clerk: reschedule(booking, clerk, hours=2),
-    "change by the customer": lambda booking, clerk: change(booking, hours=4, total=100),
-    "another link": lambda booking, clerk: send(booking, clerk, hours=4, total="100"),
+    "another change by staff": lambda booking, root: reschedule(booking, root, hours=2),
+    "change by the customer": lambda booking, root: change(booking, hours=4, total=100),
+    "another link": lambda booking, root: send(booking, root, hours=4, total="100"),
 }
 
 
 @pytest.mark.parametrize("is_card_entered", [True, False])
 @pytest.mark.parametrize("other", OTHERS)
 def test_link_ends_when_staff_cancel_it_or_the_booking_changes(
-    client, booking, clerk, other, is_card_entered
+    client, booking, root, other, is_card_entered
 ):
-    link = send(booking, clerk)
+    link = send(booking, root)
     url = enter_card(client, link) if is_card_entered else link
-    OTHERS[other](booking, clerk)
+    OTHERS[other](booking, root)
 
     assert "This link has ended" in follow(client, url)
 
@@ -318,8 +305,8 @@ def test_link_ends_when_staff_cancel_it_or_the_booking_changes(
     assert SandboxPayment.objects.count() == 1 + (other == "change by the customer")
 
 
-def test_booking_that_is_over_ends_the_change_that_waits(booking, clerk, clock):
-    send(booking, clerk)
+def test_booking_that_is_over_ends_the_change_that_waits(booking, root, clock):
+    send(booking, root)
     clock.move_to(booking.end)
 
     assert list(expiry.close_overdue(now=booking.end)) == [booking]
@@ -328,8 +315,8 @@ def test_booking_that_is_over_ends_the_change_that_waits(booking, clerk, clock):
     assert not Reservation.slots.filter(holds_for__isnull=False).exists()
 
 
-def test_link_whose_price_has_changed_charges_nothing(client, booking, clerk):
-    link = send(booking, clerk)
+def test_link_whose_price_has_changed_charges_nothing(client, booking, root):
+    link = send(booking, root)
     booking.room.rate.hourly = Decimal(30)
     booking.room.rate.save()
 
@@ -348,15 +335,15 @@ def test_link_whose_price_has_changed_charges_nothing(client, booking, clerk):
     ],
 )
 def test_change_that_needs_no_payment_or_is_impossible_gets_no_link(
-    booking, clerk, request_, total, error
+    booking, root, request_, total, error
 ):
     make_booking(room=booking.room, start=START + 6 * HOUR, hours=1)
-    before = get_values(booking)
+    before = get_stored_values(booking)
 
     with pytest.raises(error):
-        send(booking, clerk, total=total, **request_)
+        send(booking, root, total=total, **request_)
 
-    assert get_values(booking) == before
+    assert get_stored_values(booking) == before
     assert not BookingChange.objects.exists()
     assert not OutboxMessage.objects.filter(kind="payment link").exists()
 
@@ -385,9 +372,9 @@ def crash_after(monkeypatch, owner, name, *, before=False):
     [("authorize", True, False), ("authorize", False, True), ("capture", False, True)],
 )
 def test_worker_that_dies_while_a_link_is_paid_leaves_one_outcome(
-    client, booking, clerk, clock, monkeypatch, name, before, is_applied
+    client, booking, root, clock, monkeypatch, name, before, is_applied
 ):
-    link = send(booking, clerk)
+    link = send(booking, root)
     back = enter_card(client, link)
     crash_after(monkeypatch, SandboxGateway, name, before=before)
     with pytest.raises(Killed):
@@ -405,15 +392,15 @@ def test_worker_that_dies_while_a_link_is_paid_leaves_one_outcome(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_payers_of_a_link_and_the_customer_at_once_pay_for_one_change(client, booking, clerk):
-    link = send(booking, clerk)
+def test_two_payers_of_a_link_and_the_customer_at_once_pay_for_one_change(client, booking, root):
+    link = send(booking, root)
     backs = [enter_card(client, link) for _ in range(2)]
 
     run_concurrently(
         [
             *(lambda back=back: follow(Client(), back) for back in backs),
             lambda: change(booking, hours=5, total=125),
-            lambda: cancel_link(booking, clerk),
+            lambda: cancel_link(booking, root),
         ],
         losers=(DomainError,),
     )
@@ -425,8 +412,8 @@ def test_two_payers_of_a_link_and_the_customer_at_once_pay_for_one_change(client
     assert not Reservation.slots.filter(holds_for__isnull=False).exists()
 
 
-def test_database_lets_a_held_slot_overlap_only_its_own_booking(booking, clerk):
-    send(booking, clerk)
+def test_database_lets_a_held_slot_overlap_only_its_own_booking(booking, root):
+    send(booking, root)
     held = Reservation.slots.get(holds_for=booking)
     other = make_booking(room=booking.room, start=START + 24 * HOUR)
 

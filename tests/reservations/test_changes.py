@@ -49,6 +49,7 @@ from tests.factories_reservations import (
     make_room,
 )
 from tests.reservations.rescheduling_helpers import (
+    adjust,
     build_request,
     change,
     charge,
@@ -70,10 +71,6 @@ pytestmark = [
 DECLINED_NUMBER = "4000000000009995"
 
 
-def get_values(booking):
-    return Reservation.objects.filter(pk=booking.pk).values().get()
-
-
 @pytest.fixture
 def booking():
     """Three hours at 25."""
@@ -87,12 +84,12 @@ def test_longer_booking_charges_the_difference_and_a_repetition_does_nothing(boo
     preview = differences.preview_change(
         Act(booking.user, NOW), booking.pk, build_request(booking, hours=5)
     )
-    before = get_values(booking)
+    before = get_stored_values(booking)
     first = change(booking, hours=5, total=125)
     second = change(booking, hours=5, total=125)
 
     assert (preview.old_total, preview.new_total, preview.difference) == (75, 125, 50)
-    assert before["total_cost"] == 75  # the preview has changed nothing
+    assert before[0]["total_cost"] == 75  # the preview has changed nothing
     assert (first.is_applied, first.charge, second.is_applied, second.charge) == (True, 50, True, 0)
     booking.refresh_from_db()
     assert (booking.end, booking.total_cost) == (START + 5 * HOUR, 125)
@@ -166,14 +163,14 @@ def test_refused_change_leaves_the_booking_and_the_money_as_they_were(
 ):
     if request_.get("user"):
         request_ = {"user": UserFactory()}
-    before = get_values(booking)
+    before = get_stored_values(booking)
 
     with pytest.raises(problem) as error:
         change(booking, **{"hours": 5, "total": 125, **request_})
 
     fields = getattr(error.value, "fields", {})
     assert message in " ".join([error.value.message, *fields.values()])
-    assert get_values(booking) == before
+    assert get_stored_values(booking) == before
     assert get_money()[0] == (75, 0)
     assert sum(captured for captured, _ in get_money()) == 75
 
@@ -524,16 +521,6 @@ def test_change_without_an_answer_of_the_gateway_stays_open_until_it_is_known(mo
 
 
 # --- Price adjustments by staff, and their effect on the payment ----------------------------------
-
-
-def adjust(reservation, by, amount, now=NOW, **how):
-    return price_adjustments.adjust_price(
-        Act(by, now, is_staff=True),
-        reservation.pk,
-        amount=Decimal(amount),
-        reason="Projector broke",
-        **how,
-    )
 
 
 def test_adjustment_that_lowers_the_price_refunds_the_difference(clerk):

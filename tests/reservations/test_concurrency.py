@@ -27,7 +27,6 @@ from reservations.booking import cancellation
 from reservations.booking.cancellation import RefundDecision
 from reservations.booking.charging import PaymentMethod, get_payment_action
 from reservations.booking.checkout import book_draft
-from reservations.booking.price_adjustments import adjust_price
 from reservations.models import RefundOverride, Reservation
 from reservations.models.status import Status
 from reservations.views import bookings
@@ -49,6 +48,7 @@ from tests.gateway_faults import add_fault
 from tests.http import post
 from tests.reservations.checkout.helpers import pay_with_saved_card
 from tests.reservations.rescheduling_helpers import (
+    adjust,
     change,
     get_net_payment,
     make_room_at_rate,
@@ -262,9 +262,7 @@ def test_parallel_checkouts_let_no_more_rooms_wait_for_the_bank(settings):
     "change",
     [
         lambda booking: cancellation.cancel(Act(None, NOW), booking.pk),
-        lambda booking: adjust_price(
-            Act(booking.user, NOW, is_staff=True), booking.pk, amount=Decimal(-75), reason="Noise"
-        ),
+        lambda booking: adjust(booking, booking.user, -75),
     ],
     ids=["cancel", "adjust price"],
 )

@@ -33,13 +33,13 @@ from tests.factories_reservations import (
 from tests.reservations.payment_link_pages import enter_card, follow
 from tests.reservations.receipts.helpers import issue, make_seller
 from tests.reservations.rescheduling_helpers import (
+    adjust,
     charge,
     get_money,
     make_room_at_rate,
     reschedule,
 )
 from tests.reservations.test_change_links import send
-from tests.reservations.test_changes import adjust
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("ends_consistent")]
 
@@ -48,11 +48,6 @@ END = START + 3 * HOUR
 LAST = END + 24 * HOUR - dt.timedelta(seconds=1)
 COFFEE = {"text": "Coffee for ten", "amount": Decimal(30)}
 CASH = TakenPayment("cash")
-
-
-@pytest.fixture
-def clerk():
-    return AdministratorFactory()
 
 
 @pytest.fixture
@@ -68,18 +63,18 @@ def lines_of(booking):
     return [(each.type, each.total) for each in booking.line_items.order_by("position")]
 
 
-def add(booking, clerk, *extras, now=LAST, **options):
+def add(booking, root, *extras, now=LAST, **options):
     values = {"extras": extras or [COFFEE]}
-    return reschedule(booking, clerk, values=values, now=now, taken=CASH, **options)
+    return reschedule(booking, root, values=values, now=now, taken=CASH, **options)
 
 
 @pytest.mark.parametrize("now", [START + HOUR, END + HOUR, LAST])
-def test_extra_is_a_taxed_line_that_does_not_reprice_the_booking(booking, clerk, now):
+def test_extra_is_a_taxed_line_that_does_not_reprice_the_booking(booking, root, now):
     booking.room.rate.hourly = 40
     booking.room.rate.save()
     [*expiry.close_overdue(now=now)]
 
-    done = add(booking, clerk, COFFEE, {"text": "Pens", "amount": Decimal("0.05")}, now=now)
+    done = add(booking, root, COFFEE, {"text": "Pens", "amount": Decimal("0.05")}, now=now)
 
     booking.refresh_from_db()
     assert lines_of(booking) == [
@@ -99,25 +94,25 @@ def test_extra_is_a_taxed_line_that_does_not_reprice_the_booking(booking, clerk,
     assert "cancel" not in message.text.lower()
 
 
-def test_extra_stays_when_the_booking_is_changed_and_is_reduced_like_other_lines(booking, clerk):
-    add(booking, clerk, now=START - HOUR)
-    reschedule(booking, clerk, hours=2, now=START - HOUR)
+def test_extra_stays_when_the_booking_is_changed_and_is_reduced_like_other_lines(booking, root):
+    add(booking, root, now=START - HOUR)
+    reschedule(booking, root, hours=2, now=START - HOUR)
     booking.refresh_from_db()
     assert lines_of(booking) == [("Room", 50), ("Extra", 30), ("Tax", Decimal("6.40"))]
 
-    adjust(booking, clerk, -30, now=END)
+    adjust(booking, root, -30, now=END)
 
     booking.refresh_from_db()
     assert lines_of(booking)[2:] == [("Adjustment", -30), ("Tax", 4)]
     assert booking.total_cost == 54
-    reschedule(booking, clerk, hours=3, now=START + HOUR, taken=CASH)
+    reschedule(booking, root, hours=3, now=START + HOUR, taken=CASH)
     booking.refresh_from_db()
     assert lines_of(booking)[:3] == [("Room", 75), ("Extra", 30), ("Adjustment", -30)]
 
 
-def test_extra_is_on_the_receipt_and_counts_as_service_income(booking, clerk):
+def test_extra_is_on_the_receipt_and_counts_as_service_income(booking, root):
     make_seller()
-    add(booking, clerk)
+    add(booking, root)
 
     [receipt] = issue(booking, now=LAST)
     receipt.refresh_from_db()
@@ -127,14 +122,14 @@ def test_extra_is_on_the_receipt_and_counts_as_service_income(booking, clerk):
     assert Reservation.objects.read_bill(booking.pk).lines[Account.SERVICES] == -30_00
 
 
-def test_extra_with_another_rate_of_tax_has_a_line_of_tax_of_its_own(booking, clerk):
+def test_extra_with_another_rate_of_tax_has_a_line_of_tax_of_its_own(booking, root):
     make_seller()
     booking.room.center.tax_rate = 10
     booking.room.center.save()
 
-    add(booking, clerk)
+    add(booking, root)
     [receipt] = issue(booking)
-    adjust(booking, clerk, -21, now=LAST)
+    adjust(booking, root, -21, now=LAST)
 
     assert receipt.content["taxes"] == [["Tax, 8%", "75.00", "6.00"], ["Tax, 10%", "30.00", "3.00"]]
     assert lines_of(booking)[2:] == [
@@ -143,17 +138,17 @@ def test_extra_with_another_rate_of_tax_has_a_line_of_tax_of_its_own(booking, cl
     ]
 
 
-def test_taxes_that_prices_contain_are_rounded_once_for_each_rate(booking, clerk):
+def test_taxes_that_prices_contain_are_rounded_once_for_each_rate(booking, root):
     center = booking.room.center
     center.prices_include_tax, center.tax_rate = True, 19
     center.save()
-    moved = reschedule(booking, clerk, hours=1).reservation  # 25.00 by the prices of today.
+    moved = reschedule(booking, root, hours=1).reservation  # 25.00 by the prices of today.
     end = START + HOUR
-    add(moved, clerk, {"text": "Flowers", "amount": Decimal("0.02")}, hours=1, now=end)
+    add(moved, root, {"text": "Flowers", "amount": Decimal("0.02")}, hours=1, now=end)
     center.tax_rate = 7
     center.save()
     for amount in ("10.05", "10.05"):
-        add(moved, clerk, {"text": "Tea", "amount": Decimal(amount)}, hours=1, now=end)
+        add(moved, root, {"text": "Tea", "amount": Decimal(amount)}, hours=1, now=end)
 
     # 25.02 * 19 / 119 = 3.9948, and 20.10 * 7 / 107 = 1.3150.
     assert [each.amount for each in moved.line_items.filter(type="Tax")] == ["$3.99", "$1.31"]
@@ -161,12 +156,12 @@ def test_taxes_that_prices_contain_are_rounded_once_for_each_rate(booking, clerk
     assert moved.total_cost == Decimal("45.12")
 
 
-def test_extra_at_a_center_whose_prices_contain_the_tax_says_what_it_contains(booking, clerk):
+def test_extra_at_a_center_whose_prices_contain_the_tax_says_what_it_contains(booking, root):
     booking.room.center.prices_include_tax = True
     booking.room.center.save()
-    reschedule(booking, clerk, hours=2)
+    reschedule(booking, root, hours=2)
 
-    add(booking, clerk, hours=2)
+    add(booking, root, hours=2)
 
     booking.refresh_from_db()
     lines = booking.line_items.order_by("position")
@@ -179,9 +174,9 @@ def test_extra_at_a_center_whose_prices_contain_the_tax_says_what_it_contains(bo
     assert booking.total_cost == 80
 
 
-def test_draft_with_an_extra_is_paid_once_its_price_was_shown(booking, clerk):
+def test_draft_with_an_extra_is_paid_once_its_price_was_shown(booking, root):
     draft = make_draft(room=booking.room, start=START + 4 * HOUR, hours=1)
-    reschedule(draft, clerk, start=draft.start, hours=1, values={"extras": [COFFEE]})
+    reschedule(draft, root, start=draft.start, hours=1, values={"extras": [COFFEE]})
     draft.refresh_from_db()
 
     assert draft.total_cost == Decimal("59.40")
@@ -190,16 +185,16 @@ def test_draft_with_an_extra_is_paid_once_its_price_was_shown(booking, clerk):
 
 
 def test_saved_card_and_payment_link_pay_for_extras_and_services_of_a_day_before(
-    client, booking, clerk, clock
+    client, booking, root, clock
 ):
     SavedCardFactory(user=booking.user)
     juice = ServiceFactory(center=booking.room.center)  # 15
     [*expiry.close_overdue(now=END)]
     clock.move_to(LAST)
-    charge(booking, clerk, total="113.40", extras=[COFFEE], now=LAST)
+    charge(booking, root, total="113.40", extras=[COFFEE], now=LAST)
 
     chosen = {"services": [{"service_id": juice.pk}], "extras": [COFFEE]}
-    link = send(booking, clerk, now=LAST, hours=3, total="162.00", **chosen)
+    link = send(booking, root, now=LAST, hours=3, total="162.00", **chosen)
     assert ", with other services, Coffee for ten. That is held" in words(client.get(link))
     clock.move_to(LAST + 20 * HOUR)
     assert "You have booked" in follow(client, enter_card(client, link))
@@ -221,22 +216,22 @@ def test_saved_card_and_payment_link_pay_for_extras_and_services_of_a_day_before
     ],
 )
 def test_extra_too_late_waived_negative_or_with_a_card_number_is_refused(
-    booking, clerk, extra, fields, problem
+    booking, root, extra, fields, problem
 ):
     with pytest.raises(DomainError) as refused:
-        add(booking, clerk, extra, **fields)
+        add(booking, root, extra, **fields)
     text = refused.value.message + str(getattr(refused.value, "fields", ""))
     assert problem in text
     assert not PriceAdjustment.objects.exists()
 
 
 @pytest.mark.parametrize(("count", "amount"), [(20, 1), (10, 100_000)])
-def test_extras_beyond_the_most_of_a_booking_are_refused(booking, clerk, count, amount):
+def test_extras_beyond_the_most_of_a_booking_are_refused(booking, root, count, amount):
     extra = {"text": "Tea", "amount": Decimal(amount)}
-    add(booking, clerk, *[extra] * (count - 1))
+    add(booking, root, *[extra] * (count - 1))
     with pytest.raises(InvalidRequest):
-        add(booking, clerk, extra, extra)
-    add(booking, clerk, extra)
+        add(booking, root, extra, extra)
+    add(booking, root, extra)
 
     assert PriceAdjustment.objects.count() == count
 
@@ -255,8 +250,8 @@ def test_extra_needs_its_permission_at_the_center(booking, client, role):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_extra_confirmed_twice_at_once_is_billed_once(booking, clerk):
-    calls = [lambda: add(booking, clerk, expected_total=Decimal("113.40"))] * 2
+def test_extra_confirmed_twice_at_once_is_billed_once(booking, root):
+    calls = [lambda: add(booking, root, expected_total=Decimal("113.40"))] * 2
 
     results = run_concurrently(calls, losers=(ReservationNotOpen,))
 
@@ -269,16 +264,16 @@ def test_extra_confirmed_twice_at_once_is_billed_once(booking, clerk):
 # --- Promo codes at the desk (B27.10) -------------------------------------------------------------
 
 
-def test_promo_code_is_set_replaced_and_removed_on_a_booking(booking, clerk):
+def test_promo_code_is_set_replaced_and_removed_on_a_booking(booking, root):
     first, second = (PromoCodeFactory(percent=10 * each, max_uses=1) for each in (1, 2))
 
     for code, total in ((first, "72.90"), (second, "64.80")):
-        reschedule(booking, clerk, values={"promo_code": code.code.lower()})
+        reschedule(booking, root, values={"promo_code": code.code.lower()})
         booking.refresh_from_db()
         assert (booking.promo_code, booking.total_cost) == (code, Decimal(total))
     with pytest.raises(ReservationNotOpen, match="Choose how the customer pays"):
-        reschedule(booking, clerk, values={"promo_code": ""})
-    reschedule(booking, clerk, values={"promo_code": ""}, taken=CASH)
+        reschedule(booking, root, values={"promo_code": ""})
+    reschedule(booking, root, values={"promo_code": ""}, taken=CASH)
 
     booking.refresh_from_db()
     assert (booking.promo_code, booking.total_cost) == (None, 81)
@@ -287,11 +282,11 @@ def test_promo_code_is_set_replaced_and_removed_on_a_booking(booking, clerk):
 
 
 @pytest.mark.parametrize("code", ["UNKNOWN", "OVER"])
-def test_promo_code_that_cannot_be_used_leaves_the_booking(booking, clerk, code):
+def test_promo_code_that_cannot_be_used_leaves_the_booking(booking, root, code):
     PromoCodeFactory(code="OVER", valid_until=NOW)
 
     with pytest.raises(PromoCodeInvalid):
-        reschedule(booking, clerk, values={"promo_code": code})
+        reschedule(booking, root, values={"promo_code": code})
 
     assert Reservation.objects.get(promo_code=None).total_cost == 81
 

@@ -19,7 +19,6 @@ from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.booking import alerts, approval, cancellation, charging, checkout, integrity
 from reservations.booking.cancellation import cancel
-from reservations.booking.price_adjustments import adjust_price
 from reservations.models import PromoCode, Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
 from roombook.errors import InvalidRequest, ReservationNotOpen
@@ -36,7 +35,12 @@ from tests.factories_reservations import (
     make_pending_booking,
 )
 from tests.gateway_faults import FaultKind, add_fault
-from tests.reservations.rescheduling_helpers import get_stored_values, make_room_at_rate, reschedule
+from tests.reservations.rescheduling_helpers import (
+    adjust,
+    get_stored_values,
+    make_room_at_rate,
+    reschedule,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -112,18 +116,13 @@ def test_booking_with_refused_capture_can_be_cancelled(
     assert get_states() == (Status.CANCELLED, *states)
 
 
-def adjust(reservation, amount, **options):
-    act = Act(reservation.user, NOW, is_staff=True)
-    return adjust_price(act, reservation.pk, amount=Decimal(amount), reason="Noise", **options)
-
-
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
         (lambda row: cancel(Act(None, START), row.pk), ReservationNotOpen, "has begun"),
-        (lambda row: adjust(row, 5), ReservationNotOpen, "only be lowered"),
+        (lambda row: adjust(row, StaffFactory(), 5), ReservationNotOpen, "only be lowered"),
         (
-            lambda row: adjust(row, -5, expected_total=Decimal(60)),
+            lambda row: adjust(row, StaffFactory(), -5, expected_total=Decimal(60)),
             *(ReservationNotOpen, "price has changed"),
         ),
         (
@@ -150,7 +149,7 @@ def test_price_reduction_with_refused_capture_changes_nothing(uncaptured, monkey
     cheap = make_room_at_rate(uncaptured.room, 15)
 
     for attempt in (
-        lambda: adjust(uncaptured, -5),
+        lambda: adjust(uncaptured, StaffFactory(), -5),
         lambda: reschedule(uncaptured, StaffFactory(), room=cheap),
     ):
         with pytest.raises(ReservationNotOpen, match="Nothing was changed"):
@@ -314,12 +313,6 @@ def refund_in_dashboard(amount):
     return gateway_events.refresh_with_refunds(payment, now=NOW + MINUTE)
 
 
-def reduce_price(booking, amount):
-    adjust_price(
-        Act(booking.user, NOW, is_staff=True), booking.pk, amount=-Decimal(amount), reason="Noise"
-    )
-
-
 def get_amounts():
     return list(Refund.objects.order_by("pk").values_list("amount", "state"))
 
@@ -334,7 +327,7 @@ def refused(monkeypatch):
     booking = make_booking()
     # The bank has returned an earlier refund: the gateway has no more than 10 to refund.
     SandboxPayment.objects.update(refunded=65)
-    reduce_price(booking, 20)
+    adjust(booking, StaffFactory(), -20)
     SandboxPayment.objects.update(refunded=0)
     assert get_amounts() == [(20, RefundState.REFUSED)]
     return booking
@@ -344,7 +337,7 @@ def test_booking_with_more_refunds_due_than_paid_can_be_cancelled():
     """A refund of 40 is due. Meanwhile, 60 of 75 are refunded in the dashboard."""
     booking = make_booking()
     add_fault(operation="refund", kind=FaultKind.TIMEOUT_BEFORE, times=1)
-    reduce_price(booking, 40)
+    adjust(booking, StaffFactory(), -40)
     refund_in_dashboard(60)
 
     cancelled = cancel(Act(None, NOW + MINUTE), booking.pk)
@@ -418,7 +411,7 @@ def due():
     """A refund of 20 that is due: the gateway did not answer."""
     booking = make_booking()
     add_fault(operation="refund", kind=FaultKind.TIMEOUT_BEFORE, times=1)
-    reduce_price(booking, 20)
+    adjust(booking, StaffFactory(), -20)
     return Refund.objects.get(state=RefundState.STARTED)
 
 

@@ -1,10 +1,6 @@
 """The history of a reservation: who changed which field, when, and both values."""
 
-from decimal import Decimal
-
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from accounts.act import Act
 from reservations import records
@@ -14,10 +10,8 @@ from reservations.booking import (
     charging,
     drafts,
     expiry,
-    price_adjustments,
 )
 from reservations.models import Reservation, history
-from reservations.models.status import Status
 from reservations.serializers import ReservationInfo
 from roombook.api.serializers import RenderContext
 from tests.factories_centers import ServiceFactory
@@ -29,12 +23,12 @@ from tests.factories_reservations import (
     START,
     AllowanceFactory,
     PromoCodeFactory,
-    ReservationFactory,
     make_booking,
     make_draft,
     make_pending_booking,
 )
 from tests.gateway_faults import FaultKind, add_fault
+from tests.reservations.rescheduling_helpers import adjust
 from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -53,25 +47,22 @@ def get_status_changes(reservation):
     ]
 
 
-def test_checkout_history_names_the_customer():
-    reservation = make_booking()
+def test_checkout_history_names_the_customer_and_what_happens_by_itself_nobody():
+    booking, late = make_booking(), make_draft(start=START + 4 * HOUR)
+    add_fault(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
+    resolved = make_booking()
+    charging.resolve_payment(resolved.payments.get(), now=NOW + HOUR)
+    list(expiry.close_overdue(now=START + DAY))
 
-    ada = reservation.user
-    assert get_status_changes(reservation) == [
+    ada = booking.user
+    assert get_status_changes(booking) == [
         (ada, "New", "Processing"),
         (ada, "Processing", "Confirmed"),
+        (None, "Confirmed", "Completed"),
     ]
-    assert {row.timestamp for row in history.get_changes(reservation)} == {NOW}
-
-
-def test_payment_resolved_by_command_has_no_actor():
-    add_fault(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
-    reservation = make_booking()
-    assert reservation.status == Status.PROCESSING
-
-    charging.resolve_payment(reservation.payments.get(), now=NOW + HOUR)
-
-    assert get_status_changes(reservation)[-1] == (None, "Processing", "Confirmed")
+    assert history.get_changes(booking).last().timestamp == NOW
+    assert get_status_changes(late) == [(None, "New", "Expired")]
+    assert get_status_changes(resolved)[1] == (None, "Processing", "Confirmed")
 
 
 CANCELLED = {"status": ["Confirmed", "Cancelled"], "refund_promised": [None, "75.00"]}
@@ -96,13 +87,6 @@ def test_history_names_the_staff_user(make, do, changes):
     assert latest.changes == changes
 
 
-def test_automatic_transitions_have_no_actor():
-    late, confirmed = make_draft(), make_booking()
-    list(expiry.close_overdue(now=START + DAY))
-    assert get_status_changes(late) == [(None, "New", "Expired")]
-    assert get_status_changes(confirmed)[-1] == (None, "Confirmed", "Completed")
-
-
 def test_draft_changes_are_in_the_history():
     clerk, ada = StaffFactory(), UserFactory()
     reservation = make_draft(ada)
@@ -111,9 +95,7 @@ def test_draft_changes_are_in_the_history():
 
     drafts.apply_promo_code(Act(ada, NOW), reservation.pk, "ten")
     drafts.select_allowances(Act(ada, NOW), reservation.pk, [plan.pk])
-    price_adjustments.adjust_price(
-        Act(clerk, NOW, is_staff=True), reservation.pk, amount=Decimal(-5), reason="Kind"
-    )
+    adjust(reservation, clerk, -5, reason="Kind")
     drafts.extend_hold(Act(clerk, NOW, is_staff=True), reservation.pk, until=NOW + HOUR)
 
     assert get_history(reservation) == [
@@ -124,24 +106,6 @@ def test_draft_changes_are_in_the_history():
             clerk,
             {"hold_until": ["2027-03-01T16:15:00+00:00", "2027-03-01T17:00:00+00:00"]},
         ),
-    ]
-
-
-def test_transition_adds_one_insert_and_no_select(monkeypatch):
-    # PostgreSQL receives the SQL text too, not the name of a prepared statement.
-    monkeypatch.setattr(connection, "prepared", None, raising=False)
-    row = ReservationFactory(status=Status.PENDING)
-    ReservationFactory(status=Status.CONFIRMED, start=START + DAY).transition_to(
-        Status.CANCELLED, Act(None, NOW), cancelled_at=NOW
-    )  # caches the content type
-
-    with CaptureQueriesContext(connection) as captured:
-        row.transition_to(Status.DECLINED, Act(row.user, NOW))
-
-    keywords = [each["sql"].split()[0] for each in captured]
-    assert [keyword for keyword in keywords if keyword not in {"SAVEPOINT", "RELEASE"}] == [
-        "UPDATE",
-        "INSERT",
     ]
 
 

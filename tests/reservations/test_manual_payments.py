@@ -11,11 +11,10 @@ from payments.models import InvalidPaymentTransition, Payment, PaymentState, Ref
 from reservations.booking import alerts, approval, checkout, integrity
 from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import ALREADY_BOOKED, NOT_PERMITTED, book_draft
-from reservations.booking.price_adjustments import adjust_price
 from reservations.models.status import Status
 from reservations.notifications import confirmation
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
-from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
+from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
     NOW,
@@ -26,6 +25,7 @@ from tests.factories_reservations import (
     make_room,
     update_promo_code,
 )
+from tests.reservations.rescheduling_helpers import adjust
 
 pytestmark = pytest.mark.django_db
 
@@ -34,18 +34,13 @@ LATER = NOW + 15 * 24 * HOUR
 
 
 @pytest.fixture
-def staff():
-    return AdministratorFactory()
-
-
-@pytest.fixture
 def customer():
     return UserFactory(credit_limit=200)
 
 
-def take(draft, staff, gateway="terminal", **options):
+def take(draft, root, gateway="terminal", **options):
     return book_draft(
-        Act(staff, NOW, is_staff=True),
+        Act(root, NOW, is_staff=True),
         draft.pk,
         gateway=gateway,
         reference="Slip 17",
@@ -62,12 +57,12 @@ def get_alerts():
     return [text for _, text in alerts.find_refunds_by_hand(Payment.objects.all())]
 
 
-def test_payment_at_the_desk_books_the_draft_with_its_benefits(staff, customer, mailoutbox):
+def test_payment_at_the_desk_books_the_draft_with_its_benefits(root, customer, mailoutbox):
     draft = make_draft(customer)
     promo = PromoCodeFactory(code="TEN")
     draft = update_promo_code(draft.pk, "TEN", user=customer, now=NOW)
 
-    booked = take(draft, staff)
+    booked = take(draft, root)
 
     payment = Payment.objects.get()
     assert booked.status == get_current_status(draft) == Status.CONFIRMED
@@ -76,30 +71,30 @@ def test_payment_at_the_desk_books_the_draft_with_its_benefits(staff, customer, 
         "terminal",
         "Slip 17",
     )
-    assert (payment.amount, payment.taken_by) == (draft.total_cost, staff)
+    assert (payment.amount, payment.taken_by) == (draft.total_cost, root)
     assert payment.received_at == payment.captured_at == NOW
     promo.refresh_from_db()
     assert promo.uses == 1
     assert "was paid at the card terminal" in confirmation.get_message(booked)
     assert has_no_problems()
     with pytest.raises(ReservationNotOpen, match=ALREADY_BOOKED):
-        take(draft, staff)
+        take(draft, root)
 
 
-def test_payment_is_refused_without_its_slot_or_price(staff, customer):
+def test_payment_is_refused_without_its_slot_or_price(root, customer):
     room = make_room()
     draft = make_draft(customer, room)
     with pytest.raises(ReservationNotOpen, match=checkout.PRICE_HAS_CHANGED):
-        book_draft(Act(staff, NOW, is_staff=True), draft.pk, gateway="cash", shown_total=Decimal(1))
+        book_draft(Act(root, NOW, is_staff=True), draft.pk, gateway="cash", shown_total=Decimal(1))
     make_booking(room=room, now=NOW + 30 * HOUR)
     with pytest.raises(SlotUnavailable):
-        book_draft(Act(staff, NOW + 30 * HOUR, is_staff=True), draft.pk, gateway="cash")
+        book_draft(Act(root, NOW + 30 * HOUR, is_staff=True), draft.pk, gateway="cash")
 
     # Whoever calls it: the form is not the only way in.
     for slip in ("", " ", "-"):
         with pytest.raises(InvalidRequest):
             book_draft(
-                Act(staff, NOW, is_staff=True),
+                Act(root, NOW, is_staff=True),
                 make_draft(customer).pk,
                 gateway="terminal",
                 reference=slip,
@@ -109,20 +104,20 @@ def test_payment_is_refused_without_its_slot_or_price(staff, customer):
     assert not Payment.objects.filter(reservation=draft).exists()
 
 
-def test_free_draft_is_booked_without_a_payment(staff):
+def test_free_draft_is_booked_without_a_payment(root):
     draft = make_draft()
-    adjust_price(Act(staff, NOW, is_staff=True), draft.pk, amount=-draft.total_cost, reason="Guest")
+    adjust(draft, root, -75)
     draft.refresh_from_db()
 
-    assert take(draft, staff, "cash").status == Status.CONFIRMED
+    assert take(draft, root, "cash").status == Status.CONFIRMED
     assert not Payment.objects.exists()
     assert has_no_problems()
 
 
-def test_refund_by_hand_is_due_until_staff_confirm_it(staff, customer):
-    booked = take(make_draft(customer), staff, "cash")
-    adjust_price(Act(staff, NOW, is_staff=True), booked.pk, amount=Decimal(-5), reason="Noise")
-    result = cancel(Act(staff, NOW, is_staff=True), booked.pk)
+def test_refund_by_hand_is_due_until_staff_confirm_it(root, customer):
+    booked = take(make_draft(customer), root, "cash")
+    adjust(booked, root, -5)
+    result = cancel(Act(root, NOW, is_staff=True), booked.pk)
     call_command("reconcile_payments")
 
     refund, rest = Refund.objects.order_by("pk")
@@ -145,12 +140,12 @@ def test_refund_by_hand_is_due_until_staff_confirm_it(staff, customer):
 
 
 @pytest.mark.parametrize("gateway", ["cash", "account"])
-def test_paid_request_that_is_declined_is_refunded(staff, customer, gateway):
-    request = take(make_draft(customer, make_room(is_live_inventory=False)), staff, gateway)
+def test_paid_request_that_is_declined_is_refunded(root, customer, gateway):
+    request = take(make_draft(customer, make_room(is_live_inventory=False)), root, gateway)
     assert request.status == Status.PENDING
     assert has_no_problems(NOW + 2 * HOUR)
 
-    approval.decline(Act(staff, NOW, is_staff=True), request.pk)
+    approval.decline(Act(root, NOW, is_staff=True), request.pk)
 
     # What was never received is credited at once.
     state = RefundState.STARTED if gateway == "cash" else RefundState.DONE
@@ -158,10 +153,10 @@ def test_paid_request_that_is_declined_is_refunded(staff, customer, gateway):
     assert has_no_problems(NOW + 2 * HOUR)
 
 
-def test_paid_request_that_is_approved_is_confirmed(staff, customer):
-    request = take(make_draft(customer, make_room(is_live_inventory=False)), staff, "cash")
+def test_paid_request_that_is_approved_is_confirmed(root, customer):
+    request = take(make_draft(customer, make_room(is_live_inventory=False)), root, "cash")
 
-    assert approval.approve(Act(staff, NOW, is_staff=True), request.pk).status == Status.CONFIRMED
+    assert approval.approve(Act(root, NOW, is_staff=True), request.pk).status == Status.CONFIRMED
     assert not Refund.objects.exists()
     assert has_no_problems()
 
@@ -169,29 +164,29 @@ def test_paid_request_that_is_approved_is_confirmed(staff, customer):
 # --- On account -----------------------------------------------------------------------------------
 
 
-def test_bookings_on_account_are_limited_to_what_the_customer_may_owe(staff, customer):
-    first = take(make_draft(customer), staff, "account")
-    second = take(make_draft(customer), staff, "account")
+def test_bookings_on_account_are_limited_to_what_the_customer_may_owe(root, customer):
+    first = take(make_draft(customer), root, "account")
+    second = take(make_draft(customer), root, "account")
     assert manual_payments.get_owed_amount(customer) == 150
     third = make_draft(customer)
     with pytest.raises(InvalidRequest) as refused:
-        take(third, staff, "account")
+        take(third, root, "account")
     assert "owes $150.00 of at most $200.00" in refused.value.fields["gateway"]
 
     manual_payments.mark_received(first.paid_payments[0], now=NOW)
-    cancel(Act(staff, NOW, is_staff=True), second.pk)
+    cancel(Act(root, NOW, is_staff=True), second.pk)
 
     assert manual_payments.get_owed_amount(customer) == 0
-    assert take(third, staff, "account").status == Status.CONFIRMED
+    assert take(third, root, "account").status == Status.CONFIRMED
     assert manual_payments.get_owed_amount(customer) == 75
     assert has_no_problems()
     with pytest.raises(InvalidPaymentTransition):
         manual_payments.mark_received(first.paid_payments[0], now=NOW)
 
 
-def test_account_payment_is_refused_without_a_limit_or_the_permission(staff, customer):
+def test_account_payment_is_refused_without_a_limit_or_the_permission(root, customer):
     with pytest.raises(InvalidRequest) as refused:
-        take(make_draft(), staff, "account")
+        take(make_draft(), root, "account")
     assert refused.value.fields["gateway"] == manual_payments.NO_CREDIT
     with pytest.raises(InvalidRequest) as refused:
         take(make_draft(customer), StaffFactory(), "account")

@@ -16,7 +16,7 @@ from roombook.errors import DomainError, ReservationNotOpen, SlotUnavailable
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import action_url, confirm, reservation_url
 from tests.concurrency import run_concurrently
-from tests.factories_people import AdministratorFactory, SavedCardFactory
+from tests.factories_people import SavedCardFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
@@ -44,11 +44,6 @@ CASH = TakenPayment("cash")
 
 
 @pytest.fixture
-def clerk():
-    return AdministratorFactory()
-
-
-@pytest.fixture
 def booking():
     """Three hours at 25."""
     return make_booking(room=make_room_at_rate(make_room(), 25))
@@ -61,12 +56,12 @@ def complete(now):
 @pytest.mark.parametrize("is_completed", [True, False])
 @pytest.mark.parametrize(("hours", "total", "is_over"), [(3.25, "81.25", True), (5, "125", False)])
 def test_meeting_that_is_over_is_extended_until_what_was_used_or_until_later(
-    booking, clerk, is_completed, hours, total, is_over
+    booking, root, is_completed, hours, total, is_over
 ):
     if is_completed:
         assert complete(END + MINUTE) == [booking]
 
-    done = reschedule(booking, clerk, hours=hours, now=LATE, taken=CASH)
+    done = reschedule(booking, root, hours=hours, now=LATE, taken=CASH)
 
     booking.refresh_from_db()
     paid = Decimal(total) - 75
@@ -81,12 +76,12 @@ def test_meeting_that_is_over_is_extended_until_what_was_used_or_until_later(
 
 
 def test_saved_card_pays_although_the_job_completes_the_booking_meanwhile(
-    booking, clerk, monkeypatch
+    booking, root, monkeypatch
 ):
     SavedCardFactory(user=booking.user)
     interfere(monkeypatch, SandboxGateway, "authorize", lambda: complete(LATE), before=True)
 
-    outcome = charge(booking, clerk, total="87.50", hours=3.5, now=LATE)
+    outcome = charge(booking, root, total="87.50", hours=3.5, now=LATE)
 
     assert (outcome.is_applied, outcome.charge) == (True, Decimal("12.50"))
     assert get_money() == [(75, 0), (Decimal("12.50"), 0)]
@@ -95,11 +90,11 @@ def test_saved_card_pays_although_the_job_completes_the_booking_meanwhile(
 
 
 @pytest.mark.parametrize("is_completed", [True, False])
-def test_link_for_what_was_used_can_be_paid_for_a_day(client, booking, clerk, clock, is_completed):
+def test_link_for_what_was_used_can_be_paid_for_a_day(client, booking, root, clock, is_completed):
     clock.move_to(LATE)
     if is_completed:
         complete(LATE)
-    link = send(booking, clerk, now=LATE, hours=3.5, total="87.50")
+    link = send(booking, root, now=LATE, hours=3.5, total="87.50")
     clock.move_to(LATE + 23 * HOUR)
     complete(LATE + 22 * HOUR)
 
@@ -111,9 +106,9 @@ def test_link_for_what_was_used_can_be_paid_for_a_day(client, booking, clerk, cl
     assert get_money() == [(75, 0), (Decimal("12.50"), 0)]
 
 
-def test_link_that_nobody_paid_ends_with_its_day(client, booking, clerk, clock):
+def test_link_that_nobody_paid_ends_with_its_day(client, booking, root, clock):
     clock.move_to(LATE)
-    link = send(booking, clerk, now=LATE, hours=3.5, total="87.50")
+    link = send(booking, root, now=LATE, hours=3.5, total="87.50")
     assert complete(LATE + HOUR) == [booking]
     assert booking.changes.get().state == "started"
 
@@ -125,14 +120,14 @@ def test_link_that_nobody_paid_ends_with_its_day(client, booking, clerk, clock):
     assert client.get(link).status_code == 410
 
 
-def test_erasure_of_the_account_ends_the_link_with_its_guests(client, booking, clerk, clock):
+def test_erasure_of_the_account_ends_the_link_with_its_guests(client, booking, root, clock):
     clock.move_to(LATE)
     complete(LATE)
     guests = [{"name": "Grace Hopper", "email_address": "grace@example.com"}]
-    link = send(booking, clerk, now=LATE, hours=3.5, total="87.50", attendees=guests)
+    link = send(booking, root, now=LATE, hours=3.5, total="87.50", attendees=guests)
     assert booking.changes.get().personal_values
 
-    account_erasure.erase_account(booking.user_id, by=clerk, now=LATE)
+    account_erasure.erase_account(booking.user_id, by=root, now=LATE)
 
     change = booking.changes.get()
     assert (change.state, change.personal_values) == ("abandoned", None)
@@ -141,7 +136,7 @@ def test_erasure_of_the_account_ends_the_link_with_its_guests(client, booking, c
 
 
 @pytest.mark.inconsistent_data  # The other meeting is shortened by SQL.
-def test_room_that_somebody_else_has_or_had_is_not_billed(booking, clerk):
+def test_room_that_somebody_else_has_or_had_is_not_billed(booking, root):
     other = make_booking(room=booking.room, start=END, hours=0.5)
     for has_left in (False, True):
         if has_left:
@@ -150,13 +145,13 @@ def test_room_that_somebody_else_has_or_had_is_not_billed(booking, clerk):
         other.refresh_from_db()
         assert other.status == (Status.COMPLETED if has_left else Status.CONFIRMED)
         with pytest.raises(SlotUnavailable):
-            reschedule(booking, clerk, hours=3.5, now=LATE, taken=CASH)
+            reschedule(booking, root, hours=3.5, now=LATE, taken=CASH)
 
 
 @pytest.mark.parametrize("is_completed", [True, False])
 @pytest.mark.parametrize("by_link", [True, False])
 def test_overrun_within_a_turnaround_is_billed_and_holds_nothing(
-    client, booking, clerk, clock, is_completed, by_link
+    client, booking, root, clock, is_completed, by_link
 ):
     booking.room.turnaround_minutes = 30
     booking.room.save()
@@ -166,36 +161,36 @@ def test_overrun_within_a_turnaround_is_billed_and_holds_nothing(
         complete(LATE)
 
     if by_link:
-        link = send(booking, clerk, now=LATE, hours=3.5, total="87.50")
+        link = send(booking, root, now=LATE, hours=3.5, total="87.50")
         assert "You have booked" in follow(client, enter_card(client, link))
     else:
-        reschedule(booking, clerk, hours=3.5, now=LATE, taken=CASH)
+        reschedule(booking, root, hours=3.5, now=LATE, taken=CASH)
 
     booking.refresh_from_db()
     assert (booking.status, booking.total_cost) == (Status.COMPLETED, Decimal("87.50"))
     call_command("reconcile_payments")
 
 
-def test_overrun_after_closing_time_is_billed_and_a_longer_stay_is_not(clerk):
+def test_overrun_after_closing_time_is_billed_and_a_longer_stay_is_not(root):
     booking = make_booking(room=make_room_at_rate(make_room(), 25), start=START + 6 * HOUR)
     end = START + 9 * HOUR  # 18:00, when the center closes
     request = {"start": booking.start, "now": end + 10 * MINUTE, "taken": CASH}
 
     with pytest.raises(SlotUnavailable, match="closed"):
-        reschedule(booking, clerk, hours=4, **request)
-    assert reschedule(booking, clerk, hours=3.25, **request).charge == Decimal("6.25")
+        reschedule(booking, root, hours=4, **request)
+    assert reschedule(booking, root, hours=3.25, **request).charge == Decimal("6.25")
 
 
 @pytest.mark.parametrize("problem", ["later", "customer", "no-show", "shorter"])
 def test_overrun_is_not_billed_after_half_an_hour_by_customers_or_for_a_no_show(
-    booking, clerk, problem
+    booking, root, problem
 ):
     complete(END)
     if problem == "no-show":
-        attendance.mark_no_show(Act(clerk, END, is_staff=True), booking.pk)
+        attendance.mark_no_show(Act(root, END, is_staff=True), booking.pk)
     now = END + 30 * MINUTE if problem == "later" else LATE
     hours = 2 if problem == "shorter" else 3.5
-    extend = functools.partial(reschedule, booking, clerk, hours=hours, now=now, taken=CASH)
+    extend = functools.partial(reschedule, booking, root, hours=hours, now=now, taken=CASH)
     if problem == "customer":
         extend = functools.partial(change, booking, hours=3.5, total="87.50", now=LATE)
     with pytest.raises(ReservationNotOpen):
@@ -203,10 +198,10 @@ def test_overrun_is_not_billed_after_half_an_hour_by_customers_or_for_a_no_show(
     assert get_money() == [(75, 0)]
 
 
-def test_desk_bills_the_overrun_at_the_terminal_on_the_page(clock, client, booking, clerk):
+def test_desk_bills_the_overrun_at_the_terminal_on_the_page(clock, client, booking, root):
     clock.move_to(LATE)
     complete(LATE)
-    client.force_login(clerk)
+    client.force_login(root)
     url = action_url(booking, "extend")
     end = {"end_0": "2027-03-03", "end_1": "12:15", "way": "terminal", "reference": "slip 9"}
 
@@ -219,14 +214,14 @@ def test_desk_bills_the_overrun_at_the_terminal_on_the_page(clock, client, booki
 
 
 @pytest.mark.django_db(transaction=True)
-def test_overrun_and_a_walk_in_at_the_same_time_have_the_room_one_after_the_other(booking, clerk):
+def test_overrun_and_a_walk_in_at_the_same_time_have_the_room_one_after_the_other(booking, root):
     complete(END)
 
     results = run_concurrently(
         [
-            lambda: reschedule(booking, clerk, hours=4, now=LATE, taken=CASH),
+            lambda: reschedule(booking, root, hours=4, now=LATE, taken=CASH),
             lambda: make_draft(
-                room=booking.room, start=END + 15 * MINUTE, now=LATE, created_by=clerk
+                room=booking.room, start=END + 15 * MINUTE, now=LATE, created_by=root
             ),
         ],
         losers=(DomainError,),

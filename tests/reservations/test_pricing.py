@@ -113,97 +113,60 @@ def test_setup_fee_is_a_separate_line_charged_once():
 # --- Services -------------------------------------------------------------------------------------
 
 
+def by_hour(minimum=None, *, blocks=False, **fields):
+    """Ten dollars an hour, for as long as the customer chooses."""
+    some_rate = rate(10, blocks=blocks)
+    return service(some_rate, needs_duration=True, minimum_booking=minimum, **fields)
+
+
+def by_piece(minimum=None):
+    return service(flat(4), needs_quantity=True, minimum_booking=minimum)
+
+
 @pytest.mark.parametrize(
-    ("some_service", "selection", "total", "description"),
+    ("some_service", "hours_chosen", "quantity", "total", "units"),
     [
-        (service(flat(15)), {}, "15.00", "Coffee"),
+        (service(flat(15)), None, None, "15.00", ""),
         # The duration defaults to that of the booking.
-        (service(rate(10), needs_duration=True), {}, "30.00", "Coffee, 3 hours"),
+        (by_hour(), None, None, "30.00", "3 hours"),
+        (by_hour(), "1.5", None, "15.00", "1.5 hours"),
+        (by_piece(), None, 3, "12.00", "3 pieces"),
+        (by_piece(), None, 1, "4.00", "1 piece"),
+        (by_hour(needs_quantity=True), "2", 3, "60.00", "2 hours, 3 pieces"),
+        (by_piece(minimum=10), None, 3, "40.00", "10 pieces (the minimum; 3 selected)"),
+        (by_piece(minimum=10), None, 11, "44.00", "11 pieces"),
+        (by_hour(minimum=4), "1.5", None, "40.00", "4 hours (the minimum; 1.5 hours selected)"),
+        # The minimum is one of hours if the customer chooses them, and then not of pieces.
         (
-            service(rate(10), needs_duration=True),
-            {"duration_hours": Decimal("1.5")},
-            "15.00",
-            "Coffee, 1.5 hours",
-        ),
-        (service(flat(4), needs_quantity=True), {"quantity": 3}, "12.00", "Coffee, 3 pieces"),
-        (service(flat(4), needs_quantity=True), {"quantity": 1}, "4.00", "Coffee, 1 piece"),
-        (
-            service(rate(10), needs_duration=True, needs_quantity=True),
-            {"duration_hours": Decimal(2), "quantity": 3},
-            "60.00",
-            "Coffee, 2 hours, 3 pieces",
-        ),
-        (
-            service(flat(4), needs_quantity=True, minimum_booking=10),
-            {"quantity": 3},
-            "40.00",
-            "Coffee, 10 pieces (the minimum; 3 selected)",
-        ),
-        (
-            service(rate(10), needs_duration=True, minimum_booking=4),
-            {"duration_hours": Decimal("1.5")},
-            "40.00",
-            "Coffee, 4 hours (the minimum; 1.5 hours selected)",
-        ),
-        (
-            service(flat(4), needs_quantity=True, minimum_booking=10),
-            {"quantity": 11},
-            "44.00",
-            "Coffee, 11 pieces",
+            by_hour(minimum=4, needs_quantity=True),
+            *("2", 3, "120.00", "4 hours, 3 pieces (the minimum; 2 hours selected)"),
         ),
         # The minimum of hours also applies to the duration of the booking.
         (
             service(rate(10), minimum_booking=4),
-            {},
-            "40.00",
-            "Coffee, 4 hours (the minimum; 3 hours selected)",
+            *(None, None, "40.00", "4 hours (the minimum; 3 hours selected)"),
         ),
         # Each started quarter of an hour is billed, at least one.
+        (by_hour(), "0.01", None, "2.50", "0.25 hours (for 0.01 hours selected)"),
         (
-            service(rate(10), needs_duration=True),
-            {"duration_hours": Decimal("0.01")},
-            "2.50",
-            "Coffee, 0.25 hours (for 0.01 hours selected)",
+            by_hour(needs_quantity=True),
+            *("1.26", 2, "30.00", "1.5 hours, 2 pieces (for 1.26 hours selected)"),
         ),
-        (
-            service(rate(10), needs_duration=True, needs_quantity=True),
-            {"duration_hours": Decimal("1.26"), "quantity": 2},
-            "30.00",
-            "Coffee, 1.5 hours, 2 pieces (for 1.26 hours selected)",
-        ),
-        (
-            service(rate(10, blocks=True), needs_duration=True),
-            {"duration_hours": Decimal("1.25")},
-            "20.00",
-            "Coffee, 2 hours (for 1.25 hours selected)",
-        ),
-        (
-            service(rate(10), needs_duration=True, minimum_booking=2),
-            {"duration_hours": Decimal("0.3")},
-            "20.00",
-            "Coffee, 2 hours (the minimum; 0.3 hours selected)",
-        ),
+        (by_hour(blocks=True), "1.25", None, "20.00", "2 hours (for 1.25 hours selected)"),
+        (by_hour(minimum=2), "0.3", None, "20.00", "2 hours (the minimum; 0.3 hours selected)"),
         # A booking that was made shorter later does not pay for more than its own length.
-        (
-            service(rate(10), needs_duration=True),
-            {"duration_hours": Decimal(4)},
-            "30.00",
-            "Coffee, 3 hours",
-        ),
+        (by_hour(), "4", None, "30.00", "3 hours"),
         # Half a cent is rounded up, once per line.
-        (
-            service(rate("3.33"), needs_duration=True),
-            {"duration_hours": Decimal("0.5")},
-            "1.67",
-            "Coffee, 0.5 hours",
-        ),
+        (service(rate("3.33"), needs_duration=True), "0.5", None, "1.67", "0.5 hours"),
     ],
 )
-def test_service_price_is_multiplied_by_its_units(some_service, selection, total, description):
-    line = only_service(some_service, **selection)
+def test_service_price_is_multiplied_by_its_units(
+    some_service, hours_chosen, quantity, total, units
+):
+    line = only_service(some_service, duration_hours=money(hours_chosen), quantity=quantity)
 
-    assert (line.type, str(line.total), line.description) == (SERVICE, total, description)
-    assert line.service_id == 7
+    assert (line.type, str(line.total), line.service_id) == (SERVICE, total, 7)
+    assert line.description == ", ".join(filter(None, ["Coffee", units]))
 
 
 def test_service_without_a_duration_is_billed_by_started_quarters_of_the_booking():

@@ -38,7 +38,6 @@ PLACES = [
     ("Africa/Cairo", dt.date(2027, 4, 30)),
     ("Asia/Tokyo", dt.date(2027, 5, 12)),
 ]
-STATUSES = [Status.CONFIRMED, Status.CONFIRMED, Status.NEW, Status.CANCELLED, Status.NO_SHOW]
 HOURS = [dt.time(0), dt.time(2, 10), dt.time(8, 30), dt.time(12), dt.time(17), dt.time(23, 45)]
 
 
@@ -252,7 +251,7 @@ def find_differences(seeds):
 def list_free_slots(axis, room, now):
     staff = User(is_superuser=True)
     [row] = Timeline(room.center, [room], [axis], user=staff, now=now, whole_day=True).rows
-    return [each for each in row.tracks[0].items if not each.status]
+    return [each for each in row["tracks"][0]["items"] if "status" not in each]
 
 
 def compare_links(brute, axis, slots, is_closed):
@@ -260,10 +259,10 @@ def compare_links(brute, axis, slots, is_closed):
     zone, full_hours = brute.world.zone, [tick.at for tick in axis.ticks]
     linked = set()
     for slot in slots:
-        query = dict(parse_qsl(urlsplit(slot.href).query))
+        query = dict(parse_qsl(urlsplit(slot["href"]).query))
         ends = (dt.datetime.fromisoformat(query[name]) for name in ("start", "end"))
         proposed = Span(*(hours.localize(each, zone) for each in ends))
-        if slot.is_closed is is_closed:
+        if slot["is_closed"] is is_closed:
             linked.add(bisect_right(full_hours, proposed.start))
             if not brute.is_available(proposed, None, is_closed=is_closed, by_staff=True):
                 yield "link", proposed
@@ -311,9 +310,9 @@ def load_without_reservations(*args, **options):
 def test_planted_defect_is_found(monkeypatch, owner, name, broken, finder):
     monkeypatch.setattr(owner, name, broken)
 
-    differences, _ = find_differences(range(12))
-
-    assert finder in {each[1] for each in differences}
+    # One world after another, until one finds it.
+    worlds = (find_differences([seed])[0] for seed in range(12))
+    assert any(finder == each[1] for differences in worlds for each in differences)
 
 
 def test_next_booking_is_available_and_none_before_it_is():

@@ -2,7 +2,6 @@
 
 import socket
 import ssl
-import subprocess
 import time
 
 import pytest
@@ -16,6 +15,7 @@ from roombook.public_http import (
     validate_public_server,
     validate_public_url,
 )
+from tests.certificates import create_certificate
 from tests.webhooks.receiver import receive
 
 HOST = "hooks.example.com"
@@ -124,18 +124,9 @@ def test_name_that_changes_its_address_is_connected_where_it_was_checked(monkeyp
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """A certificate for HOST that signs itself, made by openssl."""
     folder = tmp_path_factory.mktemp("tls")
-    key, file = folder / "key.pem", folder / "certificate.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-            *("-nodes", "-keyout", key, "-out", file, "-days", "2", "-subj", f"/CN={HOST}"),
-            *("-addext", f"subjectAltName=DNS:{HOST}"),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    file, key = folder / "certificate.pem", folder / "key.pem"
+    create_certificate(HOST, file, key)
     return file, key
 
 

@@ -30,19 +30,13 @@ class Command(BaseCommand):
             for line in lines:
                 self.stdout.write(line, ending="")
             return
-        # Under another name until it is complete.
-        part = Path(f"{file}.part")
+        if file.lower().endswith(".xlsx"):
+            with write_workbook([Sheet(what, resource.get_sheet_columns(), table)]) as book:
+                content = book.read()
+        else:
+            content = "".join(lines).encode()
         try:
-            if file.lower().endswith(".xlsx"):
-                columns = resource.get_sheet_columns()
-                with write_workbook([Sheet(what, columns, table)]) as book:
-                    part.write_bytes(book.read())
-            else:
-                with part.open("w", encoding="utf-8", newline="") as out:
-                    out.writelines(lines)
-            part.replace(file)
+            Path(file).write_bytes(content)
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror}.") from error
-        finally:
-            part.unlink(missing_ok=True)
         self.stdout.write(f"Exported {len(table):,} {what.replace('-', ' ')} to {file}.")

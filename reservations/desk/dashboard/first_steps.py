@@ -1,6 +1,6 @@
 """What an owner does first, on the dashboard until the first booking (B18)."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db.models import Q
@@ -13,8 +13,7 @@ from reservations.models import Reservation, Seller
 from reservations.models.status import BOOKED_STATUSES
 
 
-@dataclass(frozen=True, slots=True)
-class FirstStep:
+class FirstStep(NamedTuple):
     """Something to set up. `offers_samples`: one click adds usual rows."""
 
     title: str

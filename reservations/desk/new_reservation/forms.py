@@ -26,7 +26,6 @@ from reservations.desk.booking_form import ENTERED_FIELDS, BookingForm
 from reservations.desk.forms import (
     MAX_EMAIL_LENGTH,
     MAX_NAME_LENGTH,
-    CenterSearchField,
     LocalTimeField,
 )
 from reservations.free_times import find_next_bookings
@@ -52,17 +51,6 @@ def format_customer(customer: User) -> str:
     address = customer.known_email or customer.phone_number
     parts = (customer.get_full_name(), address, customer.company_name)
     return ", ".join(part for part in parts if part)
-
-
-class CenterChoiceForm(forms.Form):
-    """Asks for the center."""
-
-    center = CenterSearchField()
-
-    def __init__(self, staff: User) -> None:
-        super().__init__()
-        field: Any = self.fields["center"]
-        field.queryset = get_bookable_centers(staff)
 
 
 class CustomerSelect(AutocompleteSelect):

@@ -23,8 +23,8 @@ from reservations.alternatives import AlternativeSearch
 from reservations.booking import drafts
 from reservations.booking.drafts import DraftPreview
 from reservations.desk.find_room import FindRoomForm, FoundRooms, find_rooms, read_choice
+from reservations.desk.forms import CenterForm
 from reservations.desk.new_reservation.forms import (
-    CenterChoiceForm,
     NewReservationForm,
     format_customer,
     get_bookable_centers,
@@ -57,7 +57,7 @@ class NewReservationPages(BackofficePages):
         staff = roles.require_permission(request, roles.ADD_RESERVATION)
         center = _get_center(request, staff)
         if center is None:
-            choice = CenterChoiceForm(staff)
+            choice = CenterForm(centers=get_bookable_centers(staff))
             context = {"title": "New reservation", "form": choice, "media": choice.media}
             return self._render(request, "new_reservation_center.html", context)
         now = timezone.now()

@@ -6,9 +6,8 @@ What can be booked comes from the calendars of the rooms. Of customers, only the
 import datetime as dt
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain
@@ -42,7 +41,7 @@ from reservations.booking import amendments
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from reservations.desk.forms import CenterSearchField
 from reservations.desk.timeline import geometry
-from reservations.desk.timeline.geometry import TimelineAxis, TimelineTick
+from reservations.desk.timeline.geometry import TimelineAxis
 from reservations.display import format_time_zone, get_reservation_url
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -72,81 +71,8 @@ DAY, WEEK = dt.timedelta(days=1), dt.timedelta(days=7)
 LEGEND = [(status.value, sign, status.label) for status, sign in STATUS_SIGNS.items()]
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineMark:
-    """Time that cannot be booked, or only in part.
-
-    ``kind`` is closed, after-hours, closure, turnaround or blocked.
-    """
-
-    kind: str
-    style: str
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineItem:
-    """A booking or, without a ``status``, a link to a new reservation at a free time.
-
-    ``label`` describes it for screen readers. Only a booking that can be rescheduled here has a
-    ``move_url``. ``first`` and ``last`` are its minutes on the axis, and ``version`` shows whether
-    the page is stale.
-    """
-
-    href: str
-    style: str
-    label: str
-    start: dt.datetime
-    is_closed: bool = False
-    status: str = ""
-    status_label: str = ""
-    sign: str = ""
-    name: str = ""
-    time: str = ""
-    starts_before: bool = False
-    ends_after: bool = False
-    move_url: str = ""
-    first: int = 0
-    last: int = 0
-    version: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineTrack:
-    """A room on a day. ``ticks`` only if its hours differ from those of the header.
-
-    The rest is for the script: the length of the axis in ``minutes``, that from which staff can
-    book, the ``clock`` of the axis (JSON, see
-    ``TimelineAxis.clock``), the time slots of the room, and the address of a new reservation,
-    or "" if the user can make none.
-    """
-
-    label: str
-    room_id: int
-    minutes: int
-    earliest: int
-    clock: str
-    slot_minutes: int
-    new_url: str
-    lanes: int
-    marks: Sequence[TimelineMark]
-    items: Sequence[TimelineItem]
-    now_style: str
-    ticks: Sequence[TimelineTick] = ()
-    hour_lines: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineRow:
-    """A room or a day, with a track; a room on several days has a track for each."""
-
-    title: str
-    href: str
-    link_title: str
-    tracks: Sequence[TimelineTrack] = ()
-    subtitle: str = ""
-    note: str = ""
-    is_today: bool = False
+# What a template shows: a row of tracks, a track, or an item of it.
+Part = dict[str, Any]
 
 
 class Timeline:
@@ -233,11 +159,10 @@ class Timeline:
 
     # --- The head and the rows -------------------------------------------------------------------
 
-    @cached_property
+    @property
     def header(self) -> TimelineAxis:
-        """An axis with the hours that most days have."""
-        (most_common, _), *_ = Counter(map(_get_tick_positions, self.axes)).most_common(1)
-        return next(axis for axis in self.axes if _get_tick_positions(axis) == most_common)
+        """The hours at the head: those of the first day. Days with others have their own."""
+        return self.axes[0]
 
     @property
     def hours(self) -> float:
@@ -255,11 +180,12 @@ class Timeline:
         return describe_clock_change(self.header.day, self.header.zone) if has_one_day else ""
 
     @cached_property
-    def columns(self) -> list[TimelineRow]:
+    def columns(self) -> list[Part]:
         return [self._build_day(axis) for axis in self.axes] if self.has_columns else []
 
     @cached_property
-    def rows(self) -> list[TimelineRow]:
+    def rows(self) -> list[Part]:
+        """A room with a track for each day, or a day with one track."""
         if self.rows_are_days:
             return [
                 self._build_day(axis, [self._build_track(axis, room)])
@@ -267,30 +193,38 @@ class Timeline:
                 for room in self.rooms
             ]
         return [
-            TimelineRow(
-                title=room.name,
-                href=_build_url("reservations_room_week", room=room.pk, date=self.day_axes[0].day),
-                link_title=f"Week of {room.name}",
-                subtitle=f"{room.capacity} people",
-                note=_describe_room_state(room),
-                tracks=[self._build_track(axis, room) for axis in self.axes],
-            )
+            {
+                "title": room.name,
+                "href": _build_url(
+                    "reservations_room_week", room=room.pk, date=self.day_axes[0].day
+                ),
+                "link_title": f"Week of {room.name}",
+                "subtitle": f"{room.capacity} people",
+                "note": _describe_room_state(room),
+                "tracks": [self._build_track(axis, room) for axis in self.axes],
+            }
             for room in self.shown_rooms
         ]
 
-    def _build_day(self, axis: TimelineAxis, tracks: Sequence[TimelineTrack] = ()) -> TimelineRow:
-        return TimelineRow(
-            title=dates.format_day(axis.day),
-            href=_build_url("reservations_timeline", center=self.center.pk, date=axis.day),
-            link_title=f"{self.center.name} on this day",
-            subtitle=describe_clock_change(axis.day, axis.zone),
-            is_today=axis.day == self.now.astimezone(axis.zone).date(),
-            tracks=tracks,
-        )
+    def _build_day(self, axis: TimelineAxis, tracks: Sequence[Part] = ()) -> Part:
+        return {
+            "title": dates.format_day(axis.day),
+            "href": _build_url("reservations_timeline", center=self.center.pk, date=axis.day),
+            "link_title": f"{self.center.name} on this day",
+            "subtitle": describe_clock_change(axis.day, axis.zone),
+            "is_today": axis.day == self.now.astimezone(axis.zone).date(),
+            "tracks": tracks,
+        }
 
     # --- The track of a room on a day ------------------------------------------------------------
 
-    def _build_track(self, axis: TimelineAxis, room: MeetingRoom) -> TimelineTrack:
+    def _build_track(self, axis: TimelineAxis, room: MeetingRoom) -> Part:
+        """Bookings, links to new ones at free times, and marks: the kind, the CSS and the text.
+
+        The rest is for the script: the length of the axis in ``minutes``, that from which staff can
+        book (``earliest``), the ``clock`` of the axis, and ``new_url``, the page of a new
+        reservation, or "" if the user can make none.
+        """
         calendar, now = self.calendars[room.pk], self.now
         bookings = [each for each in self.bookings[room.pk] if each.span.overlaps(axis.span)]
         new_url = self._get_new_url(axis, room)
@@ -302,35 +236,37 @@ class Timeline:
             f"{axis.format_style(span)};--lane:{lane}"
             for span, lane in zip(spans, lanes, strict=True)
         )
-        items: list[TimelineItem] = [
+        items: list[Part] = [
             *(self._build_booking(axis, booking, next(styles), room) for booking in bookings),
             *(_build_free_slot(axis, slot, next(styles), room, new_url) for slot in slots),
         ]
-        items.sort(key=lambda item: item.start)
+        items.sort(key=lambda item: item["start"])
         earliest = get_earliest_start(get_booking_rules(room), now, axis.zone)
         is_now_on_axis = axis.span.start <= now < axis.span.end
         has_own_hours = self.rows_are_days and (
             _get_tick_positions(axis) != _get_tick_positions(self.header)
         )
-        return TimelineTrack(
-            label=f"{room.name}, {dates.format_day(axis.day)}",
-            room_id=room.pk,
-            minutes=axis.span.duration // geometry.MINUTE,
-            earliest=max(0, (earliest - axis.span.start) // geometry.MINUTE),
-            clock=json.dumps(axis.clock, separators=(",", ":")),
-            slot_minutes=get_booking_rules(room).slot_minutes,
-            new_url=new_url,
-            lanes=max(lanes, default=0) + 1,
-            marks=list(_find_marks(axis, calendar)),
-            items=items,
-            now_style=f"left:{axis.get_left(now):.4f}%" if is_now_on_axis else "",
-            ticks=axis.ticks if has_own_hours else (),
-            hour_lines=_format_hour_lines(axis) if has_own_hours else "",
-        )
+        return {
+            "room": room,
+            "day": axis.day,
+            "minutes": axis.span.duration // geometry.MINUTE,
+            "earliest": max(0, (earliest - axis.span.start) // geometry.MINUTE),
+            "clock": json.dumps(axis.clock, separators=(",", ":")),
+            "slot_minutes": get_booking_rules(room).slot_minutes,
+            "new_url": new_url,
+            "lanes": max(lanes, default=0) + 1,
+            "marks": list(_find_marks(axis, calendar)),
+            "items": items,
+            "now_style": f"left:{axis.get_left(now):.4f}%" if is_now_on_axis else "",
+            # Only if its hours differ from those of the header.
+            "ticks": axis.ticks if has_own_hours else (),
+            "hour_lines": _format_hour_lines(axis) if has_own_hours else "",
+        }
 
     def _build_booking(
         self, axis: TimelineAxis, booking: Reservation, style: str, room: MeetingRoom
-    ) -> TimelineItem:
+    ) -> Part:
+        """``label`` describes it for screen readers; what can be moved here has a ``move_url``."""
         status = Status(booking.status)
         label = status_label = "Checked in" if booking.is_checked_in else status.label
         if booking.holds_for_id is not None:
@@ -348,24 +284,24 @@ class Timeline:
             and amendments.can_reschedule(booking, now=self.now)
         )
         move_page, args = "reservations_reservation_action", (booking.pk, "move")
-        return TimelineItem(
-            href=get_reservation_url(reservation_id),
-            style=style,
-            status=status.value,
-            status_label=status_label,
-            sign=STATUS_SIGNS[status],
-            name=name,
-            time=time,
+        return {
+            "href": get_reservation_url(reservation_id),
+            "style": style,
+            "status": status.value,
+            "status_label": status_label,
+            "sign": STATUS_SIGNS[status],
+            "name": name,
+            "time": time,
             # It contains the visible text, so that it can be spoken to select the link.
-            label=f"{name} {time} {label}, {room.name}, reservation {reservation_id}",
-            starts_before=booking.start < axis.span.start,
-            ends_after=booking.end > axis.span.end,
-            start=booking.start,
-            move_url=reverse(f"admin:{move_page}", args=args) if can_move else "",
-            first=(booking.start - axis.span.start) // geometry.MINUTE,
-            last=(booking.end - axis.span.start) // geometry.MINUTE,
-            version=booking.version,
-        )
+            "label": f"{name} {time} {label}, {room.name}, reservation {reservation_id}",
+            "starts_before": booking.start < axis.span.start,
+            "ends_after": booking.end > axis.span.end,
+            "start": booking.start,
+            "move_url": reverse(f"admin:{move_page}", args=args) if can_move else "",
+            "first": (booking.start - axis.span.start) // geometry.MINUTE,
+            "last": (booking.end - axis.span.start) // geometry.MINUTE,
+            "version": booking.version,
+        }
 
     def _get_new_url(self, axis: TimelineAxis, room: MeetingRoom) -> str:
         """The page of a new reservation of the room; "" if none can be made on that day."""
@@ -393,20 +329,20 @@ class Timeline:
 
 def _build_free_slot(
     axis: TimelineAxis, slot: geometry.TimelineSlot, style: str, room: MeetingRoom, page: str
-) -> TimelineItem:
+) -> Part:
     start, end = slot.proposed.to_local(axis.zone)
     time = geometry.format_span(slot.proposed, axis)
     label = f"New draft: {room.name}, {dates.format_day(axis.day)}, {time}"
-    return TimelineItem(
-        href=f"{page}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
-        style=style,
-        label=f"{label} (outside opening hours)" if slot.is_closed else label,
-        is_closed=slot.is_closed,
-        start=slot.piece.start,
-    )
+    return {
+        "href": f"{page}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
+        "style": style,
+        "label": f"{label} (outside opening hours)" if slot.is_closed else label,
+        "is_closed": slot.is_closed,
+        "start": slot.piece.start,
+    }
 
 
-def _find_marks(axis: TimelineAxis, calendar: RoomCalendar) -> Iterator[TimelineMark]:
+def _find_marks(axis: TimelineAxis, calendar: RoomCalendar) -> Iterator[tuple[str, str, str]]:
     """What limits the bookings of a room on an axis: closed hours, closures and turnaround."""
     has_support = calendar.room.center.is_after_hours_support_enabled
     closed = "after-hours" if has_support else "closed"
@@ -421,9 +357,9 @@ def _find_marks(axis: TimelineAxis, calendar: RoomCalendar) -> Iterator[Timeline
         marked += ((span, "turnaround", "") for span in around)
     for span, kind, text in marked:
         if axis.span.overlaps(span):
-            yield TimelineMark(kind, axis.format_style(span), text)
+            yield kind, axis.format_style(span), text
     if calendar.room.is_blocked:
-        yield TimelineMark("blocked", "left:0%;width:100%")
+        yield "blocked", "left:0%;width:100%", ""
 
 
 def _describe_room_state(room: MeetingRoom) -> str:
@@ -496,8 +432,7 @@ class TimelinePages(BackofficePages):
         center = _get_center(request, centers)
         if center is None:
             return self._render(request, None, {"title": "Timeline"})
-        field: Any = CenterSearchField()
-        field.queryset = centers
+        field = CenterSearchField(centers)
         return self._show(request, view, center, list(center.rooms.all()), field)
 
     def show_room_week(self, request: HttpRequest) -> HttpResponseBase:

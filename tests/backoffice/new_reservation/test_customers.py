@@ -23,7 +23,7 @@ from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import action_url, confirm, reservation_url
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
-from tests.factories_reservations import HOUR, NOW, START, ReservationFactory, make_draft, make_room
+from tests.factories_reservations import NOW, ReservationFactory, make_draft, make_room
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -69,16 +69,6 @@ def test_new_customer_whose_address_is_taken_meanwhile_is_refused(user):
     with pytest.raises(InvalidRequest) as refused:
         create_draft_for_new_customer(Act(None, NOW), {**NEW, "email": "ADA@example.com"})
     assert list(refused.value.fields) == ["customer.email"]
-
-
-def test_known_customer_by_id_is_accepted(client, staff, room, user):
-    client.force_login(staff("Desk", room.center))
-    make_draft(user, room, start=START + 24 * HOUR)
-    assert "Customer not found." in words(client.post(ADD, typed(room, user)))
-    start = START + 48 * HOUR
-    ReservationFactory(user=user, room=room, start=start, booked_at=START - 24 * HOUR)
-    client.post(ADD, typed(room, user))
-    assert Reservation.objects.filter(user=user, start=START).exists()
 
 
 NEW = {"email": "New@Example.com", "first_name": "Grace", "last_name": "Hopper"}

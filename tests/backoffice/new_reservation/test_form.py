@@ -1,4 +1,4 @@
-"""A new reservation by staff, through HTTP requests (docs/back-office.md)."""
+"""A new reservation by staff: its form and its preview (docs/back-office.md)."""
 
 from html import unescape
 
@@ -17,6 +17,7 @@ from tests.factories_reservations import (
     MINUTE,
     NOW,
     START,
+    AllowanceFactory,
     ReservationFactory,
     make_booking,
     make_room,
@@ -121,23 +122,6 @@ def test_new_reservation_invalid_data_is_refused(office, room, user):
     assert not Reservation.objects.exists()
 
 
-def test_service_invalid_amount_shows_error(office, room, user):
-    coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
-    beamer = ServiceFactory(center=room.center, name="Beamer", needs_duration=True)
-    for service, name, value, message in (
-        (coffee, "quantity", "x", "Enter a whole number."),
-        (coffee, "quantity", "9" * 20, "less than or equal to 1000"),
-        (coffee, "quantity", "", "This service needs a quantity of 1 or more."),
-        (beamer, "duration_hours", "3.25", "Must not be longer than the booking."),
-    ):
-        field = f"service-{service.pk}"
-        fields = {f"{field}_chosen": "on", f"{field}_{name}": value}
-        assert message in words(office.post(ADD, typed(room, user, **fields)))
-    # The preview of the last of them.
-    assert message in words(office.post(PREVIEW, typed(room, user, **fields)))
-    assert not Reservation.objects.exists()
-
-
 def test_overlap_lists_all_reasons_once(office, room, user):
     conflict = ReservationFactory(room=room)
     Closure.objects.create(center=room.center, starts_at=START, ends_at=START + HOUR)
@@ -161,13 +145,6 @@ def test_new_reservation_at_other_center_is_not_found(client, staff, room, user)
     answer = client.post(ADD, typed(room, user, center=other.center_id, email=user.email))
     assert answer.status_code == 200
     assert not Reservation.objects.exists()
-
-
-# Outside opening hours
-def test_new_reservation_page_shows_hold_duration(office, room, settings):
-    settings.HOLD_HOURS_STAFF = 30
-    page = office.get(f"{ADD}?room={room.pk}")
-    assert "The room is held for 30 hours, but not beyond the start" in words(page)
 
 
 EVENING = {"start": "2027-03-03 19:00", "end": "2027-03-03 21:00"}
@@ -234,3 +211,67 @@ def test_walk_in_proposes_the_first_room_that_is_free_now(office, room, user, ti
     made = office.post(ADD, {**fields, "email": "", "user": user.pk}, follow=True)
     assert "is held until" in words(made)
     assert Reservation.objects.get(user=user).start == START + 2 * HOUR + 45 * MINUTE
+
+
+# --- The preview ----------------------------------------------------------------------------------
+
+
+COFFEE_CHOSEN = {"service-chosen": "on"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "shown"),
+    [
+        (
+            {},
+            (
+                *("✓ Available", "List price", "Boardroom, 3 hours", "Total $75.00"),
+                "Choose a customer to subtract their included hours.",
+            ),
+        ),
+        ({**COFFEE_CHOSEN, "service-quantity": "2"}, ("✓ Available", "Coffee", "Total $105.00")),
+        (
+            {**COFFEE_CHOSEN, "service-quantity": "1001"},
+            ("Coffee: Ensure this value is less than or equal to 1000.",),
+        ),
+        ({"room": ""}, ("Choose a room and its times.",)),
+        ({"end": "2027-03-03 08:00"}, ("The end must be after the start.",)),
+        ({"number_of_attendees": "9"}, ("✕ Not possible", "The room holds 8 people.")),
+        (
+            COFFEE_CHOSEN,
+            ("✕ Not possible", "Coffee: This service needs a quantity of 1 or more."),
+        ),
+        (
+            {"service-quantity": "some", "number_of_attendees": "many"},
+            ("Number of attendees: Enter a whole number.", "Coffee: Enter a whole number."),
+        ),
+    ],
+)
+def test_preview_shows_availability_price_and_what_is_missing(office, room, changed, shown):
+    coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
+    ServiceFactory(center=room.center, name="Tea", needs_quantity=True)
+    fields = {
+        name.replace("service-", f"service-{coffee.pk}_"): value for name, value in changed.items()
+    }
+
+    # The button does without a script what the script does.
+    for page in (PREVIEW, ADD):
+        text = words(office.post(page, typed(room, **fields, check="1")))
+        assert [each for each in shown if each not in text] == [], page
+        assert ("✓ Available" in text) is ("✓ Available" in shown)
+    assert not Reservation.objects.exists()
+
+
+def test_preview_with_customer_subtracts_included_hours(office, room, user):
+    AllowanceFactory(user=user, hours=2)
+    text = words(office.post(PREVIEW, typed(room, user)))
+    assert "Price for Ada Lovelace" in text
+    assert "Total $25.00" in text
+    office.post(ADD, typed(room, user))
+    assert Reservation.objects.get().total_cost == 25
+
+
+def test_preview_of_room_without_rate_says_so_and_needs_post(office, room):
+    type(room).objects.filter(pk=room.pk).update(rate=None)
+    assert "no price yet" in words(office.post(PREVIEW, typed(room)))
+    assert office.get(PREVIEW, typed(room)).status_code == 404

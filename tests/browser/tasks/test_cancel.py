@@ -32,37 +32,6 @@ def make_policy_strict(*bookings: Reservation) -> None:
 
 
 @in_ways(DESKTOP)
-def test_booking_is_cancelled_with_full_refund_and_message_with_four_clicks(desk, live_server, way):
-    boardroom = room("Boardroom")
-    booking = book(boardroom, open_day(boardroom), 9)
-    make_policy_strict(booking)
-    page = desk("manager", way)
-    person = Person(page, way)
-    page.goto(f"{live_server.url}/admin/reservations/reservation/{booking.pk}/change/")
-
-    person.click(page.get_by_role("link", name="Cancel", exact=True))
-    preview = page.locator("#preview")
-    expect(preview).to_contain_text("$0.00")
-    person.fill(page.get_by_label("Refund", exact=True), str(booking.total_cost))
-    person.fill(page.get_by_label("Reason for this refund"), "The heating is broken.")
-    message = "We are sorry: <the heating> is broken."
-    person.fill(page.get_by_label("Message to the customer"), message)
-    email = preview.locator(".action-email")
-    expect(email).to_contain_text(message)
-    expect(email).to_contain_text(f"${booking.total_cost} is refunded to")
-    assert accessibility.scan(email) == []
-    shown = email.inner_text()
-    person.click(preview.get_by_role("button", name="Cancel the reservation"))
-
-    expect(page.locator(".reservation-head")).to_contain_text("Cancelled")
-    expect(page.get_by_text("Refund by decision", exact=True)).to_be_visible()
-    assert 2 <= person.clicks <= 4
-    assert Refund.objects.get(payment__reservation=booking).amount == booking.total_cost
-    sent = OutboxMessage.objects.get(about=f"reservation {booking.pk}", kind="cancelled")
-    assert shown.split() == sent.text.split()
-
-
-@in_ways(DESKTOP)
 def test_center_is_closed_for_a_day_with_six_clicks(desk, live_server, way):
     boardroom = room("Boardroom")
     # The demo data have other bookings at the center.

@@ -13,7 +13,6 @@ from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations import records
 from reservations.booking.drafts import extend_hold
-from reservations.booking.price_adjustments import adjust_price
 from reservations.models import Reservation, history
 from tests.factories_people import AdministratorFactory, StaffFactory
 from tests.factories_reservations import (
@@ -27,6 +26,7 @@ from tests.factories_reservations import (
 )
 from tests.operations.checkout.helpers import BAD_CARD
 from tests.operations.helpers import refused
+from tests.reservations.rescheduling_helpers import adjust
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
@@ -208,12 +208,7 @@ def test_next_page_of_a_list_is_not_shown(ada, ask, check_out, outdated):
 
 @pytest.mark.parametrize("amount", [-5, 5])
 def test_price_adjusted_by_staff_is_charged_once_it_is_shown(ask, check_out, drafted, amount):
-    adjust_price(
-        Act(AdministratorFactory(), NOW, is_staff=True),
-        drafted.pk,
-        amount=Decimal(amount),
-        reason="Rain",
-    )
+    adjust(drafted, AdministratorFactory(), amount)
     assert check_out(PaymentInfo=CARD).json() == PRICE_HAS_CHANGED
 
     ask("/api/account/reservation", Id=drafted.pk)
@@ -224,12 +219,7 @@ def test_price_adjusted_by_staff_is_charged_once_it_is_shown(ask, check_out, dra
 
 def test_price_that_is_the_shown_one_again_is_charged(check_out, drafted):
     for amount in (5, -5):
-        adjust_price(
-            Act(AdministratorFactory(), NOW, is_staff=True),
-            drafted.pk,
-            amount=Decimal(amount),
-            reason="Error",
-        )
+        adjust(drafted, AdministratorFactory(), amount)
 
     assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
 

@@ -5,27 +5,25 @@ dashboard. So the reservation is New again, and its payment is refunded.
 """
 
 from dataclasses import replace
-from decimal import Decimal
 from io import StringIO
 from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
 
-from accounts.act import Act
 from payments import gateway_events, refunds
 from payments.gateways import sandbox
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, RefundState
 from reservations.booking import alerts, integrity
-from reservations.booking.price_adjustments import adjust_price
 from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import CARD, HOUR, MINUTE, NOW, make_draft, show_price
 from tests.gateway_faults import FaultKind, add_fault
 from tests.http import post
 from tests.operations.checkout.helpers import status_of
+from tests.reservations.rescheduling_helpers import adjust
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
@@ -65,12 +63,7 @@ def bank_returns_refund(monkeypatch):
 
 
 def make_free(draft):
-    adjust_price(
-        Act(AdministratorFactory(), LATER, is_staff=True),
-        draft.pk,
-        amount=Decimal(-75),
-        reason="Gift",
-    )
+    adjust(draft, AdministratorFactory(), -75, now=LATER)
     show_price(draft)
 
 

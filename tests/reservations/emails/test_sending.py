@@ -10,7 +10,6 @@ from accounts import outbox
 from accounts.act import Act
 from accounts.models import OutboxMessage
 from reservations.booking import (
-    amendments,
     approval,
     attendance,
     cancellation,
@@ -20,7 +19,6 @@ from reservations.booking import (
     reminders,
     resending,
 )
-from reservations.booking.amendments import ChangeRequest
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import calendar, emails
@@ -43,6 +41,7 @@ from tests.factories_reservations import (
     pay,
 )
 from tests.reservations.emails.helpers import get_email, get_emails, get_event
+from tests.reservations.rescheduling_helpers import reschedule
 
 pytestmark = pytest.mark.django_db
 
@@ -198,20 +197,14 @@ def test_hold_reminder_for_draft_by_staff_is_sent_once():
     assert message.calendar == ""
 
 
-def test_hold_reminder_for_own_or_booked_draft_is_not_sent():
+def test_hold_reminder_for_own_booked_or_expired_draft_is_not_sent():
     make_draft()
-    paid = make_draft_by_staff()
-    pay(paid)
+    pay(make_draft_by_staff())
     gone = make_draft_by_staff()
     cancellation.cancel(Act(None, NOW), gone.pk)
+    assert remind(NOW + 10 * MINUTE) == remind(NOW + 23 * HOUR) == []
 
-    assert remind(NOW + 10 * MINUTE) == []
-    assert remind(NOW + 23 * HOUR) == []
-
-
-def test_hold_reminder_after_expiry_is_not_sent():
     make_draft_by_staff()
-
     assert remind(NOW + 24 * HOUR) == []
 
 
@@ -250,14 +243,6 @@ def test_resend_last_email_that_failed_is_queued_again(clerk):
 
 def remind_of_meetings(now):
     return [each.pk for each in reminders.send_meeting_reminders(now=now)]
-
-
-def reschedule(reservation, start, now):
-    amendments.amend(
-        Act(AdministratorFactory(), now, is_staff=True),
-        reservation.pk,
-        ChangeRequest(reservation.room_id, start, start + 3 * HOUR),
-    )
 
 
 def send_due(now):
@@ -335,7 +320,7 @@ def test_moved_meeting_has_a_reminder_before_its_new_start():
     later = START + 3 * DAY
     assert remind_of_meetings(START - DAY) == [reservation.pk]
     send_due(START - DAY)
-    reschedule(reservation, later, START - DAY + MINUTE)
+    reschedule(reservation, AdministratorFactory(), start=later, now=START - DAY + MINUTE)
 
     assert remind_of_meetings(START - MINUTE) == []
     assert remind_of_meetings(later - DAY) == [reservation.pk]
@@ -347,7 +332,7 @@ def test_moved_meeting_has_a_reminder_before_its_new_start():
 def test_meeting_moved_to_within_a_day_has_no_reminder():
     """Its customer just got the new time."""
     reservation = make_booking()
-    reschedule(reservation, START + 2 * HOUR, START - 20 * HOUR)
+    reschedule(reservation, AdministratorFactory(), start=START + 2 * HOUR, now=START - 20 * HOUR)
 
     assert remind_of_meetings(START - HOUR) == []
 
@@ -361,7 +346,7 @@ def test_waiting_reminder_is_withdrawn_with_the_change(change):
     if change == "cancelled":
         cancellation.cancel(Act(None, now), reservation.pk)
     else:
-        reschedule(reservation, START + 3 * DAY, now)
+        reschedule(reservation, AdministratorFactory(), start=START + 3 * DAY, now=now)
 
     assert send_due(now + MINUTE) == ["reminder", change]
     assert not OutboxMessage.objects.waiting().exists()

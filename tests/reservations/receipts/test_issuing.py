@@ -18,7 +18,7 @@ from payments.gateways.base import GatewayRefund
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
 from payments.models import LedgerLine, PaymentPurpose
-from reservations.booking import differences, integrity, price_adjustments
+from reservations.booking import differences
 from reservations.booking.amendments import ChangeRequest
 from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import book_draft
@@ -34,7 +34,7 @@ from reservations.models import (
 from reservations.receipts.issuing import get_amount_without_receipt, issue_credit_notes
 from reservations.receipts.rendering import render_receipt
 from roombook.errors import ReceiptNotAvailable
-from tests.factories_people import AdministratorFactory, SavedCardFactory, StaffFactory, UserFactory
+from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
@@ -54,7 +54,7 @@ from tests.reservations.receipts.helpers import (
     read_text,
     refund,
 )
-from tests.reservations.rescheduling_helpers import make_room_at_rate
+from tests.reservations.rescheduling_helpers import adjust, make_room_at_rate
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("seller", "data_is_consistent")]
 
@@ -134,8 +134,7 @@ def test_rounded_tax_of_documents_is_that_of_the_ledger(seller, settings, curren
 def test_documents_of_a_bill_that_contains_tax_state_and_return_its_tax(seller):
     booking = make_taxed_booking("19", includes_tax=True)
     [receipt] = issue(booking)
-    act = Act(StaffFactory(is_superuser=True), NOW, is_staff=True)
-    price_adjustments.adjust_price(act, booking.pk, amount=Decimal(-25), reason="Coffee was cold")
+    adjust(booking, AdministratorFactory(), -25)
     issue(booking)
     refund(booking.payments.get(), "50")
 
@@ -364,24 +363,6 @@ def test_receipt_refuses_every_change_but_can_be_emptied(booking):
     rows.update(content={})
     receipt.refresh_from_db()
     assert (receipt.total, receipt.content) == (Decimal("82.50"), {})
-
-
-@pytest.mark.inconsistent_data
-def test_integrity_checks_find_a_missing_credit_note(booking):
-    issue(booking)
-    later = NOW + 2 * HOUR
-    assert list(integrity.find_problems(now=later)) == []
-
-    refund(booking.payments.get(), "30")
-    assert find_checks(later) == ["receipts above their payment"]
-    assert find_checks(NOW) == []
-
-    issue(booking)
-    assert find_checks(later) == []
-
-
-def find_checks(now):
-    return [each.check for each in integrity.find_problems(now=now)]
 
 
 # --- The PDF of a receipt, read with another library ----------------------------------------------

@@ -1,20 +1,20 @@
-"""The reports on cancellations and no-shows, and on discounts."""
+"""The reports on cancellations and no-shows, on discounts, and on revenue: what adds up to what."""
 
 import datetime as dt
-from collections import Counter
 from decimal import Decimal
 
 import pytest
-from django.db.models import Q
 
 from accounts.act import Act
 from centers.models import Center
+from payments.ledger.accounts import EventKind
+from payments.models import LedgerLine
 from reservations.booking import cancellation, charging, price_adjustments
 from reservations.booking.amendments import TakenPayment
 from reservations.local_days import LocalDays
-from reservations.models import PromoCode
 from reservations.models.status import Status
 from reservations.reports import discounts, outcomes, revenue
+from reservations.reports.ledger import select_recognized, sum_accounts
 from reservations.reports.selection import ReportSelection
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
@@ -22,6 +22,7 @@ from tests.factories_reservations import (
     NOW,
     START,
     AllowanceFactory,
+    PartnerFactory,
     PromoCodeFactory,
     ReservationFactory,
     checkout,
@@ -83,21 +84,6 @@ def test_outcomes_count_each_status_but_no_dropped_drafts():
         "Declined": 1,
         "Not answered": 1,
     }
-
-
-def test_outcomes_by_center_and_month_add_up():
-    rooms = [make_room(), make_room(time_zone_id="Asia/Tokyo")]
-    for number, status in enumerate([*Status] * 3):
-        row(status, room=rooms[number % 2], start=START + number * 3 * DAY)
-
-    found = became(SPRING)
-
-    assert len(found.by("center")) == 2
-    assert list(found.by("month")) == [(dt.date(2027, month, 1),) for month in (3, 4, 5)]
-    assert found.total["cancelled"] == 3
-    for key in ("center", "month"):
-        assert sum(found.by(key).values(), Counter()) == found.total
-    assert read(outcomes, became(centers=frozenset()).total) == {}
 
 
 # --- Discounts ----------------------------------------------------------------------------------
@@ -208,9 +194,6 @@ def test_discounts_keep_the_code_that_was_removed_or_replaced_after_its_month(co
     [row] = build_tables(april)["code"].rows
     # What another code takes off in addition counts for the first one, too.
     assert row[0::2] == ["TEN", Decimal("25.21") if code else Decimal("-6.31")]
-    codes = PromoCode.objects.values_list("pk", flat=True)
-    sold = revenue.measure_attributed("promo_code", codes, visible=Q())
-    assert {each: count for each, (count, _) in sold.items()} == {"TEN": 1}
 
 
 def test_discounts_of_a_code_that_was_removed_before_the_meeting_are_not_counted():
@@ -228,3 +211,148 @@ def test_discounts_of_a_code_that_was_removed_before_the_meeting_are_not_counted
 
 def measure_sources():
     return revenue.measure_revenue(ReportSelection(MARCH)).by("kind", "source")
+
+
+# --- Revenue --------------------------------------------------------------------------------------
+
+
+YEAR = LocalDays(dt.date(2027, 1, 1), dt.date(2027, 12, 31))
+
+
+def post_line(
+    *,
+    day=dt.date(2027, 3, 2),
+    meeting_day=None,
+    reservation=None,
+    center=None,
+    kind=EventKind.BOOKED,
+    currency="USD",
+    is_test=True,
+    bookings=0,
+    **amounts,
+):
+    """A line of the ledger; amounts are decimals, and receivables make it add up."""
+    reservation = reservation or ReservationFactory()
+    hundredths = {name: int(Decimal(amount) * 100) for name, amount in amounts.items()}
+    hundredths["receivables"] = hundredths.get("receivables", 0) - sum(hundredths.values())
+    return LedgerLine.objects.create(
+        at=NOW,
+        kind=kind,
+        reservation=reservation,
+        center=center or reservation.room.center,
+        currency=currency,
+        is_test=is_test,
+        bookings=bookings,
+        day=day,
+        meeting_day=meeting_day,
+        **hundredths,
+    )
+
+
+MEETING_DAY = START.date()
+
+
+def post_bill(room="-100", tax="-8.81", *, meeting_day=MEETING_DAY, **fields):
+    return post_line(room=room, tax_payable=tax, meeting_day=meeting_day, bookings=1, **fields)
+
+
+def measure(period=MARCH, **chosen):
+    return revenue.measure_revenue(ReportSelection(period, **chosen))
+
+
+def test_revenue_is_income_less_reductions_and_with_tax():
+    post_bill()
+    post_line(
+        meeting_day=START.date(),
+        services=-20,
+        setup=-5,
+        promotions=1,
+        included_hours=2,
+        adjustments=3,
+        waived=4,
+        goodwill=5,
+        tax_payable=1,
+    )
+    post_line(meeting_day=START.date(), cancellation=-7)
+
+    assert read(revenue, measure().total) == {
+        "Bookings": 1,
+        "Rooms": 100,
+        "Services": 20,
+        "Set-up": 5,
+        "Reductions": 15,
+        "Cancellation fees": 7,
+        "Net of tax": 117,
+        "Tax": Decimal("7.81"),
+        "Revenue": Decimal("124.81"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("day", "meeting_day", "month"),
+    [
+        (dt.date(2027, 2, 10), dt.date(2027, 3, 10), 3),
+        (dt.date(2027, 3, 31), dt.date(2027, 3, 31), 3),
+        # What happens after the meeting counts on its own day.
+        (dt.date(2027, 4, 1), dt.date(2027, 3, 31), 4),
+    ],
+)
+def test_income_counts_on_the_later_of_meeting_and_event(day, meeting_day, month):
+    post_bill(day=day, meeting_day=meeting_day)
+
+    by_month = measure(YEAR).by("month")
+
+    assert [each.month for (each,), sums in by_month.items() if read(revenue, sums)] == [month]
+    assert len(by_month) == 12
+
+
+@pytest.mark.parametrize("fields", [{"currency": "EUR"}, {"is_test": False}])
+def test_other_currencies_and_gateways_of_another_kind_are_not_counted(fields):
+    post_bill(**fields)
+    assert read(revenue, measure().total) == {}
+
+
+def test_source_is_partner_before_promo_code():
+    acme, spring = PartnerFactory(name="Acme"), PromoCodeFactory(code="SPRING")
+    for amount, fields in (
+        (-1, {}),
+        (-2, {"promo_code": spring}),
+        (-4, {"partner": acme}),
+        (-8, {"partner": acme, "promo_code": spring}),
+    ):
+        post_bill(amount, 0, reservation=ReservationFactory(**fields))
+
+    by_source = measure().by("kind", "source")
+
+    assert {
+        (kind, str(name)): read(revenue, sums)["Revenue"]
+        for (kind, name), sums in by_source.items()
+    } == {
+        ("Direct", ""): 1,
+        ("Promo code", "SPRING"): 2,
+        ("Partner", "Acme"): 12,
+    }
+
+
+def test_revenue_by_center_month_and_source_adds_up():
+    sources = [{}, {"partner": PartnerFactory()}, {"promo_code": PromoCodeFactory()}]
+    for number in range(30):
+        post_bill(
+            f"-{number}.{number + 11}",
+            f"-0.{number + 11}",
+            day=START.date() + dt.timedelta(days=number % 5),
+            meeting_day=START.date() + dt.timedelta(days=9 * number),
+            reservation=ReservationFactory(**sources[number % 5 % 3]),
+        )
+
+    found = measure(YEAR)
+
+    for keys in (["center"], ["month"], ["kind", "source"]):
+        parts = found.by(*keys)
+        assert len(parts) > 2
+        assert (
+            sum(map(revenue.REVENUE.read, parts.values())) == read(revenue, found.total)["Revenue"]
+        )
+    assert read(revenue, sum_accounts(select_recognized(ReportSelection(YEAR)))) == read(
+        revenue, found.total
+    )

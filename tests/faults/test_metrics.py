@@ -1,40 +1,19 @@
 """The port on which Prometheus reads metrics, with gunicorn as `manage.py serve` starts it."""
 
 import re
-import socket
 import time
 
-import pytest
-
-from tests.faults.database import DatabaseStore
-from tests.faults.service import Service
+from tests.faults.processes import find_free_port
 from tests.metrics.scraping import DEADLINE_SECONDS, scrape
 from tests.metrics.test_docs import METRIC_NAMES
 
 WORKERS = 3
 
 
-@pytest.fixture
-def metrics_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@pytest.fixture
-def service(tmp_path, django_db_blocker, django_db_setup, metrics_port):
-    with django_db_blocker.unblock():
-        store = DatabaseStore(tmp_path)
-        address = f"127.0.0.1:{metrics_port}"
-        running = Service(
-            store.new(), tmp_path / "service", METRICS_BIND=address, WEB_CONCURRENCY=str(WORKERS)
-        )
-        yield running
-        running.stop_gracefully()
-        store.remove()
-
-
-def test_one_worker_serves_the_sums_of_all_and_another_takes_over(service, metrics_port):
+def test_one_worker_serves_the_sums_of_all_and_another_takes_over(start):
+    metrics_port = find_free_port()
+    address = f"127.0.0.1:{metrics_port}"
+    service = start(METRICS_BIND=address, WEB_CONCURRENCY=str(WORKERS))
     key = 'roombook_request_seconds_count{operation="healthz",status="200"}'
     sent = 1 + 40  # One request checked whether the service is up.
     assert all(service.is_up() for _ in range(sent - 1))
@@ -55,3 +34,4 @@ def test_one_worker_serves_the_sums_of_all_and_another_takes_over(service, metri
 
     # New workers continue the files of those that have ended.
     assert float(scrape(metrics_port)[key]) > float(samples[key])
+    service.stop_gracefully()  # It deletes the files.

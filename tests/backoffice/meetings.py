@@ -1,10 +1,9 @@
-"""Reservations and payments for tests of the dashboard."""
+"""Meetings around one morning and their payments, for the dashboard and the page "Today"."""
 
 import datetime as dt
 from decimal import Decimal
 
 from payments.models import PaymentState
-from reservations.desk.dashboard.dashboard import build_dashboard
 from reservations.models.status import Status
 from tests.factories_reservations import HOUR, PaymentFactory, ReservationFactory, post_sale
 
@@ -30,7 +29,3 @@ def meeting(room, start, hours=1, status=Status.CONFIRMED, **fields):
 
 def paid(row, state=PaymentState.CAPTURED, **fields):
     return PaymentFactory(reservation=row, state=state, at=NOW, **fields)
-
-
-def seen(user):
-    return build_dashboard(user, now=NOW)

@@ -1,1 +1,0 @@
-"""Django's SQLite backend with private files. Django imports its module `base`."""
