@@ -155,7 +155,16 @@ def rate_row(center, **fields):
         ),
         *(
             ("rates", rate_row, "hourly", [cell])
-            for cell in ("12.345", "1,250", "1.250", "1.250,50", "$12", "1e3", "99999999999", "free")
+            for cell in (
+                "12.345",
+                "1,250",
+                "1.250",
+                "1.250,50",
+                "$12",
+                "1e3",
+                "99999999999",
+                "free",
+            )
         ),
         *(
             ("rooms", room_row, column, cells)
