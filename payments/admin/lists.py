@@ -150,8 +150,12 @@ def get_local(row: PaymentRow, at: dt.datetime | None) -> dt.datetime | None:
 
 
 def link_reservation(pk: int) -> str:
-    url = reverse("admin:reservations_reservation_change", args=[pk])
-    return format_html('<a class="underline" href="{}">{}</a>', url, pk)
+    return link_row("reservations_reservation", pk, str(pk))
+
+
+def link_row(page: str, pk: int | str, text: str) -> str:
+    url = reverse(f"admin:{page}_change", args=[pk])
+    return format_html('<a class="underline" href="{}">{}</a>', url, text)
 
 
 def get_booking_cells(row: PaymentRow) -> tuple[CellValue, ...]:

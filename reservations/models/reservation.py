@@ -35,7 +35,7 @@ from reservations.models.status import (
 )
 from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.errors import NotFound, SlotUnavailable
-from roombook.money import ZERO, MoneyField
+from roombook.money import MoneyField
 from roombook.texts import LineField
 
 if TYPE_CHECKING:
@@ -295,11 +295,6 @@ class Reservation(models.Model):
         """
         paid = self.payments.filter(counts=True, state__in=sorted(PAID_STATES))
         return list(paid.order_by("-pk"))
-
-    @property
-    def reduced_by(self) -> Decimal:
-        """How much cheaper it became after it was paid: this was refunded."""
-        return max(sum(each.amount for each in self.paid_payments) - self.total_cost, ZERO)
 
     @cached_property
     def waiting_payment(self) -> Payment | None:

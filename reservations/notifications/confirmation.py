@@ -85,8 +85,9 @@ def describe_payments(reservation: Reservation, *, verb: str = "was") -> str:
         for each in reversed(reservation.paid_payments)
     )
     text = ", and ".join(amounts)
-    if reservation.reduced_by:
-        text += f", and {money.format_amount(reservation.reduced_by)} of it given back"
+    given_back = sum(each.amount for each in reservation.paid_payments) - reservation.total_cost
+    if given_back > 0:
+        text += f", and {money.format_amount(given_back)} of it given back"
     return f"{text}."
 
 

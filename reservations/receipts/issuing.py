@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import F, QuerySet, Sum
+from django.db.models import F, Q, QuerySet, Sum
 
 from accounts.models import User
 from payments.ledger.accounts import MONEY_ACCOUNTS, Account
@@ -56,10 +56,9 @@ def issue_documents(reservation: Reservation, *, by: User | None, now: dt.dateti
 
     Raises ReceiptNotAvailable if there is no document then, or if no seller is known.
     """
-    payments = _lock_payments(reservation)
-    _credit_refunds(reservation, payments, now=now)
-    amounts = _get_amounts_without_receipt(reservation, payments)
-    if amounts:
+    rests = _compare(reservation, _lock_payments(reservation))
+    _credit_refunds(reservation, rests, now=now)
+    if amounts := _get_amounts_without_receipt(reservation, rests):
         seller = Seller.find(reservation.room.center_id)
         if seller is None:
             raise ReceiptNotAvailable(
@@ -75,7 +74,8 @@ def issue_documents(reservation: Reservation, *, by: User | None, now: dt.dateti
 
 def get_amount_without_receipt(reservation: Reservation) -> Decimal:
     """Return the total of the receipt that would be issued now; 0 if none would be."""
-    amounts = _get_amounts_without_receipt(reservation, list(_get_paid(reservation)))
+    rests = _compare(reservation, list(_get_paid(reservation)))
+    amounts = _get_amounts_without_receipt(reservation, rests)
     return sum((amount for _, amount in amounts), money.ZERO)
 
 
@@ -103,14 +103,18 @@ def find_payments_without_credit_note(*, now: dt.datetime) -> QuerySet[Any]:
         given=sum_of_related(done, "amount", by="payment"),
         covered=sum_of_related(ReceiptEntry.objects, "amount", by="payment"),
     )
-    return rows.filter(covered__gt=F("amount") - F("given") + money.ROUNDING_TOLERANCE)
+    return rows.filter(
+        Q(covered__gt=F("amount") - F("given") + money.ROUNDING_TOLERANCE)
+        | Q(captured_at__isnull=True, covered__gt=0)
+    )
 
 
 @in_transaction
 def _issue_due_credit_notes(reservation_id: int, *, now: dt.datetime) -> int:
     rows = Reservation.objects.select_related("user", "room__center")
     reservation = rows.get(pk=reservation_id)
-    return _credit_refunds(reservation, _lock_payments(reservation), now=now)
+    rests = _compare(reservation, _lock_payments(reservation))
+    return _credit_refunds(reservation, rests, now=now)
 
 
 def _lock_payments(reservation: Reservation) -> list[Payment]:
@@ -123,33 +127,31 @@ def _get_paid(reservation: Reservation) -> QuerySet[Payment]:
     return rows.order_by("pk")
 
 
-def _get_covered(payments: Sequence[Payment]) -> dict[int, Decimal]:
-    """Return what of each payment has a receipt and no credit note; others are left out."""
-    return _sum_by_payment(ReceiptEntry.objects.filter(payment__in=payments))
+def _compare(reservation: Reservation, payments: Sequence[Payment]) -> Amounts:
+    """Return what came in by each payment and was not returned, less what has a receipt.
 
-
-def _read_kept(reservation: Reservation, payments: Sequence[Payment]) -> dict[int, Decimal]:
-    """Return what came in by each payment and was not returned: a sum of lines of the ledger.
-
-    What the gateway keeps as its fees, and what a dispute takes back, was paid nevertheless.
+    The former is a sum of lines of the ledger. What the gateway keeps as its fees, and what a
+    dispute takes back, was paid nevertheless.
     """
     refunds = Refund.objects.filter(payment__in=payments).values_list("pk", "payment")
     causes = {f"payment {each.pk}": each.pk for each in payments}
     causes |= {f"refund {pk}": payment for pk, payment in refunds}
     lines = reservation.ledger_lines.filter(cause__in=causes).order_by()
-    kept = dict.fromkeys(causes.values(), money.ZERO)
+    rests = dict.fromkeys(causes.values(), money.ZERO)
     for cause, amount in lines.values_list("cause").annotate(sum=Sum(add_accounts(PAID))):
-        kept[causes[cause]] += money.from_hundredths(amount)
-    return kept
+        rests[causes[cause]] += money.from_hundredths(amount)
+    for payment, covered in _sum_by_payment(ReceiptEntry.objects, payments).items():
+        rests[payment] -= covered
+    return [(each, rests[each.pk]) for each in payments]
 
 
-def _sum_by_payment(rows: QuerySet) -> dict[int, Decimal]:
-    sums = rows.order_by().values_list("payment").annotate(Sum("amount"))
+def _sum_by_payment(rows: Any, payments: Sequence[Payment]) -> dict[int, Decimal]:
+    sums = rows.filter(payment__in=payments).order_by().values_list("payment")
     # SQLite adds in binary floating point.
-    return {payment: money.round_amount(amount) for payment, amount in sums}
+    return {payment: money.round_amount(amount) for payment, amount in sums.annotate(Sum("amount"))}
 
 
-def _get_amounts_without_receipt(reservation: Reservation, payments: list[Payment]) -> Amounts:
+def _get_amounts_without_receipt(reservation: Reservation, rests: Amounts) -> Amounts:
     """Return what was paid and has no receipt, less the refunds that are due or done.
 
     Money on account is in the ledger once it has come in. Attempts before the payment that paid,
@@ -157,24 +159,15 @@ def _get_amounts_without_receipt(reservation: Reservation, payments: list[Paymen
     """
     if reservation.status not in RECEIPT_STATUSES:
         return []
-    covered, kept = _get_covered(payments), _read_kept(reservation, payments)
-    due = _sum_by_payment(Refund.objects.filter(payment__in=payments, state=RefundState.STARTED))
-    zero = money.ZERO
-    amounts = [
-        (each, kept[each.pk] - due.get(each.pk, zero) - covered.get(each.pk, zero))
-        for each in payments
-        if each.counts
-    ]
+    started = Refund.objects.filter(state=RefundState.STARTED)
+    due = _sum_by_payment(started, [payment for payment, _ in rests])
+    amounts = [(each, rest - due.get(each.pk, money.ZERO)) for each, rest in rests if each.counts]
     return [(payment, amount) for payment, amount in amounts if amount > 0]
 
 
-def _credit_refunds(reservation: Reservation, payments: list[Payment], *, now: dt.datetime) -> int:
+def _credit_refunds(reservation: Reservation, rests: Amounts, *, now: dt.datetime) -> int:
     """Issue the credit notes that are due, one for each seller; return how many."""
-    covered = _get_covered(payments)
-    kept = _read_kept(reservation, payments) if covered else {}
-    # Below zero: what is kept, less what has a receipt.
-    amounts = [(each, kept[each.pk] - covered[each.pk]) for each in payments if each.pk in covered]
-    amounts = [(payment, amount) for payment, amount in amounts if amount < 0]
+    amounts = [(payment, rest) for payment, rest in rests if rest < 0]
     parts = _split_by_seller(reservation, amounts) if amounts else {}
     for seller, part in parts.items():
         _store(reservation, ReceiptType.CREDIT_NOTE, part, seller=seller, by=None, now=now)
@@ -192,7 +185,7 @@ def _split_by_seller(reservation: Reservation, amounts: Amounts) -> dict[SellerL
     parts: dict[SellerLines, Amounts] = {}
     for payment, amount in amounts:
         rest = -amount
-        for seller, available in covered[payment.pk].items():
+        for seller, available in covered.get(payment.pk, {}).items():
             part = min(rest, available)
             if part > 0:
                 parts.setdefault(seller, []).append((payment, -part))

@@ -1,7 +1,7 @@
 """The discounts report: what promo codes, allowances and adjustments by staff took off the bills.
 
 It adds up the reductions of the ledger, before tax, on the days on which revenue has them. Only the
-hours of allowances are not in it.
+table of single allowances is not from the ledger, which does not tell them apart.
 """
 
 from django.conf import settings

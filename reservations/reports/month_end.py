@@ -6,8 +6,9 @@ counts on the day on which it happened, by the local time of its center.
 """
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, groupby, product
 from operator import itemgetter
 from typing import Any
@@ -216,47 +217,38 @@ def measure_cash(selection: ReportSelection) -> Cube:
 
 
 def _build_cash_tables(selection: ReportSelection, cash: Cube) -> list[ReportTable]:
-    def get_day_links(day: dt.date) -> tuple[str, str]:
-        return get_lines_url(selection, "money", day_from=day, day_to=day), ""
-
-    def get_payout_links(day: dt.date, *members: Member) -> tuple[str, str]:
-        *places, way = members
-        centers = frozenset(each.pk for each in places) or selection.centers
-        one = replace(selection, centers=centers)
-        return get_lines_url(one, way.pk, day_from=day, day_to=day), ""
-
     centers = [CENTER] if selection.lists_centers else []
     return [
         cash.tabulate(
-            "way",
-            "Cash by way of payment",
-            [WAY],
+            key,
+            title,
+            dimensions,
             CASH_MEASURES,
+            order=CASH_MEASURES[-1] if dimensions == [CENTER] else None,
             omits_zeros=True,
-            note=_describe_unknown_fees(selection),
-            get_links=lambda way: (_get_links(selection, way.pk)[0], ""),
-        ),
-        cash.tabulate(
-            "day",
-            "Cash by day",
-            [DAY],
-            CASH_MEASURES,
-            get_links=get_day_links,
-        ),
-        cash.tabulate_centers(
-            CASH_MEASURES,
-            order=CASH_MEASURES[-1],
-            title="Cash by center",
-            note=selection.center_note,
-        ),
-        cash.tabulate(
-            "cash",
-            "Cash by day, center and way",
-            [DAY, *centers, WAY],
-            CASH_MEASURES,
-            get_links=get_payout_links,
-        ),
+            note=note,
+            get_links=partial(_get_cash_links, selection, dimensions),
+        )
+        for key, title, dimensions, note in (
+            ("way", "Cash by way of payment", [WAY], _describe_unknown_fees(selection)),
+            ("day", "Cash by day", [DAY], ""),
+            ("center", "Cash by center", [CENTER], selection.center_note),
+            ("cash", "Cash by day, center and way", [DAY, *centers, WAY], ""),
+        )
     ]
+
+
+def _get_cash_links(
+    selection: ReportSelection, dimensions: Sequence[Dimension], *members: Any
+) -> tuple[str, str]:
+    """The list of the lines of a row, by what its table is grouped by."""
+    found = dict(zip(dimensions, members, strict=True))
+    if center := found.get(CENTER):
+        selection = replace(selection, centers=frozenset({center.pk}))
+    account = found[WAY].pk if WAY in found else "money"
+    first, last = selection.period.first, selection.period.last
+    days = {"day_from": found.get(DAY, first), "day_to": found.get(DAY, last)}
+    return get_lines_url(selection, account, **days), ""
 
 
 def _describe_unknown_fees(selection: ReportSelection) -> str:

@@ -54,7 +54,7 @@ def test_reservation_page_shows_booking_payment_emails_and_history(office):
         *("Confirmed", "Wed 2027-03-03 09:00 - 12:00 MST"),
         *("Glenarm", "Ada Lovelace", ada.email, "Grace Hopper", "Boardroom, 3 hours"),
         *("Plan B", "Promo code TEN", "Adjustment: Projector broke", "$40.00", "Visa ending 4242"),
-        *("Captured", "Refund", "Done", "Price reduced by $5.00"),
+        *("Captured", "Refund", "Done", "Price adjusted", "Refunds payable -$5.00"),
         *("Price changed", "Waiting", "Draft → Processing", "Processing → Confirmed"),
         *("Total: $45.00 → $40.00", "the customer", "Mon 2027-03-01 09:00"),
     ):

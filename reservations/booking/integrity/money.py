@@ -85,7 +85,9 @@ def totals_that_are_not_their_lines(now: dt.datetime) -> Rows:
 
 @CHECKS.add("payment {pk} is {state}, and its reservation {reservation} is {reservation__status}")
 def payments_off_their_reservation(now: dt.datetime) -> Rows:
-    is_recent, status = _is_recent(now), "reservation__status__in"
+    since, status = now - OVERDUE_AFTER, "reservation__status__in"
+    is_recent = Q(authorized_at__gt=since) | Q(captured_at__gt=since)
+    is_recent |= Q(reservation__cancelled_at__gt=since)
     is_due = Q(is_recent, **{status: sorted(CAPTURE_DUE_STATUSES)})
     authorized = Q(state=PaymentState.AUTHORIZED)
     captured = Q(state=PaymentState.CAPTURED, counts=True)
@@ -147,15 +149,18 @@ def payments_forgotten(now: dt.datetime) -> Rows:
 @CHECKS.add("payment {pk} of {amount} ({currency}, {state}) is not what {gateway} has")
 def payments_off_the_gateway(now: dt.datetime) -> Rows:
     # Those at Stripe itself are compared by `reconcile_payments`.
+    made = Refund.objects.filter(state=RefundState.DONE).exclude(reason__startswith=REPORTED)
     settled = Payment.objects.exclude(state=PaymentState.STARTED).exclude(
         Q(authorized_at__gt=now - OVERDUE_AFTER) | Q(captured_at__gt=now - OVERDUE_AFTER)
     )
+    settled = settled.annotate(given=sum_of_related(made, "amount", by="payment"))
     row = SandboxPayment.objects.filter(key=OuterRef("key"))
     same = row.filter(amount=OuterRef("amount"), currency=OuterRef("currency"))
     at_sandbox, at_stripe = Q(gateway=SandboxGateway.name), Q(gateway=StripeGateway.name)
     captured, authorized = Q(captured_at__isnull=False), Q(state=PaymentState.AUTHORIZED)
+    refunded = OuterRef("given") - ROUNDING_TOLERANCE
     at_fault: Any = at_sandbox & (
-        captured & ~Exists(same.filter(captures=1))
+        captured & ~Exists(same.filter(captures=1, refunded__gte=refunded))
         | authorized & ~Exists(same.filter(captures=0))
         | ~captured & Exists(row.filter(captures__gt=0, refunded__lt=F("amount")))
     )
@@ -164,16 +169,6 @@ def payments_off_the_gateway(now: dt.datetime) -> Rows:
     at_fault |= at_stripe & kept & (captured | authorized) & ~Exists(stored)
     at_fault |= ~(at_sandbox | at_stripe | Q(gateway__in=MANUAL_GATEWAYS))
     return settled.filter(at_fault)
-
-
-@CHECKS.add("payment {pk} has refunds of {given:.2f} that the gateway does not have")
-def refunds_off_the_gateway(now: dt.datetime) -> Rows:
-    made = Refund.objects.filter(state=RefundState.DONE).exclude(reason__startswith=REPORTED)
-    refunded = SandboxPayment.objects.filter(key=OuterRef("key")).values("refunded")
-    rows = Payment.objects.filter(gateway=SandboxGateway.name).annotate(
-        given=sum_of_related(made, "amount", by="payment"), refunded=Subquery(refunded)
-    )
-    return rows.filter(given__gt=F("refunded") + ROUNDING_TOLERANCE)
 
 
 @CHECKS.add("payment {pk} of {amount} is {state}, its refunds add up to {given:.2f}")
@@ -230,16 +225,6 @@ def refunds_payable_without_refunds(now: dt.datetime) -> Rows:
             yield pk, amount, refunded
 
 
-def _is_recent(now: dt.datetime) -> Q:
-    """Return the condition that the last known event of a payment is recent."""
-    since = now - OVERDUE_AFTER
-    return (
-        Q(authorized_at__gt=since)
-        | Q(captured_at__gt=since)
-        | Q(reservation__cancelled_at__gt=since)
-    )
-
-
 BATCH_SIZE = 1_000
 
 
@@ -270,49 +255,32 @@ def lines_at_an_impossible_time(now: dt.datetime) -> Rows:
     return LedgerLine.objects.filter(wrong)
 
 
-@CHECKS.add("payment {pk} came in at {captured_at} or {received_at}, and its line says {posted}")
-def payments_off_their_line(now: dt.datetime) -> Rows:
-    lines = LedgerLine.objects.filter(reservation=OuterRef("reservation"), cause=OuterRef("cause"))
-    came_in = lines.filter(kind__in=[EventKind.PAID, EventKind.RECEIVED]).order_by("pk")
-    rows = Payment.objects.annotate(cause=Concat(Value("payment "), Cast("pk", TextField())))
-    rows = rows.annotate(posted=Subquery(came_in.values("at")[:1])).filter(posted__isnull=False)
-    at_once = Q(received_at=None) | ~Q(gateway=ACCOUNT.name)
-    return rows.filter(
-        Q(at_once, ~Q(captured_at=F("posted"))) | Q(~at_once, ~Q(received_at=F("posted")))
-    )
+@CHECKS.add("{} of reservation {} was at {}, and its line says {}")
+def payments_and_refunds_off_their_line(now: dt.datetime) -> Rows:
+    is_received = Q(gateway=ACCOUNT.name, received_at__isnull=False)
+    captured, received = Payment.objects.exclude(is_received), Payment.objects.filter(is_received)
+    made = Refund.objects.filter(state__in=COMPLETED_REFUND_STATES)
+    # A refund is posted soon after the gateway has made it.
+    at_once, soon = dt.timedelta(0), OVERDUE_AFTER
+    for name, rows, reservation, at, kind, within in (
+        ("payment", captured, "reservation", "captured_at", EventKind.PAID, at_once),
+        ("payment", received, "reservation", "received_at", EventKind.RECEIVED, at_once),
+        ("refund", made, "payment__reservation", "done_at", EventKind.RETURNED, soon),
+    ):
+        lines = LedgerLine.objects.filter(
+            reservation=OuterRef(reservation), cause=OuterRef("cause"), kind=kind
+        )
+        same = lines.filter(at__range=(OuterRef(at) - within, OuterRef(at) + within))
+        found = rows.annotate(
+            cause=Concat(Value(f"{name} "), "pk", output_field=TextField()),
+            posted=Subquery(lines.order_by("-pk").values("at")[:1]),
+        ).filter(~Exists(same), posted__isnull=False)
+        yield from found.values_list("cause", reservation, at, "posted")
 
 
-@CHECKS.add(
-    "refund {pk} of payment {payment} was done at {done_at}, and its line is of another time"
-)
-def refunds_off_their_line(now: dt.datetime) -> Rows:
-    lines = LedgerLine.objects.filter(
-        reservation=OuterRef("payment__reservation"), cause=OuterRef("cause")
-    )
-    near = (OuterRef("done_at") - OVERDUE_AFTER, OuterRef("done_at") + OVERDUE_AFTER)
-    rows = Refund.objects.filter(state__in=COMPLETED_REFUND_STATES).annotate(
-        cause=Concat(Value("refund "), Cast("pk", TextField()))
-    )
-    return rows.filter(Exists(lines), ~Exists(lines.filter(at__range=near)))
-
-
-@CHECKS.add("payment {pk} of {amount} has receipts of {covered:.2f}")
+@CHECKS.add("payment {pk} of {amount} has receipts of {covered:.2f} and refunds of {given:.2f}")
 def receipts_above_their_payment(now: dt.datetime) -> Rows:
-    rows = Payment.objects.filter(pk__in=ReceiptEntry.objects.values("payment")).annotate(
-        covered=sum_of_related(ReceiptEntry.objects, "amount", by="payment")
-    )
-    return rows.filter(
-        Q(covered__gt=F("amount") + ROUNDING_TOLERANCE) | Q(captured_at__isnull=True, covered__gt=0)
-    )
-
-
-@CHECKS.add(
-    "payment {pk} has receipts of {covered:.2f}, and a refund of over an hour ago no credit note"
-)
-def credit_notes_forgotten(now: dt.datetime) -> Rows:
-    rows = find_payments_without_credit_note(now=now - OVERDUE_AFTER)
-    # The check above reports the others.
-    return rows.filter(covered__lte=F("amount") + ROUNDING_TOLERANCE)
+    return find_payments_without_credit_note(now=now - OVERDUE_AFTER)
 
 
 @CHECKS.add("receipt {number} has a total of {total}, its entries add up to {entered:.2f}")

@@ -206,7 +206,7 @@ def apply_authorization(
         paid_payments=[charged],
         start=start,
         end=end,
-        reduced_by=0,
+        total_cost=amount,
         room=SimpleNamespace(name=room.name, center=SimpleNamespace(name=center, zone=room.zone)),
     )
     description = confirmation.describe_booking(row)
