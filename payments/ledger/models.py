@@ -55,7 +55,7 @@ class LedgerLine(models.Model):
     # How many bookings it adds (or takes away, if negative) to that day.
     bookings = models.SmallIntegerField(default=0)
 
-    # A column for each account.
+    # A column for each account: vars() is the namespace of this class.
     vars().update({each.value: models.BigIntegerField(null=True) for each in Account})
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Posts to the ledger, in the transaction of each event, what that has changed."""
+"""Posts to the ledger what each event changes, in the transaction of the event."""
 
 import datetime as dt
 import logging

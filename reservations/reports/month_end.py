@@ -18,6 +18,7 @@ from django.db.models import Aggregate, BooleanField, Count, ExpressionWrapper, 
 
 from payments.ledger.accounts import BILL, INCOME, MONEY_ACCOUNTS, Account, EventKind
 from payments.models import Payment
+from reservations.local_days import group_zones
 from reservations.reports.cube import (
     CENTER,
     DAY,
@@ -252,9 +253,11 @@ def _get_cash_links(
 
 def _describe_unknown_fees(selection: ReportSelection) -> str:
     """Say how many payments until the end have fees that are not in the ledger yet."""
-    rows = Payment.objects.filter(selection.filter_centers("cash_center"))
-    rows = rows.filter(fees_due_at__isnull=False, captured_at__date__lte=selection.period.last)
-    count = rows.count()
+    is_until_end = Q(pk__in=[])
+    for end, zones in group_zones(selection.zones, lambda zone: selection.period.span(zone).end):
+        is_until_end |= Q(captured_at__lt=end, cash_center__time_zone_id__in=zones)
+    rows = Payment.objects.filter(is_until_end, selection.filter_centers("cash_center"))
+    count = rows.filter(fees_due_at__isnull=False).count()
     return f"Payments whose fees the gateway has not named yet: {count}." if count else ""
 
 

@@ -24,6 +24,8 @@ from roombook.texts import clean_text
 MAX_BYTES = 10 * 2**20
 # Each is checked and saved like a form: 2,000 rooms take 15 seconds, and a proxy waits for 60.
 MAX_ROWS, MAX_ROWS_OF_A_PAGE = 10_000, 2_000
+# Including empty ones: a stray cell far below or beside a table costs as much as all between.
+MAX_LINES, MAX_COLUMNS = 100_000, 256
 # What the process that reads a workbook may use: 10,000 rows of 17 columns take 135 MB and
 # 4 seconds of processor time. In all it takes less time than proxies and gunicorn wait.
 MAX_MEMORY_BYTES = 768 * 2**20
@@ -158,6 +160,11 @@ def read_lines(
     kinds = [columns[name] for name in header]
     rows: list[Row] = []
     for number, line in numbered:
+        if number > MAX_LINES:
+            raise InvalidFile(
+                f"There are more than {MAX_LINES:,} lines, empty ones included:"
+                " remove those, or split the file."
+            )
         if any(map(normalize_name, line[len(header) :])):
             raise InvalidFile(f"Row {number} has more cells than the header has columns.")
         cells = [_read_cell(*each) for each in zip(line, kinds, strict=False)]
@@ -179,6 +186,8 @@ def _read_header(line: Sequence[object], columns: Mapping[str, CellKind]) -> lis
         header.pop()
     if not header:
         raise InvalidFile("The first row is empty: it must name the columns.")
+    if len(header) > MAX_COLUMNS:
+        raise InvalidFile(f"There are more than {MAX_COLUMNS} columns.")
     if "\x00" in "".join(header):
         raise InvalidFile("This is neither CSV nor an .xlsx workbook.")
     if not columns.keys() & {*header}:

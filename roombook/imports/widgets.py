@@ -108,10 +108,12 @@ class FormFieldWidget(TextWidget):
     kind = CellKind.NUMBER
     help_text = "a whole number"
     message = "Write a whole number, such as 12."
+    # The field of the form would read 1E+03, as which a spreadsheet displays 1234 too, and 1.000,
+    # which is a thousand in some countries, as one.
+    characters = "-0-9"
 
     def parse(self, text: str, **kwargs: Any) -> Any:
-        # The field of the form would read 1E+03, as which a spreadsheet displays 1234 too.
-        if not re.fullmatch(r"[-0-9.T:]*", text, re.ASCII):
+        if not re.fullmatch(f"[{self.characters}]*", text):
             raise ValueError(self.message)
         return self.form_field.clean(text)
 
@@ -122,6 +124,7 @@ class FloatWidget(FormFieldWidget):
     form_field = forms.FloatField(required=False)
     help_text = "a number such as 39.7433"
     message = "Write a number such as 39.7433."
+    characters = "-0-9."
 
     def parse(self, text: str, **kwargs: Any) -> Any:
         return super().parse(text.replace(",", "."), **kwargs)
@@ -135,9 +138,9 @@ class DecimalWidget(FormFieldWidget):
     """A decimal with a fixed number of places; more are refused, never rounded."""
 
     message = "Write a number such as 1250.50, without a currency sign."
+    characters = "-0-9."
     noun = "a number"
-    # 12,50 has a decimal comma; 1,250 is a thousand in some countries, and is refused.
-    decimal_comma = re.compile(r"(-?\d+),(\d{1,2})")
+    can_be_thousands = True
 
     def __init__(self, model_field: Any) -> None:
         self.places = model_field.decimal_places
@@ -145,8 +148,11 @@ class DecimalWidget(FormFieldWidget):
         super().__init__(help_text=f"{self.noun}, at most {self.places} places after the point")
 
     def parse(self, text: str, **kwargs: Any) -> Any:
-        if match := self.decimal_comma.fullmatch(text):
-            text = f"{match[1]}.{match[2]}"
+        # Some countries write a thousand as 1,250, others as 1.250.
+        if self.can_be_thousands and re.fullmatch(r"-?[1-9]\d{0,2}[.,]\d{3}", text):
+            raise ValueError(self.message)
+        # 12,50 has a decimal comma.
+        text = re.sub(r"^(-?\d+),(\d+)$", r"\1.\2", text)
         # Zeros at the end do not count as places.
         return super().parse(re.sub(r"(\.\d*?)0+$", r"\1", text).removesuffix("."), **kwargs)
 
@@ -159,7 +165,7 @@ class PercentWidget(DecimalWidget):
 
     kind = CellKind.PERCENT
     noun = "a percentage such as 8.5 or 8.5%"
-    decimal_comma = re.compile(r"(-?\d+),(\d+)")
+    can_be_thousands = False
 
     def parse(self, text: str, **kwargs: Any) -> Any:
         return super().parse(text.removesuffix("%").rstrip() or text, **kwargs)
@@ -172,6 +178,7 @@ class DateWidget(FormFieldWidget):
     form_field = forms.DateField(required=False, input_formats=["%Y-%m-%d", "%Y-%m-%dT00:00"])
     help_text = "a day such as 2027-03-01"
     message = "Write a day such as 2027-03-01."
+    characters = "-0-9T:"
     kind = CellKind.TIME
 
 

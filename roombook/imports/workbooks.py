@@ -85,7 +85,7 @@ def _iterate_lines(sheet: Worksheet) -> Iterator[Sequence[object]]:
         for each in ranges
         for row in range(each.min_row + 1, each.max_row + 1)
     }
-    for line in sheet.iter_rows():
+    for line in sheet.iter_rows(max_col=min(sheet.max_column, files.MAX_COLUMNS + 1)):
         # Rows that are empty otherwise stay empty.
         if any(cell.value is not None for cell in line):
             yield [merged.get((cell.row, cell.column), cell) for cell in line]

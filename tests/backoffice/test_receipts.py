@@ -3,6 +3,7 @@
 import io
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.core import mail
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
@@ -139,6 +140,19 @@ def test_logo_of_the_seller_is_on_its_receipts_also_after_another_one_is_uploade
     assert read_colors(credit_note) == read_colors(receipt)
     default_storage.delete(receipt.content["logo"])
     assert "Glenarm Rooms Inc." in read_text(receipt)
+
+
+def test_who_may_only_view_receipts_neither_issues_nor_sends_them(client, staff, booking, page):
+    make_seller()
+    [receipt] = issue(booking)
+    client.force_login(staff("Desk", booking.room.center))
+    may_add = Permission.objects.get(codename="add_receipt")
+    may_add.group_set.clear()
+
+    assert client.get(page).status_code == 200
+    for data in ({}, {"send": receipt.pk}):
+        assert client.post(page, data).status_code == 403
+    assert (booking.receipts.count(), mail.outbox) == (1, [])
 
 
 def test_list_finds_a_receipt_by_number_and_reservation_and_changes_none(office, booking, page):

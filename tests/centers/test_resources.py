@@ -155,14 +155,23 @@ def rate_row(center, **fields):
         ),
         *(
             ("rates", rate_row, "hourly", [cell])
-            for cell in ("12.345", "1,250", "1.250,50", "$12", "1e3", "99999999999", "free")
+            for cell in (
+                "12.345",
+                "1,250",
+                "1.250",
+                "1.250,50",
+                "$12",
+                "1e3",
+                "99999999999",
+                "free",
+            )
         ),
         *(
             ("rooms", room_row, column, cells)
             for column, cells in (
                 ("rate", ["Elsewhere"]),
                 ("type", ["Swimming pool", "", "Coffee"]),
-                ("capacity", ["0", ""]),
+                ("capacity", ["0", "", "1.000", "1,000", "12.0"]),
                 ("grid_minutes", ["1e3"]),
                 ("center", ["Another"]),
             )

@@ -18,7 +18,7 @@ from payments.gateways.base import GatewayRefund
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
 from payments.models import LedgerLine, PaymentPurpose
-from reservations.booking import differences
+from reservations.booking import differences, integrity
 from reservations.booking.amendments import ChangeRequest
 from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import book_draft
@@ -327,6 +327,19 @@ def test_reconcile_payments_goes_on_after_a_credit_note_that_fails(booking):
 
     assert f"Reservation {booking.pk}: its credit notes could not be issued" in str(error.value)
     assert (booking.receipts.count(), other.receipts.count()) == (1, 2)
+
+
+@pytest.mark.inconsistent_data  # The check is asked an hour later, without the command between.
+def test_integrity_checks_find_a_forgotten_credit_note(booking):
+    def find_checks():
+        return [each.check for each in integrity.find_problems(now=NOW + 2 * HOUR)]
+
+    issue(booking)
+    refund(booking.payments.get(), "30")
+    assert find_checks() == ["credit notes forgotten"]
+
+    issue(booking)
+    assert find_checks() == []
 
 
 @pytest.mark.inconsistent_data  # Its refund is due, and the domain would have created it.
