@@ -336,7 +336,7 @@ def test_integrity_checks_find_a_forgotten_credit_note(booking):
 
     issue(booking)
     refund(booking.payments.get(), "30")
-    assert find_checks() == ["credit notes forgotten"]
+    assert find_checks() == ["receipts above their payment"]
 
     issue(booking)
     assert find_checks() == []
