@@ -131,6 +131,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
+            # Python code calls these functions as well, so they are not in templatetags.
             "libraries": {"reservations": "reservations.display"},
         },
     },

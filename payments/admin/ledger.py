@@ -52,8 +52,10 @@ class AccountFilter(DropdownFilter):
 
 def get_accounts(value: str | None) -> Collection[Account]:
     """The accounts that a value of the filter selects; none if there is no such value."""
-    _, accounts = GROUPS.get(value or "", ("", [each for each in Account if each == value]))
-    return accounts
+    if value in GROUPS:
+        _, accounts = GROUPS[value]
+        return accounts
+    return [each for each in Account if each == value]
 
 
 @admin.register(LedgerLine)

@@ -134,9 +134,7 @@ class Action:
             found = form.find_instead() if isinstance(error, SlotUnavailable) else None
             return ActionPreview(form, problems=list_problems(error), found=found)
         if not preview.problems and E_MAIL_TO not in dict(preview.facts):
-            sends_email = self.email is not None and row.booked_at is not None
-            email = describe_email(row, self.email or "")
-            preview.facts.append(email if sends_email else (E_MAIL_TO, "Nobody"))
+            preview.facts.append(describe_email(row, self.email if row.booked_at else None))
         if self.shows_email:
             preview.email = would.email
         return preview
@@ -159,8 +157,10 @@ def list_problems(error: DomainError) -> list[str]:
     return [*fields] or [error.message]
 
 
-def describe_email(reservation: Reservation, content: str = "") -> tuple[str, str]:
-    """The line of a preview that says who gets an e-mail."""
+def describe_email(reservation: Reservation, content: str | None = "") -> tuple[str, str]:
+    """The line of a preview that says who gets an e-mail; None is no e-mail."""
+    if content is None:
+        return E_MAIL_TO, "Nobody"
     if not reservation.user.known_email:
         return E_MAIL_TO, "Nobody: the customer has no e-mail address"
     recipient = reservation.user.get_full_name() or "the customer"

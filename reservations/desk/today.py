@@ -196,9 +196,8 @@ def _describe_arrivals(
         customers.filter(pk__in={row.user_id for row in rows}).values_list("pk", flat=True)
     )
     notes = load_notes(rows, user)
+    offered = [ACTIONS[name] for name in ROW_ACTIONS]
     for row in rows:
-        actions = [ACTIONS[name] for name in (*ROW_ACTIONS, "extend")]
-        possible = [each for each in actions if _is_possible(each, row, user, now)]
         yield {
             "reservation": row,
             "urgency": _get_urgency(row, now),
@@ -207,8 +206,12 @@ def _describe_arrivals(
             "unpaid": unpaid.get(row.pk),
             "notes": notes.get(row.pk, []),
             "terms": _describe_terms(row, now),
-            "actions": [each for each in possible if each.is_immediate(row, now=now)],
-            "can_extend": row.start <= now and ACTIONS["extend"] in possible,
+            "actions": [
+                each
+                for each in offered
+                if _is_possible(each, row, user, now) and each.is_immediate(row, now=now)
+            ],
+            "can_extend": row.start <= now and _is_possible(ACTIONS["extend"], row, user, now),
         }
 
 

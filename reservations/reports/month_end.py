@@ -224,16 +224,16 @@ def _build_cash_tables(selection: ReportSelection, cash: Cube) -> list[ReportTab
             title,
             dimensions,
             CASH_MEASURES,
-            order=CASH_MEASURES[-1] if dimensions == [CENTER] else None,
+            order=order,
             omits_zeros=True,
             note=note,
             get_links=partial(_get_cash_links, selection, dimensions),
         )
-        for key, title, dimensions, note in (
-            ("way", "Cash by way of payment", [WAY], _describe_unknown_fees(selection)),
-            ("day", "Cash by day", [DAY], ""),
-            ("center", "Cash by center", [CENTER], selection.center_note),
-            ("cash", "Cash by day, center and way", [DAY, *centers, WAY], ""),
+        for key, title, dimensions, order, note in (
+            ("way", "Cash by way of payment", [WAY], None, _describe_unknown_fees(selection)),
+            ("day", "Cash by day", [DAY], None, ""),
+            ("center", "Cash by center", [CENTER], CASH_MEASURES[-1], selection.center_note),
+            ("cash", "Cash by day, center and way", [DAY, *centers, WAY], None, ""),
         )
     ]
 

@@ -264,6 +264,7 @@ class SpreadsheetResource(ModelResource, Generic[RowT]):
         return instance
 
     def _require_first(self, key: Hashable) -> None:
+        """Raise ValidationError if a row before it has the same key."""
         first = self.first_numbers.setdefault(key, self.number)
         if first != self.number and key is not None:
             raise ValidationError(f"Row {first} is the same {self.singular}.")

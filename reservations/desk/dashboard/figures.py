@@ -33,7 +33,8 @@ def build_figures(user: User, now: dt.datetime) -> dict[str, Any]:
         return {}
     # The latest day that has begun at every center.
     today = min(local_days)
-    week = LocalDays(monday := today - today.weekday() * DAY, monday + 6 * DAY)
+    monday = today - today.weekday() * DAY
+    week = LocalDays(monday, monday + 6 * DAY)
     figures = {**_compare_months(centers, today), "week_period": _format_period(week)}
     try:
         found = measure_utilization(ReportSelection(week, centers))
@@ -55,12 +56,12 @@ def _compare_months(centers: frozenset[int] | None, today: dt.date) -> dict[str,
         sum_accounts(select_recognized(ReportSelection(period, centers)))
         for period in (current, former)
     )
-    change = REVENUE.get_size(sums) - (size := REVENUE.get_size(former_sums))
+    size, former_size = REVENUE.get_size(sums), REVENUE.get_size(former_sums)
     return {
         "month": REVENUE.display(sums),
         "former_month": REVENUE.display(former_sums),
-        "change": f"{change / size * 100:+.0f}%" if size else "",
-        "is_up": change >= 0,
+        "change": f"{(size / former_size - 1) * 100:+.0f}%" if former_size else "",
+        "is_up": size >= former_size,
         "month_period": _format_period(current),
         "former_period": _format_period(former),
         "former_first": first,
