@@ -6,7 +6,9 @@ in an environment of its own (sample.py). They run in processes forked from one 
 Django, collected the tests and migrated a database (plugin.py).
 """
 
+import json
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
 PATTERNS = [
@@ -15,3 +17,9 @@ PATTERNS = [
     *("payments/lifecycle.py", "payments/refunds.py", "accounts/limits.py"),
 ]
 TARGETS = sorted(path for pattern in PATTERNS for path in ROOT.glob(pattern))
+
+
+def read_results(folder: Path, pattern: str) -> dict[str, dict[str, Any]]:
+    """The results of mutants by their keys."""
+    lines = [line for path in folder.glob(pattern) for line in path.read_text().splitlines()]
+    return {each["key"]: each for each in map(json.loads, lines)}

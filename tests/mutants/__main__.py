@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from tests.locks import MUTANTS_LOCK, install_lock
-from tests.mutants import ROOT, TARGETS
+from tests.mutants import ROOT, TARGETS, read_results
 
 PREPARE = "tests/mutants/prepare.py"
 # Tests in a browser, at random or with other processes take minutes, and find little more.
@@ -70,8 +70,7 @@ def run_tests(folder: Path, tests: list[str], processes: int) -> None:
 
 def report(folder: Path) -> int:
     """Print the figures and the survivors. Fails if one is not accepted."""
-    lines = [line for path in folder.glob("results-*") for line in path.read_text().splitlines()]
-    results = {each["key"]: each for each in map(json.loads, lines)}
+    results = read_results(folder, "results-*")
     mutants = [m for m in json.loads((folder / "sample.json").read_text()) if m["key"] in results]
     accepted = {line for line in ACCEPTED.read_text().splitlines() if line and line[0] not in "# "}
     found = Counter(m["file"] for m in mutants if results[m["key"]]["state"] == "found")
