@@ -17,6 +17,7 @@ from tests.faults.processes import wait_for
 from tests.faults.service import ROOT, Service
 from tests.faults.size import LONG, WORKERS
 from tests.faults.world import CARD, World
+from tests.gateway_faults import FaultKind
 
 PACKAGES = ["roombook", "accounts", "centers", "payments", "reservations", "deploy", "tests"]
 EMPTY_MIGRATION = """
@@ -156,7 +157,7 @@ def test_reload_under_load_serves_the_new_code_without_a_failed_request(service,
         customer = world.customer()
         draft = world.draft(customer, world.room())
     # A checkout that takes longer than the new version needs to start.
-    service.pause("after authorize", 8.0)
+    service.add_gateway_fault("authorize", FaultKind.SLOW, seconds=8.0)
     paid = []
     checkout = threading.Thread(
         target=lambda: paid.append(customer.client.checkout(draft.pk, CARD))
