@@ -1,4 +1,4 @@
-"""An upgrade of the running service, as docs/upgrade.md describes it, while clients call."""
+"""Upgrades of the running service, as docs/upgrade.md describes them, while clients call."""
 
 import http.client
 import os
@@ -6,25 +6,31 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
-from tests.faults.processes import wait_for
+from tests.faults.load import Load
+from tests.faults.processes import find_free_port, is_listening, wait_for
 from tests.faults.service import ROOT, Service
-from tests.faults.size import LONG, WORKERS
+from tests.faults.size import LEASE, LONG, WORKERS
 from tests.faults.world import CARD, World
 from tests.gateway_faults import FaultKind
+from tests.test_nginx import PROGRAM as NGINX
 
 PACKAGES = ["roombook", "accounts", "centers", "payments", "reservations", "deploy", "tests"]
-EMPTY_MIGRATION = """
-from django.db import migrations
+MIGRATION = """
+from django.db import migrations, models
 
 class Migration(migrations.Migration):
-    dependencies = [("accounts", "{latest}")]
+    dependencies = [("{app}", "{latest}")]
+    operations = [{operation}]
 """
 CLIENTS = 6
 PAUSE_SECONDS = 0.02 if LONG else 0.06
@@ -33,50 +39,57 @@ slow = pytest.mark.skipif(not LONG, reason="one refused version is enough: make 
 OLD, NEW = '{"status": "ok"}', '{"status": "ok, the new version"}'
 
 
-def copy_repository(folder):
-    folder.mkdir(parents=True)
-    for name in PACKAGES:
-        shutil.copytree(ROOT / name, folder / name)
-    shutil.copy(ROOT / "manage.py", folder)
+class Installation(Service):
+    """The service with a copy of the repository, whose code the tests may change."""
+
+    def __init__(self, database, folder: Path, **environment: str) -> None:
+        self.app, self.pidfile = folder / "app", folder / "gunicorn.pid"
+        if not self.app.exists():
+            for name in PACKAGES:
+                shutil.copytree(ROOT / name, self.app / name)
+            shutil.copy(ROOT / "manage.py", self.app)
+        super().__init__(
+            database,
+            folder / f"service-{time.monotonic_ns()}",
+            root=self.app,
+            PIDFILE=str(self.pidfile),
+            **environment,
+        )
+
+    def stop(self) -> None:
+        # The master that a reload started is no child of this process.
+        with suppress(OSError, ValueError):
+            os.kill(int(self.pidfile.read_text()), signal.SIGTERM)
+        super().stop()
+
+    def install_new_version(self) -> None:
+        """Change the code: /healthz then answers differently."""
+        file = self.app / HEALTH
+        file.write_text(file.read_text().replace(OLD, NEW))
+
+    def write_migration(self, app: str, operation: str = "") -> None:
+        folder = self.app / app / "migrations"
+        latest = max(file.stem for file in folder.glob("0*.py"))
+        text = MIGRATION.format(app=app, latest=latest, operation=operation)
+        (folder / "9999_new.py").write_text(text)
+
+    def reload(self, **environment: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [self.app / "deploy/reload.sh", self.pidfile],
+            env={"PATH": os.environ["PATH"], **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """A copy of the repository, whose code the tests may change."""
-    folder = tmp_path_factory.mktemp("installed") / "app"
-    copy_repository(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def service(store, installed):
+def service(store, tmp_path_factory):
     """The running service; each test goes on where the one before has left it."""
-    folder = installed.parent
-    pidfile = folder / "gunicorn.pid"
-    running = Service(store.new(), folder / "service", root=installed, PIDFILE=str(pidfile))
-    running.pidfile = pidfile
+    running = Installation(store.new(), tmp_path_factory.mktemp("installed"))
     yield running
-    # The master that a reload started is no child of this process.
-    with suppress(OSError, ValueError):
-        os.kill(int(pidfile.read_text()), signal.SIGTERM)
     running.stop()
-
-
-def install_version(folder, text):
-    """Change the code: /healthz then answers differently."""
-    file = folder / HEALTH
-    file.write_text(file.read_text().replace('{"status": "ok"}', text))
-
-
-def reload(service, folder, **environment):
-    return subprocess.run(
-        [folder / "deploy/reload.sh", service.pidfile],
-        env={"PATH": os.environ["PATH"], **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
 
 
 @contextmanager
@@ -110,48 +123,38 @@ def clients(port):
 
 
 @contextmanager
-def refused_version(service, installed, file, code, **environment):
-    """Reload with other code in that file, which has to fail. Gives what it says."""
-    path = installed / file
-    before = path.read_text() if path.exists() else None
-    path.write_text(code)
+def refused_version(service, **environment):
+    """Reload what the test has installed, which has to fail. Gives what it says."""
     with clients(service.port) as answers:
-        reloaded = reload(service, installed, **environment)
+        reloaded = service.reload(**environment)
         assert reloaded.returncode == 1
         assert int(service.pidfile.read_text()) == service.master.pid
-        if before is None:
-            path.unlink()
-        else:
-            path.write_text(before)
         yield reloaded.stderr
     assert set(answers) == {f"200 {OLD}"}
 
 
 @slow
-def test_reload_of_a_version_that_does_not_start_keeps_the_old_one(service, installed):
-    broken = (installed / HEALTH).read_text() + "broken code ("
-    with refused_version(service, installed, HEALTH, broken, RELOAD_LOAD_SECONDS="2") as said:
+@pytest.mark.parametrize("code", ["broken code (", "import time; time.sleep(3)"])
+def test_reload_of_a_version_that_does_not_start_in_time_keeps_the_old_one(service, code):
+    file = service.app / HEALTH
+    before = file.read_text()
+    file.write_text(f"{before}\n{code}\n")
+    with refused_version(service, RELOAD_LOAD_SECONDS="2") as said:
+        file.write_text(before)
         assert "the old one still runs" in said
-
-
-@slow
-def test_reload_of_a_version_that_loads_too_slowly_ends_it(service, installed):
-    slow = "import time\n\ntime.sleep(3)\n" + (installed / HEALTH).read_text()
-    with refused_version(service, installed, HEALTH, slow, RELOAD_LOAD_SECONDS="2"):
         # Nothing of it is left that could begin to serve, or be in the way of the next attempt.
         time.sleep(5)
 
 
-def test_reload_without_migrating_first_keeps_the_old_version(service, installed):
-    folder = "accounts/migrations"
-    latest = max(file.stem for file in (installed / folder).glob("0*.py"))
-    new = EMPTY_MIGRATION.format(latest=latest)
+def test_reload_without_migrating_first_keeps_the_old_version(service):
+    service.write_migration("accounts")
     # It ends as soon as it has noticed, however long loading takes.
-    with refused_version(service, installed, f"{folder}/9999_new.py", new):
+    with refused_version(service):
+        (service.app / "accounts/migrations/9999_new.py").unlink()
         assert "the database lacks 1 migrations (accounts.9999_new)" in service.log.read_text()
 
 
-def test_reload_under_load_serves_the_new_code_without_a_failed_request(service, installed):
+def test_reload_under_load_serves_the_new_code_without_a_failed_request(service):
     with service.database.open():
         world = World(service)
         customer = world.customer()
@@ -165,7 +168,7 @@ def test_reload_under_load_serves_the_new_code_without_a_failed_request(service,
     with clients(service.port) as answers:
         checkout.start()
         wait_for(lambda: bool(answers), "an answer")
-        install_version(installed, NEW)
+        service.install_new_version()
         # The workers have loaded the old code, and SIGHUP does not change that.
         workers = set(service.workers())
         service.master.send_signal(signal.SIGHUP)
@@ -174,7 +177,7 @@ def test_reload_under_load_serves_the_new_code_without_a_failed_request(service,
         wait_for(lambda: answers.total() > answers_before + CLIENTS, "their answers")
         assert set(answers) == {f"200 {OLD}"}
 
-        reloaded = reload(service, installed)
+        reloaded = service.reload()
         assert reloaded.returncode == 0, reloaded.stderr
         assert int(service.pidfile.read_text()) != service.master.pid
         answers_before = answers.copy()
@@ -199,25 +202,142 @@ def test_new_master_tells_systemd_that_it_is_the_main_process(store, tmp_path):
     notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notified.bind(str(tmp_path / "notify"))
     notified.settimeout(60)
-    pidfile = tmp_path / "gunicorn.pid"
-    service = Service(
-        store.new(),
-        tmp_path / "service",
-        PIDFILE=str(pidfile),
-        NOTIFY_SOCKET=str(tmp_path / "notify"),
-        WEB_CONCURRENCY="1",
+    service = Installation(
+        store.new(), tmp_path, NOTIFY_SOCKET=str(tmp_path / "notify"), WEB_CONCURRENCY="1"
     )
-    service.pidfile = pidfile
 
     def receive():
         return [notified.recv(1000).decode() for _ in range(2)]
 
     try:
         assert receive()[1] == f"MAINPID={service.master.pid}"
-        assert reload(service, ROOT).returncode == 0
-        new = int(pidfile.read_text())
+        assert service.reload().returncode == 0
+        new = int(service.pidfile.read_text())
         assert receive() == ["READY=1\nSTATUS=Gunicorn arbiter booted", f"MAINPID={new}"]
-        os.kill(new, signal.SIGTERM)
     finally:
         service.stop()
         notified.close()
+
+
+# --- Two machines behind nginx, and another schema ------------------------------------------------
+
+WARM_UP_SECONDS = 4.0
+# Longer than the test.
+MAX_SECONDS = 300.0
+DRAIN_SECONDS = 5.0
+PROXY = """
+daemon off;
+{user}
+pid {folder}/pid;
+error_log {folder}/error.log;
+events {{ }}
+http {{
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    access_log off;
+    upstream machines {{ {servers} }}
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{
+            proxy_pass http://machines;
+            proxy_set_header Host 127.0.0.1;
+        }}
+    }}
+}}
+"""
+# The old code does not know the column: the database gives it its value.
+FIELD = 'models.CharField(max_length=20, default="new", db_default="old")'
+KNOWN_FIELD = "    start = models.DateTimeField()\n"
+
+
+class Balancer:
+    """nginx in front of several machines; tests/test_nginx.py has its configuration."""
+
+    def __init__(self, folder: Path, *machines: Service) -> None:
+        self.folder, self.port = folder, find_free_port()
+        self.write(*machines)
+        self.process = subprocess.Popen(
+            [str(NGINX), "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"]
+        )
+        wait_for(lambda: is_listening(self.port), "nginx")
+
+    def write(self, *machines: Service) -> None:
+        servers = " ".join(f"server 127.0.0.1:{each.port};" for each in machines)
+        user = "user root;" if os.getuid() == 0 else ""
+        text = PROXY.format(folder=self.folder, port=self.port, servers=servers, user=user)
+        (self.folder / "nginx.conf").write_text(text)
+
+    def use(self, *machines: Service) -> None:
+        """Change the list of machines, as `nginx -s reload` does."""
+        self.write(*machines)
+        self.process.send_signal(signal.SIGHUP)
+        time.sleep(1.0)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+def install_new_schema(machine: Installation) -> None:
+    machine.install_new_version()
+    machine.write_migration(
+        "reservations", f'migrations.AddField("reservation", "source", {FIELD})'
+    )
+    model = machine.app / "reservations/models/reservation.py"
+    text = model.read_text()
+    assert text.count(KNOWN_FIELD) == 1
+    model.write_text(text.replace(KNOWN_FIELD, f"    source = {FIELD}\n{KNOWN_FIELD}"))
+
+
+@pytest.fixture
+def machines(store, django_db_blocker, tmp_path) -> Iterator[list[Installation]]:
+    with django_db_blocker.unblock():
+        database, lease = store.new(), {"FAULTS_LEASE_SECONDS": str(LEASE)}
+        running = [Installation(database, tmp_path / name, **lease) for name in ("web1", "web2")]
+        yield running
+        for each in running:
+            each.stop()
+
+
+@pytest.mark.postgres
+@pytest.mark.skipif(not LONG or NGINX is None, reason="two machines behind nginx: make faults")
+def test_rolling_upgrade_with_a_change_of_the_schema_fails_no_request(machines, tmp_path):
+    web1, web2 = machines
+    balancer = Balancer(tmp_path, web1, web2)
+    try:
+        load = Load(web1, CLIENTS, MAX_SECONDS, port=balancer.port)
+        time.sleep(WARM_UP_SECONDS)
+        for each in machines:
+            install_new_schema(each)
+        migrate = [sys.executable, "manage.py", "migrate", "--no-input", "--verbosity=0"]
+        subprocess.run(migrate, cwd=web1.app, env=web1.environment, check=True)
+        # Old code, new schema.
+        time.sleep(WARM_UP_SECONDS)
+
+        # The first machine is taken out and restarted: running requests are finished.
+        balancer.use(web2)
+        time.sleep(DRAIN_SECONDS)
+        web1.stop_gracefully()
+        machines[0] = web1 = Installation(
+            web1.database, web1.app.parent, FAULTS_LEASE_SECONDS=str(LEASE)
+        )
+        balancer.use(web1, web2)
+        # Old and new code.
+        time.sleep(WARM_UP_SECONDS)
+
+        # The second one is reloaded in place.
+        reloaded = web2.reload()
+        assert reloaded.returncode == 0, reloaded.stderr
+        time.sleep(WARM_UP_SECONDS)
+        assert load.end() == []
+        assert {answer.status for answer in load.wait()} <= {200, 409}
+
+        # The control: these clients notice a machine that stops without being taken out.
+        control = Load(web1, CLIENTS, MAX_SECONDS, port=balancer.port)
+        time.sleep(WARM_UP_SECONDS)
+        web1.stop()
+        time.sleep(1.0)
+        control.stop()
+        assert not {answer.status for answer in control.wait()} <= {200, 409}
+    finally:
+        balancer.stop()
