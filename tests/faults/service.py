@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from tests.faults.database import Database
 from tests.faults.processes import children_of, find_free_port
@@ -115,20 +114,6 @@ class Service:
         with suppress(subprocess.TimeoutExpired):
             self.master.wait(timeout=START_SECONDS)
         self.stop()
-
-    def manage(self, *arguments: Any) -> "subprocess.CompletedProcess[str]":
-        """Run a command of manage.py with the settings of the service."""
-        return subprocess.run(
-            [sys.executable, "manage.py", *map(str, arguments)],
-            cwd=ROOT,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-
-    # --- Faults ----------------------------------------------------------------------------------
 
     def add_gateway_fault(
         self, operation: str, kind: str, *, seconds: float = 0, times: int | None = 1

@@ -79,18 +79,6 @@ def wait_for_bookings(load: Load) -> None:
     sys.stdout.write(f"{seconds:.1f} s until the next booking\n")
 
 
-@pytest.mark.usefixtures("synchronous")
-def test_switchover_loses_nothing(patroni, service):
-    load = start_load(service)
-    old, new = patroni.primary, patroni.find_role("sync_standby")
-    patroni.call("POST", "switchover", leader=old, candidate=new)
-    wait_for_bookings(load)
-    assert patroni.primary == new
-    patroni.wait_for_members()
-
-    assert load.end() == []
-
-
 def kill_primary(patroni: PatroniCluster) -> str:
     """Let the power of the primary fail, a second after the network became slow."""
     old = patroni.primary

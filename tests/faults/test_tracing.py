@@ -4,7 +4,6 @@ The libraries are installed into an environment of their own, which also has the
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -36,12 +35,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 for file in sys.argv[1:]:
     request = ExportTraceServiceRequest.FromString(open(file, "rb").read())
     print(json.dumps(MessageToDict(request)))
-"""
-LIST_MODULES = """
-import sys, django
-django.setup()
-import roombook.urls
-print([name for name in sys.modules if name.startswith("opentelemetry")])
 """
 
 
@@ -161,21 +154,3 @@ def test_each_request_and_statement_is_a_span_without_data_of_customers(
 
 def is_request(span: dict) -> bool:
     return span["kind"] == "SPAN_KIND_SERVER"
-
-
-def test_without_the_launcher_nothing_of_it_is_imported(programs):
-    loaded = subprocess.run(
-        [programs / "python", "-c", LIST_MODULES],
-        env={
-            "DJANGO_SETTINGS_MODULE": "roombook.settings",
-            "ENV_FILE": os.devnull,
-            "DEBUG": "true",
-            "SECRET_KEY": "tests-only",
-        },
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (loaded.stdout, loaded.stderr) == ("[]\n", "")
