@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 import pytest
 
 from tests.faults.load import Load
-from tests.faults.patroni import PatroniCluster, get_version, is_installed
+from tests.faults.patroni import PatroniCluster, is_installed
 from tests.faults.processes import wait_for
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG
@@ -101,63 +101,6 @@ def test_killed_primary_loses_nothing_and_returns_as_a_standby(patroni, service)
     assert not patroni.is_writable(old)
 
     assert load.end() == []
-
-
-@pytest.mark.usefixtures("synchronous")
-def test_standby_that_dies_is_replaced_and_the_last_one_stops_commits(patroni, service):
-    load = start_load(service)
-    first = patroni.find_role("sync_standby")
-    patroni.kill(first)
-    wait_for_bookings(load)
-
-    # The control: now there are two servers, and one of them dies.
-    wait_for(lambda: patroni.find_role("sync_standby") not in {first, None}, "the other standby")
-    second = patroni.find_role("sync_standby")
-    patroni.kill(second)
-    time.sleep(2.0)
-    before = load.count_acknowledged()
-    time.sleep(15.0)
-    assert load.count_acknowledged() == before
-
-    patroni.start(second)
-    wait_for_bookings(load)
-    patroni.start(first)
-    patroni.wait_for_members()
-
-    assert load.end() == []
-
-
-@pytest.mark.skipif(
-    get_version() < (3, 0, 3), reason="Patroni before 3.0.3 may take its lock back from another one"
-)
-@pytest.mark.usefixtures("synchronous")
-def test_frozen_patroni_without_a_watchdog_loses_nothing(patroni, service):
-    """The old primary accepts changes for a while, but no standby follows it any more."""
-    load = start_load(service)
-    old = patroni.primary
-    patroni.freeze(old)
-    others = set(patroni.ports) - {old}
-    wait_for(lambda: any(map(patroni.is_writable, others)), "a new primary")
-    # Two servers accept changes now; the service may write to either. Another one reaches only
-    # the new primary.
-    assert patroni.is_writable(old)
-    other_service = Service(
-        patroni.database(*others), service.folder / "others", FAULTS_LEASE_SECONDS=str(LEASE)
-    )
-    try:
-        other_load = start_load(other_service)
-        patroni.thaw(old)
-        wait_for(lambda: not patroni.is_writable(old), "the old primary as a standby")
-        wait_for_bookings(load)
-        patroni.wait_for_members()
-        other_load.stop()
-        other_load.wait()
-    finally:
-        other_service.stop()
-
-    assert load.end() == []
-    with service.database.open():
-        assert other_load.find_lost() == []
 
 
 @pytest.mark.usefixtures("synchronous")

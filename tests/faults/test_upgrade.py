@@ -1,4 +1,4 @@
-"""Upgrades of the running service, as docs/upgrade.md describes them, while clients call."""
+"""An upgrade of the running service, as docs/upgrade.md describes it, while clients call."""
 
 import http.client
 import os
@@ -10,19 +10,17 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.faults.load import Load
-from tests.faults.processes import find_free_port, is_listening, wait_for
+from tests.faults.processes import wait_for
 from tests.faults.service import ROOT, Service
 from tests.faults.size import LEASE, LONG, WORKERS
 from tests.faults.world import CARD, World
 from tests.gateway_faults import FaultKind
-from tests.test_nginx import PROGRAM as NGINX
 
 PACKAGES = ["roombook", "accounts", "centers", "payments", "reservations", "deploy", "tests"]
 MIGRATION = """
@@ -35,6 +33,12 @@ class Migration(migrations.Migration):
 CLIENTS = 6
 PAUSE_SECONDS = 0.02 if LONG else 0.06
 HEALTH = "roombook/health.py"
+WARM_UP_SECONDS = 4.0
+# Longer than the test.
+MAX_SECONDS = 300.0
+# The old code does not know the column: the database gives it its value.
+FIELD = 'models.CharField(max_length=20, default="new", db_default="old")'
+KNOWN_FIELD = "    start = models.DateTimeField()\n"
 slow = pytest.mark.skipif(not LONG, reason="one refused version is enough: make faults")
 OLD, NEW = '{"status": "ok"}', '{"status": "ok, the new version"}'
 
@@ -190,6 +194,40 @@ def test_reload_under_load_serves_the_new_code_without_a_failed_request(service)
     assert [(answer.status, answer.code) for answer in paid] == [(200, "Confirmed")]
 
 
+@slow
+def test_upgrade_with_a_change_of_the_schema_loses_no_request(store, django_db_blocker, tmp_path):
+    lease = {"FAULTS_LEASE_SECONDS": str(LEASE)}
+    with django_db_blocker.unblock():
+        service = Installation(store.new(), tmp_path, **lease)
+        try:
+            load = Load(service, CLIENTS, MAX_SECONDS)
+            install_new_schema(service)
+            migrate = [sys.executable, "manage.py", "migrate", "--no-input", "--verbosity=0"]
+            subprocess.run(migrate, cwd=service.app, env=service.environment, check=True)
+            # Old code, new schema.
+            time.sleep(WARM_UP_SECONDS)
+
+            reloaded = service.reload()
+            assert reloaded.returncode == 0, reloaded.stderr
+            time.sleep(WARM_UP_SECONDS)
+
+            assert load.end() == []
+            assert {answer.status for answer in load.wait()} <= {200, 409}
+        finally:
+            service.stop()
+
+
+def install_new_schema(service):
+    service.install_new_version()
+    service.write_migration(
+        "reservations", f'migrations.AddField("reservation", "source", {FIELD})'
+    )
+    model = service.app / "reservations/models/reservation.py"
+    text = model.read_text()
+    assert text.count(KNOWN_FIELD) == 1
+    model.write_text(text.replace(KNOWN_FIELD, f"    source = {FIELD}\n{KNOWN_FIELD}"))
+
+
 def test_restart_under_load_fails_requests(service):
     """The control: these clients do notice an interruption."""
     with clients(service.port) as answers:
@@ -217,127 +255,3 @@ def test_new_master_tells_systemd_that_it_is_the_main_process(store, tmp_path):
     finally:
         service.stop()
         notified.close()
-
-
-# --- Two machines behind nginx, and another schema ------------------------------------------------
-
-WARM_UP_SECONDS = 4.0
-# Longer than the test.
-MAX_SECONDS = 300.0
-DRAIN_SECONDS = 5.0
-PROXY = """
-daemon off;
-{user}
-pid {folder}/pid;
-error_log {folder}/error.log;
-events {{ }}
-http {{
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    access_log off;
-    upstream machines {{ {servers} }}
-    server {{
-        listen 127.0.0.1:{port};
-        location / {{
-            proxy_pass http://machines;
-            proxy_set_header Host 127.0.0.1;
-        }}
-    }}
-}}
-"""
-# The old code does not know the column: the database gives it its value.
-FIELD = 'models.CharField(max_length=20, default="new", db_default="old")'
-KNOWN_FIELD = "    start = models.DateTimeField()\n"
-
-
-class Balancer:
-    """nginx in front of several machines; tests/test_nginx.py has its configuration."""
-
-    def __init__(self, folder: Path, *machines: Service) -> None:
-        self.folder, self.port = folder, find_free_port()
-        self.write(*machines)
-        self.process = subprocess.Popen(
-            [str(NGINX), "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"]
-        )
-        wait_for(lambda: is_listening(self.port), "nginx")
-
-    def write(self, *machines: Service) -> None:
-        servers = " ".join(f"server 127.0.0.1:{each.port};" for each in machines)
-        user = "user root;" if os.getuid() == 0 else ""
-        text = PROXY.format(folder=self.folder, port=self.port, servers=servers, user=user)
-        (self.folder / "nginx.conf").write_text(text)
-
-    def use(self, *machines: Service) -> None:
-        """Change the list of machines, as `nginx -s reload` does."""
-        self.write(*machines)
-        self.process.send_signal(signal.SIGHUP)
-        time.sleep(1.0)
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait()
-
-
-def install_new_schema(machine: Installation) -> None:
-    machine.install_new_version()
-    machine.write_migration(
-        "reservations", f'migrations.AddField("reservation", "source", {FIELD})'
-    )
-    model = machine.app / "reservations/models/reservation.py"
-    text = model.read_text()
-    assert text.count(KNOWN_FIELD) == 1
-    model.write_text(text.replace(KNOWN_FIELD, f"    source = {FIELD}\n{KNOWN_FIELD}"))
-
-
-@pytest.fixture
-def machines(store, django_db_blocker, tmp_path) -> Iterator[list[Installation]]:
-    with django_db_blocker.unblock():
-        database, lease = store.new(), {"FAULTS_LEASE_SECONDS": str(LEASE)}
-        running = [Installation(database, tmp_path / name, **lease) for name in ("web1", "web2")]
-        yield running
-        for each in running:
-            each.stop()
-
-
-@pytest.mark.postgres
-@pytest.mark.skipif(not LONG or NGINX is None, reason="two machines behind nginx: make faults")
-def test_rolling_upgrade_with_a_change_of_the_schema_fails_no_request(machines, tmp_path):
-    web1, web2 = machines
-    balancer = Balancer(tmp_path, web1, web2)
-    try:
-        load = Load(web1, CLIENTS, MAX_SECONDS, port=balancer.port)
-        time.sleep(WARM_UP_SECONDS)
-        for each in machines:
-            install_new_schema(each)
-        migrate = [sys.executable, "manage.py", "migrate", "--no-input", "--verbosity=0"]
-        subprocess.run(migrate, cwd=web1.app, env=web1.environment, check=True)
-        # Old code, new schema.
-        time.sleep(WARM_UP_SECONDS)
-
-        # The first machine is taken out and restarted: running requests are finished.
-        balancer.use(web2)
-        time.sleep(DRAIN_SECONDS)
-        web1.stop_gracefully()
-        machines[0] = web1 = Installation(
-            web1.database, web1.app.parent, FAULTS_LEASE_SECONDS=str(LEASE)
-        )
-        balancer.use(web1, web2)
-        # Old and new code.
-        time.sleep(WARM_UP_SECONDS)
-
-        # The second one is reloaded in place.
-        reloaded = web2.reload()
-        assert reloaded.returncode == 0, reloaded.stderr
-        time.sleep(WARM_UP_SECONDS)
-        assert load.end() == []
-        assert {answer.status for answer in load.wait()} <= {200, 409}
-
-        # The control: these clients notice a machine that stops without being taken out.
-        control = Load(web1, CLIENTS, MAX_SECONDS, port=balancer.port)
-        time.sleep(WARM_UP_SECONDS)
-        web1.stop()
-        time.sleep(1.0)
-        control.stop()
-        assert not {answer.status for answer in control.wait()} <= {200, 409}
-    finally:
-        balancer.stop()
