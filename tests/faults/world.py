@@ -112,8 +112,3 @@ class World:
         if promo:
             update_promo_code(reservation.pk, promo, user=customer.user, now=now)
         return reservation
-
-    def draft_anyway(self, customer: Customer, *args: Any, **how: Any) -> Reservation:
-        """A draft for a room that other drafts hold: all holds are released first."""
-        Reservation.objects.all().release_holds(timezone.now())
-        return self.draft(customer, *args, **how)

@@ -5,7 +5,6 @@ from uuid import uuid4
 import pytest
 
 from payments.gateways import declines
-from roombook.errors import CardDeclined
 from tests.payments.gateway_helpers import TEN, card
 
 pytestmark = pytest.mark.django_db
@@ -74,22 +73,3 @@ def test_declined_intent_takes_no_other_card(gateway, authorize, stripe_server, 
     )
     assert stripe_server.intent(key)["status"] == "canceled"
     assert (gateway.find_payment(key).state, gateway.void(key).state) == ("declined", "declined")
-
-
-def test_void_ends_a_payment_that_waits(gateway, authorize, stripe_server):
-    key = uuid4()
-    authorize(key)
-
-    assert gateway.void(key).state == "voided"
-
-    assert gateway.find_payment(key).state == "voided"
-    assert authorize(key).state == "voided"
-    assert stripe_server.intent(key)["cancellation_reason"] == "requested_by_customer"
-
-
-def test_card_check_asks_for_no_confirmation(gateway, authorize):
-    reference = gateway.store_card(card(ALWAYS_CONFIRMED), customer="1")
-
-    gateway.check_card(reference, on_session=True)
-    with pytest.raises(CardDeclined):
-        gateway.check_card(reference)

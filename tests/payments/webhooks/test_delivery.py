@@ -79,9 +79,9 @@ def test_webhook_without_secret_is_not_found(client, settings):
     assert client.post(PATH, data=b"{}", content_type="application/json").status_code == 404
 
 
-@pytest.mark.parametrize("type_", ["customer.created", "payment_intent.created", "invoice.paid"])
-def test_event_of_another_type_is_ignored(send, payment, stripe_server, type_):
-    assert send(stripe_server.event(type_, stripe_server.intents[0])).status_code == 200
+def test_event_of_another_type_is_ignored(send, payment, stripe_server):
+    event = stripe_server.event("payment_intent.created", stripe_server.intents[0])
+    assert send(event).status_code == 200
     assert not GatewayEvent.objects.exists()
 
 
@@ -191,18 +191,6 @@ def test_event_of_another_deployment_is_ignored(send, lost_payment, stripe_serve
 
     send(stripe_server.event("payment_intent.succeeded", stripe_server.intents[0]))
 
-    assert not UnknownPayment.objects.exists()
-
-
-def test_event_of_a_payment_without_its_intent_is_processed(send, payment, stripe_server):
-    """After a restore to the time between the two rows of a payment."""
-    StripePayment.objects.all().delete()
-    Payment.objects.update(state="authorized", captured_at=None)
-
-    event = stripe_server.event("payment_intent.succeeded", stripe_server.intents[0])
-    assert send(event).status_code == 200
-
-    assert Payment.objects.get().state == "captured"
     assert not UnknownPayment.objects.exists()
 
 
