@@ -17,7 +17,10 @@ from payments.gateways.stripe.cards import to_stripe_address
 from payments.gateways.stripe.client import from_minor_units, to_minor_units
 from payments.gateways.stripe.gateway import StripeGateway
 from payments.gateways.stripe_models import StripeCustomer, StripePayment
+from payments.models import SavedCard
+from payments.saved_cards import delete_cards_of_erased_account
 from roombook.errors import CardDeclined
+from tests.factories_people import SavedCardFactory
 from tests.payments.gateway_helpers import authorize, card
 
 pytestmark = pytest.mark.django_db
@@ -323,3 +326,119 @@ def test_payments_of_another_deployment_are_not_listed(gateway, stripe_server, s
     settings.PUBLIC_URL = "https://other.example"
 
     assert list(gateway.list_payments(since)) == []
+
+
+# --- Payments that the customer confirms at the bank (B21.3) --------------------------------------
+
+
+ALWAYS_CONFIRMED = "4000002760003184"
+
+
+@pytest.fixture
+def authorize_stored(gateway, settings):
+    """Authorize an amount with a stored card. The same key gives the same payment."""
+    settings.PUBLIC_URL = "https://rooms.example.com"
+    reference = gateway.store_card(card(ALWAYS_CONFIRMED), customer="1")
+
+    def authorize(key):
+        return gateway.authorize(
+            key=key,
+            amount=TEN,
+            currency="USD",
+            source=reference,
+            description="Reservation 1",
+            on_session=True,
+        )
+
+    return authorize
+
+
+def test_payment_waits_for_the_bank_and_is_authorized(gateway, authorize_stored, stripe_server):
+    key = uuid4()
+
+    payment = authorize_stored(key)
+
+    assert payment == authorize_stored(key) == gateway.find_payment(key)
+    intent = stripe_server.intent(key)
+    assert (payment.state, payment.action.client_secret) == (
+        "action_required",
+        intent["client_secret"],
+    )
+    assert payment.action.url == f"https://hooks.stripe.com/3d_secure/{intent['id']}"
+    (request,) = stripe_server.calls("/v1/payment_intents/.+/confirm")
+    assert request.params["return_url"] == "https://rooms.example.com/payments/return"
+    assert "off_session" not in request.params
+    stripe_server.act_at_bank(confirms=True)
+    found = gateway.find_payment(key)
+    assert (found.state, found.action, found.last4) == ("authorized", None, "3184")
+    assert gateway.capture(key).state == "captured"
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        ({"confirms": False}, declines.NOT_CONFIRMED),
+        ({"confirms": True, "outcome": "card_declined/insufficient_funds"}, None),
+    ],
+)
+def test_declined_intent_takes_no_other_card(
+    gateway, authorize_stored, stripe_server, act, message
+):
+    """The customer has the client secret, with which another card could be tried."""
+    key = uuid4()
+    authorize_stored(key)
+    stripe_server.act_at_bank(**act)
+
+    payment = gateway.find_payment(key)
+
+    assert (payment.state, payment.message) == (
+        "declined",
+        message or declines.INSUFFICIENT_FUNDS,
+    )
+    assert stripe_server.intent(key)["status"] == "canceled"
+    assert (gateway.find_payment(key).state, gateway.void(key).state) == ("declined", "declined")
+
+
+# --- Customers of accounts that are erased (B22.9) ------------------------------------------------
+
+
+def test_customer_is_deleted_with_its_cards_and_no_other(gateway, stripe_server):
+    user = SavedCardFactory(gateway="stripe").user
+    reference = gateway.store_card(card(), customer=str(user.pk))
+    SavedCard.objects.update(reference=reference)
+    # Left by a card that was replaced while Stripe did not answer.
+    older = gateway.store_card(card(), customer=str(user.pk)).split("/")[1]
+    others = gateway.store_card(card(), customer="7000").split("/")
+
+    delete_cards_of_erased_account(user.pk)
+    delete_cards_of_erased_account(user.pk)
+
+    customer, method = reference.split("/")
+    assert customer not in stripe_server.test.objects
+    assert stripe_server.test.objects[method]["customer"] is None
+    assert stripe_server.test.objects[older]["customer"] is None
+    assert stripe_server.test.objects[others[1]]["customer"] == others[0]
+    assert StripeCustomer.objects.get().reference == others[0]
+    assert not SavedCard.objects.exists()
+
+
+def test_customer_that_is_gone_at_stripe_is_deleted_here(gateway, stripe_server):
+    customer = gateway.store_card(card(), customer="7").split("/")[0]
+    del stripe_server.test.objects[customer]
+
+    gateway.delete_customer("7")
+
+    assert not StripeCustomer.objects.exists()
+
+
+def test_customer_stays_owed_while_stripe_does_not_answer(gateway, stripe_server):
+    gateway.store_card(card(), customer="7")
+    stripe_server.fail("error", "DELETE /v1/customers", times=None)
+
+    with pytest.raises(GatewayUnavailable):
+        gateway.delete_customer("7")
+    assert StripeCustomer.objects.exists()
+
+    stripe_server.faults.clear()
+    gateway.delete_customer("7")
+    assert not StripeCustomer.objects.exists()

@@ -12,13 +12,11 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.test import Client
 
-from accounts.act import Act
 from payments import gateway_events
 from payments.gateways.stripe_models import StripePayment
 from payments.models import GatewayCheckpoint, GatewayEvent, Payment, Refund, UnknownPayment
 from payments.unknown_payments import get_unresolved
 from payments.webhooks import EVENT_HANDLERS, SETUP_EVENTS
-from reservations.booking import approval
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_reservations import NOW
@@ -158,19 +156,6 @@ def test_released_payment_whose_refund_the_bank_returns_is_reported_and_released
     with pytest.raises(CommandError, match="for no booking here; refunded"):
         call_command("reconcile_payments", release=True)
     assert [each["status"] for each in stripe_server.refunds] == ["failed", "succeeded"]
-
-
-def test_late_event_of_a_voided_payment_is_forgotten(send, pending_booking, stripe_server):
-    approval.decline(Act(None, NOW), pending_booking.pk)
-    event = stripe_server.event(
-        "payment_intent.amount_capturable_updated", stripe_server.intents[0]
-    )
-    assert send(event).status_code == 200
-    assert UnknownPayment.objects.exists()
-
-    call_command("reconcile_payments")
-
-    assert not UnknownPayment.objects.exists()
 
 
 def test_event_of_an_unknown_payment_is_not_reported_before_the_gateway_answers(
