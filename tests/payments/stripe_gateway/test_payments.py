@@ -21,7 +21,7 @@ from payments.models import SavedCard
 from payments.saved_cards import delete_cards_of_erased_account
 from roombook.errors import CardDeclined
 from tests.factories_people import SavedCardFactory
-from tests.payments.gateway_helpers import authorize, card
+from tests.payments.gateway_helpers import TEN, authorize, card
 
 pytestmark = pytest.mark.django_db
 
@@ -339,6 +339,8 @@ def authorize_stored(gateway, settings):
     """Authorize an amount with a stored card. The same key gives the same payment."""
     settings.PUBLIC_URL = "https://rooms.example.com"
     reference = gateway.store_card(card(ALWAYS_CONFIRMED), customer="1")
+    # It asks for no confirmation.
+    gateway.check_card(reference, on_session=True)
 
     def authorize(key):
         return gateway.authorize(
