@@ -268,11 +268,6 @@ class PatroniCluster:
                 **self.user,
             )
 
-    def read_logs(self) -> str:
-        """The last lines of etcd and of each server."""
-        logs = ((log.name, log.read_text()[-20_000:]) for log in self.folder.glob("*.log"))
-        return "\n".join(f"== {name}\n{text}" for name, text in sorted(logs))
-
     def remove(self) -> None:
         for name in list(self.processes):
             self.kill(name)

@@ -77,15 +77,6 @@ def test_luhn_rejects_any_single_wrong_digit(digits):
         assert not passes_luhn(number[:place] + wrong + number[place + 1 :])
 
 
-def test_card_has_what_a_receipt_shows():
-    card = parse_card({**GOOD, "company_name": " Engines "}, now=NOW)
-
-    assert card.number == "4242424242424242"
-    assert (card.brand, card.last4, card.has_cvv) == ("Visa", "4242", True)
-    assert (card.exp_year, card.exp_month) == (2031, 2)
-    assert (card.first_name, card.last_name, card.company_name) == ("Ada", "Lovelace", "Engines")
-
-
 def test_card_is_valid_until_the_end_of_its_month():
     east, west = timezone(timedelta(hours=13)), timezone(timedelta(hours=-11))
     for good in [

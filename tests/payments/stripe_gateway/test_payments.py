@@ -195,7 +195,7 @@ def test_card_is_not_charged_if_stripe_reports_another_mode(gateway, stripe_serv
     assert not stripe_server.charges
 
 
-def test_live_gateway_checks_cards_in_test_mode(live, stripe_server):
+def test_live_gateway_checks_cards_in_test_mode_and_charges_no_test_card(live, stripe_server):
     live.check_card(card())
     with pytest.raises(CardDeclined, match="insufficient funds"):
         live.check_card(card("4000000000009995"))
@@ -204,6 +204,8 @@ def test_live_gateway_checks_cards_in_test_mode(live, stripe_server):
 
     assert stripe_server.requests
     assert not [each for each in stripe_server.requests if each.is_live]
+    declined = authorize(live, uuid4())
+    assert (declined.state, declined.message) == ("declined", declines.IS_A_TEST_CARD)
 
 
 def test_check_of_a_stored_live_card_only_retrieves_it(live, stripe_server):
@@ -216,12 +218,6 @@ def test_check_of_a_stored_live_card_only_retrieves_it(live, stripe_server):
     live.delete_card(reference)
     with pytest.raises(CardDeclined, match="no longer known"):
         live.check_card(reference)
-
-
-def test_test_card_is_declined_in_live_mode(live):
-    outcome = authorize(live, uuid4())
-
-    assert (outcome.state, outcome.message) == ("declined", declines.IS_A_TEST_CARD)
 
 
 def test_payment_of_test_mode_is_completed_in_test_mode(gateway, settings, stripe_server):
