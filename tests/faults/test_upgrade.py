@@ -195,6 +195,7 @@ def test_reload_under_load_serves_the_new_code_without_a_failed_request(service)
 
 
 @slow
+@pytest.mark.postgres
 def test_upgrade_with_a_change_of_the_schema_loses_no_request(store, django_db_blocker, tmp_path):
     lease = {"FAULTS_LEASE_SECONDS": str(LEASE)}
     with django_db_blocker.unblock():
