@@ -69,7 +69,7 @@ def test_stripes_sdk_takes_no_money_without_a_booking(stripe_server):
     if LONG:
         run_long(STEPS // 10, bank=StripeBank(stripe_server))
     else:
-        assert run_machine(3, bank=StripeBank(stripe_server))["Checkout Processing"]
+        assert run_machine(6, bank=StripeBank(stripe_server))["Checkout Processing"]
 
 
 @pytest.mark.parametrize("name", sorted(DEFECTS) if LONG else QUICKLY_FOUND)
