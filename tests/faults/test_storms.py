@@ -51,11 +51,10 @@ def make_killer(service: Service):
     """A function that kills one worker after the other."""
     turn = itertools.count()
 
-    def kill() -> float:
+    def kill() -> None:
         workers = sorted(service.workers())
         if workers:
             service.kill(workers[next(turn) % len(workers)])
-        return 0.0
 
     return kill
 
