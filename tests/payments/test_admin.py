@@ -27,7 +27,6 @@ pytestmark = pytest.mark.django_db
 
 
 def get_logged_note():
-    """The note in the audit log of refunds."""
     return AuditEntry.objects.get(content_type__model="refund").note
 
 
