@@ -24,8 +24,7 @@ from tests.factories_reservations import (
     PromoCodeFactory,
     make_draft,
 )
-from tests.operations.checkout.helpers import BAD_CARD
-from tests.operations.helpers import refused
+from tests.operations.helpers import BAD_CARD, refused
 from tests.reservations.rescheduling_helpers import adjust
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]

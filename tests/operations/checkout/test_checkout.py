@@ -20,8 +20,7 @@ from tests.factories_reservations import (
     PartnerFactory,
     make_draft,
 )
-from tests.operations.checkout.helpers import BAD_CARD, status_of
-from tests.operations.helpers import refused
+from tests.operations.helpers import BAD_CARD, refused, status_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 

@@ -20,7 +20,7 @@ from tests.factories_reservations import (
     make_draft,
 )
 from tests.http import post
-from tests.operations.checkout.helpers import BAD_CARD
+from tests.operations.helpers import BAD_CARD
 from tests.payments.gateway_helpers import card as make_card
 from tests.reservations.rescheduling_helpers import make_room_at_rate
 

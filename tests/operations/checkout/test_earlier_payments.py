@@ -21,7 +21,7 @@ from reservations.models.status import Status
 from tests.factories_reservations import CARD, HOUR, MINUTE, NOW, make_draft
 from tests.gateway_faults import FaultKind, add_fault
 from tests.http import post
-from tests.operations.checkout.helpers import status_of
+from tests.operations.helpers import status_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
