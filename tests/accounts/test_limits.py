@@ -14,7 +14,7 @@ from tests.factories_people import UserFactory
 from tests.http import post
 
 NOW = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
+MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
 THREE = RateLimit("test", 3, 15 * MINUTE)
 THREE_FAILURES = FailureLimit("failures", 3, 15 * MINUTE)
 
@@ -153,12 +153,15 @@ def test_sign_ins_and_codes_are_limited_for_a_network_alone_and_with_an_address(
     of_both, of_network, _, minutes = LIMITS[attempts.kind]
     attempts.fill_window(*[(ADA, AWAY)] * (of_both - 1), last=(ADA, AWAY))
 
-    assert attempts.is_refused("ADA@example.com", AWAY)
+    end = NOW + minutes * MINUTE
+    for at in (NOW, end - SECOND):
+        assert attempts.is_refused("ADA@example.com", AWAY, at)
     assert not attempts.is_refused(ADA, HOME)
-    assert not attempts.is_refused(ADA, AWAY, NOW + minutes * MINUTE)
+    assert not attempts.is_refused(ADA, AWAY, end)
     strangers = [(f"{number}@example.com", NEW) for number in range(of_network)]
     attempts.fill_window(*strangers[1:], last=strangers[0])
-    assert attempts.is_refused(BOB, NEW)
+    assert attempts.is_refused(BOB, NEW, end - SECOND)
+    assert not attempts.is_refused(BOB, NEW, end)
     assert not attempts.is_refused(BOB, AWAY)
 
 
@@ -169,7 +172,7 @@ def test_attempts_from_all_networks_are_limited_but_for_those_known_for_90_days(
     _, _, of_account, minutes = LIMITS[attempts.kind]
     email = ADA if has_account else "nobody@example.com"
     ada, bob = UserFactory(email=ADA), UserFactory(email=BOB)
-    since = NOW - timedelta(days=90) + timedelta(seconds=1)
+    since = NOW - timedelta(days=90) + SECOND
     SignInAttempts(ADA, HOME).record_right_password(ada, since)
     SignInAttempts(BOB, AWAY).record_right_password(bob, NOW)
     networks = [(email, f"198.51.100.{number}") for number in range(of_account)]
@@ -180,7 +183,8 @@ def test_attempts_from_all_networks_are_limited_but_for_those_known_for_90_days(
     for network in ("2001:db8:aa:200::1", AWAY):
         assert attempts.is_refused(email, network)
     assert not attempts.is_refused(BOB, AWAY)
-    assert attempts.is_refused(email, HOME, NOW + timedelta(seconds=1))
+    assert attempts.is_refused(email, HOME, NOW + SECOND)
+    assert attempts.is_refused(email, NEW, NOW + minutes * MINUTE - SECOND)
     assert not attempts.is_refused(email, NEW, NOW + minutes * MINUTE)
 
 
