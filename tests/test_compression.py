@@ -66,9 +66,8 @@ def test_only_responses_above_one_kilobyte_are_compressed(length, is_compressed)
 @pytest.mark.parametrize(
     ("accepted", "is_compressed"),
     [
-        *(("gzip", True), ("deflate, gzip;q=1.0, *;q=0.5", True), ("gzip;q=0.1", True)),
-        *(("", False), ("identity", False), ("br", False)),
-        *(("gzip;q=0", False), ("gzip; q=0.000, br", False)),
+        *(("deflate, gzip;q=1.0, *;q=0.5", True), ("gzip;q=0.1", True)),
+        *(("", False), ("br", False), ("gzip; q=0.000, br", False)),
     ],
 )
 def test_compression_needs_the_consent_of_the_client(accepted, is_compressed):
@@ -81,7 +80,6 @@ def test_compression_needs_the_consent_of_the_client(accepted, is_compressed):
     ("content_type", "is_compressed"),
     [
         *(("text/calendar; charset=utf-8", True), ("application/vnd.oai.openapi+json", True)),
-        *(("image/png", False), ("application/octet-stream", False)),
         ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", False),
     ],
 )
@@ -89,12 +87,6 @@ def test_only_text_is_compressed(content_type, is_compressed):
     response = compress(HttpResponse(b"x" * 2000, content_type=content_type))
 
     assert ("Content-Encoding" in response) == is_compressed
-
-
-def test_length_of_a_compressed_response_is_random():
-    lengths = {len(compress(HttpResponse(b"x" * 2000)).content) for _ in range(20)}
-
-    assert len(lengths) > 1
 
 
 @pytest.mark.django_db
