@@ -8,26 +8,23 @@ day in the demo's centers in Denver: at night, nobody meets there.
 import datetime as dt
 import io
 import os
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urljoin
-from urllib.request import urlopen
 from zoneinfo import ZoneInfo
 
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from tests.browser import chromium
+from tests.faults.processes import find_free_port, is_listening, wait_for
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "screenshots"
 EMAIL, PASSWORD = "staff@roombook.example", "quiet-harbour-42"
-START_SECONDS = 60
 SATURDAY = 5
 # manage.py with a clock that runs on from TEST_DAY.
 MANAGE = [
@@ -35,10 +32,8 @@ MANAGE = [
     "import runpy, tests.faults.other_day; runpy.run_path('manage.py', run_name='__main__')",
 ]
 
-# Each page for client developers by its URL and selectors of what to open there.
-DEVELOPER_PAGES: dict[str, tuple[str, ...]] = {
-    "api": ("docs", "#operations-Reservations-createReservation .opblock-summary-control"),
-}
+# What to open on the page for client developers.
+OPERATION = "#operations-Reservations-createReservation .opblock-summary-control"
 
 
 class Click(str):
@@ -150,9 +145,7 @@ def choose_morning() -> dt.datetime:
 
 def start(folder: Path) -> Server:
     """Start the service with demo data in a temporary database."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = find_free_port()
     environment = os.environ | {
         "ENV_FILE": os.devnull,
         "DEBUG": "true",
@@ -175,16 +168,8 @@ def start(folder: Path) -> Server:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    host = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            urlopen(f"{host}/healthz", timeout=2).close()
-        except OSError:
-            time.sleep(0.2)
-        else:
-            break
-    return Server(host, process)
+    wait_for(lambda: is_listening(port), "the service")
+    return Server(f"http://127.0.0.1:{port}", process)
 
 
 def take(browser: Browser, host: str, look: str) -> list[str]:
@@ -195,13 +180,11 @@ def take(browser: Browser, host: str, look: str) -> list[str]:
     watch = chromium.Watch(page, host)
     folder = FOLDER / look
     folder.mkdir(parents=True, exist_ok=True)
-    for name, (address, *links) in DEVELOPER_PAGES.items():
-        page.goto(f"{host}/{address}")
-        for link in links:
-            page.locator(link).click()
-            page.locator(link).scroll_into_view_if_needed()
-        page.wait_for_load_state("networkidle")
-        save_screenshot(page, folder / f"{name}.png")
+    page.goto(f"{host}/docs")
+    page.locator(OPERATION).click()
+    page.locator(OPERATION).scroll_into_view_if_needed()
+    page.wait_for_load_state("networkidle")
+    save_screenshot(page, folder / "api.png")
     page.goto(f"{host}/admin/login/")
     save_screenshot(page, folder / "sign-in.png")
     chromium.sign_in(page, host, EMAIL, PASSWORD)

@@ -111,24 +111,6 @@ def get_invitation_path() -> str:
     return reverse("admin:accounts_invitation", args=[uid, token])
 
 
-def test_pages_with_other_texts_and_numbers_have_the_same_structure():
-    page = "<main><h1 id=row-1>Aspen</h1><a href=/1>Open</a></main>"
-
-    structure = accessibility.get_structure(page)
-
-    same = page.replace("row-1", "row-22").replace("Aspen", "Boardroom").replace("/1", "/22")
-    assert accessibility.get_structure(same) == structure
-    for other in ("<main><h1>", "<main class=dark><h1 id=row-1>", "<main><p></p><h1 id=row-1>"):
-        changed = page.replace("<main><h1 id=row-1>", other)
-        assert accessibility.get_structure(changed) != structure
-    assert accessibility.get_structure(page.replace("Open", "")) != structure
-    labelled, unlabelled = (
-        "<label for=a>A</label><input id=a>",
-        "<label for=b>A</label><input id=a>",
-    )
-    assert accessibility.get_structure(labelled) != accessibility.get_structure(unlabelled)
-
-
 def test_axe_finds_violations_of_a_bad_page(browser):
     page = chromium.open_page(browser)
     page.set_content(
@@ -146,16 +128,3 @@ def test_axe_finds_violations_of_a_bad_page(browser):
         "light serious color-contrast",
         "dark serious color-contrast",
     }
-
-
-def test_axe_runs_all_rules_in_a_dark_theme_with_other_elements(browser):
-    page = chromium.open_page(browser)
-    page.set_content(
-        "<html lang=en><title>Bad</title><style>html:not(.dark) input { display: none }</style>"
-        "<main><h1>Bad</h1><input><p>Text</main>"
-    )
-
-    found = accessibility.scan(page.locator("body"))
-
-    page.close()
-    assert {line.split(":")[0] for line in found} == {"dark critical label"}

@@ -8,7 +8,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from accounts.models import User
-from centers.models import MeetingRoom, Service
+from centers.models import Service
 from reservations.demo.accounts import DEMO
 from reservations.models import ChosenService, Reservation
 from reservations.models.status import Status
@@ -94,29 +94,3 @@ def test_morning_takes_one_click_each_to_print_check_in_and_mark_no_show(desk, m
     page.wait_for_function("document.documentElement.scrollWidth <= window.innerWidth")
     check_in.click()
     expect(row).to_contain_text("Checked in")
-
-
-def test_printed_day_sheet_has_one_page_for_each_center_and_no_navigation(desk, meetings):
-    late, _ = meetings
-    # In the same time zone, so that both centers have the same day.
-    other = MeetingRoom.objects.filter(center__name="Cherry Creek").earliest("pk")
-    ReservationFactory(
-        room=other, start=late.start, end=late.end, status=Status.CONFIRMED, booked_at=late.start
-    )
-    page = desk("staff")
-    day = late.start.astimezone(late.room.center.zone).date()
-    page.goto(f"{page.url}reservations/reservation/today/?date={day}")
-    sections = page.locator(".today-center")
-    expect(sections).to_have_count(2)
-
-    page.emulate_media(media="print")
-
-    for name in ("Print", "Show", "Check in"):
-        expect(page.get_by_role("button", name=name)).to_have_count(0)
-    visible = page.locator("nav, aside, #nav-sidebar, .today-actions").filter(visible=True)
-    expect(visible).to_have_count(0)
-    expect(sections.first).to_be_visible()
-    breaks = sections.evaluate_all("all => all.map(each => getComputedStyle(each).breakBefore)")
-    assert breaks == ["auto", "page"]
-    pages = page.pdf().count(b"/Type /Page\n")
-    assert pages == 2
