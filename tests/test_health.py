@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 
 
 @pytest.mark.django_db
@@ -17,12 +17,20 @@ def test_health_checks_are_ok_and_neither_cached_nor_redirected_to_https(client,
     assert client.get("/admin/").status_code == 301
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_health_without_database_is_503_and_one_warning(client, path, monkeypatch, caplog):
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("path", "used"),
+    [
+        ("/healthz", "django.db.connection.cursor"),
+        ("/readyz", "django.db.connection.cursor"),
+        ("/readyz", "roombook.startup.MigrationExecutor"),
+    ],
+)
+def test_health_without_database_is_503_and_one_warning(client, path, used, monkeypatch, caplog):
     def fail(*_):
         raise DatabaseError("connection refused by secret-host")
 
-    monkeypatch.setattr(connection, "cursor", fail)
+    monkeypatch.setattr(used, fail)
 
     response = client.get(path)
 

@@ -63,7 +63,7 @@ def test_missing_or_invalid_file_is_reported(capsys, tmp_path):
     (tmp_path / "wrong.csv").write_text("name,seats\nA,3\n")
     assert "Unknown columns" in refused(capsys, tmp_path / "wrong.csv")
     # Another kind of rows has other columns.
-    assert "Unknown columns: seats" in refused(capsys, tmp_path / "wrong.csv", "--what", "rooms")
+    assert "turnaround_minutes" in refused(capsys, tmp_path / "wrong.csv", "--what", "rooms")
 
 
 @pytest.mark.parametrize("name", ["centers.csv", "centers.xlsx"])

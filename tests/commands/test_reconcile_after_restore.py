@@ -281,6 +281,18 @@ def test_unanswered_release_is_repeated_and_refunds_once(reconcile):
     assert reconcile() == NOTHING
 
 
+def test_payment_without_money_that_another_run_has_deleted_holds_no_money():
+    unknown = UnknownPayment.objects.create(
+        key=uuid4(), gateway="sandbox", reference="pay_1", found_at=NOW
+    )
+    other_run = UnknownPayment.objects.get()
+    unknown_payments.refresh_unknown_payment(other_run, release=False, now=NOW)
+
+    outcome = unknown_payments.refresh_unknown_payment(unknown, release=False, now=NOW)
+
+    assert outcome == "no money held"
+
+
 # --- Our payments that changed at the gateway ----------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""`seed_demo` never gets among real data, and an interrupted one is no demo (B20)."""
+"""`seed_demo` never gets among real data (B20)."""
 
 import pytest
 from django.core.management import CommandError
@@ -37,19 +37,3 @@ def test_seed_demo_with_other_data_refuses_even_if_forced(run, factory):
     assert run("seed_demo", if_empty=True) == "No demo data made: the database is not empty.\n"
     assert User.objects.count() + Center.objects.count() == 1
     assert not MeetingRoom.objects.exists()
-
-
-@pytest.mark.django_db
-@pytest.mark.usefixtures("tiny_pictures")
-def test_interrupted_seed_demo_is_no_demo(run, settings, monkeypatch):
-    settings.DEBUG = True
-
-    def interrupt(**_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("reservations.demo.meetings.create_from_file", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        run("seed_demo", small=True)
-
-    with pytest.raises(CommandError, match=r"The demo is not whole: .* Delete the database"):
-        run("seed_demo", if_empty=True)
