@@ -104,13 +104,6 @@ def rules():
     return found
 
 
-def test_contents_of_the_behaviour_page_list_every_chapter():
-    contents = BEHAVIOUR.split("\n## ")[0]
-
-    assert {f"B{number}" for number in range(1, 21)} <= rules()
-    assert {*re.findall(r"\[(B\d+) ", contents)} == {each for each in rules() if "." not in each}
-
-
 def test_cited_rules_exist():
     files = [
         *(path for app in OUR_APPS for path in (ROOT / app).rglob("*.py")),

@@ -284,15 +284,6 @@ def test_secret_path_is_not_logged_when_nginx_refuses_or_fails(tmp_path):
     assert "the-secret" not in log
 
 
-def test_retry_after_of_the_service_is_passed_on(nginx):
-    for status, seconds in ((429, "60"), (503, "7")):
-        headers = {"Answer-Status": str(status), "Answer-Retry-After": seconds}
-        answered, received, _ = nginx.request("/admin/", **headers)
-
-        assert (answered, received.get_all("Retry-After")) == (status, [seconds])
-    assert "Retry-After" not in nginx.request("/admin/")[1]
-
-
 def test_nginx_leaves_compression_to_the_service(nginx):
     """It does not know which responses contain a secret."""
     headers = {"Accept-Encoding": "gzip", "X-Long": "x" * 2000}

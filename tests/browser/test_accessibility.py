@@ -16,6 +16,7 @@ from tests.backoffice.second_factor_helpers import RECOVERY_CODES, TURN_OFF, com
 from tests.browser import accessibility, chromium
 from tests.browser.day import complete_demo_data, open_day, request_for, room
 from tests.browser.ways import DESKTOP, in_ways
+from tests.factories_reservations import HOUR, ReservationFactory
 from tests.webhooks.helpers import make_endpoint
 
 # Each scan takes both themes.
@@ -28,6 +29,10 @@ def test_pages_have_no_violations(desk, browser, live_server, monkeypatch, way):
     monkeypatch.setattr(ModelAdmin, "list_per_page", 15)
     boardroom = room("Boardroom")
     request_for(boardroom, open_day(boardroom), 9)
+    now = timezone.now()
+    ReservationFactory(
+        room=boardroom, start=now, end=now + HOUR, status="Confirmed", booked_at=now - HOUR
+    )
     complete_demo_data()
     found = {}
 
