@@ -294,14 +294,6 @@ def test_nginx_leaves_compression_to_the_service(nginx):
         assert json.loads(body)["headers"]["Accept-Encoding"] == "gzip"
 
 
-def test_machine_that_is_away_is_skipped(tmp_path, upstream):
-    nginx = Nginx(tmp_path, find_free_port(), upstream)
-    try:
-        assert nginx.count_statuses("/api/city-centers", 20) == {200: 20}
-    finally:
-        nginx.stop()
-
-
 def test_post_that_was_sent_is_not_sent_to_another_machine(tmp_path):
     """A machine that dies during a checkout may have charged the card."""
     received = []
