@@ -9,7 +9,7 @@ from django.core.management import CommandError
 
 from accounts.act import Act
 from payments import refunds
-from payments.gateways.base import GatewayRefused
+from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
@@ -206,6 +206,23 @@ def test_gateway_is_not_called_again_after_two_timeouts(reconcile, fails):
         "2 payments processed: 2 no answer.",
         "The gateway does not answer: 2 payments left for the next run.",
     ]
+
+
+def test_refusal_and_error_between_timeouts_are_answers(reconcile, fails, monkeypatch):
+    fails("capture", times=5)
+    for _ in range(5):
+        make_booking()
+    timeout = GatewayUnavailable
+    answers = iter([timeout, GatewayRefused("No."), timeout, ZeroDivisionError, timeout])
+
+    def answer(self, key):
+        raise next(answers)
+
+    monkeypatch.setattr(SandboxGateway, "capture", answer)
+
+    with pytest.raises(CommandError, match="2 problems need attention"):
+        reconcile()
+    assert not list(answers)
 
 
 def test_refused_refund_needs_attention_until_refunded(reconcile):
