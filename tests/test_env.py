@@ -84,6 +84,20 @@ def test_read_text_int_choice_and_list(set_variable):
             ["pop3://u:s3cret@h", "smtp://u:s3cret@", "smtp://u:s3cret@h:port", "s3cret"],
             "does not begin",
         ),
+        (
+            lambda: env.read_bucket_url("TRIAL"),
+            [
+                *("s3://key:s3cret@host/rooms", "https://key:s3cret@host/", "https:///rooms"),
+                *("https://key:s3cret@host/a/b", "https://key:s3cret@host/rooms?other=1"),
+                "https://[s3cret/rooms",
+            ],
+            "is not an address",
+        ),
+        (
+            lambda: env.read_sentry_dsn("TRIAL"),
+            ["sentry", "https://host/1", "https://s3cret@host/x", "https://["],
+            "is not an address such",
+        ),
     ],
 )
 def test_invalid_value_is_refused_without_what_may_be_secret(set_variable, read, values, problem):
