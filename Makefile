@@ -108,7 +108,7 @@ faults: .venv/.stamp-dev  ## Stop workers, databases and the gateway for longer 
 clients: .venv/.stamp-dev  ## Generate clients from docs/openapi.json; two of them book a room (ARGS=)
 	@CLIENTS=true $(PY) -m pytest -q tests/clients $(ARGS)
 
-screenshots: .venv/.stamp-dev  ## Take pictures of pages of the back office, into screenshots/
+screenshots: .venv/.stamp-dev  ## Take the pictures of the documentation, into screenshots/
 	@$(PY) -m tests.browser.screenshots
 
 # The first run generates its data in .bench, which takes about ten minutes. See BENCH=--help.
