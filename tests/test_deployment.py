@@ -196,18 +196,6 @@ def test_containers_set_existing_settings_and_mount_existing_files(name):
             assert other in compose["services"]
 
 
-def test_many_machines_are_declared_and_find_the_primary():
-    services = read_compose("compose.ha.yaml")["services"]
-    web = services["web1"]["environment"]
-
-    assert web == services["web2"]["environment"] == services["jobs"]["environment"]
-    hosts = services["roles"]["environment"]["PGHOST"]
-    assert web["DATABASE_URL"].endswith(f"@{hosts}:5432/roombook?target_session_attrs=read-write")
-    hosts = hosts.split(",")
-    members = {services[host]["environment"]["PATRONI_ETCD3_HOSTS"] for host in hosts}
-    assert members == {"etcd1:2379,etcd2:2379,etcd3:2379"}
-
-
 def test_service_runs_without_tools_for_tests():
     """`make run`, `make env` and the image install requirements.txt only."""
     needed = {canonicalize_name(each.name) for each in read_lock("requirements.txt")}
