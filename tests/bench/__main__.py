@@ -44,7 +44,7 @@ Goal: the maximum of x raw.
 
 def main() -> None:
     options = parse_arguments()
-    # When it is terminated, it stops the servers that it has started.
+    # It stops the servers then, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Terminated."))
     programs = find_programs()
     if programs is None:
@@ -67,6 +67,7 @@ def main() -> None:
             stack.enter_context(Server(each, application, cluster.url(name), options.folder))
             for each, application in APPLICATIONS.items()
         )
+        say(HEAD)
         bench = Bench(app, raw, world, cluster.postmaster, options.seconds, options.rounds)
         measure_operations(bench, operations)
 
@@ -88,7 +89,6 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def measure_operations(bench: Bench, names: Iterable[str]) -> None:
-    say(HEAD)
     for name in names:
         bench.require_equal(name)
         series = bench.compare(name)

@@ -63,7 +63,6 @@ HOURS = (dt.time(7), dt.time(21)), (dt.time(8), dt.time(18)), (dt.time(0), dt.ti
 # Bookings are on 200 weekdays, at two times of the day. The step from one of a room to its next has
 # no common divisor with their number.
 DAYS_BACK, SLOTS, SLOT_STEP = 200, 400, 57
-# No page reads the file.
 PICTURE = "generated/1.jpg"
 # Centers share them, so they are not copied.
 SHARED = {ResourceType, Neighborhood}
@@ -102,7 +101,7 @@ class Generator:
         for _ in range(number % 4):
             make.LandmarkFactory(center=center, description="5 minutes.")
         CenterImage.objects.bulk_create(
-            CenterImage(center=center, position=position, image=PICTURE, thumbnail=PICTURE)
+            CenterImage(center_id=center.pk, position=position, image=PICTURE, thumbnail=PICTURE)
             for position in range(number % 3)
         )
         for position, (name, needs) in enumerate(SERVICES.items()):

@@ -79,8 +79,10 @@ class Bench:
                 self._send_and_clear(server, name, request) for server in (self.app, self.raw)
             )
             if expected != response or expected[0] != 200:
-                shown = [json.dumps(each, indent=1).split("\n") for each in (expected, response)]
-                lines = [*difflib.unified_diff(*shown, "roombook", "raw", lineterm="")][:40]
+                ours, raws = (
+                    json.dumps(each, indent=1).split("\n") for each in (expected, response)
+                )
+                lines = [*difflib.unified_diff(ours, raws, "roombook", "raw", lineterm="")][:40]
                 sys.exit("\n".join(["Responses differ:", request[-600:].decode(), *lines]))
 
     def _send_and_clear(self, server: Server, name: str, request: bytes) -> tuple[int, Any]:

@@ -24,10 +24,9 @@ def test_short_run_measures_operations_on_both_servers_without_errors():
     # Not pytest's folder: if the tests run as root, PostgreSQL cannot enter it.
     folder = f"/tmp/roombook-bench-{os.getpid()}"
     words = ["tests.bench", "--size=300", "--rounds=2", "--seconds=0.2", "--folder", folder]
-    command = [sys.executable, "-m", *words]
     try:
         ran = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
+            [sys.executable, "-m", *words], cwd=ROOT, capture_output=True, text=True, timeout=600
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
