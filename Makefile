@@ -93,7 +93,7 @@ mutants: .venv/.stamp-dev  ## Change the code in 640 places, and list the change
 
 LONG_TESTS := tests/faults tests/payments/machine tests/bench/test_bench.py \
 	tests/reservations/test_planted_defects.py tests/commands/test_working_days.py \
-	tests/commands/test_demo_data.py tests/test_wrong_values.py
+	tests/test_wrong_values.py
 
 # These tests measure: they run one after another, for about ten minutes, and need an idle machine.
 faults: .venv/.stamp-dev  ## Stop workers, databases and the gateway for longer than `make test` does (ARGS=)
@@ -108,7 +108,7 @@ faults: .venv/.stamp-dev  ## Stop workers, databases and the gateway for longer 
 clients: .venv/.stamp-dev  ## Generate clients from docs/openapi.json; two of them book a room (ARGS=)
 	@CLIENTS=true $(PY) -m pytest -q tests/clients $(ARGS)
 
-screenshots: .venv/.stamp-dev  ## Take pictures of every page of the back office, into screenshots/
+screenshots: .venv/.stamp-dev  ## Take the pictures of the documentation, into screenshots/
 	@$(PY) -m tests.browser.screenshots
 
 # The first run generates its data in .bench, which takes about ten minutes. See BENCH=--help.

@@ -6,6 +6,7 @@ last two hide a cycle from Python, but not from a reader.
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -79,25 +80,12 @@ def are_models_of_one_app(first: str, second: str) -> bool:
     return len(set(apps)) == 1 and set(kinds) <= {"models", "querysets"}
 
 
-def find_cycles(graph: Graph) -> list[list[str]]:
-    """A shortest cycle through every module that is part of one, without repetitions."""
-    cycles: list[list[str]] = []
-    for start in sorted(graph):
-        if not any(start in cycle for cycle in cycles) and (cycle := find_cycle(graph, start)):
-            cycles.append(cycle)
-    return cycles
-
-
-def find_cycle(graph: Graph, start: str) -> list[str]:
-    """The shortest path from a module back to itself, empty if there is none."""
-    paths, seen = [[start]], set()
-    for path in paths:
-        for target in sorted(graph.get(path[-1], ())):
-            if target == start:
-                return [*path, start]
-            if target not in seen:
-                seen.add(target)
-                paths.append([*path, target])
+def find_cycle(graph: Graph) -> list[str]:
+    """Modules of which each imports the next, and the last one is the first; empty without any."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))
     return []
 
 

@@ -2,18 +2,11 @@
 
 import ast
 import subprocess
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.import_graph import (
-    PACKAGES,
-    ROOT,
-    build_graph,
-    find_classes,
-    find_cycles,
-    parse_product,
-)
+from tests.import_graph import PACKAGES, ROOT
 
 LARGEST_FILES = 10
 
@@ -29,8 +22,6 @@ def main() -> None:
     print_table(
         "Figures",
         [
-            ("import cycles", len(find_cycles(build_graph(parse_product())))),
-            ("class names that several classes share", len(find_shared_class_names())),
             ("lines with Any", sum(map(count_lines_with_any, product))),
             ("migrations", sum(is_migration(path) for path in files)),
             ("lines of tests", sum(count_lines(path) for path in files if is_test(path))),
@@ -67,14 +58,6 @@ def count_lines_by_folder(paths: Iterable[Path], *, depth: int) -> list[tuple[st
     for path in paths:
         lines["/".join(path.parts[:-1][:depth])] += count_lines(path)
     return [*lines.most_common(), ("total", lines.total())]
-
-
-def find_shared_class_names() -> set[str]:
-    modules = defaultdict(set)
-    for module, tree in parse_product().items():
-        for name in find_classes(tree):
-            modules[name].add(module)
-    return {name for name, found in modules.items() if len(found) > 1}
 
 
 def count_lines_with_any(path: Path) -> int:

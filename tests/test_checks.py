@@ -39,20 +39,15 @@ def test_valid_settings_have_no_problems():
     ("name", "value", "id_"),
     [
         ("SECRET_KEY", "short", "E001"),
-        ("SECRET_KEY", "ab" * 40, "E001"),
         ("SECRET_KEY", "django-insecure-" + "abcdefghijklmnop" * 4, "E001"),
         ("PAYMENT_GATEWAY_IS_CHOSEN", False, "E002"),
-        ("CURRENCY", "DOLLAR", "E003"),
         ("CURRENCY", "usd", "E003"),
         ("LOCALE", "xx_YY", "E004"),
-        ("LOCALE", "not a locale", "E004"),
         ("MINIMUM_APP_VERSION", "2.x", "E005"),
-        ("MINIMUM_APP_VERSION", "2.", "E005"),
         ("MINIMUM_APP_VERSION", "٢.1", "E005"),
         ("ALLOWED_HOSTS", [], "E006"),
         ("ALLOWED_HOSTS", ["*"], "E007"),
         ("PUBLIC_URL", "rooms.example.com", "E008"),
-        ("PUBLIC_URL", "https://", "E008"),
         ("PUBLIC_URL", "https://rooms.example.com/?a=b", "E008"),
         ("PAYMENT_LEASE_SECONDS", 20, "E009"),
         ("DEFAULT_FROM_EMAIL", "Rooms", "E011"),
@@ -144,7 +139,7 @@ def several_hosts(attributes):
                 {**ONE_HOST, "HOST": host},
                 None if pooler else "E018",
             )
-            for host in ("", "/run/postgresql", "localhost", "127.0.0.1", "127.1.2.3", "::1")
+            for host in ("", "/run/postgresql", "127.1.2.3", "::1")
             for pooler in (False, True)
         ),
         # Several hosts without a choice of the primary.

@@ -18,12 +18,3 @@ def test_templates_and_python_format_dates_alike():
         assert date_format(local, "DATETIME_FORMAT") == dates.format_datetime(NINE, DENVER)
         assert date_format(local.date()) == dates.format_day(local)
         assert date_format(local, "YEAR_MONTH_FORMAT") == dates.format_month(local)
-
-
-def test_format_hours_shows_the_day_of_an_end_on_another_day():
-    later = NINE + dt.timedelta(hours=17)
-
-    assert dates.format_span(NINE, NINE + dt.timedelta(hours=2), DENVER) == (
-        "Mon 2027-03-01 09:00 - 11:00"
-    )
-    assert dates.format_hours(NINE, later, DENVER) == "09:00 - Tue 2027-03-02 02:00"

@@ -56,14 +56,6 @@ def test_commands_of_the_pages_for_operators_exist(page):
     assert [name for name in files if not (ROOT / name).exists() and name not in CREATED] == []
 
 
-def test_rehearsal_skips_ids_as_the_restore_does():
-    in_script = re.findall(r"^manage (\w+)", (DEPLOY / "rehearse-restore").read_text(), re.M)
-    page = (ROOT / "docs/backup.md").read_text()
-    in_page = re.findall(r"^ {7}deploy/manage (\w+)", page, re.M)
-
-    assert in_page[:2] == in_script[:2] == ["migrate", "skip_ids"]
-
-
 def test_rehearsal_sets_existing_settings():
     """It must not use what the running service uses, nor send e-mails or webhooks."""
     settings = re.findall(r"^#?([A-Z_]+)=", (DEPLOY / "env.example").read_text(), re.M)
@@ -79,8 +71,6 @@ def test_rehearsal_sets_existing_settings():
 @pytest.mark.parametrize(
     ("line", "environment"),
     [
-        ('PAYMENT_GATEWAY="stripe"', {}),
-        ("PAYMENT_GATEWAY=stripe \r", {}),
         ("PAYMENT_GATEWAY=sandbox", {"PAYMENT_GATEWAY": "stripe"}),
         ("PAYMENT_GATEWAY_FILE={gateway}", {}),
     ],
@@ -204,18 +194,6 @@ def test_containers_set_existing_settings_and_mount_existing_files(name):
             assert is_secret or source in compose["volumes"] or (DEPLOY / source).is_file(), source
         for other in container.get("depends_on", {}):
             assert other in compose["services"]
-
-
-def test_many_machines_are_declared_and_find_the_primary():
-    services = read_compose("compose.ha.yaml")["services"]
-    web = services["web1"]["environment"]
-
-    assert web == services["web2"]["environment"] == services["jobs"]["environment"]
-    hosts = services["roles"]["environment"]["PGHOST"]
-    assert web["DATABASE_URL"].endswith(f"@{hosts}:5432/roombook?target_session_attrs=read-write")
-    hosts = hosts.split(",")
-    members = {services[host]["environment"]["PATRONI_ETCD3_HOSTS"] for host in hosts}
-    assert members == {"etcd1:2379,etcd2:2379,etcd3:2379"}
 
 
 def test_service_runs_without_tools_for_tests():

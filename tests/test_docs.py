@@ -87,18 +87,9 @@ def test_every_command_is_listed():
     assert {names_in(row[0]).pop() for row in rows(COMMANDS) if row[0].startswith("`")} == ours
 
 
-def test_readme_has_at_most_200_lines():
-    assert len(README.splitlines()) <= 200
-
-
 @pytest.mark.parametrize("name", DOCS)
-def test_each_page_of_docs_is_in_the_index_and_says_who_it_is_for(name):
-    index = (ROOT / "docs/README.md").read_text()
-    lines = (ROOT / "docs" / name).read_text().splitlines()
-
-    assert lines[0].startswith("# ")
-    assert lines[2].startswith("This page is for ")
-    assert f"]({name})" in index or name == "README.md"
+def test_each_page_of_docs_is_in_the_index(name):
+    assert f"]({name})" in (ROOT / "docs/README.md").read_text() or name == "README.md"
 
 
 # --- docs/behaviour.md --------------------------------------------------------------------------
@@ -111,13 +102,6 @@ def rules():
         name = chapter.split()[0]
         found |= {name, *(f"{name}.{point}" for point in re.findall(r"^(\d+)\. ", chapter, re.M))}
     return found
-
-
-def test_contents_of_the_behaviour_page_list_every_chapter():
-    contents = BEHAVIOUR.split("\n## ")[0]
-
-    assert {f"B{number}" for number in range(1, 21)} <= rules()
-    assert {*re.findall(r"\[(B\d+) ", contents)} == {each for each in rules() if "." not in each}
 
 
 def test_cited_rules_exist():
@@ -133,7 +117,8 @@ def test_cited_rules_exist():
         for rule in re.findall(r"\bB(?:[1-9]|[12]\d)\.\d+\b", path.read_text())
     }
 
-    assert {(f"{rule}", path) for rule, path in cited if rule not in rules()} == set()
+    known = rules()
+    assert {(rule, path) for rule, path in cited if rule not in known} == set()
 
 
 # --- Links --------------------------------------------------------------------------------------
@@ -154,14 +139,6 @@ def test_architecture_page_names_existing_files():
     for name in re.findall(r"`((?:\w+/)+\w+\.py)`", text):
         # A module may have become a package.
         assert (ROOT / name).exists() or (ROOT / name).with_suffix("").is_dir(), name
-
-
-def test_architecture_page_has_few_rows_of_rules():
-    text = (ROOT / "docs/architecture.md").read_text()
-    section = text.partition("## Where each rule lives")[2].partition("## Import rules")[0]
-    rows = [row for row in re.findall(r"^\| (.+?) \|", section, re.M) if row != "Rule"]
-
-    assert 30 < len(rows) <= 45
 
 
 def test_documented_traces_exclude_all_secret_paths():

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from contextlib import nullcontext
 
 import pytest
 from django.http import HttpResponse
@@ -31,45 +30,25 @@ def ok(_):
 # --- Request id ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("offered", ["a", "A-b_c.9", "x" * 64])
-def test_usable_request_id_of_the_client_is_returned(offered):
-    response = RequestIdMiddleware(ok)(requests.get("/", headers={"X-Request-ID": offered}))
-
-    assert response["X-Request-ID"] == offered
-
-
-@pytest.mark.parametrize("offered", ["", "x" * 65, "a b", "a\r\nSet-Cookie: x", "é", "a/b", "٣"])
-def test_unusable_request_id_is_replaced(offered):
+@pytest.mark.parametrize(
+    # The last two would be masked in the log.
+    "offered",
+    ["", "x" * 65, "a\r\nSet-Cookie: x", "é", "4242424242424242", "a.4242-4242-4242-4242"],
+)
+def test_unusable_request_id_is_replaced_by_letters(offered):
     request = requests.get("/")
     request.META["HTTP_X_REQUEST_ID"] = offered
 
-    made = RequestIdMiddleware(ok)(request)["X-Request-ID"]
+    made = {RequestIdMiddleware(ok)(request)["X-Request-ID"] for _ in range(2)}
 
-    assert made != offered
-    assert USABLE_REQUEST_ID.fullmatch(made)
-
-
-@pytest.mark.parametrize(
-    "offered", ["4242424242424242", "a.4242-4242-4242-4242", "x4242_42424242-4242"]
-)
-def test_request_id_that_would_be_masked_is_replaced(offered):
-    made = RequestIdMiddleware(ok)(requests.get("/", headers={"X-Request-ID": offered}))[
-        "X-Request-ID"
-    ]
-
-    assert made != offered
-    assert mask_cards(made) == made
-
-
-def test_generated_request_id_has_no_digits():
-    ids = [RequestIdMiddleware(ok)(requests.get("/"))["X-Request-ID"] for _ in range(20)]
-
-    assert all(each.isalpha() for each in ids)
-    assert len(set(ids)) == 20
+    assert len(made) == 2
+    for each in made:
+        assert each.isalpha()
+        assert USABLE_REQUEST_ID.fullmatch(each)
 
 
 @given(st.from_regex(USABLE_REQUEST_ID, fullmatch=True))
-def test_request_id_of_the_response_is_in_every_log_line(offered):
+def test_usable_or_new_request_id_is_returned_and_in_every_log_line(offered):
     lines = []
 
     def view(_):
@@ -81,25 +60,9 @@ def test_request_id_of_the_response_is_in_every_log_line(offered):
         "X-Request-ID"
     ]
 
+    assert returned == offered or mask_cards(offered) != offered
     assert len(lines) == 2
     assert all(returned in line for line in lines)
-
-
-@pytest.mark.parametrize("has_failed", [False, True])
-def test_request_id_is_set_only_during_the_request(has_failed):
-    seen = []
-
-    def view(_):
-        seen.append(request_id.get())
-        if has_failed:
-            raise RuntimeError
-        return HttpResponse()
-
-    with pytest.raises(RuntimeError) if has_failed else nullcontext():
-        RequestIdMiddleware(view)(requests.get("/", headers={"X-Request-ID": "abc"}))
-
-    assert seen == ["abc"]
-    assert request_id.get() == "-"
 
 
 # --- The line in the log ------------------------------------------------------------------------
@@ -125,32 +88,22 @@ def test_request_log_has_one_line_without_body_query_or_headers(caplog):
     assert "in-" not in str(record.__dict__).replace("sign-in", "")
 
 
-def test_path_cannot_forge_a_second_log_line(caplog):
-    caplog.set_level(logging.INFO)
-
-    RequestLogMiddleware(ok)(requests.get("/a%0AINFO forged"))
-
-    assert "\n" not in caplog.messages[0]
-
-
 @pytest.mark.parametrize(
-    "path", ["/api/4242 4242 4242 4242", "/api/" + "\uff14\uff12" * 8, "/" + "x" * 190 + "4242" * 4]
+    "path",
+    [
+        *("/api/4242 4242 4242 4242", "/api/" + "\uff14\uff12" * 8, "/" + "x" * 190 + "4242" * 4),
+        *("/a%0AINFO forged", "/api/" + "1-" * 1000),
+    ],
 )
-def test_logged_path_masks_card_numbers(caplog, path):
+def test_logged_path_is_one_short_line_without_card_numbers(caplog, path):
     caplog.set_level(logging.INFO)
 
     RequestLogMiddleware(ok)(requests.get(path))
 
     assert "42424242" not in caplog.messages[0].replace("%20", "")
     assert "%EF%BC%94" not in caplog.messages[0].partition("card")[0]
-
-
-def test_logged_path_is_truncated(caplog):
-    caplog.set_level(logging.INFO)
-
-    RequestLogMiddleware(ok)(requests.get("/api/" + "1-" * 1000))
-
-    assert len(caplog.records[0].path) == MAX_LOGGED_PATH_LENGTH
+    assert "\n" not in caplog.messages[0]
+    assert len(caplog.records[0].path) <= MAX_LOGGED_PATH_LENGTH
 
 
 # --- Host ---------------------------------------------------------------------------------------
@@ -174,11 +127,11 @@ def get_policy(response=None):
     return view(requests.get("/")).get("Content-Security-Policy")
 
 
-def test_content_security_policy_allows_this_host_and_that_of_media_only(settings):
-    policy = get_policy()
-    assert "default-src 'none'" in policy
-    assert "frame-ancestors 'none'" in policy
-    assert "unsafe" not in policy
+def test_content_security_policy_allows_this_host_and_that_of_media_only(settings, client):
+    for policy in (get_policy(), client.get("/docs")["Content-Security-Policy"]):
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
     settings.MEDIA_URL = "https://pictures.example.com/rooms/"
     assert "img-src 'self' https://pictures.example.com;" in get_policy()
 
@@ -209,7 +162,6 @@ def address(forwarded, remote="10.0.0.9"):
         (1, "6.6.6.6, 1.1.1.1", "1.1.1.1"),
         (2, "6.6.6.6, 1.1.1.1, 10.0.0.2", "1.1.1.1"),
         (2, "1.1.1.1", "1.1.1.1"),
-        (1, None, "10.0.0.9"),
         (1, "", "10.0.0.9"),
         (1, "nonsense", "10.0.0.9"),
         (1, " 2001:DB8::1 ", "2001:db8::1"),
@@ -219,15 +171,6 @@ def test_client_address_trusts_only_our_proxies(settings, proxies, forwarded, se
     settings.TRUSTED_PROXIES = proxies
 
     assert address(forwarded) == seen
-
-
-@given(st.text(max_size=40))
-def test_client_cannot_choose_its_address(forged):
-    assert address(forged) == "10.0.0.9"
-
-
-def test_client_address_of_a_unix_socket_is_empty():
-    assert address(None, remote="") == ""
 
 
 # --- Requests to the API --------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from django.urls import reverse
 from accounts.models import CalendarAddress, OutboxMessage
 from accounts.personal_data import erase_expired_rows, find_exported_history
 from payments.models import Payment, PaymentState, Refund, RefundState
+from reservations import gauges
 from reservations.booking import reminders
 from reservations.desk.dashboard.dashboard import build_dashboard
 from reservations.models import Reservation
@@ -212,10 +213,11 @@ def test_back_office_pages_never_scan_a_large_table(world, without_table_scans, 
 
 
 @pytest.mark.postgres
-def test_dashboard_uses_partial_indexes_and_credit_notes_are_found_by_receipts(
+def test_dashboard_and_metrics_use_partial_indexes_and_credit_notes_are_found_by_receipts(
     world, without_table_scans
 ):
     create_many_bookings()
+    assert_no_table_is_scanned(get_plans(lambda: gauges.read_gauges(now=NOW)))
     found = get_plans(lambda: build_dashboard(AdministratorFactory(), now=NOW))
     assert_no_table_is_scanned(get_plans(lambda: list(find_payments_without_credit_note(now=NOW))))
     plan = "\n".join(plan for _, plan in found)

@@ -128,23 +128,3 @@ def test_operations_with_longer_lists_execute_the_same_number_of_queries(client)
         assert len(statements) <= TABLE[name].queries, (
             f"{name} asks {len(statements)} times:\n{more}"
         )
-
-
-@pytest.mark.django_db
-def test_large_world_has_long_lists(client):
-    """The lists are as long as the test above expects."""
-    with time_machine.travel(NOW, tick=False):
-        world = LargeWorld(client, 3)
-        centers = world.call("Search locations", Query="").json()["Centers"]
-        reservation = world.call("Get reservation").json()["Reservation"]
-        reservations = world.call("List reservations").json()["Reservations"]
-
-    full = next(each for each in centers if each["Id"] == world.center.pk)
-    assert len(centers) == 2 + 3
-    assert len(full["MeetingRooms"]) == len(full["MeetingRooms"][0]["AvailableServices"]) - 1 == 4
-    assert len(full["Images"]) == len(full["Landmarks"]) == 1 + 3
-    assert len(reservation["Attendees"]) == 1 + 3
-    assert sum(each["Selected"] for each in reservation["Services"]) == 3
-    assert len(reservation["Allowances"]) + len(reservation["UsableAllowances"]) == 2 + 3
-    assert len(reservation["LineItems"]) > 3
-    assert len(reservations) == 3 + 3

@@ -3,11 +3,8 @@
 import pytest
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.http import HttpResponse
-from django.test import RequestFactory
 from django.urls import URLPattern, get_resolver
 
-from roombook.middleware import RetryAfterMiddleware
 from tests.contract.schema import ALL_OPERATIONS
 from tests.factories_people import AdministratorFactory
 from tests.http import post
@@ -53,16 +50,3 @@ def test_operations_and_pages_without_database_say_when_to_try_again(client, mon
     for path, answer in answers.items():
         assert answer.status_code == OTHER_STATUSES.get(path, 503), path
         assert path in OTHER_STATUSES or int(answer["Retry-After"]) > 0, path
-
-
-@pytest.mark.parametrize(
-    ("status", "headers", "expected"),
-    [
-        *((429, {}, "2"), (503, {}, "2"), (200, {}, None)),
-        *((429, {"Retry-After": "60"}, "60"), (503, {"Retry-After": "5"}, "5")),
-    ],
-)
-def test_view_may_choose_when_to_try_again(status, headers, expected):
-    view = RetryAfterMiddleware(lambda _: HttpResponse(status=status, headers=headers))
-
-    assert view(RequestFactory().get("/")).get("Retry-After") == expected

@@ -41,9 +41,20 @@ def test_production_settings_are_safe_by_default():
     assert settings["EMAIL_TIMEOUT"] == 10
 
 
+def get_mail_server(settings):
+    names = ("HOST", "PORT", "HOST_USER", "HOST_PASSWORD", "USE_TLS", "USE_SSL")
+    return tuple(settings[f"EMAIL_{name}"] for name in names)
+
+
 def test_development_needs_only_debug():
     settings = read(DEBUG="true", SECRET_KEY="", ALLOWED_HOSTS="", PAYMENT_GATEWAY="")
+    database = settings["DATABASES"]["default"]
 
+    assert database["NAME"] == str(ROOT / "db.sqlite3")
+    assert database["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+    assert database["OPTIONS"]["timeout"] == 20
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        assert pragma in database["OPTIONS"]["init_command"]
     assert settings["DEBUG"] is True
     assert settings["SECURE_SSL_REDIRECT"] is False
     assert settings["PAYMENT_GATEWAY_IS_CHOSEN"] is False
@@ -51,19 +62,16 @@ def test_development_needs_only_debug():
     assert settings["LOGGING"]["handlers"]["stdout"]["formatter"] == "plain"
 
 
-def test_sqlite_locks_immediately_and_syncs():
-    database = read()["DATABASES"]["default"]
-
-    assert database["NAME"] == str(ROOT / "db.sqlite3")
-    assert database["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
-    assert database["OPTIONS"]["timeout"] == 20
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-        assert pragma in database["OPTIONS"]["init_command"]
-
-
 def test_postgres_connections_are_reused_checked_and_limited():
-    database = read(DATABASE_URL="postgres://u:p%40ss@h:5433/rooms")["DATABASES"]["default"]
+    settings = read(
+        DATABASE_URL="postgres://u:p%40ss@h:5433/rooms",
+        EMAIL_URL="smtp+tls://r%40b.example:p%40ss@h",
+    )
+    database = settings["DATABASES"]["default"]
 
+    # Behind a proxy, its header tells the protocol.
+    assert settings["SECURE_PROXY_SSL_HEADER"] == ["HTTP_X_FORWARDED_PROTO", "https"]
+    assert get_mail_server(settings) == ("h", 587, "r@b.example", "p@ss", True, False)
     assert (database["HOST"], database["PORT"], database["PASSWORD"]) == ("h", 5433, "p@ss")
     assert database["CONN_MAX_AGE"] == 60
     assert database["CONN_HEALTH_CHECKS"] is True
@@ -73,38 +81,20 @@ def test_postgres_connections_are_reused_checked_and_limited():
     assert "jit=off" in database["OPTIONS"]["options"]
 
 
-def test_postgres_url_can_list_several_hosts():
-    database = read(
-        DATABASE_URL="postgres://u:p@db1:5432,db2:5432/rooms?target_session_attrs=read-write"
-    )["DATABASES"]["default"]
-
-    assert database["HOST"] == "db1,db2"
-    assert database["OPTIONS"]["target_session_attrs"] == "read-write"
-    assert database["OPTIONS"]["keepalives_idle"] == 5
-
-
-def test_pgbouncer_gets_no_session_settings():
-    database = read(DATABASE_URL="postgres://u:p@h/rooms", PGBOUNCER="true")["DATABASES"]["default"]
+def test_pgbouncer_gets_no_session_settings_and_a_url_may_list_several_hosts():
+    settings = read(
+        DATABASE_URL="postgres://u:p@db1:5432,db2:5432/rooms?target_session_attrs=read-write",
+        PGBOUNCER="true",
+        EMAIL_URL="smtp+ssl://u:p@h:4650",
+    )
+    database = settings["DATABASES"]["default"]
 
     assert "options" not in database["OPTIONS"]
     assert database["DISABLE_SERVER_SIDE_CURSORS"] is True
-
-
-def test_email_url_configures_the_mail_server():
-    for url, expected in (
-        ("smtp+tls://r%40b.example:p%40ss@h", ("h", 587, "r@b.example", "p@ss", True, False)),
-        ("smtp+ssl://u:p@h:4650", ("h", 4650, "u", "p", False, True)),
-    ):
-        settings = read(EMAIL_URL=url)
-        names = ("HOST", "PORT", "HOST_USER", "HOST_PASSWORD", "USE_TLS", "USE_SSL")
-        assert tuple(settings[f"EMAIL_{name}"] for name in names) == expected
-
-
-def test_forwarded_protocol_is_trusted_only_behind_proxies():
-    assert read(TRUSTED_PROXIES="1")["SECURE_PROXY_SSL_HEADER"] == [
-        "HTTP_X_FORWARDED_PROTO",
-        "https",
-    ]
+    assert database["HOST"] == "db1,db2"
+    assert database["OPTIONS"]["target_session_attrs"] == "read-write"
+    assert database["OPTIONS"]["keepalives_idle"] == 5
+    assert get_mail_server(settings) == ("h", 4650, "u", "p", False, True)
 
 
 # --- Documents ----------------------------------------------------------------------------------

@@ -3,11 +3,12 @@
 import argparse
 import os
 import platform
+import re
 import signal
-import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import django
@@ -17,11 +18,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "roombook.settings")
 django.setup()
 
 from tests.bench.cases import PATHS, World  # noqa: E402 (they import models)
-from tests.bench.cluster import ROOT, Cluster  # noqa: E402
-from tests.bench.measure import Bench, Series, Size  # noqa: E402
-from tests.bench.servers import Server  # noqa: E402
+from tests.bench.measure import Bench, Series  # noqa: E402
+from tests.bench.servers import ROOT, Cluster, Server  # noqa: E402
 from tests.pg_plugin import find_programs  # noqa: E402
 
+say = partial(print, flush=True)
 RESERVATIONS_PER_CENTER = 10
 MONTH_END = "month-end"
 APPLICATIONS = {"roombook": "roombook.wsgi", "raw": "tests.bench.raw.wsgi"}
@@ -32,11 +33,18 @@ GOALS = {
     "create": 1.8,
     "checkout": 2.2,
 }
+HEAD = """
+Eight clients. CPU: milliseconds per request. x raw: how many times as many requests per second the
+raw reference answers (in brackets: how many times as much processor time roombook uses).
+Goal: the maximum of x raw.
+
+| operation | server | req/s | p50 ms | p99 ms | app CPU | PG CPU | KB | errors | x raw | goal |
+|---|---|---|---|---|---|---|---|---|---|---|"""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = parse_arguments(arguments)
-    # When it is terminated, it stops the servers that it has started.
+def main() -> None:
+    options = parse_arguments()
+    # It stops the servers then, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Terminated."))
     programs = find_programs()
     if programs is None:
@@ -59,11 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stack.enter_context(Server(each, application, cluster.url(name), options.folder))
             for each, application in APPLICATIONS.items()
         )
-        bench = Bench(app, raw, world, cluster.postmaster, Size(options.seconds, options.rounds))
+        say(HEAD)
+        bench = Bench(app, raw, world, cluster.postmaster, options.seconds, options.rounds)
         measure_operations(bench, operations)
 
 
-def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="make bench",
         description="Measure roombook next to hand-written SQL on the same tables.",
@@ -76,20 +85,10 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--folder", type=Path, default=ROOT / ".bench", help="where data are kept between runs"
     )
-    return parser.parse_args(arguments)
+    return parser.parse_args()
 
 
 def measure_operations(bench: Bench, names: Iterable[str]) -> None:
-    say(
-        "\nEight clients. CPU: milliseconds per request. x raw: how many times as many requests per"
-        " second the raw reference answers (in brackets: how many times as much processor time"
-        " roombook uses). Goal: the maximum of x raw.\n"
-    )
-    say(
-        "| operation | server | req/s | p50 ms | p99 ms | app CPU | PG CPU | KB | errors"
-        " | x raw | goal |"
-    )
-    say("|---|---|---|---|---|---|---|---|---|---|---|")
     for name in names:
         bench.require_equal(name)
         series = bench.compare(name)
@@ -102,32 +101,23 @@ def measure_operations(bench: Bench, names: Iterable[str]) -> None:
 def say_row(name: str, server: str, series: Series, *more: str) -> None:
     if series.bad:
         say(f"Error: {series.bad[0].decode(errors='replace')}")
-    cells = (
-        *(name, server, f"{series.rate:.0f}", f"{series.percentile(0.5):.2f}"),
-        *(f"{series.percentile(0.99):.2f}", f"{series.per_request(series.app_cpu) * 1000:.3f}"),
-        f"{series.per_request(series.database_cpu) * 1000:.3f}",
-        *(f"{series.per_request(series.kilobytes):.1f}", str(len(series.bad)), *more),
+    p50, p99 = (f"{series.percentile(percent):.2f}" for percent in (50, 99))
+    app, database = (
+        f"{series.per_request(seconds) * 1000:.3f}"
+        for seconds in (series.app_cpu, series.database_cpu)
     )
+    size, errors = f"{series.per_request(series.kilobytes):.1f}", f"{len(series.bad)}"
+    cells = (name, server, f"{series.rate:.0f}", p50, p99, app, database, size, errors, *more)
     say(f"| {' | '.join(cells)} |")
 
 
 def describe_machine(options: argparse.Namespace) -> str:
-    with Path("/proc/cpuinfo").open() as file:
-        models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
-    revision = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True
-    ).stdout.strip()
+    model, *more = re.findall("model name.*: (.*)", Path("/proc/cpuinfo").read_text()) or ["?"]
     return (
-        f"{options.size:,} centers, {5 * options.size:,} rooms,"
-        f" {RESERVATIONS_PER_CENTER * options.size:,} reservations;"
-        f" {options.rounds} rounds of {options.seconds:g} s.\n"
-        f"{os.cpu_count()} x {models[0] if models else '?'}, Python {platform.python_version()},"
-        f" Django {django.__version__}, revision {revision or '?'}."
+        f"{options.size:,} centers, {RESERVATIONS_PER_CENTER * options.size:,} reservations;"
+        f" {options.rounds} rounds of {options.seconds:g} s; {1 + len(more)} x {model},"
+        f" Python {platform.python_version()}, Django {django.__version__}."
     )
-
-
-def say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 (the report)
 
 
 if __name__ == "__main__":

@@ -2,16 +2,19 @@
 
 import datetime as dt
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
 from centers import geo
-from tests.bench.generate import get_token as get_generated_token
 
 # Distinct requests of an operation, which are repeated.
 SAMPLES = 300
 Body = dict[str, Any]
+MAX_MILES = 500
+# All generated bookings are within so many days.
+DAYS_AHEAD = 80
 
 
 class World:
@@ -26,7 +29,7 @@ class World:
         )
         [[self.last_reservation]] = self.rows("SELECT max(id) FROM reservations_reservation")
         self.rooms = self.rows(
-            """SELECT r.id, r.center_id, c.time_zone_id FROM centers_meetingroom r
+            """SELECT r.id, r.center_id FROM centers_meetingroom r
                  JOIN centers_center c ON c.id = r.center_id
                WHERE r.is_active AND NOT r.is_blocked AND c.is_active AND r.rate_id IS NOT NULL
                  AND c.id IN (SELECT center_id FROM centers_openinghours WHERE weekday = 2
@@ -40,35 +43,29 @@ class World:
             cursor.execute(sql, values)
             return cursor.fetchall()
 
-    def get_token(self, user: int) -> str:
-        return get_generated_token(user - self.first_customer + 1)
-
     def get_any_token(self) -> str:
-        return self.get_token(self.random.randint(self.first_customer, self.last_customer))
+        return get_token(self.random.randint(self.first_customer, self.last_customer))
 
-    def wednesdays(self) -> Iterator[dt.date]:
-        """The Wednesdays within the booking window."""
-        today = self.now.date()
-        first = today + dt.timedelta(days=(2 - today.weekday()) % 7 + 7)
-        return (first + dt.timedelta(weeks=week) for week in range(44))
-
-    # Operations
+    def wednesdays(self, days: int, weeks: int) -> list[dt.date]:
+        """So many Wednesdays, the first of them in at least so many days."""
+        first = self.now.date() + dt.timedelta(days=days)
+        first += dt.timedelta(days=(2 - first.weekday()) % 7)
+        return [first + dt.timedelta(weeks=week) for week in range(weeks)]
 
     def availability(self) -> Iterator[Body]:
-        days = list(itertools.islice(self.wednesdays(), 8))
-        for room, _, _ in self.rooms[:SAMPLES]:
+        days = self.wednesdays(7, 8)
+        for room, _ in self.rooms[:SAMPLES]:
             day = self.random.choice(days)
             yield {"Token": self.get_any_token(), "RoomId": room, **from_nine_to(day, 11)}
 
     def cost(self) -> Iterator[Body]:
-        day = next(self.wednesdays())
-        for room, center, _ in self.rooms[:SAMPLES]:
-            service_count = self.random.choice((0, 1, 2))
+        [day] = self.wednesdays(7, 1)
+        for room, center in self.rooms[:SAMPLES]:
             yield {
                 "Token": self.get_any_token(),
                 "MeetingRoomId": room,
                 **from_nine_to(day, self.random.choice((10, 12))),
-                "ServiceOptions": self.options(center, service_count),
+                "ServiceOptions": self.options(center, self.random.choice((0, 1, 2))),
             }
 
     def options(self, center: int, limit: int) -> list[Body]:
@@ -87,77 +84,44 @@ class World:
         ]
 
     def reservation(self) -> Iterator[Body]:
-        # A few of each customer, even of those who book most.
-        ids = self.random.sample(
-            range(1, self.last_reservation + 1), min(4 * SAMPLES, self.last_reservation)
-        )
         for pk, user in self.rows(
-            """SELECT id, user_id FROM reservations_reservation WHERE id = ANY (%s)
-               ORDER BY id LIMIT %s""",
-            (ids, SAMPLES),
+            "SELECT id, user_id FROM reservations_reservation ORDER BY md5(id::text) LIMIT %s",
+            (SAMPLES,),
         ):
-            yield {"Token": self.get_token(user), "Id": pk}
+            yield {"Token": get_token(user), "Id": pk}
 
     def search(self) -> Iterator[Body]:
-        """Searches with a radius that finds 20 to 50 centers in data of every size."""
-        centers = self.rows(
+        """Searches with a radius that finds about 35 centers in data of every size."""
+        places = self.rows(
             """SELECT latitude, longitude FROM centers_center WHERE is_active
                AND latitude BETWEEN -60 AND 60 ORDER BY id"""
         )
-        found = 0
-        for latitude, longitude in self.random.sample(centers, len(centers)):
-            radius = self.radius(latitude, longitude)
-            if radius is not None:
-                yield {
-                    "Token": self.get_any_token(),
-                    "Latitude": latitude,
-                    "Longitude": longitude,
-                    "RadiusInMiles": radius,
-                }
-                found += 1
-            if found == SAMPLES // 3:
-                return
-
-    def radius(self, latitude: float, longitude: float) -> int | None:
-        x, y, z = geo.Coordinates(latitude, longitude).vector
-        chords = self.rows(
-            """SELECT (x - %s)^2 + (y - %s)^2 + (z - %s)^2 FROM centers_center
-               WHERE is_active AND latitude BETWEEN %s AND %s ORDER BY 1 LIMIT 60""",
-            (x, y, z, latitude - 7, latitude + 7),
-        )
-        miles = [geo.miles_from_squared_chord(chord) for (chord,) in chords]
-        for radius in (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300, 500):
-            if 22 <= sum(distance <= radius for distance in miles) <= 48:
-                return radius
-        return None
+        for latitude, longitude in self.random.sample(places, min(SAMPLES // 3, len(places))):
+            x, y, z = geo.Coordinates(latitude, longitude).vector
+            [*_, (chord,)] = self.rows(
+                """SELECT (x - %s)^2 + (y - %s)^2 + (z - %s)^2 FROM centers_center
+                   WHERE is_active AND latitude BETWEEN %s AND %s ORDER BY 1 LIMIT 35""",
+                (x, y, z, latitude - 7, latitude + 7),
+            )
+            yield {
+                "Token": self.get_any_token(),
+                "Latitude": latitude,
+                "Longitude": longitude,
+                "RadiusInMiles": min(MAX_MILES, math.ceil(geo.miles_from_squared_chord(chord))),
+            }
 
     def drafts(self) -> Iterator[Body]:
-        """Drafts for different rooms or days. The customers take turns."""
-        booked = set(
-            self.rows(
-                """SELECT room_id, (start AT TIME ZONE 'UTC')::date FROM reservations_reservation
-                   WHERE start > now() AND holds_slot"""
-            )
-        )
+        """Drafts for different rooms or days, behind all others. The customers take turns."""
         customers = itertools.cycle(range(self.first_customer, self.last_customer + 1))
-        for day in self.wednesdays():
-            nearby = [day + dt.timedelta(days=days) for days in (-1, 0, 1)]
-            for room, _, _ in self.rooms:
-                if not any((room, each) in booked for each in nearby):
-                    token = self.get_token(next(customers))
-                    yield {"Token": token, "MeetingRoomId": room, **from_nine_to(day, 11)}
+        for day in self.wednesdays(DAYS_AHEAD, 38):
+            for room, _ in self.rooms:
+                token = get_token(next(customers))
+                yield {"Token": token, "MeetingRoomId": room, **from_nine_to(day, 11)}
 
     def drafts_of_card_holders(self) -> Iterator[Body]:
-        """Drafts of customers with a card and without allowances, who have to pay."""
-        holders = [
-            user
-            for (user,) in self.rows(
-                """SELECT user_id FROM payments_savedcard WHERE user_id NOT IN
-                     (SELECT user_id FROM reservations_allowance) ORDER BY user_id"""
-            )
-        ]
-        for body, user in zip(self.drafts(), itertools.cycle(holders), strict=False):
-            yield body | {"Token": self.get_token(user)}
+        holders = self.rows("SELECT user_id FROM payments_savedcard ORDER BY user_id")
+        for body, (user,) in zip(self.drafts(), itertools.cycle(holders), strict=False):
+            yield body | {"Token": get_token(user)}
 
     def find_new_drafts(self) -> list[Body]:
         rows = self.rows(
@@ -165,7 +129,7 @@ class World:
                ORDER BY id""",
             (self.last_reservation,),
         )
-        return [{"Token": self.get_token(user), "ReservationId": pk} for pk, user in rows]
+        return [{"Token": get_token(user), "ReservationId": pk} for pk, user in rows]
 
     def clear(self) -> None:
         """Deletes what the benchmark created, so that every round has the same data."""
@@ -189,6 +153,10 @@ class World:
             ):
                 cursor.execute(sql, (self.last_reservation,) if "%s" in sql else None)
             cursor.execute("DELETE FROM accounts_outboxmessage; DELETE FROM accounts_attemptwindow")
+
+
+def get_token(user: int) -> str:
+    return f"{user:064}"
 
 
 def from_nine_to(day: dt.date, hour: int) -> Body:

@@ -1,41 +1,35 @@
 """Generates data for measurements in an empty PostgreSQL database, for `make bench`.
 
 A few centers, with their customers and bookings, are made by the functions of the product. SQL then
-copies all their rows to other places, with other ids. Its test checks the copies.
+copies all their rows to other places, with other ids.
 """
 
 import datetime as dt
-import hashlib
-import os
 import sys
-from argparse import ArgumentParser
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 import django
 
-if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "roombook.settings")
-    django.setup()
+django.setup()
 
+# ruff: noqa: E402 (models need settings)
 from django.apps import apps
-from django.conf import settings
 from django.core.management.color import no_style
 from django.db import connection, transaction
 from django.db.models import Max, Model, UUIDField
 from django.utils import timezone
 
-from accounts.models import ApiToken, AttemptWindow, OutboxMessage, User
-from accounts.models.tokens import hash_token_secret
+from accounts.models import AttemptWindow, OutboxMessage
 from centers.hours import localize
 from centers.models import Center, CenterImage, MeetingRoom, Neighborhood, ResourceType
 from reservations.booking import expiry
 from roombook import places
 from roombook.backoffice.models import AuditEntry
 from tests import factories_centers as make
+from tests.bench.cases import DAYS_AHEAD
 from tests.factories_people import SavedCardFactory, UserFactory
-from tests.factories_reservations import MonthlyAllowanceFactory, make_draft, pay
+from tests.factories_reservations import make_draft, pay
 
 # At most so many centers are made; their number divides that of all centers.
 MAX_ORIGINALS = 50
@@ -68,15 +62,11 @@ SERVICES: dict[str, dict[str, Any]] = {
 HOURS = (dt.time(7), dt.time(21)), (dt.time(8), dt.time(18)), (dt.time(0), dt.time(0))
 # Bookings are on 200 weekdays, at two times of the day. The step from one of a room to its next has
 # no common divisor with their number.
-DAYS_BACK, DAYS_AHEAD, SLOTS, SLOT_STEP = 200, 80, 400, 57
+DAYS_BACK, SLOTS, SLOT_STEP = 200, 400, 57
+PICTURE = "generated/1.jpg"
 # Centers share them, so they are not copied.
 SHARED = {ResourceType, Neighborhood}
 APPS = {"accounts", "centers", "payments", "reservations"}
-
-
-def get_token(number: int) -> str:
-    """The Token of the customer with this number, from 1."""
-    return hashlib.sha256(f"roombook {number}".encode()).hexdigest()
 
 
 class Generator:
@@ -95,9 +85,10 @@ class Generator:
 
     def add_center(self, number: int, bookings: int) -> None:
         city, state, country, latitude, longitude = CITIES[number % len(CITIES)]
-        place = {"city": city, "state": state, "country": country}
         center = make.CenterFactory(
-            **place,
+            city=city,
+            state=state,
+            country=country,
             latitude=latitude,
             longitude=longitude,
             time_zone_id=places.find_time_zone(latitude, longitude),
@@ -110,28 +101,21 @@ class Generator:
         for _ in range(number % 4):
             make.LandmarkFactory(center=center, description="5 minutes.")
         CenterImage.objects.bulk_create(
-            CenterImage(
-                center_id=center.pk, position=position, **name_pictures("image", "thumbnail")
-            )
+            CenterImage(center_id=center.pk, position=position, image=PICTURE, thumbnail=PICTURE)
             for position in range(number % 3)
         )
-        services = [
+        for position, (name, needs) in enumerate(SERVICES.items()):
+            kind = self.service_kinds[name]
             make.ServiceFactory(
-                center=center,
-                name=name,
-                resource_type=self.service_kinds[name],
-                position=position,
-                **needs,
+                center=center, name=name, resource_type=kind, position=position, **needs
             )
-            for position, (name, needs) in enumerate(SERVICES.items())
-        ]
         rooms = [
             self.add_room(center, place) for place in range(ROOM_COUNTS[number % len(ROOM_COUNTS)])
         ]
         for place in range(bookings):
             room = rooms[place % len(rooms)]
             slot = (number * 37 + place // len(rooms) * SLOT_STEP) % SLOTS
-            self.add_booking(room, slot, services[:2] if place % 3 == 0 else [])
+            self.add_booking(room, slot)
 
     def add_room(self, center: Center, place: int) -> MeetingRoom:
         kind = (center.pk + place) % len(PRICES)
@@ -140,36 +124,24 @@ class Generator:
             resource_type=self.kinds[kind],
             rate=make.RateFactory(center=center, **PRICES[kind]),
             capacity=(4, 8, 12, 20)[place % 4],
-            is_live_inventory=place % 6 != 1,
             turnaround_minutes=15 if place % 5 == 4 else 0,
         )
         if place % 3:
-            pictures = name_pictures("picture", "picture_thumbnail")
-            MeetingRoom.objects.filter(pk=room.pk).update(**pictures)
+            room_again = MeetingRoom.objects.filter(pk=room.pk)
+            room_again.update(picture=PICTURE, picture_thumbnail=PICTURE)
         return room
 
-    def add_booking(self, room: MeetingRoom, slot: int, services: list[Any]) -> None:
+    def add_booking(self, room: MeetingRoom, slot: int) -> None:
         """Book as the product does, some days before; one of twenty is not paid, and expires."""
         day, hour = self.days[slot // 2], (9, 13)[slot % 2]
         start = localize(dt.datetime.combine(day, dt.time(hour)), room.center.zone)
-        options = [
-            {
-                "service_id": each.pk,
-                "duration_hours": 1 if each.needs_duration else None,
-                "quantity": 4 if each.needs_quantity else None,
-            }
-            for each in services
-        ]
-        is_request = start > self.now and not room.is_live_inventory
-        ago = dt.timedelta(hours=1) if is_request else dt.timedelta(days=self.random.randint(3, 60))
-        now = min(start, self.now) - ago
+        now = min(start, self.now) - dt.timedelta(days=self.random.randint(3, 60))
         draft = make_draft(
             self.random.choice(self.customers),
             room,
             start=start,
             hours=self.random.choice((1, 1, 2, 3)),
             now=now,
-            service_options=options,
             attendees=[{"name": "Mei Guest", "email_address": "mei@guests.example"}],
         )
         if self.random.random() > 0.05:
@@ -178,34 +150,18 @@ class Generator:
     def finish(self) -> None:
         """Let time pass, and leave out what a service deletes after a while."""
         list(expiry.close_overdue(now=self.now))
-        for customer in self.customers[9::10]:
-            MonthlyAllowanceFactory(user=customer, hours=8)
         for model in (AuditEntry, AttemptWindow, OutboxMessage):
             model.objects.all().delete()
 
 
-def name_pictures(image: str, thumbnail: str) -> dict[str, str]:
-    """The names of a picture and of its thumbnail. No page reads the files."""
-    return {image: "generated/1.jpg", thumbnail: "generated/1-small.jpg"}
-
-
-# --- Copies --------------------------------------------------------------------------------------
-
-
-def find_largest_ids() -> dict[type[Model], int]:
-    """The largest id of each model whose rows are copied."""
-    models = [
-        each
-        for each in apps.get_models(include_auto_created=True)
-        if each._meta.app_label in APPS and each not in SHARED and not each._meta.proxy
-    ]
-    largest = {each: each._base_manager.aggregate(pk=Max("pk"))["pk"] for each in models}
-    return {model: pk for model, pk in largest.items() if pk is not None}
-
-
 def copy_rows(copies: int) -> None:
     """Copy all rows so often. Copy n of a row has its id plus n times the largest id."""
-    largest = find_largest_ids()
+    largest = {
+        each: pk
+        for each in apps.get_models(include_auto_created=True)
+        if each._meta.app_label in APPS and each not in SHARED and not each._meta.proxy
+        if (pk := each._base_manager.aggregate(pk=Max("pk"))["pk"]) is not None
+    }
 
     def copy(field: Any, model: type[Model]) -> str:
         column = f'"{field.column}"'
@@ -247,39 +203,15 @@ def move_copies(cursor: Any, last_original: int) -> None:
         cursor.execute(f"UPDATE centers_center SET {values} WHERE id > {last_original}")
 
 
-def build_tokens(now: dt.datetime) -> Iterator[ApiToken]:
-    for number, pk in enumerate(User.objects.order_by("pk").values_list("pk", flat=True), start=1):
-        yield ApiToken(
-            user_id=pk,
-            digest=hash_token_secret(get_token(number)),
-            created_at=now,
-            expires_at=now + dt.timedelta(days=30),
-            last_used_at=now,
-        )
-
-
-def generate(
-    *, centers: int, reservations: int, now: dt.datetime, originals: int = MAX_ORIGINALS
-) -> None:
+def generate(*, centers: int, reservations: int, now: dt.datetime) -> None:
     """Add this many centers and about as many reservations to an empty database."""
-    count = next(each for each in range(min(originals, centers), 0, -1) if centers % each == 0)
+    count = next(each for each in range(min(MAX_ORIGINALS, centers), 0, -1) if centers % each == 0)
     generator = Generator(now, reservations * count // centers)
     for number in range(count):
         generator.add_center(number, reservations // centers)
     generator.finish()
     copy_rows(centers // count - 1)
-    ApiToken.objects.bulk_create(build_tokens(now), batch_size=1000)
-
-
-def main() -> None:
-    parser = ArgumentParser(prog="python -m tests.bench.generate", description=__doc__)
-    parser.add_argument("--centers", type=int, default=1000, metavar="N")
-    parser.add_argument("--reservations", type=int, default=10_000, metavar="N")
-    options = parser.parse_args()
-    if not settings.DEBUG:
-        sys.exit("DEBUG is off. The Tokens of generated accounts are public.")
-    generate(centers=options.centers, reservations=options.reservations, now=timezone.now())
 
 
 if __name__ == "__main__":
-    main()
+    generate(centers=int(sys.argv[1]), reservations=int(sys.argv[2]), now=timezone.now())

@@ -3,12 +3,14 @@
 Clients use little processor time: sockets, epoll, and requests that are encoded in advance.
 """
 
+import difflib
 import itertools
 import json
 import re
 import select
 import socket
 import statistics
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,27 +19,9 @@ from typing import Any
 from tests.bench.cases import PATHS, READS, World
 from tests.bench.servers import Server, get_cpu_seconds
 
-# More distinct drafts than a server creates in a second.
-DRAFTS_PER_SECOND = 2000
+# More distinct drafts than a server creates in a second, and how many are paid.
+DRAFTS_PER_SECOND, CHECKOUTS_PER_SECOND = 2000, 100
 CLIENTS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """The duration and the number of measurements."""
-
-    seconds: float
-    rounds: int
-
-    @property
-    def compared(self) -> int:
-        """How many responses are compared before anything is measured."""
-        return min(40, int(60 * self.seconds))
-
-    @property
-    def checkouts(self) -> int:
-        """How many drafts are paid in a round."""
-        return int(100 * self.seconds)
 
 
 @dataclass(slots=True)
@@ -56,9 +40,8 @@ class Series:
     def rate(self) -> float:
         return statistics.median(self.per_second)
 
-    def percentile(self, share: float) -> float:
-        ordered = sorted(self.milliseconds)
-        return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+    def percentile(self, percent: int) -> float:
+        return statistics.quantiles(self.milliseconds, n=100)[percent - 1]
 
     def per_request(self, total: float) -> float:
         """The average of a total over all requests."""
@@ -70,37 +53,37 @@ class Series:
         return self.per_request(self.app_cpu + self.database_cpu) * 1000
 
 
-class ResponsesDiffer(AssertionError):
-    """Two servers respond differently. Nothing is measured."""
-
-
 class Bench:
     """roombook and the raw reference, on one database."""
 
-    def __init__(self, app: Server, raw: Server, world: World, postmaster: int, size: Size) -> None:
-        self.app, self.raw = app, raw
-        self.world, self.postmaster, self.size = world, postmaster, size
+    def __init__(
+        self, app: Server, raw: Server, world: World, postmaster: int, seconds: float, rounds: int
+    ) -> None:
+        self.app, self.raw, self.world, self.postmaster = app, raw, world, postmaster
+        self.seconds, self.rounds = seconds, rounds
         self._requests: dict[str, list[bytes]] = {}
 
     def requests(self, name: str) -> list[bytes]:
         if name not in self._requests:
-            count = int(self.size.seconds * DRAFTS_PER_SECOND)
             path, get_bodies = PATHS[name]
-            bodies = itertools.islice(get_bodies(self.world), count)
+            count = int(self.seconds * DRAFTS_PER_SECOND)
             path = path if name in READS else PATHS["create"][0]
+            bodies = itertools.islice(get_bodies(self.world), count)
             self._requests[name] = [encode_request(path, body) for body in bodies]
         return self._requests[name]
 
     def require_equal(self, name: str) -> None:
-        """Raises ResponsesDiffer unless both servers respond the same."""
-        count = self.size.compared if name in READS else max(4, self.size.compared // 4)
-        for request in self.requests(name)[:count]:
+        """Ends the benchmark unless both servers respond the same."""
+        for request in self.requests(name)[: 40 if name in READS else 10]:
             expected, response = (
                 self._send_and_clear(server, name, request) for server in (self.app, self.raw)
             )
             if expected != response or expected[0] != 200:
-                difference = describe_difference(expected, response)
-                raise ResponsesDiffer(f"{difference}\nrequest: {request[-600:].decode()}")
+                ours, raws = (
+                    json.dumps(each, indent=1).split("\n") for each in (expected, response)
+                )
+                lines = [*difflib.unified_diff(ours, raws, "roombook", "raw", lineterm="")][:40]
+                sys.exit("\n".join(["Responses differ:", request[-600:].decode(), *lines]))
 
     def _send_and_clear(self, server: Server, name: str, request: bytes) -> tuple[int, Any]:
         """Returns the response without ids of new rows, and deletes what it created."""
@@ -117,18 +100,18 @@ class Bench:
         series = {server.name: Series() for server in (self.raw, self.app)}
         for server in (self.raw, self.app):
             self._run_round(server, name, Series(), share=1 / 3)
-        for _ in range(self.size.rounds):
+        for _ in range(self.rounds):
             for server in (self.raw, self.app):
                 self._run_round(server, name, series[server.name])
         return series
 
     def _run_round(self, server: Server, name: str, series: Series, *, share: float = 1.0) -> None:
         requests: Iterator[bytes] = iter(self.requests(name))
-        seconds = self.size.seconds * share
+        seconds = self.seconds * share
         if name in READS:
             requests = itertools.cycle(requests)
         elif name == "checkout":
-            drafts = itertools.islice(requests, int(self.size.checkouts * share))
+            drafts = itertools.islice(requests, int(CHECKOUTS_PER_SECOND * seconds))
             drive(self.raw.port, drafts, Series(), seconds=600.0)
             requests, seconds = iter(self._checkouts()), 600.0
         before = [*map(get_cpu_seconds, (server.master.pid, self.postmaster))]
@@ -143,9 +126,6 @@ class Bench:
             encode_request(PATHS["checkout"][0], body | {"UseSavedPaymentInfo": True})
             for body in self.world.find_new_drafts()
         ]
-
-
-# --- Requests and responses ----------------------------------------------------------------------
 
 
 def encode_request(path: str, body: dict[str, Any]) -> bytes:
@@ -213,21 +193,6 @@ def without_ids(response: dict[str, Any]) -> dict[str, Any]:
     text = re.sub(r"\(reservation \d+\)", "(reservation)", json.dumps(response))
     fields: dict[str, Any] = json.loads(text)
     if reservation := fields.get("Reservation"):
-        usages = [*reservation.get("Allowances", ()), *reservation.get("UsableAllowances", ())]
-        used = [usage["Reservation"] for usage in usages]
-        for each in (reservation, *reservation["Attendees"], *used):
+        for each in (reservation, *reservation["Attendees"]):
             each.pop("Id")
     return fields
-
-
-def describe_difference(one: Any, other: Any, path: str = "") -> str:
-    """The first field in which two responses differ."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in [*one, *(key for key in other if key not in one)]:
-            if one.get(key) != other.get(key):
-                return describe_difference(one.get(key), other.get(key), f"{path}.{key}")
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        for place, (a, b) in enumerate(zip(one, other, strict=False)):
-            if a != b:
-                return describe_difference(a, b, f"{path}[{place}]")
-    return f"{path}: roombook {str(one)[:500]}, raw {str(other)[:500]}"

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html.parser import HTMLParser
 from pathlib import Path
 
 from django.contrib import admin
@@ -43,18 +42,13 @@ SCAN = """async themes => {
   }
   return found;
 }"""
-# Their values are texts, addresses or names.
-TEXT_ATTRIBUTES = {"href", "src", "value", "title", "content", "alt", "placeholder", "aria-label"}
-TEXT_ATTRIBUTES |= {"id", "name", "action", "scope"}
-# Their values are ids of other elements.
-REFERENCES = {"for", "aria-controls", "aria-describedby", "aria-labelledby"}
-# Classes that Django's admin gives to the elements of one app, model or field.
+# An element with its classes, without those that Django's admin gives to one app, model or field.
+ELEMENT = re.compile(r'<(\w+)(?:[^>]*? class="([^"]*)")?')
 OWN_CLASS = re.compile(
     r"(app|model|column|field|inline)-|(accounts|centers|payments|reservations)-"
 )
-VOID_ELEMENTS = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source"}
 # The fewest elements that no larger page has for which a page is scanned.
-NEW_ELEMENTS = 1 if LONG else 40
+NEW_ELEMENTS = 1 if LONG else 8
 BOTH_THEMES = ("light", "dark")
 # Colors that are in transition would be measured halfway.
 STILL = "*, *::before, *::after { transition: none !important; animation: none !important }"
@@ -79,54 +73,22 @@ def find_pages(page: Page) -> Iterator[tuple[str, str]]:
             yield url, html
 
 
-class StructureParser(HTMLParser):
-    """Collects the distinct elements of a page with their ancestors, without texts and names."""
-
-    def __init__(self, ids: set[str]) -> None:
-        super().__init__()
-        self.ids = ids
-        self.ancestors: list[tuple[str, ...]] = []
-        self.structure: set[tuple[tuple[str, ...], ...]] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        nameless = sorted(f"{name}={self._generalize(name, value or '')}" for name, value in attrs)
-        self.structure.add((*self.ancestors, (tag, *nameless)))
-        if tag not in VOID_ELEMENTS:
-            self.ancestors.append((tag, *nameless))
-
-    def _generalize(self, name: str, value: str) -> str:
-        if name in TEXT_ATTRIBUTES or name.startswith("data-"):
-            return ""
-        if name in REFERENCES:
-            return "found" if {*value.split()} <= self.ids else "missing"
-        if name == "class":
-            value = " ".join(sorted(each for each in value.split() if not OWN_CLASS.match(each)))
-        return re.sub(r"\d+", "0", value)
-
-    def handle_endtag(self, tag: str) -> None:
-        while self.ancestors and self.ancestors.pop()[0] != tag:
-            pass
-
-    def handle_data(self, data: str) -> None:
-        if data.strip():
-            self.structure.add((*self.ancestors, ("text",)))
-
-
-def get_structure(html: str) -> frozenset[object]:
-    """What axe judges of a page: pages of one template that only differ in texts have the same."""
-    parser = StructureParser({*re.findall(r'\bid="?([^"\s>]+)', html)})
-    parser.feed(html)
-    return frozenset(parser.structure)
+def find_elements(html: str) -> set[object]:
+    """The distinct elements of a page: pages of one template that differ in texts have the same."""
+    return {
+        (tag, *sorted(each for each in classes.split() if not OWN_CLASS.match(each)))
+        for tag, classes in ELEMENT.findall(html)
+    }
 
 
 def select_pages(pages: Iterable[tuple[str, str]]) -> Iterator[str]:
     """The URLs of the pages that have elements which none of the larger pages has."""
-    structures = [(get_structure(html), url) for url, html in pages]
+    found = [(find_elements(html), url) for url, html in pages]
     seen: set[object] = set()
-    for structure, url in sorted(structures, key=lambda each: len(each[0]), reverse=True):
-        if len(structure - seen) >= NEW_ELEMENTS:
+    for elements, url in sorted(found, key=lambda each: len(each[0]), reverse=True):
+        if len(elements - seen) >= NEW_ELEMENTS:
             yield url
-            seen |= structure
+            seen |= elements
 
 
 def open_and_scan(page: Page, url: str, themes: Sequence[str] = BOTH_THEMES) -> list[str]:

@@ -1,7 +1,5 @@
 """Uses pages as a person does, by mouse or by keyboard alone, and counts the clicks."""
 
-import re
-
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.ways import DESKTOP, Way
@@ -42,14 +40,6 @@ class Person:
             go_to(self.page, target)
             self._add()
             self.page.keyboard.press(key)
-
-    def click_slot(self, room: str, hour: str) -> None:
-        """Click a free slot of the timeline; by keyboard, the arrow keys lead to it."""
-        name = re.compile(f"{room}, .*, {hour}")
-        slot = self.page.get_by_role("region").get_by_role("link", name=name).first
-        if not self.has_mouse:
-            go_to_slot(self.page, room, slot)
-        self.click(slot)
 
     def fill(self, target: Locator, text: str) -> None:
         if self.has_mouse:

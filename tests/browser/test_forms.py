@@ -1,4 +1,4 @@
-"""Forms in a browser: dates and times, and rates and examples that follow what is entered."""
+"""Forms in a browser: dates and times, and what follows what is entered."""
 
 import datetime as dt
 
@@ -181,26 +181,6 @@ def test_leaving_a_center_that_was_edited_without_typing_asks_first(desk, live_s
         tab.click()
         page.wait_for_url("**/change/?tab=rate")
         assert asked == ["beforeunload"] * number
-
-
-def test_manager_changes_rate_and_examples_follow(desk, live_server):
-    rate = room("Boardroom").rate
-    page = desk("manager")
-
-    page.goto(f"{live_server.url}/admin/centers/rate/{rate.pk}/change/")
-    examples = page.locator("table", has_text="2.5 hours")
-    expect(examples).to_contain_text(f"${rate.hourly * 5 / 2:.2f}")
-    page.fill("#id_hourly", "50.00")
-    page.fill("#id_half_day", "")
-    page.fill("#id_full_day", "")
-
-    expect(page.locator("table", has_text="2.5 hours")).to_contain_text("$125.00")
-    rate.refresh_from_db()
-    assert rate.hourly != 50
-    page.get_by_role("button", name="Save", exact=True).click()
-    page.wait_for_url("**/admin/centers/rate/")
-    rate.refresh_from_db()
-    assert (rate.hourly, rate.half_day) == (50, None)
 
 
 def test_rates_of_a_new_room_follow_the_selected_center(desk, live_server):

@@ -7,10 +7,10 @@ from playwright.sync_api import expect
 from reservations.demo.accounts import PASSWORD
 from reservations.models import Reservation
 from reservations.models.status import Status
+from tests.browser.accessibility import scan
 from tests.browser.chromium import open_page
 from tests.browser.day import open_day, request_for, room
 from tests.browser.person import go_to, go_to_slot, press, wait_for_scripts
-from tests.browser.ways import PHONE
 
 
 def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
@@ -93,12 +93,28 @@ def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
     assert statuses == [Status.CANCELLED, Status.DECLINED]
 
 
-def test_menu_opens_by_keyboard_on_a_phone(desk, live_server):
-    page = desk("desk", PHONE)
-    menu = page.get_by_role("link", name="Timeline")
-    expect(menu).not_to_be_in_viewport()
+def test_menu_of_the_desk_is_short_and_the_keyboard_starts_where_the_work_is(desk, live_server):
+    page = desk("desk")
+    menu = page.locator("#nav-sidebar-apps")
+    rooms = menu.get_by_role("link", name="Rooms")
+    assert 5 < menu.get_by_role("link").count() <= 9
+    expect(rooms).to_be_hidden()
+    menu.get_by_text("More").click()
+    assert scan(rooms) == []
+    page.goto(f"{live_server.url}/admin/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.locator("#content :focus")).to_be_attached()
 
-    press(page, page.get_by_role("button", name="Menu"))
-
-    expect(menu).to_be_in_viewport()
-    expect(page.locator("#nav-sidebar-apps a").first).to_be_focused()
+    page.goto(
+        f"{live_server.url}/admin/reservations/reservation/add/?center={room('Aspen').center_id}"
+    )
+    expect(page.locator(".draft-field--user .select2-selection")).to_be_focused()
+    # The only center is selected: whoever walks in is booked there.
+    page.goto(f"{live_server.url}/admin/reservations/reservation/today/")
+    expect(page.get_by_role("link", name="Walk-in")).to_be_visible()
+    expect(
+        desk("manager").locator("#nav-sidebar-apps").get_by_role("link", name="Rooms")
+    ).to_be_visible()

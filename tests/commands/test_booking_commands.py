@@ -91,16 +91,9 @@ def test_explain_quote_prints_the_tiers_of_each_day(run, room):
     ("words", "message"),
     [
         (("--room", "77777", *TIMES), "does not exist"),
-        (("--room", "x", *TIMES), "invalid int value"),
-        (("--room", "{room}", "--start", "soon"), "invalid fromisoformat value"),
-        (("--room", "{room}", *TIMES, "--service", "999"), "does not offer this service"),
         (("--room", "{room}", *TIMES, "--service", "x"), "invalid parse_service value"),
         (("--room", "{room}", *TIMES, "--attendees", "9"), "The room holds 8 people."),
         (("--room", "{room}", *TIMES, "--user", "bob@example.com"), "no such account"),
-        (
-            ("--room", "{room}", "--start", "2027-03-14T02:30", "--end", "2027-03-14T09:00"),
-            "The clock skips this time at the center.",
-        ),
     ],
 )
 def test_invalid_input_is_refused_with_the_reason(run, room, ada, words, message):

@@ -1,12 +1,9 @@
 """The expire_reservations command: automatic transitions."""
 
-import datetime as dt
-
 import pytest
 import time_machine
 from django.core.management import CommandError
 
-from payments.models import PaymentState
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_reservations import (
@@ -18,27 +15,6 @@ from tests.factories_reservations import (
 )
 
 pytestmark = pytest.mark.django_db
-
-
-def test_changed_reservations_are_printed_and_counted(run):
-    new, confirmed, pending = make_draft(), make_booking(), make_pending_booking()
-    later = make_draft(start=START + dt.timedelta(days=2))
-
-    with time_machine.travel(START + 4 * HOUR, tick=False):
-        said = run("expire_reservations").splitlines()
-        again = run("expire_reservations").splitlines()
-
-    day = "Boardroom at Glenarm, Wed, Mar 3, 2027, 9:00 AM - 12:00 PM"
-    assert [line for line in said if day in line] == [
-        f"Reservation {new.pk} is Expired: {day}",
-        f"Reservation {pending.pk} is Expired: {day}",
-        f"Reservation {confirmed.pk} is Completed: {day}",
-    ]
-    assert said[-1] == "2 reservations Expired, 1 reservation Completed"
-    assert again == ["0 reservations Expired, 0 reservations Completed"]
-    later.refresh_from_db()
-    assert later.status == Status.NEW
-    assert pending.payments.get().state == PaymentState.VOIDED
 
 
 def test_failed_reservation_does_not_stop_the_others(run, monkeypatch, caplog):

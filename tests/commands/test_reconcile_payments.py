@@ -8,16 +8,17 @@ import time_machine
 from django.core.management import CommandError
 
 from accounts.act import Act
-from payments import refunds
+from payments import refunds, setups
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
-from payments.gateways.sandbox import SandboxGateway
-from payments.gateways.sandbox_models import SandboxPayment
-from payments.models import Payment, PaymentState, Refund, RefundState
-from reservations.booking import approval, cancellation
+from payments.gateways.sandbox import SandboxGateway, confirm_setup
+from payments.gateways.sandbox_models import SandboxCard, SandboxPayment
+from payments.models import Payment, PaymentSetup, PaymentState, Refund, RefundState, SavedCard
+from reservations.booking import cancellation
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_reservations import NOW, make_booking, make_pending_booking
 from tests.gateway_faults import FaultKind, add_fault, clear_faults
+from tests.payments.gateway_helpers import card
 
 pytestmark = pytest.mark.django_db
 
@@ -38,13 +39,6 @@ def fails():
 def states():
     """Return the states of the reservation and the payment."""
     return (Reservation.objects.get().status, Payment.objects.get().state)
-
-
-def test_no_payments_to_reconcile_is_reported(reconcile):
-    make_booking()
-    make_pending_booking()
-
-    assert reconcile() == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -73,28 +67,6 @@ def test_unresolved_payment_gets_the_state_that_the_gateway_has(
     assert states() == (status, state)
     at_gateway = SandboxPayment.objects.get()
     assert (at_gateway.state, at_gateway.captures) == (state, int(state == "captured"))
-    assert reconcile() == NOTHING
-
-
-@pytest.mark.parametrize(
-    ("operation", "make", "end", "before", "printed", "after"),
-    [
-        ("capture", make_booking, None, "authorized", "[due 1/1]", "captured"),
-        ("void", make_pending_booking, approval.decline, "authorized", "1 voided.", "voided"),
-        ("refund", make_booking, cancellation.cancel, "captured", "[to refund 1/1]", "refunded"),
-    ],
-)
-def test_what_is_due_is_executed(reconcile, fails, operation, make, end, before, printed, after):
-    fails(operation, times=1)
-    reservation = make()
-    if end:
-        end(Act(None, NOW), reservation.pk)
-    assert Payment.objects.get().state == before
-
-    assert printed in reconcile()
-
-    assert Payment.objects.get().state == after
-    assert not Refund.objects.exclude(state=RefundState.DONE).exists()
     assert reconcile() == NOTHING
 
 
@@ -259,3 +231,40 @@ def test_cancellation_fee_is_not_reported(reconcile):
     assert states() == (Status.CANCELLED, PaymentState.CAPTURED)
 
     assert reconcile() == NOTHING
+
+
+# --- Payment setups that nobody completed (B21.2); the state machine has the ways in which they end
+
+
+@pytest.fixture
+def secret(ada):
+    setup = setups.create_setup(ada, return_url="https://app.example.com/", now=NOW)
+    opened = setups.open_setup(setup, own_page="https://rooms.example.com/")
+    return opened.at_gateway.client_secret
+
+
+def test_card_whose_setup_no_app_completes_is_saved(reconcile, ada, secret):
+    confirm_setup(secret, card())
+
+    reconcile(at=NOW + dt.timedelta(hours=1))
+
+    assert SavedCard.objects.get(user=ada).reference == SandboxCard.objects.get().reference
+    assert PaymentSetup.objects.get().state == "succeeded"
+
+
+def test_refused_setups_and_fees_are_logged(reconcile, secret, monkeypatch, caplog):
+    make_booking()
+    [setup], [payment] = PaymentSetup.objects.all(), Payment.objects.all()
+
+    def refuse(self, reference):
+        raise GatewayRefused("The key may not do this.")
+
+    monkeypatch.setattr(SandboxGateway, "cancel_setup", refuse)
+    monkeypatch.setattr(SandboxGateway, "fetch_fees", refuse)
+    reconcile(at=NOW + dt.timedelta(hours=1))
+
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
+        f"payment setup {setup.pk} (open) was refused: The key may not do this.",
+        f"Payment {payment.pk} of reservation {payment.reservation_id}, $75.00 was refused:"
+        " The key may not do this.",
+    ]

@@ -152,8 +152,6 @@ def share_error_responses(result: JSONDict, **_: object) -> JSONDict:
 
 
 class OperationAutoSchema(AutoSchema):
-    """Describes an operation."""
-
     @property
     def operation(self) -> type[Operation]:
         return cast("type[Operation]", type(self.view))
@@ -174,7 +172,6 @@ class OperationAutoSchema(AutoSchema):
         return inspect.getdoc(self.operation) or ""
 
     def get_tags(self) -> list[str]:
-        """Return the app of the operation."""
         return [self.operation.__module__.split(".")[0].capitalize()]
 
     def get_auth(self) -> list[JSONDict]:
@@ -224,7 +221,6 @@ class OperationAutoSchema(AutoSchema):
         return parameters
 
     def get_request_serializer(self) -> Any:
-        """Return the description of each media type."""
         view = self.operation
         base = SecureRequestBase if view.requires_token else RequestBase
         example = build_example(view)
@@ -239,7 +235,6 @@ class OperationAutoSchema(AutoSchema):
         }
 
     def get_response_serializers(self) -> Any:
-        """Return the description of each status and media type."""
         view = self.operation
         output = make_component(f"{view.__name__}Response", SuccessBase, view.Output)
         example = read_example_responses().get(self.path)
@@ -285,7 +280,6 @@ Operation.schema = OperationAutoSchema()
 
 
 def make_component(name: str, *bases: type[ContractSerializer]) -> type[ContractSerializer]:
-    """Return a serializer with the fields of these, in their order."""
     return type(name, bases, {"__doc__": None})
 
 
@@ -293,7 +287,6 @@ def make_component(name: str, *bases: type[ContractSerializer]) -> type[Contract
 
 
 def build_example(operation: type[Operation]) -> JSONDict:
-    """Return a complete request."""
     return {**({"Token": EXAMPLE_TOKEN} if operation.requires_token else {}), **operation.example}
 
 
@@ -305,7 +298,6 @@ def read_example_responses() -> dict[str, JSONDict]:
 
 
 def render_csv(fields: JSONDict) -> str:
-    """Return a request's fields as a header and a row."""
     row = {csv_table.join_path(path): cell for path, cell in csv_table.iterate_leaves(fields)}
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([row.keys(), row.values()])
@@ -316,7 +308,6 @@ def render_csv(fields: JSONDict) -> str:
 
 
 def list_errors(operation: type[Operation]) -> list[str]:
-    """Return the codes of the errors that an operation can have."""
     own = [error.code for error in operation.errors]
     if operation.requires_token:
         own.append(errors.NotSignedIn.code)
@@ -336,7 +327,6 @@ def group_by_status(codes: Iterable[str]) -> dict[int, list[str]]:
 
 
 def find_message(code: str) -> str:
-    """Return the usual message of an error."""
     error = getattr(errors, code, None)
     if error is not None:
         return str(error.default_message)
@@ -383,7 +373,6 @@ def find_request_types() -> frozenset[type[ContractSerializer]]:
 
 
 def find_defaults(operation: Any) -> JSONDict:
-    """Return the default values of request fields, by their Python names."""
     parameters = inspect.signature(operation.perform).parameters.values()
     return {
         each.name: each.default

@@ -31,12 +31,7 @@ from tests.world import NOW, World
 ROOT = Path(__file__).parents[2]
 FILES = {"openapi.json": "OPENAPI_3_1", "openapi-3.0.json": "OPENAPI_3_0"}
 DOCUMENT = json.loads((ROOT / "docs/openapi.json").read_text())
-SCHEMAS = DOCUMENT["components"]["schemas"]
 VIEWS = get_operations([*urls.contract_paths, *urls.extension_paths])
-
-
-def get_operation(path):
-    return DOCUMENT["paths"][path]["post"]
 
 
 # --- The files ------------------------------------------------------------------------------------
@@ -57,30 +52,6 @@ def test_version_is_that_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
     assert DOCUMENT["info"]["version"] == project["version"]
-
-
-def test_every_operation_parameter_and_field_has_a_description():
-    missing = [
-        f"{name}.{field}"
-        for name, schema in SCHEMAS.items()
-        for field, described in schema["properties"].items()
-        if not described.get("description")
-    ]
-    for path in DOCUMENT["paths"]:
-        described = get_operation(path)
-        missing += [path] if not described.get("description") else []
-        missing += [
-            f"{path}?{each['name']}"
-            for each in described["parameters"]
-            if not each.get("description")
-        ]
-
-    assert missing == []
-
-
-def test_errors_after_which_a_request_may_be_repeated_say_when():
-    for code in ("TooManyRequests", "ServiceUnavailable"):
-        assert "Retry-After" in DOCUMENT["components"]["responses"][code]["headers"]
 
 
 # --- Examples -------------------------------------------------------------------------------------

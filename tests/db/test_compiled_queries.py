@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from django.db import connection, models, transaction
-from django.db.models import Count, Q
+from django.db.models import Q
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import ApiToken, User
-from centers.models import Center, MeetingRoom, OpeningHours, Service
+from centers.models import Center, MeetingRoom, OpeningHours
 from roombook.db.compiled_queries import (
     compiled_query,
     datetime_param,
@@ -21,7 +21,6 @@ from roombook.db.compiled_queries import (
     int_param,
     text_list_param,
     text_param,
-    with_numbered_placeholders,
 )
 from roombook.db.transactions import in_transaction
 from tests import factories_centers as make
@@ -78,26 +77,6 @@ def test_compiled_query_uses_the_values_of_each_call_and_needs_them(rooms):
     assert len(get_rooms_by_capacity(seats=1)) == 3
     with pytest.raises(KeyError):
         get_rooms_by_capacity()
-
-
-def test_each_combination_of_positional_arguments_is_compiled_once(rooms):
-    runs = []
-
-    @compiled_query(keep_plan=True)
-    def search_centers(word_count, limit):
-        runs.append((word_count, limit))
-        centers = Center.objects.order_by("pk")
-        for number in range(word_count):
-            centers = centers.filter(search_text__contains=text_param(f"word{number}"))
-        return centers[:limit]
-
-    first = rooms[0].center
-    words = first.name_folded.split()
-    for _ in range(3):
-        assert search_centers(0, 2) == [rooms[0].center, rooms[1].center]
-        assert search_centers(1, 1, word0=words[0]) == [first]
-        assert search_centers(1, 1, word0="no such thing") == []
-    assert runs == [(0, 2), (1, 1)]
 
 
 def test_params_and_columns_of_every_type_are_converted():
@@ -157,23 +136,6 @@ def test_any_of_finds_rows_equal_to_one_of_the_values_which_are_no_sql(rooms):
         assert by_name(name=name) == []
 
 
-def test_union_of_two_tables_is_compiled(rooms):
-    service = make.ServiceFactory(center=rooms[0].center)
-
-    @compiled_query(keep_plan=True)
-    def names():
-        return (
-            MeetingRoom.objects.filter(center=int_param("center"))
-            .values_list("name")
-            .union(
-                Service.objects.filter(center=int_param("center")).order_by().values_list("name"),
-                all=True,
-            )
-        )
-
-    assert set(names(center=rooms[0].center_id)) == {(rooms[0].name,), (service.name,)}
-
-
 @pytest.mark.django_db(transaction=True)
 def test_select_for_update_outside_a_transaction_is_refused():
     @compiled_query(keep_plan=True)
@@ -186,17 +148,6 @@ def test_select_for_update_outside_a_transaction_is_refused():
     if connection.features.has_select_for_update:
         with pytest.raises(TransactionManagementError):
             locked(user=user.pk)
-
-
-@pytest.mark.parametrize(
-    "queryset",
-    [Center.objects.prefetch_related("rooms"), Center.objects.annotate(count=Count("rooms"))],
-)
-def test_queryset_with_prefetch_or_annotations_of_instances_is_refused(queryset):
-    compiled = compiled_query(keep_plan=True)(lambda: queryset)
-
-    with pytest.raises(AssertionError):
-        compiled()
 
 
 # --- Prepared statements on PostgreSQL ------------------------------------------------------------
@@ -227,18 +178,6 @@ def test_nothing_is_prepared_behind_a_pooler(rooms, monkeypatch):
 
     (query,) = queries
     assert query["sql"].startswith("SELECT")
-
-
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT 1", "SELECT 1"),
-        ("a = %s AND b LIKE '%%' || %s", "a = $1 AND b LIKE '%' || $2"),
-        ("'%%s' = %s", "'%s' = $1"),
-    ],
-)
-def test_placeholders_are_numbered(sql, expected):
-    assert with_numbered_placeholders(sql) == expected
 
 
 def change_type_of_capacity(kind):

@@ -17,7 +17,6 @@ from roombook.deliveries import DeliveryState
 from roombook.jobs import JOB_INTERVALS
 from roombook.models import JobRun
 from tests.factories_reservations import NOW, make_booking, make_pending_booking
-from tests.test_plans import assert_no_table_is_scanned, create_many_bookings, get_plans
 from tests.webhooks.helpers import make_endpoint
 
 MINUTE = dt.timedelta(minutes=1)
@@ -143,24 +142,3 @@ def test_gauges_count_events_that_are_not_delivered_unless_nothing_is_sent(setti
 
     assert figures[("roombook_webhooks_waiting",)] == 0
     assert figures[("roombook_webhooks_oldest_seconds",)] == 0
-
-
-@pytest.mark.django_db
-@pytest.mark.postgres
-def test_gauges_never_scan_a_large_table():
-    make_booking()
-    create_many_bookings()
-    Payment.objects.filter(state=PaymentState.DECLINED).update(
-        state=PaymentState.CAPTURED, captured_at=NOW, closed_at=None
-    )
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute("ANALYZE")
-
-    found = get_plans(lambda: gauges.read_gauges(now=NOW))
-
-    assert len(found) == 10
-    assert_no_table_is_scanned(found)
-    plans = "\n".join(plan for _, plan in found)
-    for index in ("payment_in_doubt", "payment_reserved", "refund_by_state", "outbox_message_due"):
-        assert index in plans, plans

@@ -2,11 +2,12 @@
 
 import hashlib
 import os
+from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg2
 import psycopg2.extras
@@ -17,7 +18,6 @@ psycopg2.extras.register_uuid()
 
 Row = Sequence[Any]
 JSONDict = dict[str, Any]
-TRANSACTION_STATEMENTS = {"BEGIN", "COMMIT", "ROLLBACK"}
 
 
 class PreparingCursor(psycopg2.extensions.cursor):
@@ -27,7 +27,7 @@ class PreparingCursor(psycopg2.extensions.cursor):
     prepared: dict[str, str] = {}
 
     def execute(self, sql: Any, values: Any = ()) -> None:
-        if sql not in TRANSACTION_STATEMENTS:
+        if sql not in {"BEGIN", "COMMIT"}:
             # Statements that are sent together are prepared one by one, and again sent together.
             sql = ";".join(map(self._prepare, sql.split(";")))
         super().execute(sql, values)
@@ -42,25 +42,17 @@ class PreparingCursor(psycopg2.extensions.cursor):
 
 
 @cache
-def get_connection() -> Any:
+def get_cursor() -> Any:
     connection = psycopg2.connect(os.environ["DATABASE_URL"], cursor_factory=PreparingCursor)
     connection.autocommit = True
-    return connection
-
-
-def get_cursor() -> Any:
-    return get_connection().cursor()
+    return connection.cursor()
 
 
 @contextmanager
 def transaction() -> Iterator[Any]:
     cur = get_cursor()
     cur.execute("BEGIN")
-    try:
-        yield cur
-    except BaseException:
-        cur.execute("ROLLBACK")
-        raise
+    yield cur
     cur.execute("COMMIT")
 
 
@@ -71,38 +63,25 @@ def fetch_all(cur: Any, sql: str, values: Sequence[Any] = ()) -> list[Row]:
 
 def insert_rows(cur: Any, table: str, rows: list[Row]) -> None:
     """Inserts all rows by one statement."""
-    if rows:
-        row_placeholders = f"({', '.join(['%s'] * len(rows[0]))})"
-        cur.execute(
-            f"INSERT INTO {table} VALUES {', '.join([row_placeholders] * len(rows))}",
-            [value for row in rows for value in row],
-        )
+    row_placeholders = f"({', '.join(['%s'] * len(rows[0]))})"
+    cur.execute(
+        f"INSERT INTO {table} VALUES {', '.join([row_placeholders] * len(rows))}",
+        [value for row in rows for value in row],
+    )
 
 
-class User(NamedTuple):
-    pk: int
-    email: str
-    first_name: str
-    last_name: str
-    company_name: str
+User = namedtuple("User", "pk email first_name last_name company_name")
 
 
 def authenticate(
     cur: Any, data: JSONDict, now: datetime, *, columns: str = "", joins: str = "", pk: int = 0
 ) -> tuple[User, Row]:
     """Reads the Token's account, and `columns` of `joins` of the row with the id `pk`."""
-    [(token, created_at, expires_at, *row)] = fetch_all(
+    [row] = fetch_all(
         cur,
-        f"""SELECT k.id, k.created_at, k.expires_at,
-                   u.id, u.email, u.first_name, u.last_name, u.company_name {columns}
+        f"""SELECT u.id, u.email, u.first_name, u.last_name, u.company_name {columns}
             FROM accounts_apitoken k JOIN accounts_user u ON u.id = k.user_id {joins}
             WHERE k.digest = %s AND k.expires_at > %s AND u.is_active""",
         (*((pk,) if joins else ()), hashlib.sha256(data["Token"].encode()).hexdigest(), now),
     )
-    until = min(now + timedelta(days=30), created_at + timedelta(days=180))
-    if until - expires_at >= timedelta(days=1):
-        cur.execute(
-            "UPDATE accounts_apitoken SET expires_at = %s WHERE id = %s AND expires_at = %s",
-            (until, token, expires_at),
-        )
     return User(*row[:5]), row[5:]

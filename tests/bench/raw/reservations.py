@@ -1,18 +1,19 @@
-"""Reading and creating reservations."""
+"""Rooms: availability, prices, and reservations."""
 
 import json
 import uuid
-from datetime import date, datetime, timedelta
+from collections import namedtuple
+from datetime import datetime, time, timedelta
 from decimal import Decimal
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from centers import hours
 from centers.span import Span
-from reservations.models import Allowance
-from reservations.pricing import quote as pricing
-from reservations.pricing.allowances import AvailableAllowance
+from reservations.pricing import quote
+from tests.bench.raw import centers
+from tests.bench.raw.centers import CENTER, FAVORITE, RATE, HoursRow, get_rate, name_fields
 from tests.bench.raw.database import (
     JSONDict,
     Row,
@@ -23,17 +24,137 @@ from tests.bench.raw.database import (
     insert_rows,
     transaction,
 )
-from tests.bench.raw.rendering import (
-    CENTER,
-    FAVORITE,
-    RATE,
-    CenterParts,
-    name_fields,
-    render_room,
-    render_service,
-)
-from tests.bench.raw.rooms import Room, get_services, is_available, lock_room, parse_span
 from tests.factories_reservations import DEFAULT_TERMS
+
+HOLDING = "('Processing', 'Pending', 'Confirmed')"
+
+
+COLUMNS = (
+    "r.id r.name r.capacity r.is_active r.is_blocked r.is_live_inventory r.turnaround_minutes"
+    " r.grid_minutes r.minimum_minutes r.maximum_minutes r.booking_window_days"
+    " r.center_id c.time_zone_id c.tax_rate c.prices_include_tax c.is_after_hours_support_enabled"
+)
+ROOM = f"{', '.join(COLUMNS.split())}, c.is_active AND r.is_active, {RATE}"
+RELATED = "JOIN centers_center c ON c.id = r.center_id LEFT JOIN centers_rate t ON t.id = r.rate_id"
+NAMES = [name.partition(".")[2] for name in COLUMNS.split()]
+
+
+def build_room(row: Row) -> Any:
+    """A room with its center and rate, as the quote expects them."""
+    room = SimpleNamespace(**dict(zip(NAMES, row, strict=False)))
+    room.is_active, room.rate = row[len(NAMES)], get_rate(row[len(NAMES) + 1 :])
+    room.pk, room.zone = room.id, ZoneInfo(room.time_zone_id)
+    room.center = room
+    return room
+
+
+def lock_room(cur: Any, pk: int) -> Any:
+    [row] = fetch_all(
+        cur,
+        f"SELECT {ROOM} FROM centers_meetingroom r {RELATED} WHERE r.id = %s"
+        " FOR NO KEY UPDATE OF r",
+        (pk,),
+    )
+    return build_room(row)
+
+
+def authenticate_and_get_room(
+    cur: Any, data: JSONDict, room_id: int, now: datetime
+) -> tuple[User, Any]:
+    """One statement reads the Token, the room and its rate."""
+    joins = f"JOIN centers_meetingroom r ON r.id = %s {RELATED}"
+    user, row = authenticate(cur, data, now, columns=f", {ROOM}", joins=joins, pk=room_id)
+    return user, build_room(row)
+
+
+def parse_span(room: Any, data: JSONDict) -> Span:
+    ends = (datetime.fromisoformat(data[name]) for name in ("StartDate", "EndDate"))
+    return Span(*(hours.localize(each, room.zone) for each in ends))
+
+
+def is_available(
+    cur: Any, room: Any, span: Span, *, user: User, now: datetime, exclude: int = 0
+) -> bool:
+    """All rules of B11. One statement reads closures, reservations and opening hours."""
+    days = 365 if room.booking_window_days is None else room.booking_window_days
+    least = 30 if room.minimum_minutes is None else room.minimum_minutes
+    most = 14 * 1440 if room.maximum_minutes is None else room.maximum_minutes
+    ends = [at.astimezone(room.zone) for at in (span.start, span.end)]
+    if (
+        not room.is_active
+        or room.is_blocked
+        or span.start < now
+        or ends[0].date() > now.astimezone(room.zone).date() + timedelta(days=days)
+        or any((at.hour * 60 + at.minute) % (room.grid_minutes or 15) for at in ends)
+        or any(at.second or at.microsecond for at in ends)
+        or not least <= span.duration.total_seconds() / 60 <= most
+    ):
+        return False
+    margin = timedelta(minutes=room.turnaround_minutes)
+    [(closed, taken, week)] = fetch_all(
+        cur,
+        f"""SELECT
+              EXISTS (SELECT FROM centers_closure WHERE center_id = %s
+                AND (room_id IS NULL OR room_id = %s) AND starts_at < %s AND ends_at > %s),
+              EXISTS (SELECT FROM reservations_reservation WHERE room_id = %s AND holds_slot
+                AND (status IN {HOLDING} OR (status = 'New' AND hold_until > %s))
+                AND NOT (user_id = %s AND status = 'New') AND id <> %s
+                AND ((start < %s AND "end" > %s) OR (occupied_from < %s AND occupied_until > %s))),
+              (SELECT json_agg(json_build_array(weekday, opens, closes))
+               FROM centers_openinghours WHERE center_id = %s)""",
+        (
+            *(room.center_id, room.pk, span.end, span.start),
+            *(room.pk, now, user.pk, exclude, span.end + margin, span.start - margin),
+            *(span.end, span.start, room.center_id),
+        ),
+    )
+    intervals = [HoursRow(day, *map(time.fromisoformat, times)) for day, *times in week or []]
+    is_open = room.is_after_hours_support_enabled or hours.is_open(span, intervals, room.zone)
+    return is_open and not (closed or taken)
+
+
+def check_availability(data: JSONDict, root: str, now: datetime) -> JSONDict:
+    cur = get_cursor()
+    user, room = authenticate_and_get_room(cur, data, data["RoomId"], now)
+    return {"IsAvailable": is_available(cur, room, parse_span(room, data), user=user, now=now)}
+
+
+def cost(data: JSONDict, root: str, now: datetime) -> JSONDict:
+    cur = get_cursor()
+    _, room = authenticate_and_get_room(cur, data, data["MeetingRoomId"], now)
+    services = get_services(cur, room, data)
+    quoted = quote.calculate_quote(room, parse_span(room, data), services=services)
+    return {"Total": float(quoted.total)}
+
+
+ServiceRow = namedtuple(
+    "ServiceRow", "pk name bill_at_center minimum_booking needs_duration needs_quantity rate"
+)
+
+
+def get_services(cur: Any, room: Any, data: JSONDict) -> list[quote.ServiceSelection]:
+    options = {each["ServiceId"]: each for each in data.get("ServiceOptions") or []}
+    if not options:
+        return []
+    found = fetch_all(
+        cur,
+        f"""SELECT s.id, s.name, s.bill_at_center, s.minimum_booking, s.needs_duration,
+                   s.needs_quantity, {RATE}
+            FROM centers_service s LEFT JOIN centers_rate t ON t.id = s.rate_id
+            WHERE s.center_id = %s AND s.is_active AND s.id = ANY (%s)
+            ORDER BY s.position, s.id""",
+        (room.center_id, list(options)),
+    )
+    selections = []
+    for row in found:
+        service = ServiceRow._make((*row[:6], get_rate(row[6:])))
+        hours_, quantity = (options[service.pk].get(name) for name in ("DurationHours", "Quantity"))
+        duration = Decimal(str(hours_)) if service.needs_duration and hours_ is not None else None
+        selections.append(
+            quote.ServiceSelection(service, duration, quantity if service.needs_quantity else None)
+        )
+    return selections
+
 
 HOLD = timedelta(minutes=15)
 LINE_NAMES = "Amount Description Total Type Rate ServiceId AllowanceId"
@@ -43,50 +164,13 @@ RESERVATION_NAMES = (
     "Id Start End Status Center MeetingRoom Services Attendees TotalCost LineItems"
     " NumberOfAttendees Allowances CanApplyAllowances UsableAllowances RoomCost Promotion"
 )
-
-
 TERMS = json.dumps(DEFAULT_TERMS)
 
 
-def get_available_allowances(
-    cur: Any, user_id: int, room: Any, day: date
-) -> list[AvailableAllowance]:
-    found = fetch_all(
-        cur,
-        """SELECT a.id, a.description, a.kind, a.hours, a.valid_until, a.is_automatic,
-             (SELECT coalesce(sum(e.hours), 0) FROM reservations_allowanceentry e
-              WHERE e.allowance_id = a.id AND e.period IS NOT DISTINCT FROM
-                CASE WHEN a.kind = 'monthly' THEN %s::date END)
-           FROM reservations_allowance a WHERE a.user_id = %s AND a.is_active
-             AND (a.valid_from IS NULL OR a.valid_from <= %s)
-             AND (a.valid_until IS NULL OR a.valid_until >= %s)
-             AND (EXISTS (SELECT FROM reservations_allowance_centers b
-                          WHERE b.allowance_id = a.id AND b.center_id = %s)
-                  OR NOT EXISTS (SELECT FROM reservations_allowance_centers b
-                                 WHERE b.allowance_id = a.id))
-             AND (EXISTS (SELECT FROM reservations_allowance_room_types b
-                          WHERE b.allowance_id = a.id AND b.resourcetype_id = %s)
-                  OR NOT EXISTS (SELECT FROM reservations_allowance_room_types b
-                                 WHERE b.allowance_id = a.id))""",
-        (day.replace(day=1), user_id, day, day, room.center_id, room.resource_type_id),
-    )
-    valid = [(build_allowance(row), row[-1]) for row in found]
-    valid.sort(key=lambda each: (each[0].get_last_day(day), each[0].kind != "monthly", each[0].pk))
-    return [
-        AvailableAllowance(each, each.get_period(day), max(0, each.hours + entered))
-        for each, entered in valid
-    ]
-
-
-def build_allowance(row: Row) -> Any:
-    pk, description, kind, hours, valid_until, is_automatic, _ = row
-    allowance = SimpleNamespace(
-        pk=pk, description=description, kind=kind, hours=hours, valid_until=valid_until
-    )
-    allowance.is_automatic, allowance.Kind = is_automatic, Allowance.Kind
-    for name in ("get_last_day", "get_period"):
-        setattr(allowance, name, partial(getattr(Allowance, name), allowance))
-    return allowance
+def require_no_allowances(cur: Any, user: User) -> None:
+    """Looks for allowances, of which the customers of the benchmark have none."""
+    allowances = "SELECT id FROM reservations_allowance WHERE user_id = %s AND is_active"
+    assert not fetch_all(cur, allowances, (user.pk,))
 
 
 def get_reservation(data: JSONDict, root: str, now: datetime) -> JSONDict:
@@ -99,7 +183,7 @@ def render_reservation(cur: Any, user: User, pk: int, root: str) -> JSONDict:
     [row] = fetch_all(
         cur,
         f"""SELECT v.start, v."end", v.status, v.number_of_attendees, v.total_cost,
-                   v.billable_hours, p.code, r.resource_type_id, {CENTER}, {FAVORITE},
+                   p.code, {CENTER}, {FAVORITE},
                    r.id, r.name, r.capacity, r.is_live_inventory, r.provider,
                    r.picture, r.picture_thumbnail, {RATE}
             FROM reservations_reservation v
@@ -110,10 +194,10 @@ def render_reservation(cur: Any, user: User, pk: int, root: str) -> JSONDict:
             WHERE v.id = %s AND v.user_id = %s""",
         (user.pk, pk, user.pk),
     )
-    start, end, status, attendee_count, total, billable, promo, resource_type = row[:8]
-    center, favorite, room = row[8:25], row[25], row[26:]
+    start, end, status, attendee_count, total, promo = row[:6]
+    center, favorite, room = row[6:23], row[23], row[24:]
     zone = ZoneInfo(center[11])
-    parts = CenterParts(cur, [center[0]], root)
+    parts = centers.CenterParts(cur, [center[0]], root)
     lines = fetch_all(
         cur,
         """SELECT amount, description, total, type, rate, service_id, allowance_id
@@ -141,59 +225,25 @@ def render_reservation(cur: Any, user: User, pk: int, root: str) -> JSONDict:
            WHERE o.reservation_id = %s AND o.hours > 0""",
         (pk,),
     )
-    here = SimpleNamespace(center_id=center[0], resource_type_id=resource_type)
-    offers = get_available_allowances(cur, user.pk, here, start.astimezone(zone).date())
-    times = (start.astimezone(zone).isoformat(), end.astimezone(zone).isoformat())
-    brief = name_fields("Id Start End Status", (pk, *times, status))
-    room_cost = sum((line[2] for line in lines if line[3] == "Room"), Decimal(0))
-    used = [render_usage(brief, *use, in_use=True) for use in uses]
-    in_use = {use[0] for use in uses}
-    usable = []
-    for offer in offers:
-        hours_left = min(offer.hours_left, int(billable)) if room_cost else 0
-        if offer.allowance.pk not in in_use and offer.hours_left:
-            discount = pricing.get_allowance_discount(room_cost, hours_left, billable)
-            words = (offer.allowance.pk, offer.allowance.description)
-            usable.append(render_usage(brief, *words, hours_left, discount, in_use=False))
-    services = [render_service(each) for each in parts.services[center[0]]]
+    # The bookings of the benchmark have none.
+    assert [*chosen, *uses] == []
+    times = [each.astimezone(zone).isoformat() for each in (start, end)]
+    require_no_allowances(cur, user)
+    room_cost = sum(line[2] for line in lines if line[3] == "Room")
+    services = [centers.render_service(each) for each in parts.services[center[0]]]
     values = (
         *(pk, *times, status, parts.render_center(center, favorite=favorite)),
-        render_room(room, services, root),
-        render_options(parts.services[center[0]], chosen),
+        centers.render_room(room, services, root),
+        [
+            name_fields(OPTION_NAMES, (*row[:2], False, *row[5:7], None, None))
+            for row in parts.services[center[0]]
+        ],
         [name_fields(ATTENDEE_NAMES, each) for each in attendees],
         float(total),
         [name_fields(LINE_NAMES, (*row[:2], float(row[2]), *row[3:])) for row in lines],
-        *(attendee_count, used, status == "New" and bool(usable), usable),
-        *(float(room_cost), promo),
+        *(attendee_count, [], False, [], float(room_cost), promo),
     )
     return name_fields(RESERVATION_NAMES, values)
-
-
-def render_usage(
-    brief: JSONDict, pk: int, description: str, count: int, discount: Decimal, *, in_use: bool
-) -> JSONDict:
-    return {
-        "Reservation": brief,
-        "Allowance": {"Description": description, "Id": pk},
-        "NumberOfHours": count,
-        "DiscountApplied": float(discount),
-        "InUse": in_use,
-    }
-
-
-def render_options(offered: list[Row], chosen: list[Row]) -> list[JSONDict]:
-    """The chosen services and all others of the center, in the order of the services."""
-    options = {row[0]: (place, row[1], *row[5:7]) for place, row in enumerate(offered)}
-    picked = {row[0]: row[5:] for row in chosen}
-    for pk, name, needs_duration, needs_quantity, position, *_ in chosen:
-        options.setdefault(pk, (position, name, needs_duration, needs_quantity))
-    listed = []
-    for pk, (_, name, *needs) in sorted(options.items(), key=lambda item: item[1][0]):
-        duration, quantity = picked.get(pk, (None, None))
-        hours = None if duration is None else float(duration)
-        values = (pk, name, pk in picked, *needs, hours, quantity)
-        listed.append(name_fields(OPTION_NAMES, values))
-    return listed
 
 
 def create(data: JSONDict, root: str, now: datetime) -> JSONDict:
@@ -207,7 +257,7 @@ RELEASE = "UPDATE reservations_reservation SET holds_slot = false, hold_until = 
 
 
 def release_conflicting_holds(
-    cur: Any, room: Room, span: Span, *, user: User, now: datetime, exclude: int = 0
+    cur: Any, room: Any, span: Span, *, user: User, now: datetime, exclude: int = 0
 ) -> None:
     margin = timedelta(minutes=room.turnaround_minutes)
     cur.execute(
@@ -232,7 +282,6 @@ def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
     )
     room = lock_room(cur, data["MeetingRoomId"])
     span = parse_span(room, data)
-    services = get_services(cur, room, data)
     release_conflicting_holds(cur, room, span, user=user, now=now)
     assert is_available(cur, room, span, user=user, now=now)
     cur.execute(
@@ -241,13 +290,8 @@ def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
                 AND created_by_id IS NULL ORDER BY created_at DESC, id DESC OFFSET 9)""",
         (user.pk, now),
     )
-    day = span.start.astimezone(room.zone).date()
-    allowances = [
-        each
-        for each in get_available_allowances(cur, user.pk, room, day)
-        if each.allowance.is_automatic
-    ]
-    quote = pricing.calculate_quote(room, span, services=services, allowances=allowances)
+    require_no_allowances(cur, user)
+    quoted = quote.calculate_quote(room, span)
     margin = timedelta(minutes=room.turnaround_minutes)
     [(pk,)] = fetch_all(
         cur,
@@ -260,14 +304,9 @@ def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
              %s, 0, 0, %s, %s, '', 0) RETURNING id""",
         (
             *(user.pk, room.pk, span.start, span.end, room.turnaround_minutes),
-            *(span.start - margin, span.end + margin, now + HOLD, 1, quote.total),
-            *(quote.room.billable_hours, uuid.uuid4(), TERMS, now),
+            *(span.start - margin, span.end + margin, now + HOLD, 1, quoted.total),
+            *(quoted.room.billable_hours, uuid.uuid4(), TERMS, now),
         ),
-    )
-    insert_rows(
-        cur,
-        "reservations_chosenservice (reservation_id, service_id, duration_hours, quantity)",
-        [(pk, each.service.pk, each.duration_hours, each.quantity) for each in services],
     )
     insert_rows(
         cur,
@@ -284,16 +323,7 @@ def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
                 *(line.total, line.contained_tax, line.tax_label),
                 *(line.service_id, line.allowance_id),
             )
-            for place, line in enumerate(quote.lines, start=1)
-        ],
-    )
-    insert_rows(
-        cur,
-        "reservations_allowanceuse (reservation_id, allowance_id, hours, discount)",
-        [
-            (pk, each.allowance_id, each.hours, each.discount)
-            for each in quote.applied_allowances
-            if each.hours
+            for place, line in enumerate(quoted.lines, start=1)
         ],
     )
     return int(pk)

@@ -10,19 +10,16 @@ import django
 # Prices and formats of money need settings and models.
 django.setup()
 
-from tests.bench.raw.checkout import checkout  # noqa: E402
+from tests.bench.raw import centers, checkout, reservations  # noqa: E402
 from tests.bench.raw.database import JSONDict  # noqa: E402
-from tests.bench.raw.reservations import create, get_reservation  # noqa: E402
-from tests.bench.raw.rooms import check_availability, cost  # noqa: E402
-from tests.bench.raw.search import search  # noqa: E402
 
 OPERATIONS: dict[str, Callable[[JSONDict, str, datetime], JSONDict]] = {
-    "/api/meeting-rooms/check-availability": check_availability,
-    "/api/account/reservation": get_reservation,
-    "/api/reservations/cost": cost,
-    "/api/locations/search": search,
-    "/api/reservations/create": create,
-    "/api/reservations/checkout": checkout,
+    "/api/meeting-rooms/check-availability": reservations.check_availability,
+    "/api/account/reservation": reservations.get_reservation,
+    "/api/reservations/cost": reservations.cost,
+    "/api/locations/search": centers.search,
+    "/api/reservations/create": reservations.create,
+    "/api/reservations/checkout": checkout.checkout,
 }
 
 

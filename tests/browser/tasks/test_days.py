@@ -16,10 +16,10 @@ from reservations.receipts import issuing
 from tests.browser import accessibility
 from tests.browser.day import CENTER, open_day, request_for, room
 from tests.browser.person import Person
-from tests.browser.ways import DESKTOP, Way, in_ways
+from tests.browser.ways import Way, in_ways
 from tests.factories_people import AdministratorFactory, StaffFactory
 
-# The tasks together have each size with each theme and each hand, and each theme with each hand.
+# The tasks together have each size, theme and hand.
 
 
 def go(person: Person, way: Way, name: str) -> None:
@@ -40,7 +40,7 @@ def open_now(demo) -> Center:
     return Center.objects.get(name=CENTER)
 
 
-@in_ways(DESKTOP, Way("phone", hand="keyboard"))
+@in_ways(Way("phone", hand="keyboard"))
 def test_receptionist_seats_a_walk_in_in_ten_clicks(desk, open_now, way):
     page = desk("desk", way)
     person = Person(page, way)
@@ -66,7 +66,7 @@ def test_receptionist_seats_a_walk_in_in_ten_clicks(desk, open_now, way):
     assert 7 <= person.clicks <= 10
 
 
-@in_ways(Way("laptop", "dark"), Way("desktop", "dark", "keyboard"))
+@in_ways(Way("laptop", "dark"))
 def test_manager_approves_a_request_and_lowers_its_price_in_four_clicks(desk, demo, way):
     Reservation.objects.filter(status=Status.PENDING).update(
         status=Status.CANCELLED, cancelled_at=F("created_at"), holds_slot=False
@@ -96,7 +96,7 @@ def test_manager_approves_a_request_and_lowers_its_price_in_four_clicks(desk, de
     assert person.clicks == 4
 
 
-@in_ways(Way("tablet"), Way("laptop", hand="keyboard"))
+@in_ways(Way("tablet"))
 def test_owner_raises_a_price_and_invites_a_colleague_in_nine_clicks(desk, demo, way):
     AdministratorFactory(email="owner@roombook.example")
     rate = Rate.objects.filter(center__name=CENTER, hourly__isnull=False).earliest("pk")
@@ -132,7 +132,7 @@ def export(person: Person, way: Way) -> str:
     return started.value.path().read_text()
 
 
-@in_ways(Way("phone", "dark"), Way("tablet", "dark", "keyboard"))
+@in_ways(Way("tablet", "dark", "keyboard"))
 def test_accountant_reads_a_figure_to_its_lines_and_gets_the_receipts_in_seven_clicks(
     desk, demo, way
 ):

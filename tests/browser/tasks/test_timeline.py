@@ -1,7 +1,6 @@
 """Task: move a booking by dragging it to another room or time, or by keyboard."""
 
 import datetime as dt
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,7 +20,6 @@ from tests.browser import accessibility
 from tests.browser.day import open_day, request_for, room
 from tests.browser.person import Person, go_to
 from tests.browser.ways import DESKTOP, PHONE, Way, in_ways
-from tests.factories_centers import open_every_day
 
 TIMELINE = "/admin/reservations/reservation/timeline/"
 HOUR = dt.timedelta(hours=1)
@@ -298,38 +296,3 @@ def test_booking_is_moved_by_keyboard_and_shown_on_a_phone(desk, live_server, bo
     page.goto(f"{live_server.url}{TIMELINE}center/")
     expect(page.locator(".timeline--center-week")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-
-
-def test_sixteen_hours_fit_a_window_and_nothing_is_dragged_into_the_past(
-    desk, live_server, booking
-):
-    booking.room.center.opening_hours.all().delete()
-    open_every_day(booking.room.center, dt.time(7), dt.time(21))
-    page = desk("desk")
-    open_timeline(page, live_server.url, booking)
-    track = get_track(page, "Boardroom")
-    assert track.get_attribute("data-minutes") == "960"
-    assert page.locator(".timeline").evaluate("box => box.scrollWidth <= box.clientWidth")
-    # As at noon of that day.
-    track.evaluate("track => { track.dataset.earliest = 360 }")
-    drag(page, ("Boardroom", 10), ("Boardroom", 11.5))
-    assert get_place(booking) == ("Boardroom", 12, 2)
-
-
-def test_tablet_timeline_keeps_room_names_visible(desk, live_server):
-    page = desk("manager", Way("tablet"))
-    page.goto(f"{live_server.url}{TIMELINE}?hours=all")
-    timeline = page.locator(".timeline")
-    timeline.evaluate("timeline => { timeline.scrollLeft = timeline.scrollWidth }")
-    name = page.locator(".timeline-row .timeline-name").first
-    frame = timeline.bounding_box()
-    assert abs(name.bounding_box()["x"] - frame["x"]) < 2
-    # Nothing but the timeline itself is wider than the screen.
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    sizes = page.locator(".timeline-free-slot").evaluate_all(
-        "links => links.map(link => link.getBoundingClientRect().height)"
-    )
-    assert min(sizes) >= 44
-    # The address of the page names no center and no day; the script asks for those it shows.
-    with page.expect_request(re.compile(r"center=\d+&date=\d")):
-        page.evaluate("document.dispatchEvent(new CustomEvent('timeline:refresh'))")

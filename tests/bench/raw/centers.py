@@ -1,48 +1,32 @@
-"""Centers, rooms and rates as fields of responses."""
+"""Centers, rooms and rates as fields of responses, and the search around a location."""
 
+from collections import namedtuple
 from collections.abc import Iterable
-from datetime import time
-from decimal import Decimal
-from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
-from centers import hours, rates
-from tests.bench.raw.database import JSONDict, Row, fetch_all
-
-
-@cache
-def split(names: str) -> list[str]:
-    return names.split()
+from centers import geo, hours, rates
+from tests.bench.raw.database import JSONDict, Row, authenticate, fetch_all, get_cursor
 
 
 def name_fields(names: str, values: Iterable[Any]) -> JSONDict:
     """The fields of a response with their values. Empty ones are left out."""
-    pairs = zip(split(names), values, strict=True)
+    pairs = zip(names.split(), values, strict=True)
     return {name: value for name, value in pairs if value not in (None, "", {})}
 
 
-class RateRow(NamedTuple):
-    is_flat_rate: bool
-    flat_rate: Decimal | None
-    hourly: Decimal | None
-    half_day: Decimal | None
-    full_day: Decimal | None
-    setup_fee: Decimal | None
-    bill_in_blocks: bool
-    description: str
-
-    @property
-    def special_prices(self) -> tuple[()]:
-        """The data of the benchmark have no price lists."""
-        return ()
+class RateRow(
+    namedtuple(
+        "RateRow",
+        "is_flat_rate flat_rate hourly half_day full_day setup_fee bill_in_blocks description",
+    )
+):
+    # The data of the benchmark have no price lists.
+    special_prices = ()
 
 
-class HoursRow(NamedTuple):
-    weekday: int
-    opens: time
-    closes: time
-
-
+HoursRow = namedtuple("HoursRow", "weekday opens closes")
 RATE = ", ".join(f"t.{name}" for name in RateRow._fields)
 USABLE = (
     "((t.is_flat_rate AND t.flat_rate IS NOT NULL) OR (NOT t.is_flat_rate AND"
@@ -77,6 +61,10 @@ def render_rate(rate: RateRow) -> tuple[JSONDict, str]:
     description = rate.description or rates.describe_rate(rate)
     values = (rate.is_flat_rate, *amounts, rate.bill_in_blocks, description)
     return name_fields(RATE_NAMES, values), rates.format_entry_price(rate)
+
+
+def get_rate(row: Row) -> Any:
+    return None if row[0] is None else RateRow(*row)
 
 
 def render_rate_of(row: Row) -> tuple[JSONDict | None, str]:
@@ -157,3 +145,71 @@ class CenterParts:
             *(images, parking, is_new, low_price),
         )
         return name_fields(CENTER_NAMES, values)
+
+
+TYPE_NAMES = "Id Name IsService Position Internal"
+NEIGHBORHOOD_NAMES = (
+    "Id OriginalName Name City State CustomTitle LandingPageContent CoworkingLandingPageContent"
+)
+
+
+def search(data: JSONDict, root: str, now: datetime) -> JSONDict:
+    cur = get_cursor()
+    user, _ = authenticate(cur, data, now)
+    place = geo.Coordinates(data["Latitude"], data["Longitude"])
+    miles = data["RadiusInMiles"]
+    box = geo.get_bounding_box(place, miles)
+    x, y, z = place.vector
+    chord = "((c.x - %s) * (c.x - %s) + (c.y - %s) * (c.y - %s) + (c.z - %s) * (c.z - %s))"
+    vector = (x, x, y, y, z, z)
+    longitudes = " OR ".join(["c.longitude BETWEEN %s AND %s"] * len(box.longitudes))
+    found = fetch_all(
+        cur,
+        f"""SELECT {CENTER}, {FAVORITE}, {chord} AS chord, c.neighborhood_id
+            FROM centers_center c
+            WHERE c.is_active AND c.latitude BETWEEN %s AND %s AND ({longitudes})
+              AND {chord} <= %s AND EXISTS
+                (SELECT FROM centers_meetingroom r JOIN centers_rate t ON t.id = r.rate_id
+                 WHERE r.center_id = c.id AND r.is_active AND {USABLE})
+            ORDER BY chord, c.rank, c.name_folded, c.id""",
+        (
+            *(user.pk, *vector, box.south, box.north),
+            *(degrees for bounds in box.longitudes for degrees in bounds),
+            *(*vector, geo.squared_chord_from_miles(miles)),
+        ),
+    )
+    ids = [row[0] for row in found]
+    parts = CenterParts(cur, ids[:50], root)
+    centers = [
+        parts.render_center(
+            row, favorite=favorite, distance=round(geo.miles_from_squared_chord(squared), 2)
+        )
+        for *row, favorite, squared, _ in found[:50]
+    ]
+    types = fetch_all(
+        cur,
+        f"""SELECT id, name, is_service, position, internal FROM centers_resourcetype
+            WHERE NOT internal AND id IN
+              (SELECT r.resource_type_id FROM centers_meetingroom r
+                 JOIN centers_rate t ON t.id = r.rate_id
+               WHERE r.center_id = ANY (%s) AND r.is_active AND {USABLE}
+               UNION SELECT resource_type_id FROM centers_service
+               WHERE center_id = ANY (%s) AND is_active)
+            ORDER BY position, name, id""",
+        (ids, ids),
+    )
+    neighborhoods = fetch_all(
+        cur,
+        """SELECT id, original_name, name, city, state, custom_title, landing_page_content,
+                  coworking_landing_page_content
+           FROM centers_neighborhood WHERE id = ANY (%s) ORDER BY name, id""",
+        (list({row[-1] for row in found} - {None}),),
+    )
+    return {
+        "Centers": centers,
+        "FilterOptions": {
+            "RoomTypes": [name_fields(TYPE_NAMES, row) for row in types if not row[2]],
+            "Services": [name_fields(TYPE_NAMES, row) for row in types if row[2]],
+            "Neighborhoods": [name_fields(NEIGHBORHOOD_NAMES, row) for row in neighborhoods],
+        },
+    }
