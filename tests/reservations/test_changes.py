@@ -1,6 +1,7 @@
 """Changes of confirmed bookings by customers and staff, and their payments (B27)."""
 
 from decimal import Decimal
+from itertools import cycle
 
 import pytest
 from django.core.management import call_command
@@ -110,32 +111,6 @@ def test_cheaper_change_after_a_longer_one_refunds_the_latest_payment_first(book
     assert "$50.00 is refunded to Visa ending 4242." in terms.message
 
 
-def test_late_cancellation_fee_is_the_sum_of_both_payments(booking):
-    change(booking, hours=5, total=125)
-
-    terms = cancellation.get_outcome(Reservation.objects.get(), now=START - HOUR)
-
-    assert (terms.refund, terms.fee) == (0, 125)
-
-
-def test_services_and_attendees_change_together_with_the_time(booking):
-    lunch = ServiceFactory(center=booking.room.center)  # 15
-
-    change(
-        booking,
-        hours=4,
-        services=[{"service_id": lunch.pk}],
-        attendees=[{"name": "Grace", "email_address": "grace@example.com"}],
-        total=115,
-    )
-
-    booking.refresh_from_db()
-    assert (booking.total_cost, booking.number_of_attendees) == (115, 2)
-    assert [each.service for each in booking.chosen_services.all()] == [lunch]
-    assert booking.attendees.filter(name="Grace").exists()
-    assert BookingChange.objects.get().personal_values is None  # no personal data is kept
-
-
 def test_attendees_alone_do_not_change_the_price_of_a_booking(booking):
     booking.room.rate.hourly = 100
     booking.room.rate.save()
@@ -209,11 +184,8 @@ def test_change_confirmed_at_the_bank_is_applied_when_the_client_asks(waiting):
     assert waiting.end == START + 3 * HOUR
 
     confirm()
-    again = change(
-        waiting, hours=5, total=125, method=PaymentMethod(use_saved_card=True), now=NOW + MINUTE
-    )
-
-    assert again.is_applied
+    method = PaymentMethod(use_saved_card=True)
+    assert change(waiting, hours=5, total=125, method=method, now=NOW + MINUTE).is_applied
     assert get_money() == [(75, 0), (50, 0)]
 
 
@@ -256,17 +228,6 @@ def test_change_confirmed_after_its_slot_is_gone_is_voided(waiting):
     assert "9:00 AM - 12:00 PM" in email.text
 
 
-def test_cancelling_that_is_refused_leaves_the_payment_of_a_change_waiting(waiting, clock):
-    clock.move_to(waiting.start)
-
-    with pytest.raises(ReservationNotOpen, match="meeting has begun"):
-        cancellation.cancel(Act(waiting.user, waiting.start), waiting.pk)
-
-    payment = Payment.objects.get(purpose="change")
-    assert (payment.state, payment.is_called_off) == ("started", False)
-    assert payment.change.state == "started"
-
-
 @pytest.fixture
 def stranded(booking, clerk, clock, monkeypatch):
     """Staff charge the saved card for two more hours; the worker dies, and its lease expires."""
@@ -284,21 +245,14 @@ def stranded(booking, clerk, clock, monkeypatch):
     return booking
 
 
-def test_cancellation_voids_the_payment_of_a_change_whose_worker_died(stranded, clock):
-    clock.move_to(NOW + 2 * MINUTE)
-    for _ in range(2):
-        cancelled = cancellation.cancel(Act(stranded.user, NOW + 2 * MINUTE), stranded.pk)
+@pytest.mark.parametrize("first", [NOW, NOW + 2 * MINUTE], ids=["within its lease", "later"])
+def test_cancellation_voids_the_payment_of_a_change_whose_worker_died(stranded, clock, first):
+    for now in (first, NOW + 2 * MINUTE):
+        clock.move_to(now)
+        cancelled = cancellation.cancel(Act(stranded.user, now), stranded.pk)
         assert cancelled.refund == 75
+    assert cancelled.is_repeated
     assert Payment.objects.get(purpose="change").state == "voided"
-
-
-def test_cancellation_is_repeated_while_the_payment_of_a_change_is_unresolved(stranded, clock):
-    first = cancellation.cancel(Act(stranded.user, NOW), stranded.pk)
-
-    clock.move_to(NOW + 2 * MINUTE)
-    second = cancellation.cancel(Act(stranded.user, NOW + 2 * MINUTE), stranded.pk)
-
-    assert (first.refund, second.refund, second.is_repeated) == (75, 75, True)
 
 
 def test_refused_cancellation_keeps_the_change_whose_worker_died(stranded, clerk, clock):
@@ -337,6 +291,9 @@ OTHERS = {
     ),
     "adjust": lambda booking, clerk: adjust(booking, clerk, -5),
     "charge": lambda booking, clerk: charge(booking, clerk, total=50, hours=2),
+    "book the time": lambda booking, clerk: make_booking(
+        room=booking.room, start=START + 3 * HOUR, hours=1
+    ),
 }
 
 
@@ -359,10 +316,12 @@ def interfere(monkeypatch, owner, name, call, *, before):
 @pytest.mark.parametrize(
     ("other", "outcome", "when"),
     [
-        *((other, "requires_action", "waiting") for other in OTHERS),
-        # Each of them before and after the answer, of both kinds of cards in turn.
-        *zip(OTHERS, ["requires_action", "succeeds"] * 3, ["before"] * 6, strict=True),
-        *zip(OTHERS, ["succeeds", "requires_action"] * 3, ["after"] * 6, strict=True),
+        *((other, "requires_action", "waiting") for other in list(OTHERS)[:-1]),
+        # The others before or after the answer, of both kinds of cards in turn.
+        *zip(
+            *(OTHERS, cycle(["succeeds", "requires_action"]), cycle(["before", "after", "after"])),
+            strict=False,
+        ),
     ],
 )
 def test_change_is_called_off_by_what_others_do_before_it_is_paid(
@@ -379,12 +338,12 @@ def test_change_is_called_off_by_what_others_do_before_it_is_paid(
             *(monkeypatch, SandboxGateway, "authorize", lambda: OTHERS[other](booking, clerk)),
             before=when == "before",
         )
-        with pytest.raises(ReservationNotOpen, match=r"changed meanwhile.* You were not charged"):
+        with pytest.raises(ReservationNotOpen, match="You were not charged"):
             change(booking, **wanted)
 
     payment = Payment.objects.get(amount=50, purpose="change")
     assert (payment.state, payment.change.state) == ("voided", "abandoned")
-    status = Reservation.objects.get().status
+    status = Reservation.objects.get(pk=booking.pk).status
     assert get_payment_action(booking.pk, user=booking.user, now=NOW) == (status, None)
 
 
@@ -420,24 +379,6 @@ def test_change_that_nobody_confirms_is_abandoned_and_counts_as_a_decline(waitin
     assert (attempts.count, Payment.objects.get(purpose="change").state) == (1, "voided")
 
 
-# --- Crashes and concurrent requests --------------------------------------------------------------
-
-
-def test_slot_that_others_book_during_the_authorization_is_theirs(booking, monkeypatch):
-    interfere(
-        *(monkeypatch, SandboxGateway, "authorize"),
-        lambda: make_booking(room=booking.room, start=START + 3 * HOUR, hours=1),
-        before=True,
-    )
-    with pytest.raises(ReservationNotOpen, match="You were not charged"):
-        change(booking, hours=5, total=125)
-
-    payment = Payment.objects.get(purpose="change")
-    assert (payment.state, payment.change.state) == ("voided", "abandoned")
-    booking.refresh_from_db()
-    assert booking.total_cost == 75
-
-
 # --- By staff -------------------------------------------------------------------------------------
 
 
@@ -454,17 +395,6 @@ def test_staff_take_the_difference_at_the_desk(booking, clerk, gateway):
     reschedule(booking, clerk, hours=4)
     refund = Refund.objects.get()
     assert (refund.payment, refund.amount, refund.state) == (payment, 25, "started")
-
-
-def test_staff_extend_a_running_meeting_and_charge_the_saved_card(booking, clerk):
-    SavedCardFactory(user=booking.user)
-    running = START + 2 * HOUR
-
-    outcome = charge(booking, clerk, total="87.50", hours=3.5, now=running)
-
-    booking.refresh_from_db()
-    assert (outcome.charge, booking.total_cost) == (Decimal("12.50"), Decimal("87.50"))
-    assert (booking.start, booking.end) == (START, START + 3.5 * HOUR)
 
 
 def test_running_meeting_cannot_move_or_be_extended_into_the_next_booking(booking, clerk):
@@ -518,6 +448,11 @@ def test_change_without_an_answer_of_the_gateway_stays_open_until_it_is_known(mo
 
     assert change(booking, **wanted, now=NOW + 2 * MINUTE).is_applied
     assert get_money() == [(75, 0), (65, 0)]
+    booking.refresh_from_db()
+    assert (booking.total_cost, booking.number_of_attendees) == (140, 2)
+    assert booking.chosen_services.exists()
+    assert booking.attendees.filter(name="Grace").exists()
+    assert BookingChange.objects.get().personal_values is None  # no personal data is kept
 
 
 # --- Price adjustments by staff, and their effect on the payment ----------------------------------
@@ -559,26 +494,11 @@ def test_adjustment_after_the_meeting_can_lower_the_price(clerk):
         adjust(reservation, clerk, -5, now=after)
 
 
-def test_adjustment_that_raises_a_paid_price_is_refused(clerk):
-    reservation = make_booking()
-
-    with pytest.raises(ReservationNotOpen, match="only be lowered"):
-        adjust(reservation, clerk, 5)
-
-
 @pytest.mark.inconsistent_data
-@pytest.mark.parametrize("status", [Status.PENDING, Status.PROCESSING, Status.CANCELLED])
-def test_adjustment_of_pending_or_closed_reservation_is_refused(clerk, status):
-    with pytest.raises(ReservationNotOpen):
-        adjust(ReservationFactory(status=status), clerk, -5)
-
-
-def test_adjustment_with_outdated_price_is_refused(clerk):
-    reservation = make_draft()
-
-    with pytest.raises(ReservationNotOpen, match="price has changed"):
-        adjust(reservation, clerk, -5, expected_total=Decimal(75))
-    assert adjust(reservation, clerk, -5, expected_total=Decimal(70)).new_total == 70
+def test_adjustment_of_pending_or_closed_reservation_is_refused(clerk):
+    for status in (Status.PENDING, Status.PROCESSING, Status.CANCELLED):
+        with pytest.raises(ReservationNotOpen, match="of a draft or of a booking"):
+            adjust(ReservationFactory(status=status), clerk, -5)
 
 
 def get_adjustments(reservation):
@@ -610,18 +530,6 @@ def test_adjustment_is_stored_as_applied_and_not_increased_by_reschedule(clerk):
     would = preview_reschedule(reservation, clerk, room=make_room_at_rate(room, 40))
     assert would.result.new_total == Decimal("76.16")  # 120 - 50.01 and tax
     assert would.result.is_refused
-
-
-def test_adjustment_of_free_draft_is_refused(clerk):
-    reservation = make_draft()
-    adjust(reservation, clerk, -1000)
-
-    for attempt in (adjust, lambda *how: adjust(*how, expected_total=Decimal(0))):
-        with pytest.raises(ReservationNotOpen, match="nothing left"):
-            attempt(reservation, clerk, -50)
-
-    assert get_adjustments(reservation) == [-75]
-    assert adjust(reservation, clerk, 5).new_total == 5  # raising the price is still possible
 
 
 def test_adjustment_submitted_twice_is_applied_once(clerk):

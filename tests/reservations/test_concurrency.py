@@ -5,9 +5,7 @@ database is locked, and that the counts are right. tests/faults has contests bet
 processes, and their controls without locks and constraints.
 """
 
-import random
 import threading
-import time
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
@@ -25,7 +23,6 @@ from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations.booking import cancellation
 from reservations.booking.cancellation import RefundDecision
-from reservations.booking.charging import PaymentMethod, get_payment_action
 from reservations.booking.checkout import book_draft
 from reservations.models import RefundOverride, Reservation
 from reservations.models.status import Status
@@ -36,7 +33,6 @@ from tests.factories_people import AdministratorFactory, SavedCardFactory, UserF
 from tests.factories_reservations import (
     DAY,
     HOUR,
-    MINUTE,
     NOW,
     START,
     make_booking,
@@ -49,7 +45,6 @@ from tests.http import post
 from tests.reservations.checkout.helpers import pay_with_saved_card
 from tests.reservations.rescheduling_helpers import (
     adjust,
-    change,
     get_net_payment,
     make_room_at_rate,
     make_room_in_same_center,
@@ -122,20 +117,6 @@ def test_bookings_on_account_at_once_do_not_exceed_the_limit():
     assert Payment.objects.aggregate(owed=Sum("amount"))["owed"] == 150
 
 
-def test_concurrent_reschedules_and_checkouts_of_one_slot_one_succeeds(clerk):
-    target = make_room()
-    rows = [make_booking(room=make_room_in_same_center(target)) for _ in range(4)]
-    drafts = [make_draft(room=target, now=NOW - n * 16 * MINUTE) for n in (3, 2, 1)]
-
-    moves = [lambda row=row: reschedule(row, clerk, room=target) for row in rows]
-    ended = run_concurrently(
-        [*moves, *(lambda each=each: pay(each) for each in drafts)], losers=(DomainError,)
-    )
-
-    assert ended.count("SlotUnavailable") == 6
-    assert Reservation.objects.filter(room=target, status=Status.CONFIRMED).count() == 1
-
-
 def test_crossing_reschedules_do_not_deadlock(clerk):
     """Two bookings repeatedly change to the room of the other, at a time when it is available."""
     one = make_room()
@@ -166,33 +147,6 @@ def test_concurrent_reschedule_and_cancellation_keep_the_money_consistent(clerk)
 
     assert Reservation.objects.get().status == Status.CANCELLED
     assert get_net_payment() == 0
-
-
-def test_changes_and_cancellations_at_once_leave_no_payment_for_the_customer():
-    room = make_room_at_rate(make_room(), 25)
-    for day in range(6):
-        booking = make_booking(room=room, start=START + day * DAY)
-        SavedCardFactory(user=booking.user, outcome="requires_action", saved_by_setup=True)
-        method = PaymentMethod(use_saved_card=True)
-
-        def act(call, seconds):
-            time.sleep(seconds)
-            return call()
-
-        calls = [
-            partial(
-                change, booking, start=booking.start, hours=hours, total=25 * hours, method=method
-            )
-            for hours in (4, 5, 6)
-        ]
-        calls += [partial(cancellation.cancel, Act(booking.user, NOW), booking.pk)] * 2
-        run_concurrently(
-            [partial(act, call, random.uniform(0, 0.06)) for call in calls], losers=(DomainError,)
-        )
-
-        assert not Payment.objects.filter(state="started").exists()
-        answer = get_payment_action(booking.pk, user=booking.user, now=NOW)
-        assert answer == (Status.CANCELLED, None)
 
 
 def test_checkout_and_cancellation_at_once_book_and_charge_or_neither():

@@ -1,4 +1,4 @@
-"""Payments in cash, at a card terminal or on account: booked at once, refunded manually (B26)."""
+"""Payments in cash, at a card terminal or on account, and bookings of what has just begun (B26)."""
 
 from decimal import Decimal
 
@@ -6,9 +6,20 @@ import pytest
 from django.core.management import call_command
 
 from accounts.act import Act
+from accounts.models import OutboxMessage
 from payments import manual_payments, refunds
 from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund, RefundState
-from reservations.booking import alerts, approval, checkout, integrity
+from reservations.booking import (
+    alerts,
+    amendments,
+    approval,
+    charging,
+    checkout,
+    expiry,
+    integrity,
+    payment_links,
+)
+from reservations.booking.amendments import ChangeRequest
 from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import ALREADY_BOOKED, NOT_PERMITTED, book_draft
 from reservations.models.status import Status
@@ -17,7 +28,10 @@ from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
 from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
+    MINUTE,
     NOW,
+    START,
+    PaymentFactory,
     PromoCodeFactory,
     get_current_status,
     make_booking,
@@ -25,6 +39,7 @@ from tests.factories_reservations import (
     make_room,
     update_promo_code,
 )
+from tests.reservations.payment_link_pages import find_link
 from tests.reservations.rescheduling_helpers import adjust
 
 pytestmark = pytest.mark.django_db
@@ -38,14 +53,13 @@ def customer():
     return UserFactory(credit_limit=200)
 
 
-def take(draft, root, gateway="terminal", **options):
+def take(draft, root, gateway="terminal", *, now=NOW):
     return book_draft(
-        Act(root, NOW, is_staff=True),
+        Act(root, now, is_staff=True),
         draft.pk,
         gateway=gateway,
         reference="Slip 17",
         shown_total=draft.total_cost,
-        **options,
     )
 
 
@@ -104,16 +118,6 @@ def test_payment_is_refused_without_its_slot_or_price(root, customer):
     assert not Payment.objects.filter(reservation=draft).exists()
 
 
-def test_free_draft_is_booked_without_a_payment(root):
-    draft = make_draft()
-    adjust(draft, root, -75)
-    draft.refresh_from_db()
-
-    assert take(draft, root, "cash").status == Status.CONFIRMED
-    assert not Payment.objects.exists()
-    assert has_no_problems()
-
-
 def test_refund_by_hand_is_due_until_staff_confirm_it(root, customer):
     booked = take(make_draft(customer), root, "cash")
     adjust(booked, root, -5)
@@ -140,8 +144,12 @@ def test_refund_by_hand_is_due_until_staff_confirm_it(root, customer):
 
 
 @pytest.mark.parametrize("gateway", ["cash", "account"])
-def test_paid_request_that_is_declined_is_refunded(root, customer, gateway):
-    request = take(make_draft(customer, make_room(is_live_inventory=False)), root, gateway)
+def test_paid_request_is_confirmed_or_refunded(root, customer, gateway):
+    room = make_room(is_live_inventory=False)
+    other = take(make_draft(customer, room, start=START + 24 * HOUR), root, "cash")
+    approved = approval.approve(Act(root, NOW, is_staff=True), other.pk)
+    assert approved.status == Status.CONFIRMED
+    request = take(make_draft(customer, room), root, gateway)
     assert request.status == Status.PENDING
     assert has_no_problems(NOW + 2 * HOUR)
 
@@ -151,14 +159,6 @@ def test_paid_request_that_is_declined_is_refunded(root, customer, gateway):
     state = RefundState.STARTED if gateway == "cash" else RefundState.DONE
     assert Refund.objects.get().state == state
     assert has_no_problems(NOW + 2 * HOUR)
-
-
-def test_paid_request_that_is_approved_is_confirmed(root, customer):
-    request = take(make_draft(customer, make_room(is_live_inventory=False)), root, "cash")
-
-    assert approval.approve(Act(root, NOW, is_staff=True), request.pk).status == Status.CONFIRMED
-    assert not Refund.objects.exists()
-    assert has_no_problems()
 
 
 # --- On account -----------------------------------------------------------------------------------
@@ -192,3 +192,111 @@ def test_account_payment_is_refused_without_a_limit_or_the_permission(root, cust
         take(make_draft(customer), StaffFactory(), "account")
     assert refused.value.fields["gateway"] == NOT_PERMITTED
     assert not Payment.objects.exists()
+
+
+# --- Staff book what has just begun, and take its payment a quarter of an hour later (B26.10) -----
+
+
+# 11:46 in Denver, on a grid of 15 minutes.
+QUARTER_TO = START + 2 * HOUR + 45 * MINUTE
+AT = QUARTER_TO + MINUTE
+
+
+def walk_in(room, root, start=QUARTER_TO, **fields):
+    return make_draft(room=room, start=start, hours=1, now=AT, created_by=root, **fields)
+
+
+@pytest.mark.parametrize("minutes", [0, 15])
+def test_staff_book_the_running_slot_and_the_one_before_it(room, root, minutes):
+    draft = walk_in(room, root, QUARTER_TO - minutes * MINUTE)
+    assert draft.is_held_at(AT)
+    assert take(draft, root, now=AT + 2 * MINUTE).status == Status.CONFIRMED
+    assert not list(integrity.find_problems(now=AT + 3 * MINUTE))
+
+
+def test_what_began_earlier_is_over_or_a_customer_asks_for_has_passed(room, root):
+    with pytest.raises(SlotUnavailable, match="passed"):
+        walk_in(room, root, QUARTER_TO - 30 * MINUTE)
+    with pytest.raises(SlotUnavailable, match="passed"):
+        make_draft(room=room, start=QUARTER_TO, hours=1, now=AT)
+    room.minimum_minutes = 15
+    room.save()
+    with pytest.raises(SlotUnavailable, match="passed"):
+        make_draft(room=room, start=QUARTER_TO - 15 * MINUTE, hours=0.25, now=AT, created_by=root)
+
+
+@pytest.mark.parametrize("start", [QUARTER_TO, QUARTER_TO - 15 * MINUTE, START + 4 * HOUR])
+def test_draft_by_staff_is_paid_until_15_minutes_after_its_start_or_creation(room, root, start):
+    late = max(start, AT) + 15 * MINUTE
+    draft = walk_in(room, root, start)
+    assert draft.payable_until == late
+    assert not [each for each in expiry.close_overdue(now=late - MINUTE) if each == draft]
+    assert not list(integrity.find_problems(now=late - MINUTE))
+    assert take(draft, root, now=late - MINUTE).status == Status.CONFIRMED
+
+
+def test_draft_that_is_not_paid_in_time_expires(room, root):
+    draft = walk_in(room, root)
+    late = AT + 15 * MINUTE
+    with pytest.raises(ReservationNotOpen, match="time has passed"):
+        take(draft, root, now=late)
+    assert [each.status for each in expiry.close_overdue(now=late)] == [Status.EXPIRED]
+
+
+def test_draft_is_never_paid_after_its_end(room, root):
+    room.minimum_minutes = 15
+    room.save()
+    draft = make_draft(
+        room=room, start=QUARTER_TO - 15 * MINUTE, hours=0.5, now=AT, created_by=root
+    )
+    assert draft.payable_until == draft.end == QUARTER_TO + 15 * MINUTE
+
+
+def test_payment_link_of_a_walk_in_is_open_as_long_as_it_says(client, clock, room, root):
+    clock.move_to(AT)
+    draft = walk_in(room, root)
+    act = Act(root, AT, is_staff=True)
+    payment_links.send_link(act, draft.pk, base_url="https://rooms.example.com")
+    link = find_link(OutboxMessage.objects.get(kind="payment link"))
+    draft.refresh_from_db()
+    assert draft.payment_link_until == draft.payable_until
+    assert client.get(link).status_code == 200
+    assert payment_links.can_cancel_links(draft, now=AT)
+    clock.move_to(draft.payable_until)
+    assert client.get(link).status_code == 410
+
+
+def test_payment_at_the_bank_waits_no_longer_than_it_can_book(room, root):
+    draft = walk_in(room, root)
+    late = draft.payable_until - 2 * MINUTE
+    payment = PaymentFactory(reservation=draft, state="started", at=late)
+    charging._wait_for_customer(draft, payment)
+    assert payment.action_until == draft.payable_until
+
+
+def test_request_of_a_walk_in_is_approved_until_15_minutes_after_its_start(room, root):
+    room.is_live_inventory = False
+    room.save()
+    requests = [walk_in(room, root, QUARTER_TO + hours * HOUR) for hours in (0, 2)]
+    for request in requests:
+        assert take(request, root, now=AT + MINUTE).status == Status.PENDING
+    running, later = requests
+    assert not [*expiry.close_overdue(now=AT + 2 * MINUTE)]
+    act = Act(root, AT + 3 * MINUTE, is_staff=True)
+    assert approval.approve(act, running.pk).status == Status.CONFIRMED
+    too_late = later.start + 15 * MINUTE
+    assert [each.pk for each in expiry.close_overdue(now=too_late) if each.pk == later.pk]
+
+
+@pytest.mark.parametrize("by_staff", [True, False])
+def test_draft_is_moved_to_the_running_slot_only_if_staff_made_it(room, root, by_staff):
+    created_by = root if by_staff else None
+    draft = make_draft(room=room, start=START + 5 * HOUR, hours=1, now=AT, created_by=created_by)
+    request = ChangeRequest(room.pk, QUARTER_TO, QUARTER_TO + HOUR)
+    act = Act(root, AT, is_staff=True)
+    if by_staff:
+        moved = amendments.amend(act, draft.pk, request).reservation
+        assert moved.is_held_at(AT)
+    else:
+        with pytest.raises(SlotUnavailable, match="passed"):
+            amendments.amend(act, draft.pk, request)

@@ -4,11 +4,11 @@ import datetime as dt
 
 import pytest
 
-from reservations.models import AllowanceEntry, PromoCode
+from reservations.models import PromoCode
 from tests.factories_centers import CenterFactory, ResourceTypeFactory
 from tests.factories_people import UserFactory
-from tests.factories_reservations import AllowanceFactory, PromoCodeFactory, ReservationFactory
-from tests.imports import NOON, build_csv, check, count_rows, get_cells, get_errors, load, save
+from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
+from tests.imports import build_csv, check, count_rows, get_cells, get_errors, load, save
 
 pytestmark = pytest.mark.django_db
 
@@ -74,25 +74,6 @@ def test_allowance_is_found_by_account():
     assert get_cells(get_errors("allowances", build_csv(row | {"account": "bob@example.com"}))) == [
         (2, "account")
     ]
-
-
-def test_escaped_email_address_is_accepted():
-    UserFactory(email="+ann@example.com")
-    row = {"account": "'+ann@example.com", "description": "Plan", "hours": "4"}
-
-    assert load("allowances", build_csv(row)) == {"new": 1}
-
-
-def test_allowance_below_used_hours_is_refused():
-    allowance = AllowanceFactory(hours=5)
-    AllowanceEntry.objects.create(
-        allowance=allowance, reservation=ReservationFactory(), hours=-3, reason="Used", at=NOON
-    )
-
-    assert get_cells(get_errors("allowances", build_csv({"id": allowance.pk, "hours": "2"}))) == [
-        (2, "hours")
-    ]
-    assert count_rows("allowances", build_csv({"id": allowance.pk, "hours": "3"})) == {"changed": 1}
 
 
 def test_allowance_cannot_move_to_another_account():

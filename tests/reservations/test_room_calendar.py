@@ -6,7 +6,6 @@ import random
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from dataclasses import replace
-from itertools import pairwise
 from urllib.parse import parse_qsl, urlsplit
 from zoneinfo import ZoneInfo
 
@@ -114,11 +113,6 @@ class RandomWorld:
                 status=status,
                 turnaround_minutes=turnaround,
             )
-
-    def find_free_times(self):
-        room = get_room(self.room.pk)
-        calendars = availability.load_calendars([room], self.period, user=self.user, now=self.now)
-        return list(calendars[room.pk].find_free_times(self.period, now=self.now))
 
     def probe(self):
         """A booking on the grid and within the period, or None."""
@@ -338,17 +332,3 @@ def test_next_booking_is_available_and_none_before_it_is():
                 other = availability.evaluate(room, Span(*ends), now=world.now, for_user=world.user)
                 assert other.reasons, (seed, ends)
     assert proposed > WORLDS / 2
-
-
-def test_free_times_are_maximal_ordered_and_on_the_grid():
-    for seed in range(15):
-        world = RandomWorld(seed)
-        rules = get_booking_rules(world.room)
-        free = world.find_free_times()
-        for one, other in pairwise(free):
-            assert one.end < other.start
-        for span in free:
-            assert world.period.contains(span)
-            assert span.duration >= rules.minimum_minutes * MINUTE
-            for end in (span.start, span.end):
-                assert hours.is_on_slot(end, world.zone, rules.slot_minutes)

@@ -7,10 +7,13 @@ import pytest
 
 from centers.models import Service
 from centers.span import Span
+from reservations import records
+from reservations.models import Reservation
 from reservations.pricing import services
 from reservations.pricing.quote import ServiceSelection
 from roombook.errors import InvalidRequest
 from tests.factories_centers import CenterFactory, ServiceFactory
+from tests.factories_reservations import make_booking
 
 pytestmark = pytest.mark.django_db
 
@@ -137,3 +140,16 @@ def test_fields_that_a_service_does_not_need_are_ignored(center, coffee, project
     )
     assert (first.service, first.quantity, first.duration_hours) == (projector, None, None)
     assert (second.service, second.quantity, second.duration_hours) == (coffee, 1, None)
+
+
+def test_selected_service_stays_listed_when_the_center_no_longer_offers_it():
+    booking = make_booking()
+    removed = ServiceFactory(center=booking.room.center, name="Removed", is_active=False)
+    booking.chosen_services.create(service=removed)
+    reservations = Reservation.objects.for_user(booking.user)
+
+    alone = records.get_record(booking.pk, user=booking.user)
+    [listed] = records.list_records(reservations, user=booking.user)
+
+    for record in (alone, listed):
+        assert [each.service_name for each in record.services if each.selected] == ["Removed"]

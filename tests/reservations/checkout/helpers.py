@@ -8,15 +8,15 @@ from accounts.act import Act
 from payments.gateways.sandbox_models import SandboxPayment
 from reservations.booking import integrity
 from reservations.booking.charging import PaymentMethod
-from reservations.booking.checkout import check_out, dry_run
+from reservations.booking.checkout import check_out
 from tests.factories_reservations import NOW
 from tests.gateway_faults import add_fault
 
 LEASE_OVER = NOW + timedelta(seconds=61)
 
 
-def pay_with_saved_card(reservation, *, now=NOW, method=None, is_test=False):
-    return (dry_run if is_test else check_out)(
+def pay_with_saved_card(reservation, *, now=NOW, method=None):
+    return check_out(
         Act(reservation.user, now),
         reservation.pk,
         payment_method=method or PaymentMethod(use_saved_card=True),

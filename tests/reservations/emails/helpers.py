@@ -1,16 +1,11 @@
 """Reads the e-mails of a reservation."""
 
-import datetime as dt
 from html import unescape
-from zoneinfo import ZoneInfo
 
 from icalendar import Calendar
 
 from accounts.models import OutboxMessage
 from reservations.notifications import emails
-from tests.factories_reservations import make_booking, make_room
-
-DENVER = ZoneInfo("America/Denver")
 
 
 def get_emails(reservation):
@@ -35,12 +30,3 @@ def get_visible_text(html):
     import re
 
     return " ".join(unescape(re.sub(r"<style.*?</style>|<[^>]+>", " ", html, flags=re.S)).split())
-
-
-def book_across_dst_change():
-    """Book from Saturday noon to Sunday noon: 23 hours, because of the DST change."""
-    room = make_room()
-    room.center.is_after_hours_support_enabled = True
-    room.center.save()
-    start = dt.datetime(2027, 3, 13, 12, tzinfo=DENVER).astimezone(dt.UTC)
-    return make_booking(room=room, start=start, hours=23)

@@ -1,7 +1,7 @@
 """The content of e-mails to customers."""
 
 import datetime as dt
-from datetime import UTC, datetime
+from datetime import UTC
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,8 +12,6 @@ from accounts import emails as account_mail
 from accounts.act import Act
 from accounts.models import OutboxMessage
 from reservations.booking import approval, cancellation, expiry, reminders
-from reservations.booking.checkout import dry_run
-from reservations.models.status import Status
 from reservations.notifications import calendar, confirmation
 from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import (
@@ -24,14 +22,11 @@ from tests.factories_reservations import (
     AllowanceFactory,
     make_booking,
     make_draft,
-    make_payment_method,
     make_pending_booking,
     make_room,
 )
 from tests.reservations.emails.helpers import (
-    book_across_dst_change,
     get_email,
-    get_emails,
     get_event,
     get_visible_text,
 )
@@ -85,7 +80,7 @@ def send_all_kinds():
     return OutboxMessage.objects.order_by("pk")
 
 
-def test_every_email_has_the_same_content_as_text_and_html():
+def test_every_email_has_the_same_content_as_text_and_html_and_loads_nothing():
     messages = {each.kind: each for each in send_all_kinds()}
 
     assert set(messages) == {
@@ -93,19 +88,13 @@ def test_every_email_has_the_same_content_as_text_and_html():
         *("request expired", "hold expiring", "reminder", "password changed"),
     }
     for message in messages.values():
+        for external in ("http:", "https:", "<img", "<link", "<script", "url(", "@import"):
+            assert external not in message.html
         read = get_visible_text(message.html)
         for line in filter(None, message.text.splitlines()):
             for part in line.split(": ") if ": " in line else [line.strip("-")]:
                 bare = part.removesuffix(")").split(" ($")[0].removesuffix(".")
                 assert bare in read, (message.kind, bare)
-
-
-def test_email_html_loads_no_external_resources():
-    for message in send_all_kinds():
-        for forbidden in ("http:", "https:", "<img", "<link", "<script", "url(", "@import"):
-            assert forbidden not in message.html
-        assert "max-width:600px" in message.html
-        assert 'name="viewport"' in message.html
 
 
 def test_names_in_email_are_escaped_and_on_one_line():
@@ -138,7 +127,7 @@ def book_and_cancel(now):
 
 def request_and(answer):
     reservation = make_pending_booking(start=START + 7 * DAY)
-    answer(reservation)
+    answer(Act(None, NOW), reservation.pk)
     return reservation
 
 
@@ -158,31 +147,12 @@ RELEASED = "Nothing was charged. The hold of $75.00 on Visa ending 4242 is relea
             ],
             "is refunded to",
         ),
-        (
-            lambda: request_and(lambda row: approval.decline(Act(None, NOW), row.pk)),
-            *("declined", [RELEASED], "refund"),
-        ),
-        (
-            lambda: request_and(lambda row: list(expiry.close_overdue(now=NOW + 3 * DAY))),
-            *("request expired", [RELEASED], "refund"),
-        ),
-        (
-            lambda: request_and(lambda row: cancellation.cancel(Act(None, NOW), row.pk)),
-            *("cancelled", ["is released"], "refund"),
-        ),
-        (
-            lambda: book_and_cancel(NOW + HOUR),
-            "cancelled",
-            ["The reservation is cancelled: $75.00 is refunded to Visa ending 4242."],
-            "fee",
-        ),
+        (lambda: request_and(approval.decline), "declined", [RELEASED], "refund"),
+        (lambda: request_and(cancellation.cancel), "cancelled", ["is released"], "refund"),
         (
             lambda: book_and_cancel(START - HOUR),
             "cancelled",
-            [
-                "less than 24 hours before its start, so nothing is refunded.",
-                "The fee for the cancellation is $75.00.",
-            ],
+            ["so nothing is refunded.", "The fee for the cancellation is $75.00."],
             "is refunded to",
         ),
     ],
@@ -194,46 +164,16 @@ def test_email_says_what_happened_to_the_money(make, kind, lines, absent):
     assert absent not in text
 
 
-def test_email_cancellation_terms_match_the_preview():
-    late = make_booking(start=NOW + 5 * HOUR)
-    within_grace = get_email(late, "confirmed").text
-    late_request = make_pending_booking(start=NOW + 5 * HOUR)
-    approval.approve(Act(None, NOW + HOUR), late_request.pk)
-
-    # Booked at 9:00 for the afternoon: cancellation is free for 15 minutes only.
-    assert "free of charge until Mon, Mar 1, 2027, 9:15 AM" in within_grace
-    assert "until it begins, but nothing is refunded." in get_email(late_request, "approved").text
-    until = NOW + dt.timedelta(minutes=15)
-    for at in (until - dt.timedelta(seconds=1), until):
-        refund = cancellation.cancel.preview(Act(None, at), late.pk).result.refund
-        assert bool(refund) == (at < until)
-
-
-def test_free_booking_email_has_nothing_to_pay():
-    room = make_room()
-    room.rate.is_flat_rate, room.rate.flat_rate = True, 0
-    room.rate.save()
-
-    text = get_email(make_booking(room=room), "confirmed").text
-
-    assert "There is nothing to pay." in text
-    assert "You can cancel until it begins; there is nothing to pay." in text
-    assert "Total: $0.00" in text
-
-
-def test_email_without_support_address_omits_it(settings):
-    settings.SUPPORT_EMAIL = ""
-
-    message = get_email(make_booking(), "confirmed")
-
-    assert "Questions" not in message.text + message.html
-
-
 # --- Time zones -----------------------------------------------------------------------------------
 
 
 def test_email_time_range_across_dst_change_names_both_zones():
-    text = get_email(book_across_dst_change(), "confirmed").text
+    room = make_room()
+    room.center.is_after_hours_support_enabled = True
+    room.center.save()
+    # From Saturday noon to Sunday noon, with a change of the clock between them.
+    start = dt.datetime(2027, 3, 13, 19, tzinfo=UTC)
+    text = get_email(make_booking(room=room, start=start, hours=23), "confirmed").text
 
     assert (
         "When: Saturday, March 13, 2027, 12:00 PM (Mountain Standard Time)"
@@ -248,15 +188,8 @@ def test_email_time_range_across_dst_change_names_both_zones():
     ("locale", "short", "full", "time"),
     [
         ("en_US", "Wed, Mar 3, 2027", "Wednesday, March 3, 2027", "9:00 AM - 2:00 PM"),
-        ("en_GB", "Wed, 3 Mar 2027", "Wednesday, 3 March 2027", "09:00 - 14:00"),
-        ("en_AU", "Wed, 3 Mar 2027", "Wednesday, 3 March 2027", "9:00 am - 2:00 pm"),
         ("de_DE", "Mi., 3. März 2027", "Mittwoch, 3. März 2027", "09:00 - 14:00"),
-        ("fr_FR", "mer. 3 mars 2027", "mercredi 3 mars 2027", "09:00 - 14:00"),
-        ("sv_SE", "ons 3 mars 2027", "onsdag 3 mars 2027", "09:00 - 14:00"),
-        ("da_DK", "ons. 3. mar. 2027", "onsdag den 3. marts 2027", "09.00 - 14.00"),
-        ("hu_HU", "2027. márc. 3., Sze", "2027. március 3., szerda", "9:00 - 14:00"),
         ("ja_JP", "2027年3月3日(水)", "2027年3月3日水曜日", "9:00 - 14:00"),
-        ("ru_RU", "ср, 3 мар. 2027 г.", "среда, 3 марта 2027 г.", "09:00 - 14:00"),  # noqa: RUF001
     ],
 )
 def test_customers_read_days_and_times_in_the_forms_of_the_locale(
@@ -306,32 +239,6 @@ def test_message_has_room_center_time_and_charge(ada, make, message, charge, not
     )
 
 
-def test_dry_run_message_mentions_the_test(ada):
-    reservation = dry_run(Act(ada, NOW), make_draft(ada).pk, payment_method=make_payment_method())
-    assert confirmation.get_message(reservation) == (
-        f"This was a test: {WHAT} can be booked for $75.00. Nothing was booked or charged."
-    )
-
-
-def test_message_times_are_local_and_show_the_second_day(ada):
-    room = make_room(time_zone_id="Asia/Kolkata", turnaround_minutes=0)
-    room.center.is_after_hours_support_enabled = True
-    room.center.save()
-    start = datetime(2027, 3, 3, 14, 30, tzinfo=UTC)  # 20:00 in Kolkata
-    reservation = make_draft(ada, room, start=start, hours=6)
-    assert confirmation.describe_booking(reservation) == (
-        "Boardroom at Glenarm, Wed, Mar 3, 2027, 8:00 PM - Thu, Mar 4, 2027, 2:00 AM"
-    )
-
-
-def test_repeated_checkout_has_same_message_after_the_meeting(ada):
-    reservation = make_booking(ada)
-    first = confirmation.get_message(reservation)
-    for status in (Status.COMPLETED, Status.NO_SHOW):
-        reservation.transition_to(status, Act(None, NOW))
-        assert confirmation.get_message(reservation) == first
-
-
 # --- The calendar ---------------------------------------------------------------------------------
 
 
@@ -371,24 +278,3 @@ def test_calendar_time_zone_matches_zoneinfo(name):
         in_force = [offset for since, offset in changes if since <= at][-1]
         assert in_force == at.astimezone(zone).utcoffset(), at
         at += HOUR
-
-
-@pytest.mark.parametrize("end", ["cancel", "decline", "expire"])
-def test_calendar_event_of_closed_reservation_is_cancelled(end):
-    if end == "cancel":
-        reservation = make_booking()
-        cancellation.cancel(Act(None, NOW), reservation.pk)
-    elif end == "decline":
-        reservation = make_pending_booking()
-        approval.decline(Act(None, NOW), reservation.pk)
-    else:
-        reservation = make_pending_booking(start=START + 7 * DAY)
-        list(expiry.close_overdue(now=NOW + 3 * DAY))
-    first, last = get_emails(reservation)
-    begun, ended = get_event(first), get_event(last)
-
-    assert (first.calendar_method, last.calendar_method) == ("REQUEST", "CANCEL")
-    assert (ended["STATUS"], ended["UID"]) == ("CANCELLED", begun["UID"])
-    assert ended["SEQUENCE"] > begun["SEQUENCE"]
-    for name in ("DTSTART", "DTEND", "ORGANIZER", "ATTENDEE"):
-        assert ended[name].to_ical() == begun[name].to_ical()

@@ -1,6 +1,5 @@
 """What receipts and credit notes are issued for, with which tax, and that they never change."""
 
-import io
 from decimal import Decimal
 
 import pytest
@@ -8,8 +7,6 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, transaction
 from django.db.models import Sum
-from pypdf import PdfReader
-from pypdf.generic import IndirectObject
 
 from accounts.act import Act
 from centers.models import Center
@@ -18,15 +15,9 @@ from payments.gateways.base import GatewayRefund
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import post
 from payments.models import LedgerLine, PaymentPurpose
-from reservations.booking import differences, integrity
-from reservations.booking.amendments import ChangeRequest
 from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import book_draft
 from reservations.models import (
-    BookingChange,
-    ChangeState,
-    LineItem,
-    LineItemType,
     Receipt,
     ReceiptSeries,
     ReceiptType,
@@ -42,7 +33,6 @@ from tests.factories_reservations import (
     START,
     PaymentFactory,
     make_draft,
-    make_payment_method,
     make_pending_booking,
     make_room,
 )
@@ -54,7 +44,7 @@ from tests.reservations.receipts.helpers import (
     read_text,
     refund,
 )
-from tests.reservations.rescheduling_helpers import adjust, make_room_at_rate
+from tests.reservations.rescheduling_helpers import adjust, change, make_room_at_rate
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("seller", "data_is_consistent")]
 
@@ -90,15 +80,6 @@ def test_receipt_covers_a_payment_once_with_its_lines_tax_and_method(booking):
     assert get_taxes(receipt) == [("Tax, 10%", 75, Decimal("7.50"))]
     assert content["payments"] == [["Visa ending 4242, Mon, Mar 1, 2027", "$82.50"]]
     assert content["is_test"] is True
-
-
-def test_receipt_shows_days_in_the_form_of_the_locale(booking, settings):
-    settings.LOCALE = "de_DE"
-    [receipt] = issue(booking)
-
-    assert receipt.content["date"] == "Mo., 1. März 2027"
-    assert receipt.content["payments"][0][0] == "Visa ending 4242, Mo., 1. März 2027"
-    assert "Mi., 3. März 2027, 09:00 - 12:00" in receipt.content["booking"]
 
 
 def test_each_refund_gets_a_credit_note_and_the_tax_of_all_is_returned(booking):
@@ -181,26 +162,19 @@ def test_refund_that_the_bank_returns_is_covered_by_another_receipt_and_not_cred
     assert documents[-1].content["refunds"] == [retry.pk]
 
 
-@pytest.mark.inconsistent_data  # The change is not made by the domain.
+@pytest.mark.time_machine(NOW, tick=False)
 def test_payment_of_a_change_gets_a_receipt_of_the_difference_at_its_own_tax(booking):
     issue(booking)
-    LineItem.objects.filter(reservation=booking, type=LineItemType.ROOM).update(
-        total=100, amount="$100.00"
-    )
-    LineItem.objects.filter(reservation=booking, type=LineItemType.TAX).update(
-        total=20, amount="$20.00", description="Tax, 20%"
-    )
-    LineItem.objects.filter(reservation=booking).update(tax_label="Tax, 20%")
-    booking.total_cost = 120
-    booking.save(update_fields=["total_cost"])
-    pay_change(booking, "37.50")
+    booking.room.center.tax_rate = 20
+    booking.room.center.save()
+    change(booking, hours=4, total=108)
 
     receipt = issue(booking)[-1]
 
-    assert receipt.total == Decimal("37.50")
+    assert receipt.total == Decimal("25.50")
     assert receipt.content["lines"][-1] == ["Receipt 2027-000001", "", "-$82.50"]
     assert get_taxes(receipt) == [
-        ("Tax, 20%", 100, 20),
+        ("Tax, 20%", 90, 18),
         ("Tax, 10%", -75, Decimal("-7.50")),
     ]
     refund(booking.payments.order_by("pk")[0], "82.50")
@@ -208,31 +182,6 @@ def test_payment_of_a_change_gets_a_receipt_of_the_difference_at_its_own_tax(boo
     assert (note.total, get_taxes(note)) == (
         Decimal("82.50"),
         [("Tax, 20%", Decimal("68.75"), Decimal("13.75"))],
-    )
-
-
-def pay_change(booking, amount, *, state=ChangeState.APPLIED):
-    post(booking.pk, EventKind.CHANGED, now=NOW)
-    payment = PaymentFactory(
-        reservation=booking,
-        reservation_uid=booking.uid,
-        purpose=PaymentPurpose.CHANGE,
-        counts=state == ChangeState.APPLIED,
-        amount=Decimal(amount),
-    )
-    post(booking.pk, EventKind.PAID, cause=f"payment {payment.pk}", now=NOW)
-    BookingChange.objects.create(
-        reservation=booking,
-        payment=payment,
-        state=state,
-        room=booking.room,
-        start=booking.start,
-        end=booking.end,
-        old_total=booking.total_cost - payment.amount,
-        new_total=booking.total_cost,
-        version=booking.version,
-        created_at=NOW,
-        resolved_at=NOW,
     )
 
 
@@ -281,13 +230,7 @@ def test_each_seller_credits_only_its_own_receipts(booking):
     room.center.save()
     make_seller(center=room.center, legal_name="Annex Ltd.")
     issue(booking)
-    differences.change_booking(
-        Act(booking.user, NOW),
-        booking.pk,
-        ChangeRequest(room.pk, booking.start, booking.end),
-        make_payment_method(),
-        expected_total=Decimal(180),
-    )
+    change(booking, room=room, total=180)
     issue(booking)
     cancel(Act(None, NOW), booking.pk)
 
@@ -304,18 +247,8 @@ def test_each_seller_credits_only_its_own_receipts(booking):
         assert note.content["credited"] == [receipt.number]
 
 
-def test_reconcile_payments_issues_credit_notes(booking, capsys):
-    issue(booking)
-    cancel(Act(None, NOW), booking.pk)
-    with time_machine.travel(NOW):
-        call_command("reconcile_payments")
-
-    assert "1 credit note issued." in capsys.readouterr().out
-    assert booking.receipts.last().total == Decimal("82.50")
-
-
 @pytest.mark.inconsistent_data  # No time zone has that name.
-def test_reconcile_payments_goes_on_after_a_credit_note_that_fails(booking):
+def test_reconcile_payments_goes_on_after_a_credit_note_that_fails(booking, capsys):
     other = make_taxed_booking()
     for each in (booking, other):
         issue(each)
@@ -325,26 +258,21 @@ def test_reconcile_payments_goes_on_after_a_credit_note_that_fails(booking):
     with time_machine.travel(NOW), pytest.raises(CommandError) as error:
         call_command("reconcile_payments")
 
+    assert "1 credit note issued." in capsys.readouterr().out
     assert f"Reservation {booking.pk}: its credit notes could not be issued" in str(error.value)
     assert (booking.receipts.count(), other.receipts.count()) == (1, 2)
 
 
-@pytest.mark.inconsistent_data  # The check is asked an hour later, without the command between.
-def test_integrity_checks_find_a_forgotten_credit_note(booking):
-    def find_checks():
-        return [each.check for each in integrity.find_problems(now=NOW + 2 * HOUR)]
-
-    issue(booking)
-    refund(booking.payments.get(), "30")
-    assert find_checks() == ["receipts above their payment"]
-
-    issue(booking)
-    assert find_checks() == []
-
-
 @pytest.mark.inconsistent_data  # Its refund is due, and the domain would have created it.
 def test_payment_of_an_abandoned_change_gets_no_receipt(booking):
-    pay_change(booking, "37.50", state=ChangeState.ABANDONED)
+    payment = PaymentFactory(
+        reservation=booking,
+        reservation_uid=booking.uid,
+        purpose=PaymentPurpose.CHANGE,
+        counts=False,
+        amount=20,
+    )
+    post(booking.pk, EventKind.PAID, cause=f"payment {payment.pk}", now=NOW)
 
     [receipt] = issue(booking)
 
@@ -419,7 +347,6 @@ def test_buyer_has_the_billing_address_of_the_time_of_issue(booking):
     [receipt] = issue(booking)
     buyer = ["Engines Ltd", "Ada Lovelace", "1 Main Street", "Floor 2", "Denver, 80202", "US"]
     assert receipt.content["buyer"] == buyer
-    assert "\n".join(buyer) in read_text(receipt)
 
     card.delete()
     refund(booking.payments.get(), "33.00")
@@ -436,60 +363,12 @@ def test_same_row_gives_the_same_bytes(booking):
     assert render_receipt(Receipt.objects.get()) == first
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("Đặng Žofie Ελένη Юлия თამარ", "Đặng Žofie Ελένη Юлия თამარ"),
-        ("王小明 東京 カナ 김민수", "王小明 東京 カナ 김민수"),
-        ("שלום", "שלום"),
-        ("ਸਿੰਘ Singh", "▯▯▯▯ Singh"),
-    ],
-)
-def test_names_in_any_script_are_shown_or_visibly_replaced(booking, name, shown):
-    rename(booking, first_name=name, last_name="", company_name="محمد हिन्दी \u202e(x) \\) /AA ไทย")
+def test_names_in_any_script_are_shown_or_visibly_replaced(booking):
+    names = {"first_name": "Đặng Ελένη Юлия თამარ 王小明 カナ 김민수", "last_name": "ਸਿੰਘ Singh"}
+    rename(booking, **names, company_name="שלום \u202e(x) \\) /AA ไทย हिन्दी")
 
-    [receipt] = issue(booking)
-    text = read_text(receipt)
+    text = read_text(issue(booking)[0])
 
-    assert shown in text
-    assert ("this document cannot show: U+0A38, U+0A3F, U+0A70, U+0A18" in text) == ("▯" in shown)
-
-
-def test_document_contains_no_actions_or_links_whatever_the_texts_say(booking):
-    rename(booking, first_name="https://evil.example", last_name="<a>(/URI)</a> **x** /JavaScript")
-
-    reader = PdfReader(io.BytesIO(render_receipt(issue(booking)[0])))
-
-    names = {name for each in _iterate(reader.trailer["/Root"]) for name in each}
-    # Which part of the first page is shown first.
-    assert reader.trailer["/Root"]["/OpenAction"][1] == "/FitH"
-    assert not names & {"/AA", "/Annots", "/URI", "/JS", "/JavaScript", "/Names"}
-    assert "/Contents" in names
-
-
-def _iterate(value, seen=None):
-    """All dictionaries of a PDF."""
-    seen = set() if seen is None else seen
-    if isinstance(value, IndirectObject):
-        if value.idnum in seen:
-            return
-        seen.add(value.idnum)
-        value = value.get_object()
-    if isinstance(value, dict):
-        yield value
-        for each in value.values():
-            yield from _iterate(each, seen)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _iterate(each, seen)
-
-
-def test_long_bill_continues_on_another_page_with_its_number(booking):
-    [receipt] = issue(booking)
-    receipt.content["lines"] *= 40
-
-    pages = PdfReader(io.BytesIO(render_receipt(receipt))).pages
-
-    assert len(pages) > 1
-    for number, page in enumerate(pages, start=1):
-        assert f"Receipt 2027-000001, page {number}" in page.extract_text()
+    assert f"{names['first_name']} ▯▯▯▯ Singh" in text
+    assert "שלום" in text
+    assert "this document cannot show: U+0A38, U+0A3F, U+0A70, U+0A18" in text
