@@ -4,13 +4,18 @@ import pytest
 
 from accounts.act import Act
 from accounts.personal_data import TABLES, AtErasure, Exported
+from reservations.booking.booking_values import clean_texts
+from reservations.desk.booking_form import build_form_field
 from reservations.models import Reservation, history
-from reservations.models.booking_fields import BOOKING_FIELDS
-from reservations.serializers import ReservationInfo
-from tests.factories_reservations import NOW, make_draft
+from reservations.models.booking_fields import BOOKING_FIELDS, BookingField, FieldKind
+from reservations.serializers import ReservationInfo, build_field
+from roombook.errors import InvalidRequest
+from tests.factories_reservations import NOW, VALID_NUMBER, make_draft
 
 # What is not a column is a table of its own.
 PERSONAL_TABLES = {"attendees": "reservations.Attendee", "notes": "reservations.Note"}
+# CONTRIBUTING.md adds a field of this kind.
+TEXT = BookingField("motto", "Motto", "Motto", FieldKind.TEXT, "Any.", "Another.", max_length=20)
 
 
 @pytest.mark.django_db
@@ -37,3 +42,18 @@ def test_personal_field_is_erased_and_each_column_is_exported(field):
         assert field.name in exported
     if field.create_help and field.is_column:
         assert field.contract_name in ReservationInfo().fields
+
+
+def test_text_is_cleaned_and_a_card_number_in_it_refused():
+    assert clean_texts({"motto": "  Two\n words "}, [TEXT]) == {"motto": "Two words"}
+    assert clean_texts({}, [TEXT]) == {}
+    with pytest.raises(InvalidRequest) as refused:
+        clean_texts({"motto": VALID_NUMBER}, [TEXT])
+    assert list(refused.value.fields) == ["motto"]
+
+
+def test_text_has_its_limit_in_requests_and_in_forms():
+    sent = build_field(TEXT, TEXT.create_help)
+    entered = build_form_field(TEXT)
+    assert (sent.max_length, sent.source, sent.help_text) == (20, "motto", "Any.")
+    assert (entered.max_length, entered.label, entered.required) == (20, "Motto", False)
