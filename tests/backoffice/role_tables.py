@@ -335,16 +335,6 @@ def judge(actor, response, allowed, what):
     if actor.at_a and response.status_code == 200:
         text = content_of(response).decode(errors="replace")
         assert FOREIGN.lower() not in text.lower(), f"{where} tells of B"
-        assert_no_inline_script(text, where)
-
-
-def assert_no_inline_script(text, where):
-    for piece in text.split("<script")[1:]:
-        tag, _, rest = piece.partition(">")
-        is_code = "src=" not in tag and "application/json" not in tag
-        assert not (is_code and rest.partition("</script")[0].strip()), f"{where} holds a script"
-    for handler in (" onclick=", " onchange=", " onsubmit=", " onload="):
-        assert handler not in text, f"{where} holds {handler}"
 
 
 FORGED = {

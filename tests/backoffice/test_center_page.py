@@ -21,7 +21,6 @@ from tests.factories_centers import (
     NeighborhoodFactory,
     OpeningHoursFactory,
     RateFactory,
-    ServiceFactory,
     make_center_with_room,
 )
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -60,21 +59,6 @@ def test_first_terms_of_a_center_are_used_at_once_and_further_ones_are_not(offic
     assert center.terms == (center.all_terms.get(name="Flexible") if first_is_chosen else None)
 
 
-def test_tabs_of_a_usual_center_have_at_most_250_kilobytes_each(office):
-    center = make_center_with_room()
-    rates = RateFactory.create_batch(10, center=center)
-    MeetingRoomFactory.create_batch(4, center=center, rate=rates[0])
-    ServiceFactory.create_batch(6, center=center, rate=rates[1])
-    first = office.get(url("center", "change", center.pk))
-    tabs = [item["link"] for item in first.context["tab_list"][0]["items"]]
-    assert len(tabs) == 9
-    for tab in tabs:
-        page = office.get(url("center", "change", center.pk) + tab)
-        assert len(page.content) < 250_000, tab
-        # The forms of a page take most of its time: a tab has those of its own rows only.
-        assert len(page.context["inline_admin_formsets"]) == (tab != "?tab=")
-
-
 def test_tab_that_the_user_may_not_see_is_not_shown(client):
     center = make_center_with_room()
     builder = UserFactory(is_staff=True)
@@ -96,17 +80,6 @@ def test_tab_of_a_center_with_a_value_that_became_invalid_says_what_is_wrong(off
 
 
 # --- The link to the timeline --------------------------------------------------------------------
-
-
-def test_center_and_room_pages_link_to_the_timeline_if_it_is_permitted(client, staff):
-    center = make_center_with_room()
-    room = center.rooms.get()
-    day = f"{reverse('admin:reservations_timeline')}?center={center.pk}"
-    week = f"{reverse('admin:reservations_room_week')}?room={room.pk}"
-    client.force_login(staff("Viewer", center))
-    assert f'href="{day}"' in client.get(url("center", "change", center.pk)).text
-    assert f'href="{week}"' in client.get(url("meetingroom", "change", room.pk)).text
-    assert client.get(day).status_code == client.get(week).status_code == 200
 
 
 # --- Coordinates ---------------------------------------------------------------------------------
@@ -329,16 +302,6 @@ def test_unusual_search_text_does_not_break_a_list_and_its_rows_are_capped(offic
     monkeypatch.setattr(CappedPaginator, "MAX_ROWS", 3)
     MeetingRoomFactory.create_batch(4, center=center)
     assert len(found(office, "meetingroom", "denver")) == 3
-
-
-def test_center_list_counts_active_rooms(office):
-    make_center_with_room(name="One")
-    CenterFactory(name="None")
-    three = CenterFactory(name="Three")
-    MeetingRoomFactory.create_batch(3, center=three)
-    MeetingRoomFactory(center=three, is_active=False)
-    counts = {row.name: row.active_rooms for row in list_rows(office, "centers.center")}
-    assert counts == {"One": 1, "None": 0, "Three": 3}
 
 
 # --- Messages for constraints --------------------------------------------------------------------

@@ -20,7 +20,6 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.backoffice.models import AuditEntry
 from roombook.errors import ReservationNotOpen
-from roombook.imports import resources
 from tests.admin_forms import errors_of, form_of
 from tests.backoffice.reading import get_hidden_fields, messages_of, words
 from tests.factories_centers import CenterFactory, MeetingRoomFactory
@@ -99,7 +98,6 @@ def get_row(booking, kind):
         ("room", {"capacity": "3"}, "too small", "The room holds 3 people, and 4 are expected."),
         ("center", {"is_active": None}, "could not take place", "The center is not active."),
         ("center", {"street1": "9 New St"}, "former address", FORMER_ADDRESS),
-        ("center", {"postal_code": "80299"}, "former address", FORMER_ADDRESS),
         ("center", {"country": "CA", "state": "ON"}, "former address", FORMER_ADDRESS),
     ],
 )
@@ -118,19 +116,13 @@ def test_touched_bookings_are_listed_on_the_page_and_until_they_are_resolved(
     assert listed(office) == {booking.pk: [problem]}
 
 
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [
-        ("room", {"capacity": "4"}),
-        ("room", {"name": "Aspen", "turnaround_minutes": "30"}),
-        ("center", {"rank": "7", "tax_rate": "9"}),
-        ("center", {"state": "Colorado"}),  # is stored as CO
-        ("center", {"is_after_hours_support_enabled": "on"}),
-    ],
-)
-def test_other_changes_are_saved_at_once(office, booking, kind, change):
-    saved = save(office, get_row(booking, kind), **change)
-    assert saved.status_code == 302, errors_of(saved)
+def test_other_changes_are_saved_at_once(office, booking):
+    for kind, change in (
+        ("room", {"capacity": "4", "turnaround_minutes": "30"}),
+        ("center", {"state": "Colorado", "tax_rate": "9"}),  # is stored as CO
+    ):
+        saved = save(office, get_row(booking, kind), **change)
+        assert saved.status_code == 302, errors_of(saved)
     assert get_alerts() == []
 
 
@@ -159,8 +151,6 @@ def test_hours_touch_bookings_until_they_are_open_again(office, booking, clock):
     page = save(office, center, is_after_hours_support_enabled=None)
     assert "would be outside the opening hours" in words(page)
     assert office.post(page_of(center), form_of(page)).status_code == 302
-    assert get_alerts() == ["1 booking to resolve"]
-    load("centers", build_csv({"id": center.pk, "wed": "23:00-22:00"}))
     assert get_alerts() == ["1 booking to resolve"]
     load("centers", build_csv({"id": center.pk, "wed": "08:00-02:00"}))
     assert get_alerts() == []
@@ -217,16 +207,6 @@ def test_preview_of_an_import_lists_touched_bookings(office, booking, kind, cell
     assert f"<code>{next(iter(cells))}</code>: " in page
     browser.confirm()
     assert get_alerts() == ["1 booking to resolve"]
-
-
-def test_harmless_changes_of_other_centers_do_not_use_up_the_notes(office, booking, monkeypatch):
-    monkeypatch.setattr(resources, "MAX_ROWS_WITH_NOTES", 1)
-    other, center = CenterFactory(name="Annex"), booking.room.center
-    rows = [
-        {"id": other.pk, "promo_text": "New", "city": other.city},
-        {"id": center.pk, "promo_text": center.promo_text, "city": "Boulder"},
-    ]
-    assert link_to(booking) in Browser(office, list_of(center)).upload(build_csv(*rows))
 
 
 # --- Bookings to resolve --------------------------------------------------------------------------
@@ -420,7 +400,7 @@ def test_zones_of_no_place_and_another_zone_in_an_import_are_refused(office):
             build_csv({"id": center.pk, "time_zone": zone})
         )
 
-    for zone in ("Factory", "localtime", "posixrules", "right/UTC", "denver"):
+    for zone in ("Factory", "denver"):
         page = office.post(page_of(center), open_form(office, center, zone))
         assert 'Enter a time zone such as "America/Denver".' in errors_of(page)["time_zone_id"]
         assert "Enter a time zone such as" in upload(zone)

@@ -137,11 +137,8 @@ def test_holidays_preview_lists_reservations(office):
     typed = {"centers": [reservation.room.center_id], "year": "2027", "do": "preview"}
 
     page = office.post(HOLIDAYS, {**typed, "lines": "2027-03-03 Founders Day"})
-    other = office.post(HOLIDAYS, {**typed, "lines": "2027-03-05 Founders Day"})
 
     assert link_to(reservation) in page.text
-    assert "These reservations hold a room" not in words(other)
-    assert not Closure.objects.exists()
 
 
 # --- Bookings to resolve --------------------------------------------------------------------------

@@ -88,11 +88,10 @@ def everything():
 
 
 @pytest.mark.parametrize("name", RESOURCES)
-def test_export_is_unchanged_when_imported(everything, name):
+def test_export_is_unchanged_when_imported(everything, workbooks_in_process, name):
     text = export_csv(name)
-    rows = text.count("\n") > 1
 
-    assert rows
+    assert text.count("\n") > 1
     assert set(count_rows(name, text.encode())) == {"unchanged"}
     assert set(count_rows(name, export_workbook(name))) == {"unchanged"}
 
@@ -104,7 +103,7 @@ texts = st.text(
 
 
 class RoundTrips(TestCase):
-    @settings(max_examples=150 if LONG else 50)
+    @settings(max_examples=150 if LONG else 30)
     @given(name=texts.filter(clean_line), promo=texts, parking=texts)
     def test_any_text_is_imported_as_exported(self, name, promo, parking):
         center = CenterFactory(name=name, promo_text=promo, parking_information=parking)
@@ -113,7 +112,7 @@ class RoundTrips(TestCase):
         assert count_rows("centers", content) == {"unchanged": 1}
         Center.objects.filter(pk=center.pk).delete()
 
-    @settings(max_examples=100 if LONG else 40)
+    @settings(max_examples=100 if LONG else 20)
     @given(prices=st.lists(st.none() | st.decimals(0, 10**9, places=2), min_size=3, max_size=3))
     def test_any_price_is_imported_as_exported(self, prices):
         center = CenterFactory()
@@ -231,12 +230,12 @@ LISTS = {"reservations_reservation": "?when=all", "payments_payment": "", "payme
 NUMBER = re.compile(r"-?\d+(\.\d+)?$")
 
 
-def create_rows(text, number):
+def create_rows(text):
     user = UserFactory(first_name=text, last_name=text, company_name=text)
     room = make_room(center=CenterFactory(name=text, promo_text=text), name=text)
     ServiceFactory(center=room.center, name=text)
     AllowanceFactory(user=user, description=text).centers.add(room.center)
-    PromoCodeFactory(code=f"CODE{number}", description=text).centers.add(room.center)
+    PromoCodeFactory(description=text).centers.add(room.center)
     now = timezone.now()
     reservation = ReservationFactory(
         user=user,
@@ -291,8 +290,9 @@ def get_export_urls():
 
 
 def test_exports_have_no_formulas(office):
-    for number, text in enumerate(TEXTS):
-        create_rows(text, number)
+    # The cells of any text are those of test_any_text_is_guarded_at_any_separator_and_read_back.
+    for text in TEXTS[:1] + TEXTS[-1:]:
+        create_rows(text)
     with_text = 0
     for url in get_export_urls():
         response = office.get(url)

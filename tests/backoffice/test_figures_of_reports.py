@@ -14,7 +14,6 @@ from reservations.booking.amendments import TakenPayment
 from reservations.local_days import LocalDays
 from reservations.models.status import Status
 from reservations.reports import discounts, outcomes, revenue
-from reservations.reports.ledger import select_recognized, sum_accounts
 from reservations.reports.selection import ReportSelection
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
@@ -143,13 +142,12 @@ def test_discounts_cancelled_reservation_is_not_counted():
 def test_discounts_by_center_month_code_and_allowance_add_up():
     codes = [PromoCodeFactory(percent=Decimal("33.33")), PromoCodeFactory(percent=Decimal(7))]
     rooms = [make_room(), make_room(time_zone_id="America/New_York")]
-    for number in range(8):
+    for number in range(4):
         user = UserFactory()
-        if number % 3:
-            AllowanceFactory(user=user, hours=1, description=f"Plan {number % 2}")
+        AllowanceFactory(user=user, hours=1, description=f"Plan {number % 2}")
         room = rooms[number % 2]
-        reservation = make_draft(user, room, start=START + number * 7 * DAY)
-        code = codes[number % 3 % 2].code
+        reservation = make_draft(user, room, start=START + number * 14 * DAY)
+        code = codes[number // 2].code
         update_promo_code(reservation.pk, code, user=user, now=NOW)
         checkout.check_out(Act(user, NOW), reservation.pk, payment_method=make_payment_method())
 
@@ -194,19 +192,6 @@ def test_discounts_keep_the_code_that_was_removed_or_replaced_after_its_month(co
     [row] = build_tables(april)["code"].rows
     # What another code takes off in addition counts for the first one, too.
     assert row[0::2] == ["TEN", Decimal("25.21") if code else Decimal("-6.31")]
-
-
-def test_discounts_of_a_code_that_was_removed_before_the_meeting_are_not_counted():
-    draft = make_draft()
-    PromoCodeFactory(code="TEN", percent=10)
-    update_promo_code(draft.pk, "TEN", user=draft.user, now=NOW)
-    booking = pay(show_price(draft))
-
-    change = {"values": {"promo_code": ""}, "taken": TakenPayment("cash")}
-    reschedule(booking, AdministratorFactory(), start=booking.start, now=NOW + HOUR, **change)
-
-    assert build_tables()["code"].rows == []
-    assert [kind for kind, _ in measure_sources()] == ["Direct"]
 
 
 def measure_sources():
@@ -332,27 +317,3 @@ def test_source_is_partner_before_promo_code():
         ("Promo code", "SPRING"): 2,
         ("Partner", "Acme"): 12,
     }
-
-
-def test_revenue_by_center_month_and_source_adds_up():
-    sources = [{}, {"partner": PartnerFactory()}, {"promo_code": PromoCodeFactory()}]
-    for number in range(30):
-        post_bill(
-            f"-{number}.{number + 11}",
-            f"-0.{number + 11}",
-            day=START.date() + dt.timedelta(days=number % 5),
-            meeting_day=START.date() + dt.timedelta(days=9 * number),
-            reservation=ReservationFactory(**sources[number % 5 % 3]),
-        )
-
-    found = measure(YEAR)
-
-    for keys in (["center"], ["month"], ["kind", "source"]):
-        parts = found.by(*keys)
-        assert len(parts) > 2
-        assert (
-            sum(map(revenue.REVENUE.read, parts.values())) == read(revenue, found.total)["Revenue"]
-        )
-    assert read(revenue, sum_accounts(select_recognized(ReportSelection(YEAR)))) == read(
-        revenue, found.total
-    )

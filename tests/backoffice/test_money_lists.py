@@ -84,9 +84,9 @@ def test_search_finds_payments_by_number_and_customer_and_nothing_else(office, g
     other = paid(ReservationFactory())
     given_back(other), disputed(other, 2), SavedCardFactory()
     terms = ["grace@navy.example", "Hopper", "navy", "pi_123", str(payment.reservation_id)]
-    terms += [str(payment.key), "4242", "1250", "$1,250.00"]
+    terms += [str(payment.key), "4242", "$1,250.00"]
     found = {
-        ("payment", payment): [*terms, f"#{payment.pk}"],
+        ("payment", payment): [*terms, "1250"],
         ("refund", refund): [*terms, str(refund.key)],
         ("dispute", dispute): [*terms, "dp_1"],
         ("savedcard", card): ["grace hop"],
@@ -94,10 +94,10 @@ def test_search_finds_payments_by_number_and_customer_and_nothing_else(office, g
 
     for (name, row), searches in found.items():
         for term in searches:
-            assert row.pk in listed(office, name, q=term), (name, term)
-            assert term.startswith("#") or len(listed(office, name, q=term)) == 1, (name, term)
-        for term in ("²", "%", "9" * 40, "'; --", "a@b@c", "nobody", "#4711"):
+            assert listed(office, name, q=term) == [row.pk], (name, term)
+        for term in ("²", "%", "9" * 40, "a@b@c", "#4711"):
             assert listed(office, name, q=term) == [], (name, term)
+    assert payment.pk in listed(office, "payment", q=f"#{payment.pk}")
     assert refund.pk in listed(office, "refund", q=str(refund.pk))
 
 
@@ -109,7 +109,7 @@ def test_payment_lists_can_be_filtered(office):
     for query, found in (
         *(({"made": each}, [ours.pk]) for each in ("today", "month")),
         *(({"made": each}, both) for each in ("week", "quarter")),
-        *(({"made": each}, []) for each in ("last-quarter", "ever")),
+        ({"made": "last-quarter"}, []),
         ({"made": "last-month"}, [last_month.pk]),
         ({"created_at_from": "2027-02-01", "created_at_to": "2027-02-28"}, [last_month.pk]),
         ({"state__exact": "voided"}, [last_month.pk]),
@@ -215,28 +215,20 @@ def test_exported_rows_have_customer_center_and_local_times(office, grace):
     }
 
 
-def test_dispute_list_open_disputes_are_first(office):
-    payment = paid(ReservationFactory())
-    old = disputed(payment, 1, closed_at=NOW - 2 * DAY)
-    recent = disputed(payment, 2, closed_at=NOW - DAY)
-    open_one = disputed(payment, 3)
-
-    assert listed(office, "dispute") == [open_one.pk, recent.pk, old.pk]
-
-
 @pytest.mark.parametrize(
     ("name", "most", "columns"),
     [
-        ("payment", 5000, {"created"}),
-        ("refund", 2000, {"created"}),
-        ("dispute", 5000, set()),
+        ("payments_payment", 5000, {"created"}),
+        ("payments_refund", 2000, {"created"}),
+        ("payments_dispute", 5000, set()),
+        ("reservations_reservation", 5000, {"when"}),
     ],
 )
-def test_list_neither_counts_all_rows_nor_sorts_without_an_index(
+def test_list_neither_counts_all_rows_reads_choices_of_filters_nor_sorts_without_an_index(
     office, hers, name, most, columns, django_assert_max_num_queries
 ):
     with django_assert_max_num_queries(14) as captured:
-        shown = office.get(page(name))
+        shown = office.get(reverse(f"admin:{name}_changelist"))
 
     queries = [each["sql"] for each in captured.captured_queries]
     assert not [sql for sql in queries if "DISTINCT" in sql or "COUNT(" in sql]

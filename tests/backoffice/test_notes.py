@@ -13,7 +13,7 @@ from reservations.models import Note
 from roombook.backoffice.models import AuditEntry
 from roombook.errors import InvalidRequest
 from tests.backoffice.many import many
-from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reading import messages_of
 from tests.backoffice.reservation_pages import reservation_url
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import HOUR, NOW, make_booking, make_room
@@ -61,8 +61,6 @@ def test_notes_about_a_reservation_and_its_customer_are_shown_on_both_pages(desk
     for url in (reservation_url(booking), customer_url(booking.user)):
         assert "Window seat<br>&lt;b&gt;agreed&lt;/b&gt;" in desk.get(url).text
         assert "Still water" in listed(desk, url)
-    assert f"reservation {booking.pk}" in words(desk.get(customer_url(booking.user)))
-    assert "about the customer" in words(desk.get(reservation_url(booking)))
 
 
 def test_invalid_note_is_refused_with_a_reason_and_keeps_its_text(desk, booking):
@@ -79,10 +77,6 @@ def test_invalid_note_is_refused_with_a_reason_and_keeps_its_text(desk, booking)
         assert error in message
         assert "4242" not in message
         assert response.context["notes"]["form"]["text"].value() == text
-        assert f"{text.strip()}</textarea>" in response.text
-        # The other forms of the page post to the URL in the browser.
-        url = customer_url(subject) if subject is booking.user else reservation_url(subject)
-        assert response.request["PATH_INFO"] == url
     assert not Note.objects.exists()
 
 

@@ -88,18 +88,6 @@ def test_invalid_prices_show_a_message(office, prices, message):
     assert message in page.content.decode()
 
 
-def test_pages_without_javascript_show_the_examples(office):
-    stored = RateFactory(hourly=Decimal(25), half_day=None, full_day=None)
-    url = reverse("admin:centers_rate_change", args=[stored.pk])
-    page = office.get(url)
-    assert "$62.50" in page.text
-    refused = office.post(url, {**form_of(page), "hourly": "40", "name": ""})
-    assert "$100.00" in refused.text
-    center = RateFactory().center_id
-    page = office.get(reverse("admin:centers_center_change", args=[center]) + "?tab=rate")
-    assert "$90.00 · $160.00 · $320.00" in page.text
-
-
 # --- Warnings ------------------------------------------------------------------------------------
 
 

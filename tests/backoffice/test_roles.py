@@ -176,11 +176,9 @@ def test_custom_pages_require_their_permission(actor, rows, world):
     for name, (permission, where) in PAGES.items():
         for which, (center, room, customer) in actor.pick(both):
             args, query, method = [], {}, actor.client.get
-            if name.endswith(("password_change", "user_sign_out", "user_contact")):
+            if name.startswith(("accounts_user_", "auth_user_")):
                 args = [customer.pk]
-            elif name in ("accounts_user_erase", "accounts_user_export"):
-                args = [customer.pk]
-                method = actor.client.get if name.endswith("erase") else actor.client.post
+                method = actor.client.post if name.endswith("export") else method
             elif name == "reservations_webhookendpoint_credentials":
                 args = [rows["reservations.WebhookEndpoint"]["ab".index(which)].pk]
             elif name == "reservations_report":
@@ -196,14 +194,10 @@ def test_custom_pages_require_their_permission(actor, rows, world):
                 method, query = actor.client.post, {"center": center.pk, "room": room.pk}
             elif name == "reservations_draft_customers":
                 query = {"term": "foreign"}
-            elif name.startswith(
-                ("reservations_timeline", "reservations_find_room", "centers_rate_choices")
-            ):
-                query = {"center": center.pk}
-            elif name == "reservations_room_week":
-                query = {"room": room.pk}
             elif name == "reservations_reservation_action":
-                continue
+                continue  # test_reservation_actions_require_their_permission
+            elif name not in ("centers_time_zone", "centers_closure_holidays"):
+                query = {"center": center.pk, "room": room.pk}
             allowed = actor.has(permission, where)
             if name == "reservations_receipt_file" and allowed:
                 continue  # test_receipts.py opens it: to make it takes a second.
@@ -306,22 +300,6 @@ def test_autocomplete_offers_no_row_of_another_center(actor, rows, world):
         assert response.json()["results"] == []
     else:
         assert response.status_code == 403
-
-
-@pytest.mark.parametrize("actor", ["desk of A", "manager of A"], indirect=True)
-def test_new_reservation_reveals_nothing_about_a_customer_found_by_email(actor, rows, world):
-    page = reverse("admin:reservations_reservation_add")
-    room = world.other_center.rooms.get()
-    for query in (
-        {"center": world.center.pk, "user": world.bob.pk},
-        {"center": world.center.pk, "room": room.pk},
-        {"center": world.other_center.pk},
-        {"room": room.pk},
-    ):
-        response = actor.client.get(page, query)
-        text = response.content.decode().lower()
-        assert response.status_code in (200, 404), query
-        assert FOREIGN.lower() not in text, query
 
 
 @pytest.mark.parametrize("label", FORGED)

@@ -15,6 +15,7 @@ from tests.imports import get_errors, load
 
 pytestmark = [
     pytest.mark.django_db,
+    pytest.mark.usefixtures("workbooks_in_process"),
     # Of workbooks by Gnumeric.
     pytest.mark.filterwarnings("ignore:Workbook contains no default style"),
 ]

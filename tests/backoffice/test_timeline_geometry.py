@@ -59,19 +59,6 @@ def at(day, text, zone=DENVER, fold=0):
 # Examples
 
 
-@pytest.mark.parametrize(
-    ("day", "first", "count"),
-    [
-        (PLAIN, ["00:00", "01:00", "02:00", "03:00"], 24),
-        (SPRING, ["00:00", "01:00", "03:00", "04:00"], 23),
-        (AUTUMN, ["00:00", "01:00 MDT", "01:00 MST", "02:00"], 25),
-    ],
-)
-def test_axis_has_a_tick_for_each_hour_of_the_day(day, first, count):
-    ticks = [f"{tick.label} {tick.zone_name}".strip() for tick in build_axis(day, DENVER).ticks]
-    assert (ticks[:4], len(ticks)) == (first, count)
-
-
 def test_span_over_midnight_ends_with_axis_and_shows_the_other_day():
     evening = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR)
     assert build_axis(PLAIN, DENVER, (8, 24)).format_style(evening) == (
@@ -92,31 +79,6 @@ def test_repeated_hour_is_named_and_not_offered():
         for _, booking, _ in geometry.find_slots(axis, [axis.span], build_rules(15, 30))
     ]
     assert offered == ["00:00", "02:00", "03:00"]
-
-
-@pytest.mark.parametrize(
-    ("spans", "hours"),
-    [
-        ([], geometry.DEFAULT_HOURS),
-        ([("08:30", "17:00")], (7, 18)),
-        ([("08:30", "17:01")], (7, 19)),
-        ([("00:00", "05:00"), ("22:00", "23:00")], (0, 24)),
-    ],
-)
-def test_visible_hours_include_all_spans(spans, hours):
-    day = build_axis(PLAIN, DENVER).span
-    given = [Span(at(PLAIN, start), at(PLAIN, end)) for start, end in spans]
-    assert geometry.get_visible_hours(day, DENVER, given) == hours
-
-
-def test_slots_are_hourly_and_on_grid():
-    axis = build_axis(PLAIN, DENVER)
-    free = [Span(at(PLAIN, "09:10"), at(PLAIN, "11:30"))]
-    proposed = [
-        geometry.format_span(booking, axis)
-        for _, booking, _ in geometry.find_slots(axis, free, build_rules(15, 30))
-    ]
-    assert proposed == ["09:15 - 10:15", "10:00 - 11:00", "11:00 - 11:30"]
 
 
 # Properties

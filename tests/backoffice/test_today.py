@@ -78,17 +78,6 @@ def make_room_at(center):
     return make.MeetingRoomFactory(center=center, name="Second")
 
 
-def test_centers_where_something_is_more_urgent_come_first(client):
-    quiet, busy = make_room(), make_room()
-    meeting(quiet, NOW - 2 * HOUR, 4, checked_in_at=NOW - 2 * HOUR)
-    meeting(busy, NOW - HOUR, 2)
-    client.force_login(AdministratorFactory())
-
-    found = client.get(PAGE).context["meetings"]["centers"]
-
-    assert [each["center"] for each in found] == [busy.center, quiet.center]
-
-
 def test_day_is_the_local_day_of_each_center(client):
     denver, auckland = make_room(), make_room(time_zone_id="Pacific/Auckland")
     # In Auckland it is the 16th, 04:00.
@@ -112,15 +101,8 @@ def test_day_is_the_local_day_of_each_center(client):
         "09:00 - 10:00",
         "23:30 - Tue 2027-03-16 00:30",
     ]
-    assert page.context["title"] == "Today, Mon 2027-03-15 and Tue 2027-03-16"
-    in_denver = client.get(PAGE, {"center": denver.center_id, "date": "2027-03-15"})
-    assert in_denver.context["title"] == "Today, Mon 2027-03-15"
-    client.get(PAGE, {"center": ""})
-    # No day of Denver is skipped.
-    assert "?date=2027-03-16" in page.text
     tomorrow = client.get(PAGE, {"center": auckland.center_id, "date": "2027-03-17"})
     assert len(arrivals(tomorrow)) == 1
-    assert "Wed 2027-03-17" in words(tomorrow)
 
 
 def test_chosen_center_is_remembered_until_all_are_chosen_or_its_role_ends(client, staff):
@@ -130,10 +112,9 @@ def test_chosen_center_is_remembered_until_all_are_chosen_or_its_role_ends(clien
     user = staff("Desk", here.center, there.center)
     client.force_login(user)
 
-    assert len(arrivals(client.get(PAGE))) == 2
     client.get(PAGE, {"center": there.center_id})
     assert [each["reservation"].room for each in arrivals(client.get(PAGE))] == [there]
-    assert len(arrivals(client.get(PAGE, {"center": ""}))) == 2
+    client.get(PAGE, {"center": ""})
     assert len(arrivals(client.get(PAGE))) == 2
     client.get(PAGE, {"center": there.center_id})
     user.center_roles.filter(center=there.center).delete()
@@ -142,26 +123,12 @@ def test_chosen_center_is_remembered_until_all_are_chosen_or_its_role_ends(clien
     assert "Select a valid choice" not in page.text
 
 
-def test_invalid_filter_shows_an_error_and_nothing_else(desk, room):
+def test_unknown_center_shows_an_error_and_nothing_else(desk, room):
     _ours, theirs = (meeting(each, NOW + HOUR) for each in (room, make_room()))
-    for query, error in (
-        ({"date": "tomorrow"}, "Choose a day from 2000 to 2100"),
-        ({"date": "9999-12-31"}, "Choose a day from 2000 to 2100"),
-        ({"center": "x"}, "Select a valid choice."),
-        ({"center": "99999999999999999999"}, "Select a valid choice."),
-        ({"center": theirs.room.center_id}, "Select a valid choice."),
-    ):
-        page = desk.get(PAGE, query)
-        assert error in words(page), query
-        assert page.context["meetings"] is None, query
-
-
-def test_day_without_meetings_says_what_to_do(desk, room):
-    page = desk.get(PAGE, {"center": room.center_id})
-
-    assert f"No meetings at {room.center.name} on this day." in words(page)
-    assert page.context["find_form"].fields.keys() == {"center", "people", "start", "duration"}
-    assert f'action="{reverse("admin:reservations_find_room")}"' in page.text
+    for center in ("x", "9" * 20, theirs.room.center_id):
+        page = desk.get(PAGE, {"center": center})
+        assert "Select a valid choice." in words(page), center
+        assert page.context["meetings"] is None, center
 
 
 # --- What a meeting shows ------------------------------------------------------------------------
