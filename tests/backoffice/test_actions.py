@@ -14,6 +14,7 @@ from payments.models import Payment, Refund
 from reservations.booking import attendance
 from reservations.booking.price_adjustments import adjust_price
 from reservations.models import (
+    AllowanceEntry,
     PriceAdjustment,
     RefundOverride,
     Reservation,
@@ -32,6 +33,7 @@ from tests.backoffice.reservation_pages import (
 from tests.factories_centers import TermsFactory
 from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory
 from tests.factories_reservations import (
+    AllowanceFactory,
     HOUR,
     MINUTE,
     NOW,
@@ -379,12 +381,30 @@ def test_action_that_is_refused_says_why_and_changes_nothing(office, name, make,
 # --- What is particular to one of them ------------------------------------------------------------
 
 
-def test_refund_by_decision_is_in_the_report_with_its_author(office):
-    confirm(office, make_late_booking(), "cancel", expected_amount="75.00", **REFUND)
+def test_refund_by_decision_is_on_the_page_and_in_the_report_with_its_author(office):
+    booking = make_late_booking()
+    confirm(office, booking, "cancel", expected_amount="75.00", **REFUND)
 
+    page = words(office.get(reservation_url(booking)))
+    assert "$75.00 instead of $0.00, by Root Boss" in page
     report = reverse("admin:reservations_report", args=["discounts"])
     table = words(office.get(report, {"since": "2027-03-01", "until": "2027-03-31"}))
     assert "The heating is broken. Root Boss $0.00 $75.00" in table
+
+
+def test_cancellation_by_decision_returns_the_hours_of_a_booking_that_was_not_charged(office):
+    room, ada = make_room(), UserFactory()
+    room.terms = TermsFactory(center=room.center)
+    room.save()
+    AllowanceFactory(user=ada, hours=3)
+    booking = make_booking(ada, room, start=NOW + HOUR, now=NOW - HOUR)
+    form = office.get(action_url(booking, "cancel")).context["form"]
+    assert list(form.fields) == ["everything", "reason", "message"]
+
+    confirm(office, booking, "cancel", expected_amount="0.00", **REFUND)
+
+    assert [each.hours for each in AllowanceEntry.objects.order_by("pk")] == [-3, 3]
+    assert RefundOverride.objects.get().reason == REFUND["reason"]
 
 
 def test_desk_cancels_by_the_policy_with_a_message(client, staff):

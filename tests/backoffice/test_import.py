@@ -121,6 +121,9 @@ def test_preview_confirmed_is_written(rooms_page):
     assert not Upload.objects.exists()
     entry = AuditEntry.objects.filter(actor__isnull=False).get(object_id=room.pk)
     assert entry.note == "Imported: rows.csv, row 2."
+    rooms_page.upload(build_csv({"id": room.pk, "capacity": "10"}))
+    MeetingRoom.objects.update(capacity=7)
+    assert "Something changed since the preview: upload the file again." in rooms_page.confirm()
 
 
 def test_values_that_are_cleared_are_counted_and_must_be_confirmed(rooms_page):

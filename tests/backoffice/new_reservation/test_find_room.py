@@ -60,14 +60,6 @@ def test_free_rooms_for_so_many_people_are_listed_with_their_price_the_cheapest_
     assert Reservation.objects.get().total_cost == 50
 
 
-def test_running_slot_is_proposed_to_staff_and_found(office, room, rooms, time_machine):
-    time_machine.move_to(START + 7 * HOUR / 60)
-    office.force_login(AdministratorFactory())
-    page = office.get(PAGE)
-    assert [name for name, *_ in found_on(page)] == ["Closet", "Boardroom", "Hall"]
-    assert found_on(page)[0][2] == "09:00 - 10:00"
-
-
 @pytest.mark.parametrize(
     ("query", "reason", "first"),
     [

@@ -81,16 +81,6 @@ def test_new_reservation_query_prefills_form_and_is_ignored_if_invalid(office, r
         assert office.get(ADD, {"center": room.center_id, **query}).status_code == 200, query
 
 
-def test_new_reservation_asks_for_center_unless_there_is_one(office, client, staff, room):
-    make_room()
-    answer = office.get(ADD)
-    assert "At which center?" in answer.text
-    # Centers are not listed: they are found by typing.
-    assert room.center.name not in answer.text
-    client.force_login(staff("Desk", room.center))
-    assert "Boardroom" in client.get(ADD).text
-
-
 # Invalid data
 def test_new_reservation_invalid_data_is_refused(office, room, user):
     for changed in (
