@@ -33,11 +33,11 @@ from tests.backoffice.reservation_pages import (
 from tests.factories_centers import TermsFactory
 from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory
 from tests.factories_reservations import (
-    AllowanceFactory,
     HOUR,
     MINUTE,
     NOW,
     START,
+    AllowanceFactory,
     get_current_status,
     make_booking,
     make_draft,

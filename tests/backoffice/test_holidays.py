@@ -81,13 +81,10 @@ def test_closure_of_a_room_does_not_close_the_center(office):
     assert room.center.closures.count() == 2
 
 
-def test_country_and_region_are_those_of_the_center_until_another_is_chosen(office):
+def test_country_and_region_are_those_of_the_center(office):
     center = CenterFactory(country="DE", state="Bayern")
     form = office.get(f"{HOLIDAYS}?center={center.pk}").context["form"]
     assert (form["country"].value(), form["region"].value()) == ("DE", "BY")
-    form = ask(office, center, "list", country="GB", region="BY").context["form"]
-    assert form["region"].value() == ""
-    assert "2027-12-28 Boxing Day (observed)" in form["lines"].value()
 
 
 def test_days_of_another_region_replace_the_listed_ones_and_own_days_stay(office):

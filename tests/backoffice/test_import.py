@@ -12,7 +12,7 @@ from centers.models import Center, MeetingRoom, OpeningHours
 from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.imports import files
 from roombook.imports.models import Upload
-from roombook.imports.resources import RESOURCES, SpreadsheetResource
+from roombook.imports.resources import RESOURCES
 from roombook.imports.results import ImportRefused
 from tests.concurrency import run_concurrently
 from tests.factories_centers import (
@@ -120,7 +120,7 @@ def test_preview_confirmed_is_written(rooms_page):
     assert room.capacity == 9
     assert not Upload.objects.exists()
     entry = AuditEntry.objects.filter(actor__isnull=False).get(object_id=room.pk)
-    assert entry.note == "Imported: rows.csv, row 2."
+    assert (entry.note, entry.changes["capacity"]) == ("Imported: rows.csv, row 2.", ["8", "9"])
     rooms_page.upload(build_csv({"id": room.pk, "capacity": "10"}))
     MeetingRoom.objects.update(capacity=7)
     assert "Something changed since the preview: upload the file again." in rooms_page.confirm()
@@ -199,13 +199,6 @@ def test_confirmation_needs_post_and_the_role_and_ignores_what_is_forged(rooms_p
     rooms_page.confirm()
 
     assert rooms_page.response.status_code == 403
-
-
-def test_bug_is_not_displayed_as_an_error_of_the_file(rooms_page, monkeypatch):
-    monkeypatch.setattr(SpreadsheetResource, "get_import_fields", lambda *args: 1 / 0)
-
-    with pytest.raises(ZeroDivisionError):
-        rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
 
 
 def test_unconfirmed_files_are_deleted_after_a_day(rooms_page):
@@ -301,19 +294,11 @@ def test_rows_that_swap_their_names_are_refused():
 
 def test_every_change_is_in_the_audit_log_with_its_author():
     ann = AdministratorFactory()
-    stored = MeetingRoomFactory(capacity=8)
-    row = {"id": stored.pk, "center_id": stored.center_id, "name": stored.name, "capacity": "9"}
-    AuditEntry.objects.all().delete()
-
-    load("rooms", build_csv(row), user=ann)
-
-    entry = AuditEntry.objects.get()
-    assert (entry.actor, entry.action) == (ann, AuditAction.UPDATE)
-    assert (entry.object_id, entry.changes) == (stored.pk, {"capacity": ["8", "9"]})
-    assert entry.note == "Imported: rows.csv, row 2."
 
     load("centers", build_csv(OMAHA), user=ann)
+
     entry = AuditEntry.objects.get(action=AuditAction.CREATE)
+    assert (entry.actor, entry.note) == (ann, "Imported: rows.csv, row 2.")
     assert entry.changes["name"] == [None, "Old Market"]
     hours = AuditEntry.objects.get(action=AuditAction.UPDATE, content_type=entry.content_type)
     assert hours.changes["mon"] == ["", "08:00-12:30, 14:00-24:00"]

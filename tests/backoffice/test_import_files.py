@@ -64,12 +64,6 @@ def test_too_many_rows_or_bytes_are_refused(monkeypatch):
     assert "larger" in refusal(b"name\nA\n")
 
 
-def test_empty_rows_are_skipped_but_numbered():
-    wrong = get_errors("centers", b"name,rank\n\n,\nA,x\n")
-
-    assert (4, "rank") in get_cells(wrong)
-
-
 # --- Workbooks ----------------------------------------------------------------------------------
 
 

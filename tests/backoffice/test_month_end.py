@@ -79,22 +79,6 @@ def test_income_and_cash_of_other_months_are_explained():
     assert set(month_end.WAYS) == MONEY_ACCOUNTS
 
 
-def test_accounts_have_their_balances_before_and_at_the_end():
-    post_bill(-8, -2, day=FEBRUARY_DAY, meeting_day=MARCH_DAY)
-    pay(10, FEBRUARY_DAY)
-    post_bill(-4, 0, day=MARCH_DAY, meeting_day=APRIL_DAY)
-
-    rows = {str(row[0]): [str(cell) for cell in row[1:]] for row in build()["account"].rows}
-
-    assert rows == {
-        "Receivables": ["0.00", "4.00", "4.00"],
-        "Gateway": ["10.00", "0.00", "10.00"],
-        "Tax payable": ["0.00", "-2.00", "-2.00"],
-        "Room income": ["0.00", "-8.00", "-8.00"],
-        "Deferred income and tax": ["-10.00", "6.00", "-4.00"],
-    }
-
-
 def test_nothing_of_a_month_that_is_over_changes_afterwards():
     booking = ReservationFactory()
     post_bill(reservation=booking, day=FEBRUARY_DAY, meeting_day=MARCH_DAY)

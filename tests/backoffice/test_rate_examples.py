@@ -73,12 +73,8 @@ def test_entered_prices_are_shown_and_not_saved(office):
     [
         ({"hourly": "a lot"}, "Enter a number."),
         ({"hourly": "-1"}, "A price must not be negative."),
-        ({"hourly": "1.005"}, "decimal places"),
-        ({"hourly": "NaN"}, "Enter a number."),
-        ({"hourly": "99999999999999"}, "digits"),
         ({"is_flat_rate": "on"}, "Enter the price of the flat rate."),
         ({}, "No price yet"),
-        ({"hourly": ["1", "x"]}, "Enter a number."),
         ({"setup_fee": "\0"}, "Enter a number."),
     ],
 )
@@ -94,9 +90,7 @@ def test_invalid_prices_show_a_message(office, prices, message):
 @pytest.mark.parametrize(
     ("prices", "warnings"),
     [
-        ({"hourly": 25, "half_day": 90, "full_day": 160}, []),
         ({"hourly": 90, "half_day": 90, "full_day": 90}, []),
-        ({"hourly": 91, "half_day": 90}, ["An hour ($91.00) costs more than half a day ($90.00)."]),
         ({"hourly": 91, "full_day": 90}, ["An hour ($91.00) costs more than a full day ($90.00)."]),
         (
             {"hourly": 95, "half_day": 90, "full_day": 80},

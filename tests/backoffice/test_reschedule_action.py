@@ -1,7 +1,6 @@
 """The forms that reschedule and extend: what they propose, who may, and what a stale one does."""
 
 import pytest
-from django.urls import reverse
 
 from accounts.models import CenterRole, User
 from payments.models import Payment
@@ -46,22 +45,6 @@ def test_waiver_needs_the_permission_to_adjust_prices_at_both_centers(client, st
     ):
         assert page.context["form"].errors == {"waiver": [refusal]}
     assert Reservation.objects.get().room == reservation.room
-
-
-def test_room_suggestions_name_centers(office, django_assert_max_num_queries):
-    reservation = make_booking()
-    for _ in range(5):
-        MeetingRoomFactory(name="Boardroom")
-    box = reverse("admin:autocomplete")
-    query = {"app_label": "reservations", "model_name": "reservation", "field_name": "room"}
-    office.get(box, query)
-
-    with django_assert_max_num_queries(6):  # however many rooms there are
-        answer = office.get(box, {**query, "term": "board"}).json()
-
-    suggested = [each["text"] for each in answer["results"]]
-    assert (len(suggested), "Boardroom, Glenarm" in suggested) == (6, True)
-    assert "Boardroom, Glenarm" in words(office.get(action_url(reservation, "move")))
 
 
 def test_invalid_room_or_time_shows_errors(office):

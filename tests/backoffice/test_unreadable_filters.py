@@ -1,10 +1,7 @@
 """A filter that cannot be read lists and exports nothing, and says so, in every list."""
 
 import pytest
-from django.contrib import admin
-from django.contrib.admin import SimpleListFilter
 from django.urls import reverse
-from unfold.contrib.filters.admin import RangeDateFilter
 
 from reservations.desk.forms import LocalTimeField
 from roombook.backoffice import audit_log

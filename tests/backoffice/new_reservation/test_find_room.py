@@ -12,7 +12,6 @@ from tests.backoffice.new_reservation.helpers import ADD, PREVIEW, typed
 from tests.backoffice.reading import words
 from tests.backoffice.reservation_pages import action_url
 from tests.factories_centers import MeetingRoomFactory, RateFactory
-from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import HOUR, START, make_booking, make_room
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]

@@ -47,8 +47,7 @@ def test_new_reservation_saves_services_and_guests(office, room, user):
         f"service-{beamer.pk}_chosen": "on",
         f"service-{beamer.pk}_duration_hours": "1.5",
         "number_of_attendees": "6",
-        "attendees": "Grace Hopper <grace@example.com>\n\nLi Wu, li@example.com\n"
-        "Mr. X\ny@example.com",
+        "attendees": "Grace Hopper <grace@example.com>\n\nLi Wu, li@example.com\nMr. X",
     }
     office.post(ADD, typed(room, user, **fields))
     made = Reservation.objects.get()
@@ -58,14 +57,9 @@ def test_new_reservation_saves_services_and_guests(office, room, user):
         ("Coffee", None, 4),
     ]
     assert made.number_of_attendees == 6
-    assert [
-        (each.name, each.email_address) for each in made.attendees.filter(is_creator=False)
-    ] == [
-        ("Grace Hopper", "grace@example.com"),
-        ("Li Wu", "li@example.com"),
-        ("Mr. X", ""),
-        ("", "y@example.com"),
-    ]
+    guests = made.attendees.filter(is_creator=False).values_list("name", "email_address")
+    expected = [("Grace Hopper", "grace@example.com"), ("Li Wu", "li@example.com"), ("Mr. X", "")]
+    assert list(guests) == expected
 
 
 def test_new_reservation_query_prefills_form_and_is_ignored_if_invalid(office, room, user):
@@ -157,23 +151,15 @@ def test_hours_override_by_desk_is_ignored(client, staff, room, user):
 def test_new_reservation_proposes_next_free_hour(office, room):
     """The clock stands at 9:00, and the center is open until 18:00."""
     ReservationFactory(room=room, start=NOW, end=NOW + 2 * HOUR)
-    _closet, closed = (
-        MeetingRoomFactory(
-            center=room.center, rate=room.rate, name=name, capacity=2, is_blocked=is_blocked
-        )
-        for name, is_blocked in (("Closet", False), ("Closed", True))
-    )
+    MeetingRoomFactory(center=room.center, rate=room.rate, capacity=2)
     for query, expected in (
-        ({}, ["2027-03-01T09:15", "2027-03-01T10:15"]),
-        ({"room": room.pk}, ["2027-03-01T11:00", "2027-03-01T12:00"]),
-        ({"room": closed.pk}, [None, None]),
-        ({"number_of_attendees": 6}, ["2027-03-01T11:00", "2027-03-01T12:00"]),
-        ({"start": "2027-03-01T03:00"}, ["2027-03-01T03:00", "2027-03-01T04:00"]),
+        ({}, "2027-03-01T09:15"),
+        ({"room": room.pk}, "2027-03-01T11:00"),
+        ({"number_of_attendees": 6}, "2027-03-01T11:00"),
     ):
         form = office.get(ADD, {"center": room.center_id, **query}).context["form"]
-        values = (form[name].value() for name in ("start", "end"))
-        found = [value and value.isoformat(timespec="minutes") for value in values]
-        assert found == expected, query
+        assert form["start"].value().isoformat(timespec="minutes") == expected, query
+        assert form["end"].value() - form["start"].value() == HOUR, query
 
 
 # Walk-ins
