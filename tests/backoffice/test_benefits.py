@@ -50,9 +50,6 @@ def enter(allowance, hours, *, at=NOW, period=None, reservation=None):
     )
 
 
-# --- Allowances -----------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def reservation():
     return many(make_room(), UserFactory(), 1, start=THEN)[0]
@@ -91,25 +88,6 @@ def test_allowance_page_used_hours_keep_their_account_and_kind_and_are_not_lower
     assert not {"user", "kind"} & set(data)
     assert set(errors_of(office.post(address, {**data, "hours": "3"}))) == {"hours"}
     assert errors_of(office.post(address, {**data, "hours": "4"})) == {}
-
-
-def test_multi_select_invalid_ids_are_refused(office):
-    gift = Allowance.objects.create(user=UserFactory(), description="Gift", hours=10)
-    promo = PromoCode.objects.create(code="SPRING", percent=10)
-    pages = [url("allowance", "change", gift.pk), url("promocode", "change", promo.pk)]
-    forms = {page: form_of(office.get(page)) for page in pages}
-    add = url("allowance", "add")
-    new = {**form_of(office.get(add)), "description": "Gift", "hours": "1"}
-    for pk in ("9" * 5000, "²"):
-        for page, data in forms.items():
-            wrong = errors_of(office.post(page, {**data, "centers": [pk], "room_types": [pk]}))
-            assert set(wrong) == {"centers", "room_types"}, pk
-            assert str(wrong).count("is not a valid choice") == 2, pk
-        # Django validates ids of single selects itself.
-        assert "user" in errors_of(office.post(add, {**new, "user": pk})), pk
-
-
-# --- Promo codes ----------------------------------------------------------------------------------
 
 
 def test_promo_codes_show_what_is_left(office):

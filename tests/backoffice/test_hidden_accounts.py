@@ -95,17 +95,6 @@ def test_search_of_payments_emails_and_cards_matches_staff_by_name_only(client, 
             assert find(client, name, "5550111") == ([row] if is_found else []), name
 
 
-def test_search_by_digits_finds_a_number_before_phone_numbers(client):
-    client.force_login(AdministratorFactory())
-    first = make_draft(UserFactory())
-    digits = str(first.pk).zfill(3)
-    other = make_draft(UserFactory(phone_number=f"555 {digits}"))
-
-    assert find(client, "reservations.reservation", digits) == [first]
-    assert find(client, "reservations.reservation", f"555{digits}") == [other]
-    assert find(client, "reservations.reservation", f"#555{digits}") == []
-
-
 def test_uses_of_a_promo_code_are_those_of_visible_customers(client, staff):
     promo, room = PromoCodeFactory(), make_room()
     elsewhere = make_room()

@@ -46,9 +46,6 @@ def page_of(client, row):
     ).text
 
 
-# --- What is kept -----------------------------------------------------------------------------
-
-
 def test_every_editable_model_is_tracked():
     """What has a page of its own has a history; the rest is read-only, or money's own ledger."""
     elsewhere = {
@@ -107,9 +104,6 @@ def test_many_to_many_changes_are_recorded_by_name_and_excluded_fields_are_not()
     assert len(queries) == 1
 
 
-# --- What is not kept -------------------------------------------------------------------------
-
-
 def test_personal_data_is_recorded_without_values():
     ada = UserFactory(email="ada@example.com", phone_number="+1 555 0100", company_name="")
     ada.email, ada.phone_number, ada.is_active = "countess@example.com", "+1 555 0199", False
@@ -126,9 +120,6 @@ def test_personal_data_is_recorded_without_values():
     assert "E-mail address: not kept → not kept" in changed
     assert "Active: yes → no" in changed
     assert "User: Ada Lovelace" in lines_of(allowance)[0][2]
-
-
-# --- Looking at customers ---------------------------------------------------------------------
 
 
 def looks():
@@ -169,9 +160,6 @@ def test_views_are_shown_to_accountants_only(client, staff, world):
         assert listed.status_code == status, role
         assert ("Lou Keen" in listed.text) == (status == 200), role
         assert "Lou Keen" not in page_of(client, world.ada), role
-
-
-# --- The list of everything -------------------------------------------------------------------
 
 
 def test_audit_log_is_searched_by_id_and_by_actor_and_read_only(client, root):

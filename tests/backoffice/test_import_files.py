@@ -22,9 +22,6 @@ from tests.imports import (
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("workbooks_in_process")]
 
 
-# --- The file as a whole ------------------------------------------------------------------------
-
-
 def refusal(content, name="centers"):
     with pytest.raises(InvalidFile) as refused:
         check(name, content)
@@ -62,9 +59,6 @@ def test_too_many_rows_or_bytes_are_refused(monkeypatch):
     assert "more than 2 rows" in refusal(b"name\nA\nB\nC\n")
     monkeypatch.setattr(files, "MAX_BYTES", 5)
     assert "larger" in refusal(b"name\nA\n")
-
-
-# --- Workbooks ----------------------------------------------------------------------------------
 
 
 def test_formulas_and_error_cells_are_refused():
@@ -134,9 +128,6 @@ def test_german_csv_with_semicolons_decimal_commas_and_byte_order_mark_is_read()
     place = {"name": "A", "time_zone": "UTC", "latitude": "52,520", "longitude": "-13,405"}
     [row] = check("centers", build_csv(place))[1].rows
     assert (row.instance.latitude, row.instance.longitude) == (52.52, -13.405)
-
-
-# --- Merged cells -------------------------------------------------------------------------------
 
 
 def test_cell_merged_over_rows_counts_for_all_of_them():

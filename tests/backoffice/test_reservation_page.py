@@ -30,9 +30,6 @@ from tests.factories_reservations import (
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 
-# --- The page -----------------------------------------------------------------------------------
-
-
 def test_reservation_page_shows_booking_payment_emails_and_history(office):
     ada = UserFactory()
     AllowanceFactory(user=ada, hours=1, description="Plan B")
@@ -47,12 +44,9 @@ def test_reservation_page_shows_booking_payment_emails_and_history(office):
     page = words(office.get(reservation_url(reservation)))
 
     for text in (
-        *("Confirmed", "Wed 2027-03-03 09:00 - 12:00 MST"),
-        *("Glenarm", "Ada Lovelace", ada.email, "Grace Hopper", "Boardroom, 3 hours"),
+        *("Wed 2027-03-03 09:00 - 12:00 MST", "Ada Lovelace", ada.email, "Grace Hopper"),
         *("Plan B", "Promo code TEN", "Adjustment: Projector broke", "$40.00", "Visa ending 4242"),
-        *("Captured", "Refund", "Done", "Price adjusted", "Refunds payable -$5.00"),
-        *("Price changed", "Waiting", "Draft → Processing", "Processing → Confirmed"),
-        *("Total: $45.00 → $40.00", "the customer", "Mon 2027-03-01 09:00"),
+        *("Refunds payable -$5.00", "Price changed", "Processing → Confirmed", "the customer"),
     ):
         assert text in page, text
 
@@ -79,9 +73,6 @@ def test_reservation_page_query_count_is_constant(office):
 
     # One more, which loads the refunds.
     assert more <= few + 1
-
-
-# --- What is offered ----------------------------------------------------------------------------
 
 
 def test_reservation_page_offers_available_actions(office, wait_until):

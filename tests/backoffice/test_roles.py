@@ -18,15 +18,15 @@ from django.urls import URLResolver, reverse
 from accounts.models import CenterRole, User
 from centers.models import MeetingRoom
 from reservations.desk.actions import ACTIONS
-from tests import factories_centers as make
+from tests.admin_forms import form_of
 from tests.backoffice.reading import messages_of
 from tests.backoffice.role_tables import (
     ACTORS,
+    AT_CENTERS,
     CENTER,
     CHANGED_EVERYWHERE_ONLY,
     EVERYWHERE,
     FOREIGN,
-    FORGED,
     IMPORTED,
     MODELS,
     OF_A_MODEL,
@@ -303,19 +303,19 @@ def test_autocomplete_offers_no_row_of_another_center(actor, rows, world):
         assert response.status_code == 403
 
 
-@pytest.mark.parametrize("label", FORGED)
+@pytest.mark.parametrize("label", AT_CENTERS)
 @pytest.mark.parametrize("actor", ["manager of A"], indirect=True)
 def test_manager_cannot_move_rows_to_another_center(actor, rows, world, label):
     ours, theirs = rows[label]
-    fields = dict(FORGED[label])
-    if "resource_type" in fields:
-        is_service = fields["resource_type"] == "service type"
-        kind = make.ServiceTypeFactory if is_service else make.ResourceTypeFactory
-        fields["resource_type"] = kind().pk
-    model = type(ours)
     name = "admin:" + label.lower().replace(".", "_")
+    change = reverse(f"{name}_change", args=[ours.pk])
+    form = form_of(actor.client.get(change))
+    fields = {key: value for key, value in form.items() if value and "-" not in key}
+    fields |= {"name": "Forged", "price_lists-TOTAL_FORMS": 0, "price_lists-INITIAL_FORMS": 0}
+    if label == "centers.PriceList":
+        fields |= {"starts": "0:00", "ends": "9:00"}
     path = "rate__center" if label == "centers.PriceList" else "center"
-    there = model.objects.filter(**{path: world.other_center})
+    there = type(ours).objects.filter(**{path: world.other_center})
     before = there.count()
     ours_at, theirs_at = (
         {"rate": rate.pk} if label == "centers.PriceList" else {"center": center.pk}
@@ -323,21 +323,17 @@ def test_manager_cannot_move_rows_to_another_center(actor, rows, world, label):
             rows["centers.Rate"], (world.center, world.other_center), strict=True
         )
     )
-    fields |= theirs_at
 
-    added = actor.client.post(reverse(f"{name}_add"), fields)
-    # Closures have no names.
-    renamed = fields | {"name": "Moved"}
-    moved = actor.client.post(reverse(f"{name}_change", args=[ours.pk]), renamed)
+    added = actor.client.post(reverse(f"{name}_add"), fields | theirs_at)
     # 302: the pages of rooms, services, rates and terms ignore another center.
-    assert moved.status_code in (200, 302, 403)
-    changed = actor.client.post(reverse(f"{name}_change", args=[theirs.pk]), fields)
+    moved = actor.client.post(change, fields | theirs_at | {"name": "Moved"})
+    changed = actor.client.post(reverse(f"{name}_change", args=[theirs.pk]), fields | theirs_at)
 
     assert added.status_code in (200, 403)
+    assert moved.status_code in (200, 302, 403)
     assert is_refused(changed)
     assert there.count() == before
-    fields |= ours_at
-    good = actor.client.post(reverse(f"{name}_add"), fields)
+    good = actor.client.post(reverse(f"{name}_add"), fields | ours_at)
     assert good.status_code == 302, good.context["adminform"].form.errors
 
 

@@ -161,9 +161,6 @@ def test_form_has_no_guests_for_who_may_not_see_them(client, staff, booking, gro
     assert (booking.number_of_attendees, booking.attendees.count()) == (4, 2)
 
 
-# --- A change that is not paid yet ---------------------------------------------------------------
-
-
 def test_change_that_waits_for_the_bank_is_seen_on_the_page_and_in_the_panel(
     office, booking, coffee
 ):

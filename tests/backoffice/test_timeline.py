@@ -133,14 +133,11 @@ def test_day_timeline_marks_closures_hours_and_turnaround(office, room):
     assert marks[3][1] == f"left:{100 * 1.5 / 12:.4f}%;width:{100 * 0.5 / 12:.4f}%"
 
 
-def test_rooms_are_sorted_naturally_and_inactive_ones_shown_if_booked(office, room):
-    for number in (10, 9):
-        MeetingRoomFactory(center=room.center, name=f"Room {number}")
+def test_inactive_rooms_are_shown_if_they_are_booked(office, room):
     MeetingRoomFactory(center=room.center, name="Idle", is_active=False)
     ReservationFactory(room=MeetingRoomFactory(center=room.center, name="Taken", is_active=False))
-    page = office.get(DAY, day_of(room))
-    titles = [row["title"] for row in page.context["timeline"].rows]
-    assert titles == ["Boardroom", "Room 9", "Room 10", "Taken"]
+    rows = office.get(DAY, day_of(room)).context["timeline"].rows
+    assert [row["title"] for row in rows] == ["Boardroom", "Taken"]
 
 
 def test_center_week_shows_bookings_by_room_and_day(office, room):
@@ -151,8 +148,6 @@ def test_center_week_shows_bookings_by_room_and_day(office, room):
     page = office.get(CENTER_WEEK, day_of(room))
 
     assert [(title, day) for title, day, _ in items_of(page)] == [("Annex", 4), ("Boardroom", 2)]
-    days = [(each["title"], each["is_today"]) for each in page.context["timeline"].columns]
-    assert (len(days), days[0]) == (7, ("Mon 2027-03-01", True))
 
 
 # --- Clocks ---------------------------------------------------------------------------------------
@@ -218,23 +213,17 @@ def test_free_slots_exclude_past_and_unbookable_rooms(office, room, clock):
         assert free_slots_of(office.get(DAY, day_of(room))) == []
 
 
-@pytest.mark.parametrize(
-    ("status", "first", "turnarounds", "lanes"),
-    [(Status.CONFIRMED, "11:30 - 12:30", 2, 1), (Status.NO_SHOW, "08:45 - 09:45", 0, 2)],
-)
-def test_rest_of_a_no_show_can_be_booked_again_in_a_lane_below_it(
-    office, room, status, first, turnarounds, lanes
-):
+def test_rest_of_a_no_show_can_be_booked_again_in_a_lane_below_it(office, room):
     times = {"start": NOW - HOUR, "end": NOW + 2 * HOUR}
-    ReservationFactory(room=room, turnaround_minutes=30, status=status, **times)
+    ReservationFactory(room=room, turnaround_minutes=30, status=Status.NO_SHOW, **times)
 
     page = office.get(DAY, day_of(room, "2027-03-01"))
 
     offer, *_ = free_slots_of(page)
-    assert offer["label"].endswith(first)
+    assert offer["label"].endswith("08:45 - 09:45")
     [track] = row_of(page, "Boardroom")["tracks"]
-    assert [kind for kind, *_ in track["marks"]].count("turnaround") == turnarounds
-    assert (track["lanes"], offer["style"].endswith("--lane:1")) == (lanes, lanes == 2)
+    assert "turnaround" not in [kind for kind, *_ in track["marks"]]
+    assert (track["lanes"], offer["style"].endswith("--lane:1")) == (2, True)
 
 
 # --- Query parameters -----------------------------------------------------------------------------

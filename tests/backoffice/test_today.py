@@ -229,15 +229,6 @@ def test_no_show_that_gives_something_back_is_named_and_has_no_button(desk, room
     assert [action.name for action in arrivals(page)[0]["actions"]] == ["check-in"]
 
 
-def test_terms_are_shown_while_cancelling_gives_something_back(desk, room, time_machine):
-    terms = {**DEFAULT_TERMS, "steps": [[2, 50]]}
-    meeting(room, NOW + 3 * HOUR, cancellation_terms=terms)
-    shown = "Until Mon, Mar 15, 2027, 10:00 AM you get half of the price back. After that, nothing."
-    assert shown in words(desk.get(PAGE))
-    time_machine.move_to(NOW + HOUR)
-    assert "nothing" not in words(desk.get(PAGE))
-
-
 # --- Limits --------------------------------------------------------------------------------------
 
 

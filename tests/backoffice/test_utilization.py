@@ -6,13 +6,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from centers.hours import OpeningHoursRow
 from centers.span import Span
 from reservations.local_days import LocalDays
 from reservations.models.status import Status
 from reservations.reports import utilization
 from reservations.reports.selection import ReportSelection
-from reservations.reports.utilization import Schedule, split_by_weekday_hour
+from reservations.reports.utilization import split_by_weekday_hour
 from tests import factories_centers as make
 from tests.factories_reservations import ReservationFactory, make_room
 
@@ -26,34 +25,14 @@ def local(text, zone=DENVER):
     return dt.datetime.fromisoformat(text).replace(tzinfo=zone).astimezone(dt.UTC)
 
 
-def span(start, end, zone=DENVER):
-    return Span(local(start, zone), local(end, zone))
-
-
 def sold(room, start, end, status=Status.CONFIRMED, **fields):
     return ReservationFactory(
         room=room, start=local(start), end=local(end), status=status, **fields
     )
 
 
-def schedule_of(period, *opening_hours, closures=()):
-    """A schedule in Denver, of (weekday, opening hour, closing hour)."""
-    openings = (
-        OpeningHoursRow(weekday, dt.time(opens), dt.time(closes))
-        for weekday, opens, closes in opening_hours
-    )
-    return Schedule(period, "America/Denver", frozenset(openings), closures)
-
-
-def get_open_spans(schedule):
-    return schedule.get_open_parts(schedule.period.span(schedule.time_zone_id))
-
-
 def hours(sums):
     return tuple(sums[name] / HOUR for name in ("opened", "sold", "outside"))
-
-
-# --- Pure ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -71,24 +50,8 @@ def test_split_by_weekday_hour_uses_local_hours(start, hours, cells):
     assert {cell: seconds / HOUR for cell, seconds in found.items()} == cells
 
 
-def test_schedule_subtracts_overlapping_closures():
-    closed = (
-        span("2027-03-01T07:00", "2027-03-01T09:00"),
-        span("2027-03-01T08:30", "2027-03-01T10:00"),
-        span("2027-03-01T12:00", "2027-03-01T13:00"),
-    )
-
-    assert get_open_spans(schedule_of(WEEK, (0, 8, 18), closures=closed)) == [
-        span("2027-03-01T10:00", "2027-03-01T12:00"),
-        span("2027-03-01T13:00", "2027-03-01T18:00"),
-    ]
-
-
 def test_used_time_without_open_time_has_no_share():
     assert utilization.UTILIZATION.read(Counter(outside=HOUR)) is None
-
-
-# --- Queries ------------------------------------------------------------------------------------
 
 
 @pytest.fixture

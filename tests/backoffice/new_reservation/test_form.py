@@ -5,7 +5,6 @@ from html import unescape
 import pytest
 from django.urls import reverse
 
-from centers.models import Closure
 from reservations.models import Reservation
 from tests.admin_forms import form_of
 from tests.backoffice.new_reservation.helpers import ADD, PREVIEW, typed
@@ -99,17 +98,6 @@ def test_new_reservation_invalid_data_is_refused(office, room, user):
     ):
         assert message in words(office.post(ADD, typed(room, user, **changed))), changed
     assert not Reservation.objects.exists()
-
-
-def test_overlap_lists_all_reasons_once(office, room, user):
-    conflict = ReservationFactory(room=room)
-    Closure.objects.create(center=room.center, starts_at=START, ends_at=START + HOUR)
-    text = words(office.post(ADD, typed(room, user, end="2027-03-03 12:05")))
-    assert text.count("The room is already taken at that time.") == 1
-    assert f"Reservation {conflict.pk} (Confirmed), Wed 2027-03-03 09:00 - 12:00" in text
-    assert "The room is closed at that time. Closed: Wed 2027-03-03 09:00" in text
-    assert "15-minute step" in text
-    assert Reservation.objects.count() == 1
 
 
 def test_new_reservation_at_other_center_is_not_found(client, staff, room, user):
