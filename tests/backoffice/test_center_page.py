@@ -10,11 +10,10 @@ from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from centers import models
-from centers.admin.center import MeetingRoomInline, OpeningHoursInline
+from centers.admin.center import OpeningHoursInline
 from tests.admin_forms import errors_of, form_of
 from tests.factories_centers import (
     CenterFactory,
-    MeetingRoomFactory,
     NeighborhoodFactory,
     OpeningHoursFactory,
     RateFactory,
@@ -76,12 +75,6 @@ def test_tab_of_a_center_with_a_value_that_became_invalid_says_what_is_wrong(off
     assert "Enter the name or code of a country." in answer.text
 
 
-# --- The link to the timeline --------------------------------------------------------------------
-
-
-# --- Coordinates ---------------------------------------------------------------------------------
-
-
 def test_time_zone_view_returns_the_zone_of_coordinates_or_a_message(office):
     for latitude, longitude, zone in (
         *(("39.74", "-104.99", "America/Denver"), ("27.7", "85.3", "Asia/Kathmandu")),
@@ -104,9 +97,6 @@ def test_moved_center_gets_the_time_zone_of_its_coordinates_unless_one_is_entere
         center.refresh_from_db()
         assert center.time_zone_id == zone
     assert "time_zone_id" in errors_of(edit(office, center, {"time_zone_id": "Mars/Crater"}))
-
-
-# --- Hours ----------------------------------------------------------------------------------------
 
 
 def hours(*intervals, stored=()):
@@ -184,9 +174,6 @@ def test_invalid_opening_hours_show_a_message(office, rf):
         assert week(center) == []
 
 
-# --- Concurrent edits ----------------------------------------------------------------------------
-
-
 def test_concurrent_edits_of_a_center_its_hours_and_its_rates_are_kept(office):
     center = CenterFactory(promo_text="Old", rank=5)
     rate = RateFactory(center=center, hourly=Decimal(25))
@@ -215,23 +202,6 @@ def test_concurrent_edits_of_a_page_without_a_form_of_its_own_are_kept(office):
     assert errors_of(office.post(address, {**mine, "name": "Old Town"})) == {}
     row.refresh_from_db()
     assert (row.city, row.name) == ("Aurora", "Old Town")
-
-
-# --- Tabs and lists -------------------------------------------------------------------------------
-
-
-def test_rows_on_a_later_page_of_a_tab_can_be_edited(office, monkeypatch):
-    monkeypatch.setattr(MeetingRoomInline, "per_page", 2)
-    center = CenterFactory()
-    for number in range(3):
-        MeetingRoomFactory(center=center, name=f"Room {number}")
-    address = f"{tab_of(center, 'meetingroom')}&rooms-page="
-    data = form_of(office.get(f"{address}2"))
-    assert data["rooms-TOTAL_FORMS"] == "1"
-    saved = office.post(f"{address}2", {**data, "rooms-0-capacity": "3"})
-    assert errors_of(saved) == {}
-    assert center.rooms.get(name="Room 2").capacity == 3
-    assert office.get(f"{address}²").status_code == 200
 
 
 def test_rate_list_saves_only_valid_prices_that_were_edited(office):

@@ -43,9 +43,6 @@ CANCEL = {
 MOVE = {"do": "move"}
 
 
-# --- Before it is saved ---------------------------------------------------------------------------
-
-
 def link_to(reservation):
     page = reverse("admin:reservations_reservation_change", args=[reservation.pk])
     return (
@@ -130,9 +127,6 @@ def test_tab_of_a_center_is_saved_after_the_reservations_were_displayed(office, 
         # What was outside before is not named again.
         typed = form_of(office.get(url)) | {f"{prefix}opens": "10:30"}
         assert office.post(url, typed).status_code == 302
-
-
-# --- Bookings to resolve --------------------------------------------------------------------------
 
 
 def close(center, room=None, *, start=START, end=START + 3 * HOUR):

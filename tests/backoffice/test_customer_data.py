@@ -101,9 +101,6 @@ def test_both_need_the_permission_at_all_centers_and_a_customer(client, staff, w
     assert not User.objects.get(pk=customer.pk).is_active
 
 
-# --- Corrections (B22.13) -------------------------------------------------------------------------
-
-
 def correct(client, user, **fields):
     data = {"first_name": "Ada", "last_name": "King", "email": user.email, **fields}
     return client.post(get_url("contact", user), data)

@@ -25,9 +25,6 @@ def seen(user=None, now=NOW):
     return build_dashboard(user or AdministratorFactory(), now=now)
 
 
-# --- Meetings and requests ------------------------------------------------------------------------
-
-
 def test_meetings_of_today_and_tomorrow_are_counted_by_local_day(office):
     denver, auckland = make_room(), make_room(time_zone_id="Pacific/Auckland")
     # In Auckland it is the 16th, 04:00.
@@ -58,9 +55,6 @@ def test_pending_requests_are_sorted_by_what_expires_first():
     assert [each["reservation"] for each in requests] == [rows[2], rows[1], rows[0]]
     assert requests[0]["expires"] == "expires in 1\xa0hour"
     assert requests[1]["expires"] == "expires in 22\xa0hours"
-
-
-# --- Figures ------------------------------------------------------------------------------------
 
 
 def test_month_comparison_uses_same_number_of_days():
@@ -99,9 +93,6 @@ def test_week_utilization_is_shown_unless_there_are_too_many_rooms(monkeypatch, 
     assert "too many centers" in page.text
 
 
-# --- Who sees what ------------------------------------------------------------------------------
-
-
 def test_dashboard_hides_other_centers(staff, client):
     here, there = make_room(), make_room()
     Center.objects.filter(pk=there.center_id).update(name="Elsewhere")
@@ -137,9 +128,6 @@ def test_figures_require_reports_permission_and_are_those_of_permitted_centers(s
         figures = seen(user).get("figures", {})
         assert figures.get("month") == month
         assert ("week" in figures) is bool(month)
-
-
-# --- What needs attention -------------------------------------------------------------------------
 
 
 def concerns():
@@ -231,9 +219,6 @@ def test_alerts_list_unsent_emails_or_their_number():
     ]
     unsent(2)
     assert concerns() == [("4 e-mails were not sent", "no such user")]
-
-
-# --- The first steps of an owner, until the first booking -----------------------------------------
 
 
 def test_owner_of_an_empty_database_sees_six_links_that_are_ticked_when_done(client):

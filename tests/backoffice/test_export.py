@@ -140,9 +140,6 @@ def test_export_queries_do_not_grow_with_rows():
     assert queries() == one
 
 
-# --- Pages --------------------------------------------------------------------------------------
-
-
 ROOMS = "/admin/centers/meetingroom/"
 
 
@@ -183,9 +180,6 @@ def test_exported_addresses_are_in_the_audit_log(client):
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.action) == (ann, AuditAction.VIEW)
     assert (entry.object_id, "someone" in entry.object_name) == (customer.pk, False)
-
-
-# --- No cell is a formula -------------------------------------------------------------------------
 
 
 TEXTS = [

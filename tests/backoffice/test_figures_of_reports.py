@@ -53,9 +53,6 @@ def row(status, **fields):
     )
 
 
-# --- Outcomes -----------------------------------------------------------------------------------
-
-
 def became(period=MARCH, **also):
     return outcomes.count_outcomes(ReportSelection(period, **also))
 
@@ -83,9 +80,6 @@ def test_outcomes_count_each_status_but_no_dropped_drafts():
         "Declined": 1,
         "Not answered": 1,
     }
-
-
-# --- Discounts ----------------------------------------------------------------------------------
 
 
 def given(period=MARCH):
@@ -155,9 +149,6 @@ def test_discounts_keep_the_code_that_was_removed_or_replaced_after_its_month(co
 
 def measure_sources():
     return revenue.measure_revenue(ReportSelection(MARCH)).by("kind", "source")
-
-
-# --- Revenue --------------------------------------------------------------------------------------
 
 
 YEAR = LocalDays(dt.date(2027, 1, 1), dt.date(2027, 12, 31))

@@ -1,18 +1,11 @@
 """Month's end: the balances of the accounts, from income to cash, and what is owed (B18)."""
 
 import datetime as dt
-import re
-from decimal import Decimal
 
 import pytest
 from django.urls import reverse
 
-from accounts.act import Act
-from payments.gateway_events import record_dispute
-from payments.gateways.base import GatewayDispute
 from payments.ledger.accounts import MONEY_ACCOUNTS, EventKind
-from payments.models import LedgerLine
-from reservations.booking import cancellation
 from reservations.local_days import LocalDays
 from reservations.models.status import Status
 from reservations.reports import month_end
@@ -23,7 +16,6 @@ from tests.factories_reservations import (
     NOW,
     PaymentFactory,
     ReservationFactory,
-    make_booking,
     make_room,
 )
 
@@ -178,32 +170,4 @@ def test_cash_of_each_row_opens_its_lines(office):
         "day": [69, 80],
         "center": [40, 109],
         "cash": [9, 20, 40, 80],
-    }
-
-
-def test_line_opens_the_payment_refund_or_dispute_that_caused_it(office):
-    booking = make_booking()
-    cancellation.cancel(Act(booking.user, NOW), booking.pk)
-    payment = booking.payments.get()
-    dispute = GatewayDispute(
-        reference="dp_1",
-        amount=Decimal(65),
-        currency="USD",
-        reason="fraudulent",
-        status="lost",
-        opened_at=NOW,
-        is_closed=True,
-        fee=Decimal(15),
-    )
-    record_dispute(payment, dispute, now=NOW)
-    opened = {}
-    for line in LedgerLine.objects.exclude(cause=""):
-        page = office.get(reverse("admin:payments_ledgerline_change", args=[line.pk])).text
-        [(url, model)] = re.findall(rf'href="([^"]+)">({line.cause})<', page)
-        opened[model.split()[0]] = office.get(url).context["original"]
-
-    assert opened == {
-        "payment": payment,
-        "refund": payment.refunds.get(),
-        "dispute": payment.disputes.get(),
     }

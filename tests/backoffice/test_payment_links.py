@@ -274,9 +274,6 @@ def test_link_of_a_disabled_account_shows_what_was_begun_but_takes_no_card(clien
     assert "You have booked" in follow(client, link)
 
 
-# --- A link has limits of its own -----------------------------------------------------------------
-
-
 def test_declined_cards_of_a_link_leave_the_customers_own_checkouts_alone(client, draft, link):
     other = make_draft(draft.user, make_room())
     for number in [*["4000000000000341"] * 3, *["4000000000000002"] * 3]:

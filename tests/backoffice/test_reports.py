@@ -56,9 +56,6 @@ def rows_of(answer):
     return list(csv.reader(io.StringIO(answer.getvalue().decode("utf-8-sig"))))
 
 
-# --- Pages --------------------------------------------------------------------------------------
-
-
 def test_reports_redirect_keeps_query_and_unknown_ones_are_not_found(office):
     assert office.get(PAGES)["Location"] == f"{PAGES}revenue/"
     query = f"{PAGES}?since=2027-01-01&center=1&center=2"
@@ -173,9 +170,6 @@ def test_report_long_table_is_complete_in_files_only(office, monkeypatch):
     assert len(rows_of(office.get(address(format="csv", table="center")))) == 1 + 2 + 1
 
 
-# --- Files --------------------------------------------------------------------------------------
-
-
 def test_csv_export_has_plain_numbers_shares_and_months_and_no_formula(office):
     room = named(make_room(), '=HYPERLINK("http://example.com")')
     sold(room, "1234.50", start=NOW - HOUR, end=NOW)
@@ -209,9 +203,6 @@ def test_xlsx_export_has_a_sheet_for_each_table(office):
     assert [cell[0].value for cell in cells] == ["Center", "'=1+1", "Total"]
     assert {cell.data_type for row in cells for cell in row} == {"s", "n"}
     assert (cells[1][2].value, cells[1][2].number_format) == (1234.5, "#,##0.00")
-
-
-# --- Who ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", REPORTS)

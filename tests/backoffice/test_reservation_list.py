@@ -33,9 +33,6 @@ from tests.factories_reservations import (
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 
-# --- Export ---------------------------------------------------------------------------------------
-
-
 def export(client, extension, **query):
     address = reverse("admin:reservations_reservation_list_export", args=[extension])
     return client.get(address, query)
@@ -72,16 +69,8 @@ def test_export_of_too_many_reservations_or_another_format_is_refused(office, mo
     assert export(office, "csv", nonsense="1").url == f"{LIST}?nonsense=1"
 
 
-# --- The list -----------------------------------------------------------------------------------
-
-
 def listed(office, **query):
     return [row.pk for row in list_rows(office, "reservations.reservation", **query)]
-
-
-def displayed(office, **query):
-    """The rows of the page, whose days are those of a time zone."""
-    return [row.pk for row in office.get(LIST, query).context["cl"].result_list]
 
 
 def test_reservation_list_filters_by_day(office):
@@ -127,22 +116,6 @@ def test_reservation_list_shows_next_start_first_unless_a_filter_may_find_the_pa
         {"when": "all", "partner__id__exact": partner.pk},
     ):
         assert listed(office, **query) == [old.pk], query
-
-
-def test_reservation_list_days_are_those_of_the_selected_or_only_center(office, client, staff):
-    room = make_room()
-    midnight = NOW.replace(hour=7)  # in Denver
-    today = ReservationFactory(room=room, start=midnight)
-    evening = ReservationFactory(room=room, start=midnight - HOUR, end=midnight)
-    ReservationFactory(start=midnight)
-
-    assert displayed(office, when="today", room__center__id__exact=room.center_id) == [today.pk]
-    client.force_login(staff("Desk", room.center))
-    assert displayed(client, start_from="2027-02-28", start_to="2027-02-28") == [evening.pk]
-    assert displayed(client, start_from="2027-03-01") == [today.pk]
-
-
-# --- Actions on several reservations --------------------------------------------------------------
 
 
 def act(office, name, *reservations, **more):

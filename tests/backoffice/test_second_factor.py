@@ -269,9 +269,6 @@ def test_customer_and_nobody_are_sent_to_the_sign_in_page(client):
     assert not TOTPDevice.objects.exists()
 
 
-# --- Recovery codes ---------------------------------------------------------------------------
-
-
 def test_each_recovery_code_completes_one_sign_in(client, grace, clock):
     codes = turn_on(client, grace, clock)
     for code in (codes[0], codes[1].lower().replace("-", " ")):

@@ -127,8 +127,8 @@ def test_deactivated_service_stays_as_it_is_booked_until_staff_remove_it(office,
     url = action_url(booking, "services")
 
     more_tea = {f"service-{tea.pk}_chosen": "on", f"service-{tea.pk}_quantity": "1", "way": "cash"}
-    forged = {f"service-{coffee.pk}_quantity": "9"}  # The field is disabled.
-    typed = read_form(office.get(url), **more_tea, **forged)
+    more_tea |= {f"service-{coffee.pk}_quantity": "9"}  # The field is disabled.
+    typed = read_form(office.get(url), **more_tea)
     confirm(office, booking, "services", **typed, expected_amount="120.00")
 
     booking.refresh_from_db()
@@ -139,7 +139,6 @@ def test_deactivated_service_stays_as_it_is_booked_until_staff_remove_it(office,
     del fewer[f"service-{coffee.pk}_chosen"]
     confirm(office, booking, "services", **fewer, expected_amount="90.00")
     assert booking.chosen_services.get().service == tea
-    assert "Coffee" not in words(office.get(url))
 
 
 def test_form_has_no_guests_for_who_may_not_see_them(client, staff, booking, groups):

@@ -157,9 +157,6 @@ def test_password_is_changed_and_wrong_old_passwords_are_counted(client):
     assert user.check_password("stormy-lighthouse-7")
 
 
-# --- Content security -------------------------------------------------------------------------
-
-
 def policy_of(response):
     parts = response["Content-Security-Policy"].split("; ")
     return {name: set(rest) for name, *rest in (each.split() for each in parts)}

@@ -229,14 +229,9 @@ def test_rest_of_a_no_show_can_be_booked_again_in_a_lane_below_it(office, room):
 # --- Query parameters -----------------------------------------------------------------------------
 
 
-def test_timeline_invalid_date_shows_nothing_and_unknown_place_is_not_found(office, room):
-    for url, date in (
-        (ROOM_WEEK, "2027-02-30"),
-        *((DAY, date) for date in ("yesterday", "0001-01-01", "9999-12-31", "\0")),
-    ):
-        page = office.get(url, day_of(room, date, room=room.pk))
-        assert page.context["timeline"] is None, date
-        assert "Choose a day from 2000 to 2100, such as 2027-03-15. Nothing" in page.text, date
+def test_unknown_place_and_invalid_date_of_a_timeline_are_not_shown(office, room):
+    page = office.get(ROOM_WEEK, {"room": room.pk, "date": "2027-02-30"})
+    assert page.context["timeline"] is None
     for pk in ("0", "99999999999999", "\0", "²"):
         assert office.get(DAY, {"center": pk}).status_code == 404
         assert office.get(ROOM_WEEK, {"room": pk}).status_code == 404

@@ -48,9 +48,6 @@ def arrivals(page):
     return [each for center in page.context["meetings"]["centers"] for each in center["arrivals"]]
 
 
-# --- What is listed ------------------------------------------------------------------------------
-
-
 def test_meetings_are_listed_by_urgency_then_start(desk, room):
     def add(hours, **fields):
         return meeting(room, NOW + hours * HOUR, **fields).pk
@@ -127,9 +124,6 @@ def test_unknown_center_shows_an_error_and_nothing_else(desk, room):
         assert page.context["meetings"] is None, center
 
 
-# --- What a meeting shows ------------------------------------------------------------------------
-
-
 def test_meeting_shows_phone_services_and_what_is_not_paid(desk, room):
     ada = UserFactory(first_name="Ada", phone_number="+1 (720) 555-0111", company_name="Engines")
     booking = meeting(room, NOW + HOUR, user=ada, number_of_attendees=6)
@@ -184,9 +178,6 @@ def test_running_meeting_and_one_that_has_just_ended_lead_to_their_extension(des
     assert timezone.make_aware(proposed, over.room.center.zone) - NOW < 15 * MINUTE
 
 
-# --- One click each ------------------------------------------------------------------------------
-
-
 def act(client, reservation, name, page=PAGE):
     return client.post(
         action_url(reservation, name), {"confirmed": "yes", "next": f"{page}#reservation-1"}
@@ -227,9 +218,6 @@ def test_no_show_that_gives_something_back_is_named_and_has_no_button(desk, room
     page = desk.get(PAGE)
     assert "A no-show costs 80%" in words(page)
     assert [action.name for action in arrivals(page)[0]["actions"]] == ["check-in"]
-
-
-# --- Limits --------------------------------------------------------------------------------------
 
 
 def test_more_meetings_than_are_listed_ask_for_a_center(client, staff, room, monkeypatch):

@@ -1,7 +1,5 @@
 """A new reservation by staff: its form and its preview (docs/back-office.md)."""
 
-from html import unescape
-
 import pytest
 from django.urls import reverse
 
@@ -10,22 +8,18 @@ from tests.admin_forms import form_of
 from tests.backoffice.new_reservation.helpers import ADD, PREVIEW, typed
 from tests.backoffice.reading import words
 from tests.factories_centers import MeetingRoomFactory, ServiceFactory
-from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (
     HOUR,
-    MINUTE,
     NOW,
     START,
     AllowanceFactory,
     ReservationFactory,
-    make_booking,
     make_room,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 
-# Creating a draft
 def test_new_reservation_creates_held_draft_in_local_time(office, room, user):
     answer = office.post(ADD, typed(room, user), follow=True)
     made = Reservation.objects.get()
@@ -74,7 +68,6 @@ def test_new_reservation_query_prefills_form_and_is_ignored_if_invalid(office, r
         assert office.get(ADD, {"center": room.center_id, **query}).status_code == 200, query
 
 
-# Invalid data
 def test_new_reservation_invalid_data_is_refused(office, room, user):
     for changed in (
         *(
@@ -148,25 +141,6 @@ def test_new_reservation_proposes_next_free_hour(office, room):
         form = office.get(ADD, {"center": room.center_id, **query}).context["form"]
         assert form["start"].value().isoformat(timespec="minutes") == expected, query
         assert form["end"].value() - form["start"].value() == HOUR, query
-
-
-# Walk-ins
-def test_walk_in_proposes_the_first_room_that_is_free_now(office, room, user, time_machine):
-    small = MeetingRoomFactory(center=room.center, name="Aspen", rate=room.rate)
-    time_machine.move_to(START + 2 * HOUR + 46 * MINUTE)
-    office.force_login(AdministratorFactory())
-    make_booking(room=small, start=START + 2 * HOUR, hours=2, now=NOW)
-    today = office.get(reverse("admin:reservations_today"), {"center": room.center_id}).text
-    address = f"{ADD}?center={room.center_id}&amp;walk_in=1"
-    assert f'href="{address}"' in today
-    fields = form_of(office.get(unescape(address)))
-    assert (fields["room"], fields["start_1"]) == (str(room.pk), "11:45")
-    made = office.post(ADD, {**fields, "email": "", "user": user.pk}, follow=True)
-    assert "is held until" in words(made)
-    assert Reservation.objects.get(user=user).start == START + 2 * HOUR + 45 * MINUTE
-
-
-# --- The preview ----------------------------------------------------------------------------------
 
 
 COFFEE_CHOSEN = {"service-chosen": "on"}
