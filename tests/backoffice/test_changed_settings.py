@@ -86,9 +86,6 @@ def get_row(booking, kind):
     return booking.room if kind == "room" else booking.room.center
 
 
-# --- The page -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("kind", "change", "text", "problem"),
     [
@@ -174,9 +171,6 @@ def test_room_taken_out_of_service_by_the_action_warns_and_stays_at_its_center(o
     assert MeetingRoom.objects.get().center == center
 
 
-# --- The import -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("kind", "cells"),
     [
@@ -198,9 +192,6 @@ def test_preview_of_an_import_lists_touched_bookings(office, booking, kind, cell
     assert f"<code>{next(iter(cells))}</code>: " in page
     browser.confirm()
     assert get_alerts() == ["1 booking to resolve"]
-
-
-# --- Bookings to resolve --------------------------------------------------------------------------
 
 
 def test_email_with_the_new_address_resolves_a_booking(office, booking, clock):
@@ -227,9 +218,6 @@ def test_booking_of_more_people_is_moved_to_a_room_that_holds_them(office, booki
     booking.refresh_from_db()
     assert booking.room == large
     assert get_alerts() == []
-
-
-# --- Another time zone ----------------------------------------------------------------------------
 
 
 CHICAGO, DENVER = ZoneInfo("America/Chicago"), ZoneInfo("America/Denver")

@@ -129,6 +129,15 @@ def test_tab_of_a_center_is_saved_after_the_reservations_were_displayed(office, 
         assert office.post(url, typed).status_code == 302
 
 
+def test_holidays_preview_lists_reservations(office):
+    reservation = make_booking()
+    typed = {"centers": [reservation.room.center_id], "year": "2027", "do": "preview"}
+
+    page = office.post(HOLIDAYS, {**typed, "lines": "2027-03-03 Founders Day"})
+
+    assert link_to(reservation) in page.text
+
+
 def close(center, room=None, *, start=START, end=START + 3 * HOUR):
     return Closure.objects.create(
         center=center, room=room, starts_at=start, ends_at=end, reason="Repairs"

@@ -38,7 +38,6 @@ pytestmark = pytest.mark.django_db
 
 MARCH = LocalDays(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
 SPRING = LocalDays(dt.date(2027, 3, 1), dt.date(2027, 5, 31))
-DAY = 24 * HOUR
 
 
 def read(report, sums):

@@ -1,7 +1,5 @@
 """Lists, uses and imports reveal no address or number of an account that staff may not view."""
 
-import datetime as dt
-
 import pytest
 from django.contrib.auth.models import Permission
 from django.urls import reverse
@@ -34,7 +32,6 @@ from tests.imports import build_csv, get_cells, get_errors
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 ADDRESSES = ("5550111", "grace@", "hopper 0111")
-HOLD = dt.timedelta(hours=1)
 ADA = {"email": "ada@engines.example", "first_name": "Ada"}
 GRACE = {
     "email": "grace@navy.example",

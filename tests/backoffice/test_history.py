@@ -13,7 +13,8 @@ from roombook.backoffice.audit_display import load_field_changes
 from roombook.backoffice.models import AuditAction, AuditEntry
 from tests import factories_centers as make
 from tests.admin_forms import form_of
-from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
+from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory, issue_token
+from tests.http import post
 
 pytestmark = pytest.mark.django_db
 
@@ -120,6 +121,13 @@ def test_personal_data_is_recorded_without_values():
     assert "E-mail address: not kept → not kept" in changed
     assert "Active: yes → no" in changed
     assert "User: Ada Lovelace" in lines_of(allowance)[0][2]
+
+
+def test_profile_change_by_customer_names_customer_as_actor(client):
+    ada = UserFactory()
+    post(client, "/api/account/update-info", {"Token": issue_token(ada), "NewLastName": "King"})
+
+    assert lines_of(ada)[-1][0] == "Ada King (customer)"
 
 
 def looks():

@@ -39,9 +39,6 @@ from tests.imports import (
 pytestmark = pytest.mark.django_db
 
 
-# --- Roles --------------------------------------------------------------------------------------
-
-
 def test_rows_of_other_centers_are_errors(staff):
     own, other = MeetingRoomFactory(), MeetingRoomFactory()
     manager = staff("Manager", own.center)
@@ -67,9 +64,6 @@ def test_manager_of_some_centers_cannot_add_a_center(staff):
     named = {"name": other.name, "city": "Denver", "state": "CO", "rank": "1"}
     assert get_cells(get_errors("centers", build_csv(named), manager)) == [(2, "")]
     assert get_errors("centers", build_csv({"id": own.pk, "rank": "1"}), manager) == []
-
-
-# --- Pages --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -210,9 +204,6 @@ def test_unconfirmed_files_are_deleted_after_a_day(rooms_page):
     assert Upload.objects.get().sheet == "rates"
 
 
-# --- All or nothing -----------------------------------------------------------------------------
-
-
 def test_one_wrong_row_writes_nothing():
     content = build_csv(OMAHA | {"rank": "1"}, OMAHA | {"name": "", "rank": "1"})
 
@@ -289,9 +280,6 @@ def test_rows_that_swap_their_names_are_refused():
     assert MeetingRoom.objects.get(pk=one.pk).name == "One"
 
 
-# --- History ------------------------------------------------------------------------------------
-
-
 def test_every_change_is_in_the_audit_log_with_its_author():
     ann = AdministratorFactory()
 
@@ -303,9 +291,6 @@ def test_every_change_is_in_the_audit_log_with_its_author():
     hours = AuditEntry.objects.get(action=AuditAction.UPDATE, content_type=entry.content_type)
     assert hours.changes["mon"] == ["", "08:00-12:30, 14:00-24:00"]
     assert (hours.actor, hours.note) == (ann, entry.note)
-
-
-# --- Many rows ----------------------------------------------------------------------------------
 
 
 # Savepoints, the audit log and one for each constraint; none for what the file leaves as it is.

@@ -123,6 +123,7 @@ def test_german_csv_with_semicolons_decimal_commas_and_byte_order_mark_is_read()
     assert get_counts(result) == {"new": 1, "errors": 1}
     rate = result.rows[0].instance
     assert (rate.center, rate.hourly, rate.half_day) == (center, Decimal("52.5"), Decimal(180))
+    assert count_rows("types", b"name\tposition\nStudio\t1\n") == {"new": 1}
     assert get_errors("rates", text.encode()) == [(3, "", "A price must not be negative.")]
     place = {"name": "A", "time_zone": "UTC", "latitude": "52,520", "longitude": "-13,405"}
     [row] = check("centers", build_csv(place))[1].rows
