@@ -245,7 +245,7 @@ def test_exports_have_no_formulas(office, everything):
     booking = ReservationFactory(
         user=UserFactory(**names), partner=PartnerFactory(name=TEXTS[0]), room=make_room()
     )
-    payment = PaymentFactory(reservation=booking, reference=TEXTS[0], at=booking.start)
+    payment = PaymentFactory(reservation=booking, amount=50, reference=TEXTS[0], at=booking.start)
     payment.refunds.create(amount=5, created_at=booking.start, reason=TEXTS[0])
     with_text = 0
     for url in get_export_urls():

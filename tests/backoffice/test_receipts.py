@@ -131,6 +131,9 @@ def test_logo_of_the_seller_is_on_its_receipts_also_after_another_one_is_uploade
 
     upload("blue")
     assert render_receipt(receipt) == document
+    refund(booking.payments.get(), "27.50")
+    _, credit_note = issue(booking)
+    assert credit_note.content["logo"] == receipt.content["logo"]
     default_storage.delete(receipt.content["logo"])
     assert "Glenarm Rooms Inc." in read_text(receipt)
 

@@ -68,8 +68,9 @@ def test_utilization_of_bookings_within_hours(room):
     sold(room, "2027-03-01T09:00", "2027-03-01T12:00")
     sold(room, "2027-03-02T09:00", "2027-03-02T10:30", Status.COMPLETED)
     sold(room, "2027-03-03T09:00", "2027-03-03T11:00", Status.NO_SHOW)
-    for status in (Status.PROCESSING, Status.PENDING, Status.CANCELLED, Status.EXPIRED):
-        sold(room, "2027-03-04T09:00", "2027-03-04T12:00", status)
+    others = (Status.PROCESSING, Status.PENDING, Status.CANCELLED, Status.EXPIRED)
+    for day, status in enumerate(others, 4):
+        sold(room, f"2027-03-0{day}T09:00", f"2027-03-0{day}T12:00", status)
 
     found = of()
 
