@@ -68,7 +68,6 @@ def test_income_and_cash_of_other_months_are_explained():
         "Disputes lost": "-3.00",
         "Cash of the period": "26.00",
     }
-    assert set(month_end.WAYS) == MONEY_ACCOUNTS
 
 
 def test_nothing_of_a_month_that_is_over_changes_afterwards():
@@ -80,6 +79,31 @@ def test_nothing_of_a_month_that_is_over_changes_afterwards():
     pay(50, APRIL_DAY, reservation=booking)
 
     assert [table.rows for table in build().values()] == before
+
+
+def test_cash_is_listed_by_day_center_and_way():
+    here, there = (ReservationFactory(room=make_room()) for _ in range(2))
+    pay(4, MARCH_DAY, reservation=here)
+    pay(1, MARCH_DAY, reservation=here, account="cash")
+    pay(2, APRIL_DAY, reservation=here)
+    post_line(reservation=there, day=MARCH_DAY, kind=EventKind.RECEIVED, bank=8)
+    post_line(reservation=here, day=MARCH_DAY, kind=EventKind.RETURNED, gateway=-3)
+    disputed = {"gateway": -21, "gateway_fees": 15, "disputes_lost": 6}
+    post_line(reservation=here, day=MARCH_DAY, kind=EventKind.DISPUTE, **disputed)
+
+    tables = build()
+
+    rows = [(*map(str, row[:3]), *row[3:]) for row in tables["cash"].rows]
+    names = [each.room.center.name for each in (there, here, here)]
+    assert sorted(rows, key=lambda row: row[2]) == [
+        (f"{MARCH_DAY}", names[0], "Bank", 1, 8, 0, 0, 0, 8),
+        (f"{MARCH_DAY}", names[1], "Card", 1, 4, 3, 6, 15, -20),
+        (f"{MARCH_DAY}", names[2], "Cash", 1, 1, 0, 0, 0, 1),
+    ]
+    for key in ("way", "day", "center", "cash"):
+        assert tables[key].total[-1] == -11
+        assert sum(row[-1] for row in tables[key].rows) == -11
+    assert set(month_end.WAYS) == MONEY_ACCOUNTS
 
 
 def test_payments_whose_fees_are_not_known_yet_are_counted_until_the_period_ends():
