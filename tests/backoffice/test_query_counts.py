@@ -102,16 +102,13 @@ class Business:
         room = make.MeetingRoomFactory(center=self.center, name=f"Room {number}", rate=self.rate)
         many(room, self.customer, 2, start=NOW + HOUR, status=Status.CONFIRMED)
         make.ServiceFactory(center=self.center, rate=make.RateFactory(center=self.center))
-        self.add_closure(self.center, number, room=room)
+        # Its bookings are to be resolved.
+        make.ClosureFactory(center=self.center, room=room, starts_at=NOW, ends_at=NOW + DAY)
 
     def add_center(self, number):
         quarter = make.NeighborhoodFactory(name=f"Quarter {number}")
         center = make.make_center_with_room(neighborhood=quarter)
-        self.add_closure(center, number)
-
-    def add_closure(self, center, number, **fields):
-        starts_at = NOW + (400 + number) * DAY
-        make.ClosureFactory(center=center, starts_at=starts_at, ends_at=starts_at + HOUR, **fields)
+        make.ClosureFactory(center=center, starts_at=NOW + DAY, ends_at=NOW + 2 * DAY)
 
     def add_member_of_staff(self):
         user = StaffFactory()
