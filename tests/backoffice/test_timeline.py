@@ -150,9 +150,6 @@ def test_center_week_shows_bookings_by_room_and_day(office, room):
     assert [(title, day) for title, day, _ in items_of(page)] == [("Annex", 4), ("Boardroom", 2)]
 
 
-# --- Clocks ---------------------------------------------------------------------------------------
-
-
 def test_day_with_clock_change_says_so_and_has_own_ticks(office, room):
     page = office.get(ROOM_WEEK, {"room": room.pk, "date": "2027-03-14", "hours": "all"})
     rows = page.context["timeline"].rows
@@ -224,9 +221,6 @@ def test_rest_of_a_no_show_can_be_booked_again_in_a_lane_below_it(office, room):
     [track] = row_of(page, "Boardroom")["tracks"]
     assert "turnaround" not in [kind for kind, *_ in track["marks"]]
     assert (track["lanes"], offer["style"].endswith("--lane:1")) == (2, True)
-
-
-# --- Query parameters -----------------------------------------------------------------------------
 
 
 def test_unknown_place_and_invalid_date_of_a_timeline_are_not_shown(office, room):
