@@ -9,6 +9,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from accounts.models import User
+from roombook.imports import files, workbooks
 from tests.factories_people import AdministratorFactory, make_staff_with_role
 from tests.world import World
 
@@ -39,3 +40,9 @@ def wait_until(office: Client, clock: time_machine.Traveller) -> Callable[[dt.da
         office.force_login(AdministratorFactory())
 
     return move
+
+
+@pytest.fixture
+def workbooks_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read workbooks in this process: to start one of their own takes a second."""
+    monkeypatch.setattr(files, "_read_workbook", workbooks.read)

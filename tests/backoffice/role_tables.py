@@ -9,15 +9,20 @@ from django.contrib.auth.models import Group
 from django.urls import reverse
 
 from accounts.models import CenterRole, OutboxMessage
-from payments.models import Dispute, LedgerLine, Refund, UnknownPayment
+from payments.models import LedgerLine, UnknownPayment
 from reservations.integrations.events import create_test_event
-from reservations.models import Allowance, Partner, PromoCode, Receipt, ReceiptSeries, Seller
+from reservations.models import Receipt, ReceiptSeries, Seller
 from reservations.models.webhooks import WebhookEndpoint
 from roombook.backoffice import audit_log
 from roombook.backoffice.models import AuditEntry
 from tests import factories_centers as make
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
-from tests.factories_reservations import PaymentFactory
+from tests.factories_reservations import (
+    AllowanceFactory,
+    PartnerFactory,
+    PaymentFactory,
+    PromoCodeFactory,
+)
 from tests.world import NOW
 
 # The permissions of each role, as the migration grants them.
@@ -237,14 +242,10 @@ def rows_of(world):
         "centers.Terms": lambda center, name: make.TermsFactory(center=center, name=name),
         "centers.Neighborhood": lambda *_: make.NeighborhoodFactory(),
         "centers.ResourceType": lambda *_: make.ResourceTypeFactory(),
-        "reservations.Partner": lambda center, _: Partner.objects.create(
-            code=f"P{center.pk}", name="Acme"
-        ),
-        "reservations.PromoCode": lambda center, name: bound(
-            PromoCode.objects.create(code=name, percent=10), center
-        ),
+        "reservations.Partner": lambda *_: PartnerFactory(),
+        "reservations.PromoCode": lambda center, name: bound(PromoCodeFactory(code=name), center),
         "reservations.Allowance": lambda center, name: bound(
-            Allowance.objects.create(user=customers[center], description=name, hours=2), center
+            AllowanceFactory(user=customers[center], description=name), center
         ),
         "payments.Payment": lambda center, _: PaymentFactory(
             reservation=reservations[center], amount=Decimal(50), at=NOW
@@ -257,20 +258,11 @@ def rows_of(world):
             currency="USD",
             day=NOW.date(),
         ),
-        "payments.Refund": lambda center, _: Refund.objects.create(
-            payment=of("payments.Payment", center),
-            amount=Decimal(5),
-            state="refused",
-            created_at=NOW,
-            done_at=NOW,
+        "payments.Refund": lambda center, _: of("payments.Payment", center).refunds.create(
+            amount=5, state="refused", created_at=NOW, done_at=NOW
         ),
-        "payments.Dispute": lambda center, name: Dispute.objects.create(
-            payment=of("payments.Payment", center),
-            reference=f"dispute at {name}",
-            amount=Decimal(5),
-            currency="USD",
-            status="needs_response",
-            opened_at=NOW,
+        "payments.Dispute": lambda center, name: of("payments.Payment", center).disputes.create(
+            reference=f"dispute at {name}", amount=5, currency="USD", opened_at=NOW
         ),
         "reservations.WebhookEndpoint": lambda center, name: WebhookEndpoint.objects.create(
             description=name, url=url, center=center, created_at=NOW
@@ -335,52 +327,13 @@ def judge(actor, response, allowed, what):
     if actor.at_a and response.status_code == 200:
         text = content_of(response).decode(errors="replace")
         assert FOREIGN.lower() not in text.lower(), f"{where} tells of B"
-        assert_no_inline_script(text, where)
 
 
-def assert_no_inline_script(text, where):
-    for piece in text.split("<script")[1:]:
-        tag, _, rest = piece.partition(">")
-        is_code = "src=" not in tag and "application/json" not in tag
-        assert not (is_code and rest.partition("</script")[0].strip()), f"{where} holds a script"
-    for handler in (" onclick=", " onchange=", " onsubmit=", " onload="):
-        assert handler not in text, f"{where} holds {handler}"
-
-
-FORGED = {
-    "reservations.WebhookEndpoint": {
-        "description": "Forged",
-        "url": "https://hooks.example.com/",
-        "event_types": [],
-    },
-    "centers.MeetingRoom": {
-        "name": "Forged",
-        "capacity": 4,
-        "resource_type": "type",
-        "turnaround_minutes": 0,
-    },
-    "centers.Rate": {
-        "name": "Forged",
-        "hourly": "5",
-        "price_lists-TOTAL_FORMS": 0,
-        "price_lists-INITIAL_FORMS": 0,
-    },
-    "centers.PriceList": {"name": "Forged", "starts": "0:00", "ends": "9:00", "hourly": "5"},
-    "centers.Terms": {"name": "Forged", "grace_minutes": 0, "no_show_percent": 100},
-    "centers.Service": {
-        "name": "Forged",
-        "resource_type": "service type",
-        "position": 0,
-        "minimum_booking": 0,
-    },
-    "centers.Closure": {
-        "reason": "Forged",
-        "starts_at_0": "2027-03-01",
-        "starts_at_1": "10:00",
-        "ends_at_0": "2027-03-01",
-        "ends_at_1": "11:00",
-    },
-}
+# Rows of these are added and changed by managers at their center.
+AT_CENTERS = (
+    *("reservations.WebhookEndpoint", "centers.MeetingRoom", "centers.Rate", "centers.PriceList"),
+    *("centers.Terms", "centers.Service", "centers.Closure"),
+)
 
 STAFF_PAGES = (
     *("accounts_user_change", "auth_user_password_change", "accounts_user_sign_out"),

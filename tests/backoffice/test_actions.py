@@ -11,7 +11,6 @@ from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments.gateways import declines
 from payments.models import Payment, Refund
-from reservations.booking import attendance
 from reservations.booking.price_adjustments import adjust_price
 from reservations.models import (
     AllowanceEntry,
@@ -74,12 +73,6 @@ def make_meeting_of_yesterday():
     room.terms = TermsFactory(center=room.center, no_show_percent=80)
     room.save()
     return make_booking(room=room, start=NOW - DAY, now=NOW - 2 * DAY)
-
-
-def make_no_show():
-    booking = make_meeting_of_yesterday()
-    attendance.mark_no_show(Act(AdministratorFactory(), NOW, is_staff=True), booking.pk)
-    return booking
 
 
 def make_request_for_blocked_room():
@@ -169,15 +162,6 @@ DONE = {
         changed={"status": "Cancelled"},
         money=[RETURNED],
     ),
-    "cancel too late": Case(
-        make_late_booking,
-        shown=[
-            "Refund $0.00 Fee $75.00",
-            "By the policy $0.00, which is refunded if this is empty.",
-        ],
-        changed={"status": "Cancelled"},
-        money=[CARD],
-    ),
     "cancel with all refunded": Case(
         make_late_booking,
         REFUND,
@@ -191,12 +175,6 @@ DONE = {
         shown=["Refund $15.00 Fee $60.00"],
         told="Marked as no-show.",
         changed={"status": "NoShow", "holds_slot": False},
-        money=[("sandbox", "", 75, 15)],
-    ),
-    "undo-no-show": Case(
-        make_no_show,
-        shown=["New status Completed"],
-        changed={"status": "Completed"},
         money=[("sandbox", "", 75, 15)],
     ),
     "move to a cheaper room": Case(
@@ -215,30 +193,7 @@ DONE = {
         changed={"total_cost": 75},
         money=[CARD],
     ),
-    "move and pay at the terminal": Case(
-        make_booking,
-        move_to(40, way="terminal", reference="Slip 7"),
-        shown=["Charge $45.00, Card terminal"],
-        told="$45.00 paid at the card terminal.",
-        changed={"total_cost": 120},
-        money=[CARD, ("terminal", "Slip 7", 45, 0)],
-    ),
-    "move and charge the saved card": Case(
-        make_booking_with_card,
-        move_to(40, way="card", consent="on"),
-        shown=["Charge $45.00, Visa ending 4242"],
-        told="Changed, and $45.00 charged to the saved card.",
-        changed={"total_cost": 120},
-        money=[CARD, ("sandbox", "", 45, 0)],
-    ),
-    "adjust a draft": Case(
-        make_draft,
-        {"amount": "-5.00", "reason": "Kind"},
-        shown=["$70.00"],
-        told="The new price is $70.00.",
-        changed={"total_cost": 70},
-    ),
-    "adjust a booking": Case(
+    "adjust": Case(
         make_booking,
         {"amount": "-50", "reason": "Kind"},
         shown=["Refund $50.00"],
@@ -267,14 +222,6 @@ DONE = {
         changed={"status": "Confirmed"},
         money=[("cash", "", 75, 0)],
     ),
-    "take-payment at the terminal": Case(
-        make_draft,
-        {"way": "terminal", "reference": "17"},
-        shown=["Price $75.00"],
-        told="was paid at the card terminal.",
-        changed={"status": "Confirmed"},
-        money=[("terminal", "17", 75, 0)],
-    ),
     "take-payment on account": Case(
         make_draft_on_account,
         {"way": "account", "reference": "PO 9"},
@@ -282,14 +229,6 @@ DONE = {
         told="Confirmed.",
         changed={"status": "Confirmed"},
         money=[("account", "PO 9", 75, 0)],
-    ),
-    "take-payment with the saved card": Case(
-        make_draft_with_card,
-        {"way": "card", "consent": "on"},
-        shown=["Price $75.00"],
-        told="Confirmed. $75.00 was charged to Visa ending 4242.",
-        changed={"status": "Confirmed"},
-        money=[CARD],
     ),
     "take-payment of nothing": Case(
         make_free_draft,
@@ -335,31 +274,23 @@ def test_action_does_once_what_its_preview_shows(office, name):
 
 DEAR = move_to(40)
 STALE = "It was changed meanwhile"
-NO_AMOUNTS = ("", "x", "²", "-1", "NaN", "sNaN", "-Infinity", "1e999")
+NO_AMOUNTS = ("", "²", "sNaN", "1e999")
 # The action, with which reservation, what is entered, and what is said.
 REFUSED = [
     ("approve", make_request_for_blocked_room, {}, "blocked by staff"),
     ("cancel", make_late_booking, {"refund": "75.01", "reason": "x"}, "Between 0 and $75.00"),
     ("cancel", make_late_booking, {"refund": "75.00"}, "the policy does not give needs a reason"),
-    ("cancel", make_late_booking, {"refund": "many"}, "Refund: Enter a number."),
     ("cancel", make_late_booking, {"message": "x" * 1001}, "this value has at most 1000"),
     ("cancel", make_late_booking, {"expected_amount": "75.00"}, "The refund has changed"),
     ("move", make_booking, DEAR, "$45.00 more"),
     ("move", make_booking, move_to(40, expected_amount="120.00"), "$45.00 more"),
-    ("move", make_booking, move_to(40, way="terminal"), "number of the terminal's slip"),
-    (
-        *("move", make_booking_with_card),
-        *(move_to(40, way="card", expected_amount="120.00"), "Ask the customer first"),
-    ),
     ("resend", make_booking, {}, "already waiting to be sent"),
     *(
         ("adjust", make_draft, {"amount": amount, "reason": "x"}, said)
         for amount, said in (
             ("0", "must not be 0"),
             ("100001", "less than or equal to 100000"),
-            ("-100001", "greater than or equal to -100000"),
             ("1.001", "no more than 2 decimal places"),
-            ("lots", "Enter a number"),
         )
     ),
     *(
@@ -367,10 +298,7 @@ REFUSED = [
         for name, said in (("expected_version", STALE), ("expected_amount", "price has changed"))
         for text in NO_AMOUNTS
     ),
-    *(
-        ("take-payment", make_draft, {"way": "terminal", "reference": slip}, "of the terminal")
-        for slip in ("", " . ", "\u200b")
-    ),
+    ("take-payment", make_draft, {"way": "terminal", "reference": " . "}, "of the terminal"),
     (
         *("take-payment", make_draft),
         *({"way": "cash", "expected_version": "0"}, "amount that you have seen is missing"),
@@ -424,36 +352,12 @@ def test_action_that_is_refused_says_why_and_changes_nothing(office, name, make,
 # --- What is particular to one of them ------------------------------------------------------------
 
 
-def test_cancellation_shows_the_step_of_the_terms_and_what_comes_back(office):
-    room = make_room()
-    terms = room.terms = TermsFactory(center=room.center, steps="168: 100; 24: 50")
-    room.save()
-    customer = UserFactory()
-    AllowanceFactory(user=customer, hours=1)
-    reservation = make_booking(customer, room)
-    terms.steps = "24: 80"
-    terms.save()
-
-    page = words(office.get(action_url(reservation, "cancel")))
-
-    assert "Refund $25.00 Fee $25.00" in page
-    assert "Terms Flexible: 100% until 168 h before, 50% until 24 h before" in page
-    assert "Now Until Tue, Mar 2, 2027, 9:00 AM you get half of the price back." in page
-    assert "$25.00 until Tue, Mar 2, 2027, 9:00 AM, then nothing." in page
-    assert "Included hours 0.5 of 1 h are returned" in page
-    page = words(office.post(action_url(reservation, "move"), fill_slot(room, START + HOUR)))
-    assert "Terms when booked Flexible: 100% until" in page
-    assert "Present terms Flexible: 80% until 24 h before" in page
-
-
-def test_refund_by_decision_is_shown_with_its_author_on_the_page_and_in_the_report(office):
+def test_refund_by_decision_is_on_the_page_and_in_the_report_with_its_author(office):
     booking = make_late_booking()
-
     confirm(office, booking, "cancel", expected_amount="75.00", **REFUND)
 
     page = words(office.get(reservation_url(booking)))
     assert "$75.00 instead of $0.00, by Root Boss" in page
-    assert "The heating is broken." in page
     report = reverse("admin:reservations_report", args=["discounts"])
     table = words(office.get(report, {"since": "2027-03-01", "until": "2027-03-31"}))
     assert "The heating is broken. Root Boss $0.00 $75.00" in table
@@ -467,17 +371,14 @@ def test_cancellation_by_decision_returns_the_hours_of_a_booking_that_was_not_ch
     booking = make_booking(ada, room, start=NOW + HOUR, now=NOW - HOUR)
     form = office.get(action_url(booking, "cancel")).context["form"]
     assert list(form.fields) == ["everything", "reason", "message"]
-    page = office.post(action_url(booking, "cancel"), REFUND)
-    assert "Included hours 3 h are returned" in words(page)
 
-    done = confirm(office, booking, "cancel", expected_amount="0.00", **REFUND)
+    confirm(office, booking, "cancel", expected_amount="0.00", **REFUND)
 
-    assert messages_of(done)[0][1].endswith("is cancelled: nothing was charged.")
     assert [each.hours for each in AllowanceEntry.objects.order_by("pk")] == [-3, 3]
     assert RefundOverride.objects.get().reason == REFUND["reason"]
 
 
-def test_desk_cancels_by_the_policy_with_a_message_and_a_draft_without(client, staff):
+def test_desk_cancels_by_the_policy_with_a_message(client, staff):
     booking = make_late_booking()
     client.force_login(staff("Desk"))
     form = client.get(action_url(booking, "cancel")).context["form"]
@@ -489,9 +390,6 @@ def test_desk_cancels_by_the_policy_with_a_message_and_a_draft_without(client, s
     assert not Refund.objects.exists()
     assert not RefundOverride.objects.exists()
     assert "We are <sorry>." in OutboxMessage.objects.get(kind="cancelled").text
-    page = client.get(action_url(make_draft(), "cancel"))
-    assert not page.context["form"].fields
-    assert page.context["preview"].email is None
 
 
 def test_no_show_has_a_preview_until_the_end_because_it_releases_the_room(office, wait_until):
@@ -509,33 +407,14 @@ def test_no_show_has_a_preview_until_the_end_because_it_releases_the_room(office
     assert found == [link, link, True, button, button, False]
 
 
-def test_hold_is_extended_to_the_latest_time_possible_while_the_room_is_available(
-    office, staff, wait_until
-):
-    late, soon = make_draft(), make_draft(start=NOW + 4 * HOUR)
-    by_staff = make_draft(created_by=staff("Desk"))
-    assert by_staff.hold_until == NOW + 24 * HOUR
-    assert "hold" not in offered(office, by_staff)
-    assert messages_of(confirm(office, by_staff, "hold"))[0][0] == "error"
-    wait_until(NOW + 40 * MINUTE / 60)
-    proposed = [
-        office.get(action_url(each, "hold")).context["form"].initial["until"].isoformat()
-        for each in (late, soon)
-    ]
-    assert proposed == ["2027-03-02T09:00:00", "2027-03-01T13:00:00"]
-
-    wait_until(NOW + HOUR)  # It has expired.
-    assert "hold" in offered(office, late)
-    make_draft(UserFactory(), late.room, now=NOW + HOUR)
-    assert "hold" not in offered(office, late)
-
-
-def test_consent_to_charge_the_saved_card_is_in_the_history(office):
+def test_saved_card_is_charged_and_the_consent_is_in_the_history(office):
     draft, booking = make_draft_with_card(), make_booking_with_card()
     typed = {"way": "card", "consent": "on"}
     confirm(office, draft, "take-payment", **typed, expected_amount="75.00")
     confirm(office, booking, "move", **move_to(40)(booking), **typed, expected_amount="120.00")
 
+    assert get_state(draft)[1] == [CARD]
+    assert get_state(booking)[1] == [CARD, ("sandbox", "", 45, 0)]
     for reservation in (draft, booking):
         [entry] = history.get_changes(reservation).filter(changes__has_key="consent_to_charge")
         assert entry.changes["consent_to_charge"] == [None, "Visa ending 4242"]
@@ -544,36 +423,22 @@ def test_consent_to_charge_the_saved_card_is_in_the_history(office):
     assert charged.changes["charge"] == [None, "$45.00 (Visa ending 4242)"]
 
 
-# --- The number of a slip, when the terminal has charged already ----------------------------------
-
-
-@pytest.mark.parametrize("is_too_late", [True, False])
-def test_slip_of_a_refused_payment_is_kept_in_a_note(office, wait_until, is_too_late):
-    draft = make_draft()
-    if is_too_late:
-        wait_until(START)
-    amount = "75.00" if is_too_late else "70.00"
+def test_slip_of_a_refused_payment_is_kept_in_a_note(office):
+    """The terminal has charged already."""
+    draft, booking = make_draft(), make_booking()
     slip = {"way": "terminal", "reference": "17"}
 
-    done = confirm(office, draft, "take-payment", **slip, expected_amount=amount)
+    done = confirm(office, draft, "take-payment", **slip, expected_amount="70.00")
+    # It lasts that long already, because a colleague was faster.
+    page = confirm(office, booking, "extend", end_0="2027-03-03", end_1="12:00", **slip)
 
     level, text = messages_of(done)[-1]
     assert (level, "A note keeps the number of the slip" in text) == ("error", True)
-    refused = "Card terminal, slip 17: it was entered when “Take payment” was refused."
-    assert draft.notes.get().text == refused
-    if not is_too_late:
-        confirm(office, draft, "take-payment", **slip, expected_amount="75.00")
-        assert (Payment.objects.get().reference, draft.notes.get().text) == ("17", refused)
-
-
-def test_slip_of_an_invalid_form_is_kept_and_that_of_an_action_without_payment_is_not(office):
-    booking = make_booking()
-    terminal = {"way": "terminal", "reference": "9"}
-
-    confirm(office, booking, "check-in", **terminal)
-    assert not booking.notes.exists()
-    # It lasts that long already, because a colleague was faster.
-    page = confirm(office, booking, "extend", end_0="2027-03-03", end_1="12:00", **terminal)
-
     assert "A note keeps the number of the slip" in words(page)
-    assert "slip 9" in booking.notes.get().text
+    refused = "Card terminal, slip 17: it was entered when “Take payment” was refused."
+    assert (draft.notes.get().text, "slip 17" in booking.notes.get().text) == (refused, True)
+    confirm(office, draft, "take-payment", **slip, expected_amount="75.00")
+    confirm(office, booking, "check-in", **slip)  # takes no payment
+    paid = Payment.objects.get(gateway="terminal")
+    assert (paid.amount, paid.reference, draft.notes.count()) == (75, "17", 1)
+    assert booking.notes.count() == 1

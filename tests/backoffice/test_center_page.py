@@ -5,23 +5,18 @@ from datetime import time
 from decimal import Decimal
 
 import pytest
-from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from centers import models
-from centers.admin.center import MeetingRoomInline, OpeningHoursInline
-from roombook.backoffice.pagination import CappedPaginator
+from centers.admin.center import OpeningHoursInline
 from tests.admin_forms import errors_of, form_of
-from tests.backoffice.reading import list_rows
 from tests.factories_centers import (
     CenterFactory,
-    MeetingRoomFactory,
     NeighborhoodFactory,
     OpeningHoursFactory,
     RateFactory,
-    ServiceFactory,
     make_center_with_room,
 )
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -60,21 +55,6 @@ def test_first_terms_of_a_center_are_used_at_once_and_further_ones_are_not(offic
     assert center.terms == (center.all_terms.get(name="Flexible") if first_is_chosen else None)
 
 
-def test_tabs_of_a_usual_center_have_at_most_250_kilobytes_each(office):
-    center = make_center_with_room()
-    rates = RateFactory.create_batch(10, center=center)
-    MeetingRoomFactory.create_batch(4, center=center, rate=rates[0])
-    ServiceFactory.create_batch(6, center=center, rate=rates[1])
-    first = office.get(url("center", "change", center.pk))
-    tabs = [item["link"] for item in first.context["tab_list"][0]["items"]]
-    assert len(tabs) == 9
-    for tab in tabs:
-        page = office.get(url("center", "change", center.pk) + tab)
-        assert len(page.content) < 250_000, tab
-        # The forms of a page take most of its time: a tab has those of its own rows only.
-        assert len(page.context["inline_admin_formsets"]) == (tab != "?tab=")
-
-
 def test_tab_that_the_user_may_not_see_is_not_shown(client):
     center = make_center_with_room()
     builder = UserFactory(is_staff=True)
@@ -95,28 +75,10 @@ def test_tab_of_a_center_with_a_value_that_became_invalid_says_what_is_wrong(off
     assert "Enter the name or code of a country." in answer.text
 
 
-# --- The link to the timeline --------------------------------------------------------------------
-
-
-def test_center_and_room_pages_link_to_the_timeline_if_it_is_permitted(client, staff):
-    center = make_center_with_room()
-    room = center.rooms.get()
-    day = f"{reverse('admin:reservations_timeline')}?center={center.pk}"
-    week = f"{reverse('admin:reservations_room_week')}?room={room.pk}"
-    client.force_login(staff("Viewer", center))
-    assert f'href="{day}"' in client.get(url("center", "change", center.pk)).text
-    assert f'href="{week}"' in client.get(url("meetingroom", "change", room.pk)).text
-    assert client.get(day).status_code == client.get(week).status_code == 200
-
-
-# --- Coordinates ---------------------------------------------------------------------------------
-
-
 def test_time_zone_view_returns_the_zone_of_coordinates_or_a_message(office):
     for latitude, longitude, zone in (
         *(("39.74", "-104.99", "America/Denver"), ("27.7", "85.3", "Asia/Kathmandu")),
-        *(("", "", ""), ("north", "1", ""), ("91", "1", ""), ("1", "-181", "")),
-        *(("nan", "1", ""), ("1e400", "1", ""), ("\0", "1", "")),
+        *(("", "", ""), ("91", "1", ""), ("nan", "1", ""), ("\0", "1", "")),
     ):
         place = {"latitude": latitude, "longitude": longitude}
         answer = office.get(reverse("admin:centers_time_zone"), place).json()
@@ -135,9 +97,6 @@ def test_moved_center_gets_the_time_zone_of_its_coordinates_unless_one_is_entere
         center.refresh_from_db()
         assert center.time_zone_id == zone
     assert "time_zone_id" in errors_of(edit(office, center, {"time_zone_id": "Mars/Crater"}))
-
-
-# --- Hours ----------------------------------------------------------------------------------------
 
 
 def hours(*intervals, stored=()):
@@ -199,16 +158,10 @@ def test_invalid_opening_hours_show_a_message(office, rf):
     request.user = AdministratorFactory()
     form_set = OpeningHoursInline(models.Center, admin.site).get_formset(request, center)
     for intervals, message in (
-        ([(0, "08:00", "12:00"), (0, "11:00", "13:00")], "overlap on Monday"),
-        ([(0, "08:00", "00:00"), (0, "22:00", "23:00")], "overlap on Monday"),
-        ([(0, "08:00", "12:00"), (0, "08:00", "12:00")], "overlap on Monday"),
         ([(0, "08:00", "08:00")], "Opening and closing differ"),
-        ([(0, "22:00", "02:00"), (1, "01:00", "09:00")], "overlap on Monday, Tuesday"),
         ([(6, "22:00", "02:00"), (0, "00:00", "09:00")], "overlap on Monday, Sunday"),
-        ([(0, "", "08:00")], "Enter an opening time."),
         ([(0, "08:00", "")], "Enter a closing time."),
         ([(0, "early", "08:00")], "Enter a valid time."),
-        ([(9, "08:00", "09:00")], "not one of the available choices"),
         ([("x", "08:00", "09:00")], "not one of the available choices"),
         ([("", "08:00", "09:00")], "This field is required."),
     ):
@@ -219,9 +172,6 @@ def test_invalid_opening_hours_show_a_message(office, rf):
         answer = edit(office, center, hours(*intervals), tab="openinghours")
         assert re.search("overlap on Monday|Enter an opening time.", answer.text)
         assert week(center) == []
-
-
-# --- Concurrent edits ----------------------------------------------------------------------------
 
 
 def test_concurrent_edits_of_a_center_its_hours_and_its_rates_are_kept(office):
@@ -254,34 +204,6 @@ def test_concurrent_edits_of_a_page_without_a_form_of_its_own_are_kept(office):
     assert (row.city, row.name) == ("Aurora", "Old Town")
 
 
-def test_form_validates_the_current_row(office):
-    """The maximum was lowered after the page was opened. The entered minimum is above it."""
-    room = MeetingRoomFactory(minimum_minutes=30, maximum_minutes=300)
-    address = url("meetingroom", "change", room.pk)
-    mine = form_of(office.get(address))
-    models.MeetingRoom.objects.filter(pk=room.pk).update(maximum_minutes=60)
-    refused = office.post(address, {**mine, "minimum_minutes": "120"})
-    assert "The shortest booking must not be longer than the longest." in refused.text
-
-
-# --- Tabs and lists -------------------------------------------------------------------------------
-
-
-def test_rows_on_a_later_page_of_a_tab_can_be_edited(office, monkeypatch):
-    monkeypatch.setattr(MeetingRoomInline, "per_page", 2)
-    center = CenterFactory()
-    for number in range(3):
-        MeetingRoomFactory(center=center, name=f"Room {number}")
-    address = f"{tab_of(center, 'meetingroom')}&rooms-page="
-    data = form_of(office.get(f"{address}2"))
-    assert data["rooms-TOTAL_FORMS"] == "1"
-    saved = office.post(f"{address}2", {**data, "rooms-0-capacity": "3"})
-    assert errors_of(saved) == {}
-    assert center.rooms.get(name="Room 2").capacity == 3
-    for number in ("²", "-1", "1" * 50):
-        assert office.get(f"{address}{number}").status_code == 200, number
-
-
 def test_rate_list_saves_only_valid_prices_that_were_edited(office):
     rate, other = RateFactory(hourly=25, half_day=90), RateFactory(hourly=40)
     address = url("rate", "changelist")
@@ -303,53 +225,4 @@ def test_rate_list_saves_only_valid_prices_that_were_edited(office):
     assert (rate.hourly, rate.half_day, other.hourly) == (30, Decimal("95.50"), 40)
 
 
-def found(office, model, text):
-    return {row.name for row in list_rows(office, f"centers.{model}", q=text)}
-
-
-def test_room_search_finds_name_center_or_both(office):
-    denver = CenterFactory(name="Glenarm", city="Denver")
-    boston = CenterFactory(name="Back Bay", city="Boston", state="MA")
-    for center in (denver, boston):
-        MeetingRoomFactory(center=center, name=f"Aspen of {center.name}")
-        MeetingRoomFactory(center=center, name=f"Juniper of {center.name}")
-    assert found(office, "meetingroom", "aspen") == {"Aspen of Glenarm", "Aspen of Back Bay"}
-    assert found(office, "meetingroom", "Denver") == {"Aspen of Glenarm", "Juniper of Glenarm"}
-    assert found(office, "meetingroom", "aspen colorado") == {"Aspen of Glenarm"}
-    assert found(office, "meetingroom", "boston JUNIPER") == {"Juniper of Back Bay"}
-    assert found(office, "meetingroom", "aspen nowhere") == set()
-    assert len(found(office, "meetingroom", "")) == 4
-
-
-def test_unusual_search_text_does_not_break_a_list_and_its_rows_are_capped(office, monkeypatch):
-    center = make_center_with_room()
-    for model in ("center", "meetingroom", "closure"):
-        for text in ("'", "%", "\\", "\x00", "ß" * 300, " ".join("abcdefghij"), "🙂"):
-            list_rows(office, f"centers.{model}", q=text)
-    monkeypatch.setattr(CappedPaginator, "MAX_ROWS", 3)
-    MeetingRoomFactory.create_batch(4, center=center)
-    assert len(found(office, "meetingroom", "denver")) == 3
-
-
-def test_center_list_counts_active_rooms(office):
-    make_center_with_room(name="One")
-    CenterFactory(name="None")
-    three = CenterFactory(name="Three")
-    MeetingRoomFactory.create_batch(3, center=three)
-    MeetingRoomFactory(center=three, is_active=False)
-    counts = {row.name: row.active_rooms for row in list_rows(office, "centers.center")}
-    assert counts == {"One": 1, "None": 0, "Three": 3}
-
-
 # --- Messages for constraints --------------------------------------------------------------------
-
-
-def test_every_constraint_of_centers_has_a_message():
-    default = "Constraint “%(name)s” is violated."
-    wordless = [
-        constraint.name
-        for model in apps.get_app_config("centers").get_models()
-        for constraint in model._meta.constraints
-        if str(constraint.violation_error_message) == default
-    ]
-    assert wordless == []

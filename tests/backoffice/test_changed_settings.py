@@ -14,13 +14,11 @@ from centers.models import Center, Closure, MeetingRoom
 from payments.ledger.accounts import EventKind
 from payments.ledger.posting import find_unposted, post
 from payments.models import LedgerLine
-from reservations.booking import cancellation, resending, time_zones
+from reservations.booking import cancellation, time_zones
 from reservations.desk.dashboard.alerts import find_alerts
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.backoffice.models import AuditEntry
-from roombook.errors import ReservationNotOpen
-from roombook.imports import resources
 from tests.admin_forms import errors_of, form_of
 from tests.backoffice.reading import get_hidden_fields, messages_of, words
 from tests.factories_centers import CenterFactory, MeetingRoomFactory
@@ -88,9 +86,6 @@ def get_row(booking, kind):
     return booking.room if kind == "room" else booking.room.center
 
 
-# --- The page -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("kind", "change", "text", "problem"),
     [
@@ -99,7 +94,6 @@ def get_row(booking, kind):
         ("room", {"capacity": "3"}, "too small", "The room holds 3 people, and 4 are expected."),
         ("center", {"is_active": None}, "could not take place", "The center is not active."),
         ("center", {"street1": "9 New St"}, "former address", FORMER_ADDRESS),
-        ("center", {"postal_code": "80299"}, "former address", FORMER_ADDRESS),
         ("center", {"country": "CA", "state": "ON"}, "former address", FORMER_ADDRESS),
     ],
 )
@@ -118,32 +112,22 @@ def test_touched_bookings_are_listed_on_the_page_and_until_they_are_resolved(
     assert listed(office) == {booking.pk: [problem]}
 
 
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [
-        ("room", {"capacity": "4"}),
-        ("room", {"name": "Aspen", "turnaround_minutes": "30"}),
-        ("center", {"rank": "7", "tax_rate": "9"}),
-        ("center", {"state": "Colorado"}),  # is stored as CO
-        ("center", {"is_after_hours_support_enabled": "on"}),
-    ],
-)
-def test_other_changes_are_saved_at_once(office, booking, kind, change):
-    saved = save(office, get_row(booking, kind), **change)
-    assert saved.status_code == 302, errors_of(saved)
+def test_other_changes_are_saved_at_once(office, booking):
+    for kind, change in (
+        ("room", {"capacity": "4", "turnaround_minutes": "30"}),
+        ("center", {"state": "Colorado", "tax_rate": "9"}),  # is stored as CO
+    ):
+        saved = save(office, get_row(booking, kind), **change)
+        assert saved.status_code == 302, errors_of(saved)
     assert get_alerts() == []
 
 
-def test_bookings_that_are_over_or_cancelled_are_not_touched(office, booking, clock):
+def test_bookings_that_are_over_or_cancelled_are_not_touched(office, booking):
     Reservation.objects.filter(pk=booking.pk).update(
         status=Status.CANCELLED, holds_slot=False, cancelled_at=NOW
     )
-    clock.move_to(START + HOUR)
-    make_booking(room=booking.room, start=START + 24 * HOUR, now=START)
-    clock.move_to(START + 24 * HOUR)
-    office.force_login(AdministratorFactory())  # The session has ended.
+    ReservationFactory(room=booking.room, start=NOW - HOUR, end=NOW + HOUR)
     assert save(office, booking.room, is_active=None).status_code == 302
-    assert not MeetingRoom.objects.get(pk=booking.room_id).is_active
 
 
 def test_hours_touch_bookings_until_they_are_open_again(office, booking, clock):
@@ -160,19 +144,13 @@ def test_hours_touch_bookings_until_they_are_open_again(office, booking, clock):
     assert "would be outside the opening hours" in words(page)
     assert office.post(page_of(center), form_of(page)).status_code == 302
     assert get_alerts() == ["1 booking to resolve"]
-    load("centers", build_csv({"id": center.pk, "wed": "23:00-22:00"}))
-    assert get_alerts() == ["1 booking to resolve"]
     load("centers", build_csv({"id": center.pk, "wed": "08:00-02:00"}))
     assert get_alerts() == []
 
 
-@pytest.mark.parametrize("place", ["list", "tab"])
-def test_rooms_of_a_list_are_saved_after_the_bookings_were_displayed(office, booking, place):
-    room = booking.room
-    address, prefix = list_of(room), "form-0"
-    if place == "tab":
-        address, prefix = f"{page_of(room.center)}?tab=meetingroom", "rooms-0"
-    typed = form_of(office.get(address)) | {f"{prefix}-capacity": "2", "_save": "Save"}
+def test_rooms_of_a_list_are_saved_after_the_bookings_were_displayed(office, booking):
+    address = f"{page_of(booking.room.center)}?tab=meetingroom"
+    typed = form_of(office.get(address)) | {"rooms-0-capacity": "2", "_save": "Save"}
 
     page = office.post(address, typed)
 
@@ -191,9 +169,6 @@ def test_room_taken_out_of_service_by_the_action_warns_and_stays_at_its_center(o
     center = booking.room.center
     save(office, booking.room, center=str(CenterFactory().pk), rate="")
     assert MeetingRoom.objects.get().center == center
-
-
-# --- The import -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -219,19 +194,6 @@ def test_preview_of_an_import_lists_touched_bookings(office, booking, kind, cell
     assert get_alerts() == ["1 booking to resolve"]
 
 
-def test_harmless_changes_of_other_centers_do_not_use_up_the_notes(office, booking, monkeypatch):
-    monkeypatch.setattr(resources, "MAX_ROWS_WITH_NOTES", 1)
-    other, center = CenterFactory(name="Annex"), booking.room.center
-    rows = [
-        {"id": other.pk, "promo_text": "New", "city": other.city},
-        {"id": center.pk, "promo_text": center.promo_text, "city": "Boulder"},
-    ]
-    assert link_to(booking) in Browser(office, list_of(center)).upload(build_csv(*rows))
-
-
-# --- Bookings to resolve --------------------------------------------------------------------------
-
-
 def test_email_with_the_new_address_resolves_a_booking(office, booking, clock):
     load("centers", build_csv({"id": booking.room.center_id, "street1": "9 New St"}))
     clock.move_to(NOW + 2 * HOUR)
@@ -246,15 +208,6 @@ def test_email_with_the_new_address_resolves_a_booking(office, booking, clock):
     assert get_event(email)["SEQUENCE"] == 2
 
 
-def test_email_about_a_cancelled_booking_is_resent_as_it_was(booking, clock):
-    clock.move_to(NOW + 2 * HOUR)
-    cancellation.cancel(Act(booking.user, NOW + HOUR, is_staff=True), booking.pk)
-    Center.objects.update(address_changed_at=NOW + 2 * HOUR)
-    with pytest.raises(ReservationNotOpen, match="already waiting to be sent"):
-        resending.resend_last_email(Act(booking.user, NOW + 2 * HOUR, is_staff=True), booking.pk)
-    assert OutboxMessage.objects.last().kind == "cancelled"
-
-
 def test_booking_of_more_people_is_moved_to_a_room_that_holds_them(office, booking):
     center, rate = booking.room.center, booking.room.rate
     MeetingRoom.objects.update(capacity=3)
@@ -265,9 +218,6 @@ def test_booking_of_more_people_is_moved_to_a_room_that_holds_them(office, booki
     booking.refresh_from_db()
     assert booking.room == large
     assert get_alerts() == []
-
-
-# --- Another time zone ----------------------------------------------------------------------------
 
 
 CHICAGO, DENVER = ZoneInfo("America/Chicago"), ZoneInfo("America/Denver")
@@ -420,7 +370,7 @@ def test_zones_of_no_place_and_another_zone_in_an_import_are_refused(office):
             build_csv({"id": center.pk, "time_zone": zone})
         )
 
-    for zone in ("Factory", "localtime", "posixrules", "right/UTC", "denver"):
+    for zone in ("Factory", "denver"):
         page = office.post(page_of(center), open_form(office, center, zone))
         assert 'Enter a time zone such as "America/Denver".' in errors_of(page)["time_zone_id"]
         assert "Enter a time zone such as" in upload(zone)

@@ -7,7 +7,6 @@ from django.urls import reverse
 
 from accounts import customer_access, user_search
 from accounts.models import User
-from reservations.models import Allowance
 from reservations.models.status import Status
 from tests.backoffice.many import many
 from tests.backoffice.reading import list_rows
@@ -108,25 +107,22 @@ def test_customer_page_shows_bookings_spend_and_devices(client, staff, world):
     response = client.get(page_of(world.ada))
 
     bookings = response.context["bookings"]
-    page = response.text
     # With the one of the world.
     assert (bookings["count"], bookings["billed"], bookings["missed"]) == (4, "$105.00", 2)
     assert len(bookings["last"]) == 10
-    assert bookings["all"].endswith("?q=ada%40example.com")
-    assert "Visa 4242" in page
     assert len(response.context["devices"]) == 2
-    assert world.token not in page
+    assert world.token not in response.text
 
 
 def test_customer_page_shows_only_bookings_of_own_centers(client, desk, world):
     for room in (world.other_center.rooms.get(), world.room):
-        for row in many(room, world.ada, 2, start=NOW - dt.timedelta(days=9)):
-            post_sale(row, now=NOW)
+        [row] = many(room, world.ada, 1, start=NOW - dt.timedelta(days=9))
+        post_sale(row, now=NOW)
 
     bookings = client.get(page_of(world.ada)).context["bookings"]
 
     # With the one of the world.
-    assert (bookings["count"], bookings["billed"], bookings["is_partial"]) == (3, "$95.00", True)
+    assert (bookings["count"], bookings["billed"], bookings["is_partial"]) == (2, "$85.00", True)
     assert {row.room_id for row in bookings["last"]} == {world.room.pk}
 
 
@@ -183,11 +179,3 @@ def test_draft_does_not_make_a_customer_known_to_its_center(client, desk, world)
 
     assert listed(client, q="hopper") == {grace.pk}
     assert client.get(page_of(grace)).status_code == 200
-
-
-def test_allowances_of_staff_are_listed_for_administrators_only(client, staff):
-    row = Allowance.objects.create(user=StaffFactory(), description="Own", hours=2)
-
-    for user, is_listed in ((staff("Manager"), False), (AdministratorFactory(), True)):
-        client.force_login(user)
-        assert (row in list_rows(client, row._meta.label)) is is_listed

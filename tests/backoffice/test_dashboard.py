@@ -1,7 +1,6 @@
 """The dashboard: today at the permitted centers, what needs attention, an owner's first steps."""
 
 import datetime as dt
-import re
 from decimal import Decimal
 
 import pytest
@@ -9,25 +8,21 @@ from django.urls import reverse
 
 from accounts.models import OutboxMessage
 from centers.models import Center, ResourceType
-from payments.models import Dispute, PaymentState, Refund, RefundState
+from payments.models import PaymentState, Refund, RefundState
 from reservations.desk.dashboard.dashboard import build_dashboard
-from reservations.models import Reservation
+from reservations.display import get_reservation_url
 from reservations.models.status import Status
 from roombook.deliveries import DeliveryState
-from tests.backoffice.many import many
 from tests.backoffice.meetings import DAY, NOW, meeting, paid
 from tests.factories_centers import CenterFactory
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
-from tests.factories_reservations import HOUR, make_booking, make_pending_booking, make_room
+from tests.factories_reservations import HOUR, make_booking, make_room
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 
 def seen(user=None, now=NOW):
     return build_dashboard(user or AdministratorFactory(), now=now)
-
-
-# --- Meetings and requests ------------------------------------------------------------------------
 
 
 def test_meetings_of_today_and_tomorrow_are_counted_by_local_day(office):
@@ -44,85 +39,22 @@ def test_meetings_of_today_and_tomorrow_are_counted_by_local_day(office):
     page = office.get("/admin/")
 
     found = page.context["dashboard"]["days"]
-    assert [tuple(day.values()) for day in found] == [
-        ("Today", 3, 1),
-        ("Tomorrow", 1, 0),
-    ]
+    assert [tuple(day.values()) for day in found] == [("Today", 3, 1), ("Tomorrow", 1, 0)]
     assert "Today: 3 meetings, 1 checked in" in page.text
-    assert f'href="{reverse("admin:reservations_today")}"' in page.text
 
 
 def test_pending_requests_are_sorted_by_what_expires_first():
     room = make_room()
     rows = [
-        meeting(
-            room,
-            NOW + days * DAY,
-            status=Status.PENDING,
-            booked_at=NOW - waiting * HOUR,
-        )
-        for days, waiting in ((5, 2), (3, 50), (4, 30), (1 / 24, 0))
+        meeting(room, NOW + days * DAY, status=Status.PENDING, booked_at=NOW - waiting * HOUR)
+        for days, waiting in ((5, 2), (3, 50), (1 / 24, 0))
     ]
 
-    page = seen()
+    requests = seen()["requests"]
 
-    listed = [each["reservation"].pk for each in page["requests"]]
-    assert listed == [rows[number].pk for number in (3, 1, 2, 0)]
-    assert page["requests"][0]["expires"] == "expires in 1\xa0hour"
-    assert page["requests"][1]["waiting"] == "2\xa0days"
-    assert page["requests"][1]["expires"] == "expires in 22\xa0hours"
-    assert page["has_more_requests"] is False
-
-
-def test_pending_requests_name_the_zone_if_they_are_in_several(office):
-    denver, auckland = make_room(), make_room(time_zone_id="Pacific/Auckland")
-    meeting(denver, NOW + DAY, status=Status.PENDING)
-    page = office.get("/admin/").text
-    assert "Tue 2027-03-16" in page
-    assert "09:00 - 10:00</small>" in page
-
-    meeting(auckland, NOW + DAY, status=Status.PENDING)
-    page = office.get("/admin/").text
-    assert "09:00 - 10:00 MDT</small>" in page
-    assert "Wed 2027-03-17" in page
-    assert "04:00 - 05:00 NZDT</small>" in page
-
-
-def test_pending_request_can_be_answered_from_dashboard(client, staff):
-    """The link leads to a preview, whose button answers the request."""
-    request = make_pending_booking(now=NOW, start=NOW + 2 * DAY)
-    client.force_login(staff("Desk", request.room.center))
-    approve, decline = (
-        reverse("admin:reservations_reservation_action", args=[request.pk, step])
-        for step in ("approve", "decline")
-    )
-
-    page = client.get("/admin/").text
-    assert f'href="{approve}"' in page
-    assert f'href="{decline}"' in page
-    client.post(approve, {"confirmed": "1"})
-
-    assert "No pending requests." in client.get("/admin/").text
-
-
-def test_many_pending_requests_end_with_a_link_and_have_no_buttons_without_permission(
-    client, staff
-):
-    room = make_room()
-    many(room, UserFactory(), 20, start=NOW + DAY, status=Status.PENDING)
-    client.force_login(AdministratorFactory())
-    page = client.get("/admin/").text
-    assert page.count('class="dashboard-answer"') == 8
-    assert "?status__exact=Pending" in page
-
-    client.force_login(staff("Viewer", room.center))
-    page = client.get("/admin/").text
-    assert "Pending requests" in page
-    assert "dashboard-answer" not in page
-    assert ">Answer</span>" not in page
-
-
-# --- Figures ------------------------------------------------------------------------------------
+    assert [each["reservation"] for each in requests] == [rows[2], rows[1], rows[0]]
+    assert requests[0]["expires"] == "expires in 1\xa0hour"
+    assert requests[1]["expires"] == "expires in 22\xa0hours"
 
 
 def test_month_comparison_uses_same_number_of_days():
@@ -139,7 +71,6 @@ def test_month_comparison_uses_same_number_of_days():
     figures = seen()["figures"]
 
     assert (figures["month"], figures["former_month"]) == ("$150.00", "$100.00")
-    assert figures["month_period"] == "Mon 2027-03-01 - Mon 2027-03-15"
     assert figures["former_period"] == "Mon 2027-02-01 - Mon 2027-02-15"
     assert (figures["change"], figures["is_up"]) == ("+50%", True)
     # The previous month is shorter.
@@ -150,7 +81,6 @@ def test_month_comparison_uses_same_number_of_days():
 def test_week_utilization_is_shown_unless_there_are_too_many_rooms(monkeypatch, office):
     meeting(make_room(), NOW + 2 * HOUR, hours=5)
     figures = seen()["figures"]
-    assert figures["week_period"] == "Mon 2027-03-15 - Sun 2027-03-21"
     assert figures["week"] == "7.1%"
 
     monkeypatch.setattr("reservations.reports.utilization.MAX_ROOMS", 0)
@@ -163,21 +93,13 @@ def test_week_utilization_is_shown_unless_there_are_too_many_rooms(monkeypatch, 
     assert "too many centers" in page.text
 
 
-# --- Who sees what ------------------------------------------------------------------------------
-
-
-def two_centers():
+def test_dashboard_hides_other_centers(staff, client):
     here, there = make_room(), make_room()
     Center.objects.filter(pk=there.center_id).update(name="Elsewhere")
     for room in (here, there):
         meeting(room, NOW + HOUR)
         request = meeting(room, NOW + 2 * DAY, status=Status.PENDING)
         paid(request, PaymentState.AUTHORIZED, authorized_until=NOW + HOUR)
-    return here, there
-
-
-def test_dashboard_hides_other_centers(staff, client):
-    here, there = two_centers()
     client.force_login(staff("Manager", here.center))
 
     answer = client.get("/admin/")
@@ -185,10 +107,8 @@ def test_dashboard_hides_other_centers(staff, client):
 
     assert [each["reservation"].room.center.name for each in page["requests"]] == ["Glenarm"]
     assert page["days"][0]["meetings"] == 1
-    assert "Elsewhere" not in re.sub(r"<[^>]+>", " ", answer.text)
-    others = Reservation.objects.filter(room=there).values_list("pk", flat=True)
-    pages = {reverse("admin:reservations_reservation_change", args=[pk]) for pk in others}
-    assert not any(each in answer.text for each in pages)
+    assert "Elsewhere" not in answer.text
+    assert not any(get_reservation_url(each.pk) in answer.text for each in there.reservations.all())
 
     client.force_login(StaffFactory())  # without a role
     assert client.get("/admin/").context["dashboard"] == {"first_steps": []}
@@ -208,9 +128,6 @@ def test_figures_require_reports_permission_and_are_those_of_permitted_centers(s
         figures = seen(user).get("figures", {})
         assert figures.get("month") == month
         assert ("week" in figures) is bool(month)
-
-
-# --- What needs attention -------------------------------------------------------------------------
 
 
 def concerns():
@@ -261,17 +178,10 @@ def test_alerts_list_each_payment_once():
 
 def test_alerts_list_open_disputes():
     payment = paid(meeting(make_room(), NOW + DAY))
+    fields = {"amount": 75, "currency": "USD", "reason": "fraudulent", "opened_at": NOW}
     for reference, closed in (("d1", None), ("d2", NOW)):
-        Dispute.objects.create(
-            payment=payment,
-            reference=reference,
-            amount=Decimal("75.00"),
-            currency="USD",
-            reason="fraudulent",
-            status="needs_response",
-            opened_at=NOW,
-            respond_by=NOW + 9 * DAY,
-            closed_at=closed,
+        payment.disputes.create(
+            **fields, reference=reference, respond_by=NOW + 9 * DAY, closed_at=closed
         )
 
     title = "Dispute about $75.00, answer by Wed 2027-03-24"
@@ -309,31 +219,14 @@ def test_alerts_list_unsent_emails_or_their_number():
     ]
     unsent(2)
     assert concerns() == [("4 e-mails were not sent", "no such user")]
-    OutboxMessage.objects.filter(state=DeliveryState.FAILED).update(**waiting)
-    assert concerns() == [("4 e-mails were not sent", "Waiting to be sent")]
-
-
-def test_no_alerts_message_names_permitted_checks_only(client, staff):
-    unsent()
-    client.force_login(staff("Desk", make_room().center))
-    assert "No problems with bookings or payments." in client.get("/admin/").text
-    OutboxMessage.objects.all().delete()
-    client.force_login(AdministratorFactory())
-    text = "No problems with bookings or payments or e-mails or webhooks."
-    assert text in client.get("/admin/").text
-
-
-# --- The first steps of an owner, until the first booking -----------------------------------------
 
 
 def test_owner_of_an_empty_database_sees_six_links_that_are_ticked_when_done(client):
     owner = AdministratorFactory()
     client.force_login(owner)
     steps = seen(owner)["first_steps"]
-    page = client.get("/admin/").text
     assert [step.is_done for step in steps] == [False] * 6
     for step in steps:
-        assert f'href="{step.url}"' in page
         assert client.get(step.url).status_code == 200
 
     def get_done():
@@ -342,19 +235,15 @@ def test_owner_of_an_empty_database_sees_six_links_that_are_ticked_when_done(cli
     # Nobody can book at a center without opening hours.
     CenterFactory()
     assert get_done() == []
-    StaffFactory()
-    make_room()
+    assert seen(StaffFactory())["first_steps"] == []
+    room = make_room()
     done = ["Types of rooms and services", "A center", "Rooms and their prices", "Staff"]
     assert get_done() == done
-
-
-def test_steps_disappear_with_the_first_booking_and_are_for_owners_only():
-    room = make_room()
+    # They disappear with the first booking.
     meeting(room, NOW + HOUR, status=Status.NEW, booked_at=None)
-    assert seen()["first_steps"]
-    assert seen(StaffFactory())["first_steps"] == []
+    assert get_done() == done
     meeting(room, NOW + 24 * HOUR)
-    assert seen()["first_steps"] == []
+    assert seen(owner)["first_steps"] == []
 
 
 def test_usual_types_are_added_by_one_click_and_only_once(office):

@@ -1,7 +1,5 @@
 """Lists, uses and imports reveal no address or number of an account that staff may not view."""
 
-import datetime as dt
-
 import pytest
 from django.contrib.auth.models import Permission
 from django.urls import reverse
@@ -34,7 +32,6 @@ from tests.imports import build_csv, get_cells, get_errors
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 ADDRESSES = ("5550111", "grace@", "hopper 0111")
-HOLD = dt.timedelta(hours=1)
 ADA = {"email": "ada@engines.example", "first_name": "Ada"}
 GRACE = {
     "email": "grace@navy.example",
@@ -93,17 +90,6 @@ def test_search_of_payments_emails_and_cards_matches_staff_by_name_only(client, 
         for name, row in rows.items():
             assert find(client, name, "hopp") == [row]
             assert find(client, name, "5550111") == ([row] if is_found else []), name
-
-
-def test_search_by_digits_finds_a_number_before_phone_numbers(client):
-    client.force_login(AdministratorFactory())
-    first = make_draft(UserFactory())
-    digits = str(first.pk).zfill(3)
-    other = make_draft(UserFactory(phone_number=f"555 {digits}"))
-
-    assert find(client, "reservations.reservation", digits) == [first]
-    assert find(client, "reservations.reservation", f"555{digits}") == [other]
-    assert find(client, "reservations.reservation", f"#555{digits}") == []
 
 
 def test_uses_of_a_promo_code_are_those_of_visible_customers(client, staff):

@@ -81,41 +81,10 @@ def test_closure_of_a_room_does_not_close_the_center(office):
     assert room.center.closures.count() == 2
 
 
-# By country, region and year: lines that are read, and days that are none.
-LISTED = {
-    ("US", "CO", 2027): ("2027-11-25 Thanksgiving Day", "2027-12-25 Christmas Day"),
-    ("DE", "BY", 2027): ("2027-01-06 Epiphany", "2027-12-26 Second Day of Christmas"),
-    ("GB", "ENG", 2027): ("2027-12-27 Christmas Day (observed)", "2027-01-01 New Year's Day"),
-    ("JP", "", 2028): ("2028-03-20 Vernal Equinox Day", "2028-02-11 Foundation Day"),
-}
-
-
-@pytest.mark.parametrize("place", LISTED)
-def test_public_holidays_are_listed_as_lines_beside_own_days(office, place):
-    country, region, year = place
-    own = f"{year}-05-02 Ours"
-
-    page = ask(
-        *(office, CenterFactory(), "list"),
-        country=country,
-        region=region,
-        year=year,
-        lines=own,
-    )
-
-    lines = page.context["form"]["lines"].value().splitlines()
-    assert {own, *LISTED[place]} <= set(lines)
-    assert {line[:4] for line in lines} == {str(year)}
-    assert not models.Closure.objects.exists()
-
-
-def test_country_and_region_are_those_of_the_center_until_another_is_chosen(office):
+def test_country_and_region_are_those_of_the_center(office):
     center = CenterFactory(country="DE", state="Bayern")
     form = office.get(f"{HOLIDAYS}?center={center.pk}").context["form"]
     assert (form["country"].value(), form["region"].value()) == ("DE", "BY")
-    form = ask(office, center, "list", country="GB", region="BY").context["form"]
-    assert form["region"].value() == ""
-    assert "2027-12-28 Boxing Day (observed)" in form["lines"].value()
 
 
 def test_days_of_another_region_replace_the_listed_ones_and_own_days_stay(office):
@@ -130,6 +99,7 @@ def test_days_of_another_region_replace_the_listed_ones_and_own_days_stay(office
     lines = form["lines"].splitlines()
     assert {"2027-05-02 Ours", "2027-01-06 Epiphany", "2028-01-06 Epiphany"} <= {*lines}
     assert "2027-03-08 Women's Day" not in lines
+    assert not models.Closure.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -163,18 +133,12 @@ def test_line_can_name_times(office, line, starts, ends):
         ("preview", {"lines": "2027-01-01 to 2029-01-01 A"}, "can last for one year at most."),
         ("preview", {"lines": "1900-01-01 Old"}, "The year must be between 2000 and 2100."),
         ("preview", {"lines": f"2027-01-01 {'x' * 300}"}, "255 characters at most"),
-        ("preview", {"lines": "x" * 60_001}, "60000 characters"),
         ("preview", {"lines": "2027-01-01 \0"}, "Null characters are not allowed."),
         ("write", {"lines": "2027-13-01"}, "There is no such day."),
         ("list", {}, "Choose a country."),
-        ("list", {"country": "XX"}, "is not one of the available choices"),
         ("preview", {"lines": "2027-12-24 closed from 25:00"}, "There is no such time."),
         ("preview", {"lines": "2027-12-24 closed from 12:00 to 9:00"}, "must be after the start"),
-        ("preview", {"year": "99999", "lines": "2027-01-01"}, "less than or equal to 2100"),
-        ("preview", {"centers": "x", "lines": "2027-01-01"}, "is not a valid choice"),
-        ("preview", {"centers": "999999999", "lines": "2027-01-01"}, "Select a valid choice"),
         ("preview", {"centers": "3000000000", "lines": "2027-01-01"}, "is not a valid choice"),
-        ("preview", {"centers": [], "lines": "2027-01-01"}, "This field is required."),
     ],
 )
 def test_invalid_holidays_show_a_message(office, do, fields, message):

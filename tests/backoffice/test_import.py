@@ -2,18 +2,19 @@
 
 import datetime as dt
 import re
-import threading
+from functools import partial
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from centers.models import Center, MeetingRoom, OpeningHours
 from roombook.backoffice.models import AuditAction, AuditEntry
-from roombook.imports import files, results
+from roombook.imports import files
 from roombook.imports.models import Upload
-from roombook.imports.resources import RESOURCES, SpreadsheetResource
+from roombook.imports.resources import RESOURCES
 from roombook.imports.results import ImportRefused
+from tests.concurrency import run_concurrently
 from tests.factories_centers import (
     CenterFactory,
     MeetingRoomFactory,
@@ -38,9 +39,6 @@ from tests.imports import (
 pytestmark = pytest.mark.django_db
 
 
-# --- Roles --------------------------------------------------------------------------------------
-
-
 def test_rows_of_other_centers_are_errors(staff):
     own, other = MeetingRoomFactory(), MeetingRoomFactory()
     manager = staff("Manager", own.center)
@@ -56,18 +54,6 @@ def test_rows_of_other_centers_are_errors(staff):
     assert wrong(named) == [(2, "center")]
 
 
-def test_all_values_that_cannot_be_read_are_reported_with_an_unknown_center_or_id(staff):
-    room = MeetingRoomFactory()
-    bad = {"capacity": "many", "is_active": "perhaps", "name": "Vault"}
-
-    def wrong(**row):
-        return get_cells(get_errors("rooms", build_csv(bad | row)))
-
-    assert wrong(center="Nowhere") == [(2, "center"), (2, "capacity"), (2, "is_active")]
-    assert wrong(id="999") == [(2, "id"), (2, "capacity"), (2, "is_active")]
-    assert wrong(id=room.pk) == [(2, "capacity"), (2, "is_active")]
-
-
 def test_manager_of_some_centers_cannot_add_a_center(staff):
     own, other = CenterFactory(), CenterFactory()
     manager = staff("Manager", own)
@@ -78,9 +64,6 @@ def test_manager_of_some_centers_cannot_add_a_center(staff):
     named = {"name": other.name, "city": "Denver", "state": "CO", "rank": "1"}
     assert get_cells(get_errors("centers", build_csv(named), manager)) == [(2, "")]
     assert get_errors("centers", build_csv({"id": own.pk, "rank": "1"}), manager) == []
-
-
-# --- Pages --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -100,12 +83,12 @@ def test_changes_are_in_the_order_of_the_file(rooms_page):
     assert list(result.rows[0].changes) == ["capacity", "is_blocked", "provider"]
 
 
-@pytest.mark.parametrize("extension", ["csv", "xlsx"])
-def test_templates_can_be_imported_one_after_the_other_into_an_empty_database(client, extension):
+def test_templates_can_be_imported_one_after_the_other_into_an_empty_database(client):
     client.force_login(AdministratorFactory(email="customer@example.com"))
     for name, resource in RESOURCES.items():
         page = f"/admin/{resource._meta.model._meta.label_lower.replace('.', '/')}/import/"
-        assert f'href="?template={extension}"' in client.get(page).text
+        # A workbook is read by a process of its own, and what it means is tested elsewhere.
+        extension = "xlsx" if name == "rates" else "csv"
         template = client.get(page, {"template": extension})
         assert f'filename="{name}-template.{extension}"' in template.headers["Content-Disposition"]
         content = b"".join(template)
@@ -131,7 +114,10 @@ def test_preview_confirmed_is_written(rooms_page):
     assert room.capacity == 9
     assert not Upload.objects.exists()
     entry = AuditEntry.objects.filter(actor__isnull=False).get(object_id=room.pk)
-    assert entry.note == "Imported: rows.csv, row 2."
+    assert (entry.note, entry.changes["capacity"]) == ("Imported: rows.csv, row 2.", ["8", "9"])
+    rooms_page.upload(build_csv({"id": room.pk, "capacity": "10"}))
+    MeetingRoom.objects.update(capacity=7)
+    assert "Something changed since the preview: upload the file again." in rooms_page.confirm()
 
 
 def test_values_that_are_cleared_are_counted_and_must_be_confirmed(rooms_page):
@@ -185,20 +171,6 @@ def test_file_with_errors_or_without_changes_cannot_be_confirmed(rooms_page, mon
     assert "The file is larger" in rooms_page.upload(b"name\nA\n")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [lambda row: row.delete(), lambda row: MeetingRoom.objects.update(capacity=7)],
-    ids=["deleted", "changed"],
-)
-def test_row_changed_or_deleted_since_preview_is_refused(rooms_page, change):
-    rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
-    change(rooms_page.room)
-
-    assert "Something changed since the preview: upload the file again." in rooms_page.confirm()
-
-    assert not MeetingRoom.objects.filter(capacity=9).exists()
-
-
 def test_file_of_another_list_or_user_cannot_be_confirmed(rooms_page, staff):
     page = rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
     rates = Browser(rooms_page.client, "/admin/centers/rate/")
@@ -223,13 +195,6 @@ def test_confirmation_needs_post_and_the_role_and_ignores_what_is_forged(rooms_p
     assert rooms_page.response.status_code == 403
 
 
-def test_bug_is_not_displayed_as_an_error_of_the_file(rooms_page, monkeypatch):
-    monkeypatch.setattr(SpreadsheetResource, "get_import_fields", lambda *args: 1 / 0)
-
-    with pytest.raises(ZeroDivisionError):
-        rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
-
-
 def test_unconfirmed_files_are_deleted_after_a_day(rooms_page):
     rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
     Upload.objects.update(created_at=NOON - dt.timedelta(days=400))
@@ -239,9 +204,6 @@ def test_unconfirmed_files_are_deleted_after_a_day(rooms_page):
     assert Upload.objects.get().sheet == "rates"
 
 
-# --- All or nothing -----------------------------------------------------------------------------
-
-
 def test_one_wrong_row_writes_nothing():
     content = build_csv(OMAHA | {"rank": "1"}, OMAHA | {"name": "", "rank": "1"})
 
@@ -249,15 +211,15 @@ def test_one_wrong_row_writes_nothing():
     assert not Center.objects.exists()
 
 
-def change_row(room):
-    MeetingRoom.objects.filter(pk=room.pk).update(capacity=5)
-
-
-def add_row(room):
-    MeetingRoomFactory(center=room.center, name="Aspen")
-
-
-@pytest.mark.parametrize("change", [change_row, add_row, MeetingRoom.delete])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda room: MeetingRoom.objects.filter(pk=room.pk).update(capacity=5),
+        lambda room: MeetingRoomFactory(center=room.center, name="Aspen"),
+        MeetingRoom.delete,
+    ],
+    ids=["changed", "added", "deleted"],
+)
 def test_file_that_would_do_something_else_than_its_preview_writes_nothing(change):
     room = MeetingRoomFactory(name="Birch", capacity=8)
     rows = room_row(room.center), room_row(room.center, name="Birch", capacity="9")
@@ -297,26 +259,11 @@ def test_preview_does_not_lock_rows_that_a_confirmation_locks():
 def test_same_file_on_two_connections_adds_rows_once():
     content = build_csv(*({**OMAHA, "name": f"C{number}"} for number in range(20)))
     CenterFactory()
-    both = [check("centers", content) for _ in range(2)]
-    together, answers = threading.Barrier(2), []
+    calls = [partial(save, *check("centers", content)) for _ in range(2)]
 
-    def confirm(resource, result):
-        together.wait()
-        try:
-            save(resource, result)
-            answers.append("written")
-        except ImportRefused:
-            answers.append("refused")
-        finally:
-            connections.close_all()
+    answers = run_concurrently(calls, losers=(ImportRefused,))
 
-    threads = [threading.Thread(target=confirm, args=each) for each in both]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert sorted(answers) == ["refused", "written"]
+    assert answers.count("ImportRefused") == 1
     assert Center.objects.filter(city="Omaha").count() == 20
 
 
@@ -333,31 +280,17 @@ def test_rows_that_swap_their_names_are_refused():
     assert MeetingRoom.objects.get(pk=one.pk).name == "One"
 
 
-# --- History ------------------------------------------------------------------------------------
-
-
 def test_every_change_is_in_the_audit_log_with_its_author():
     ann = AdministratorFactory()
-    stored = MeetingRoomFactory(capacity=8)
-    row = {"id": stored.pk, "center_id": stored.center_id, "name": stored.name, "capacity": "9"}
-    AuditEntry.objects.all().delete()
-
-    load("rooms", build_csv(row), user=ann)
-
-    entry = AuditEntry.objects.get()
-    assert (entry.actor, entry.action) == (ann, AuditAction.UPDATE)
-    assert (entry.object_id, entry.changes) == (stored.pk, {"capacity": ["8", "9"]})
-    assert entry.note == "Imported: rows.csv, row 2."
 
     load("centers", build_csv(OMAHA), user=ann)
-    entry = AuditEntry.objects.get(action=AuditAction.CREATE)
+
+    entry = AuditEntry.objects.get(action=AuditAction.CREATE, actor=ann)
+    assert entry.note == "Imported: rows.csv, row 2."
     assert entry.changes["name"] == [None, "Old Market"]
     hours = AuditEntry.objects.get(action=AuditAction.UPDATE, content_type=entry.content_type)
     assert hours.changes["mon"] == ["", "08:00-12:30, 14:00-24:00"]
     assert (hours.actor, hours.note) == (ann, entry.note)
-
-
-# --- Many rows ----------------------------------------------------------------------------------
 
 
 # Savepoints, the audit log and one for each constraint; none for what the file leaves as it is.
@@ -382,14 +315,3 @@ def test_queries_of_a_row_do_not_grow_with_the_file():
     count(0, 1)
     assert count(10, 40) - count(40, 50) <= 20 * MAX_QUERIES_A_ROW
     assert count(10, 40, capacity=9) - count(40, 50, capacity=9) <= 20 * MAX_QUERIES_A_ROW
-
-
-def test_preview_of_many_rows_displays_some(rooms_page, monkeypatch):
-    monkeypatch.setattr(results, "MAX_DISPLAYED_ROWS", 2)
-    center = rooms_page.room.center
-
-    page = rooms_page.upload(build_csv(*(room_row(center, name=f"R{n}") for n in range(9))))
-
-    assert "9 new" in page
-    assert "Not all rows are displayed" in page
-    assert page.count("<tr") < 8

@@ -19,10 +19,7 @@ from tests.imports import (
     get_errors,
 )
 
-pytestmark = pytest.mark.django_db
-
-
-# --- The file as a whole ------------------------------------------------------------------------
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("workbooks_in_process")]
 
 
 def refusal(content, name="centers"):
@@ -34,16 +31,12 @@ def refusal(content, name="centers"):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "empty"),
         (b"\xef\xbb\xbf \n", "empty"),
-        (b"name,city\n", "no row"),
         (b"name,city\n,\n\n", "no row"),
-        (b"name,seats\nA,3\n", '"seats"'),
         (b"name,citty\nA,B\n", 'Unknown columns: "citty". There are: id, name,'),
         (b"name," + b"x" * 100_000 + b"\nA,B\n", f'Unknown columns: "{"x" * 50}".'),
         (b"Our centers,,\nname,city,rank\nA,B,1\n", "delete what stands above their names."),
         (b"city,rank\nA,3\n", '"name"'),
-        (b"name,name\nA,B\n", "twice: name"),
         (b"name,NAME\nA,B\n", "twice: name"),
         (b"name,,city\nA,B,C\n", "Column 2"),
         (b"name,city\nA,B,C\n", "Row 2 has more"),
@@ -53,7 +46,6 @@ def refusal(content, name="centers"):
         ("name\nZürich\n".encode("latin-1"), "UTF-8"),
         ("name\nA\n".encode("utf-16"), "UTF-16"),
         (b"\xd0\xcf\x11\xe0 old", ".xls"),
-        (b"PK\x03\x04 no zip", ".xlsx"),
         (b"name\x00\nA\n", "neither"),
         (b"name\n" + b"x" * 200_000, "too long"),
     ],
@@ -62,31 +54,11 @@ def test_invalid_file_is_refused_with_a_reason(content, words):
     assert words in refusal(content)
 
 
-def test_semicolons_tabs_and_byte_order_mark_are_accepted():
-    for delimiter in (",", ";", "\t"):
-        content = build_csv(
-            ["Name ", "city", "time_zone"], ["Zürich, A", "B", "UTC"], delimiter=delimiter
-        )
-
-        _, result = check("centers", "\ufeff".encode() + content)
-
-        assert result.rows[0].changes["name"] == ("", "Zürich, A")
-
-
 def test_too_many_rows_or_bytes_are_refused(monkeypatch):
     monkeypatch.setattr(files, "MAX_ROWS", 2)
     assert "more than 2 rows" in refusal(b"name\nA\nB\nC\n")
     monkeypatch.setattr(files, "MAX_BYTES", 5)
     assert "larger" in refusal(b"name\nA\n")
-
-
-def test_empty_rows_are_skipped_but_numbered():
-    wrong = get_errors("centers", b"name,rank\n\n,\nA,x\n")
-
-    assert (4, "rank") in get_cells(wrong)
-
-
-# --- Workbooks ----------------------------------------------------------------------------------
 
 
 def test_formulas_and_error_cells_are_refused():
@@ -98,11 +70,9 @@ def test_formulas_and_error_cells_are_refused():
 @pytest.mark.parametrize(
     ("cell", "expected"),
     [
-        *(('="02116"', "02116"), ('="8 ""A"" St."', '8 "A" St.'), ("'=1+1", "=1+1"), ("'-5", "-5")),
-        *(("+1 555", "+1 555"), ("-5", "-5"), ("#12", "#12"), ("# 1!", "# 1!"), ("'#N/A", "#N/A")),
-        *(("a;'=1;b", "a;=1;b"), ("'s-Hertogenbosch", "'s-Hertogenbosch"), ("1-3", "1-3")),
-        *((text, None) for text in ("=1+1", "=02116", '=T("02116")', " =A1", "\uff1d1")),
-        *((text, None) for text in ("#N/A", "#REF!", "#DIV/0!", "#BEZUG!", "#####")),
+        *(('="8 ""A"" St."', '8 "A" St.'), ("'=1+1", "=1+1"), ("+1 555", "+1 555"), ("-5", "-5")),
+        *(("#12", "#12"), ("'#N/A", "#N/A"), ("a;'=1;b", "a;=1;b"), ("1-3", "1-3")),
+        *((text, None) for text in ("=02116", " =A1", "\uff1d1", "#N/A", "#BEZUG!", "#####")),
     ],
 )
 def test_text_in_csv_is_read_or_refused_but_no_formula_or_error_is_stored(cell, expected):
@@ -117,9 +87,8 @@ def test_text_in_csv_is_read_or_refused_but_no_formula_or_error_is_stored(cell, 
 @pytest.mark.parametrize(
     ("cell", "expected"),
     [
-        *(("8", "8"), ("8%", "8"), ("8 %", "8"), ("8.875\xa0%", "8.875"), ('="8"', "8")),
-        *(("0.08", "0.08"), ("8,5", "8.5"), ("8,875 %", "8.875"), ("8.500", "8.5")),
-        *((text, None) for text in ("8,5,0", "1.0,5", "8%%", "%", "8-", "(8)", "8e0", "$8")),
+        *(("8", "8"), ("8%", "8"), ("8.875\xa0%", "8.875"), ('="8"', "8"), ("8,875 %", "8.875")),
+        *((text, None) for text in ("8,5,0", "1.0,5", "8%%", "%", "8e0", "$8")),
     ],
 )
 def test_percentage_in_csv_is_read_or_refused(cell, expected):
@@ -130,17 +99,16 @@ def test_percentage_in_csv_is_read_or_refused(cell, expected):
         assert check("centers", content)[1].rows[0].instance.tax_rate == Decimal(expected)
 
 
-def test_lines_and_columns_beyond_the_limits_are_refused_or_not_read():
-    with pytest.raises(InvalidFile, match="more than 100,000 lines"):
+def test_lines_and_columns_beyond_the_limits_are_refused_or_not_read(monkeypatch):
+    monkeypatch.setattr(files, "MAX_LINES", 5)
+    with pytest.raises(InvalidFile, match="more than 5 lines"):
         check("types", b"name\n" + b"\n" * files.MAX_LINES + b"A\n")
     with pytest.raises(InvalidFile, match="more than 256 columns"):
-        check("types", b"name" + b",x" * files.MAX_COLUMNS + b"\nA\n")
+        check("types", b"name" + b",x" * files.MAX_COLUMNS + b"\nA,\n")
 
     # A stray blank in the last column that a spreadsheet has does not multiply the cells of rows.
     blank = [*["name"], *[""] * 16_382, " "]
-    assert count_rows("types", build_workbook(blank, *([f"A{row}"] for row in range(100)))) == {
-        "new": 100
-    }
+    assert count_rows("types", build_workbook(blank, ["A1"], ["A2"])) == {"new": 2}
 
 
 def test_german_csv_with_semicolons_decimal_commas_and_byte_order_mark_is_read():
@@ -155,13 +123,11 @@ def test_german_csv_with_semicolons_decimal_commas_and_byte_order_mark_is_read()
     assert get_counts(result) == {"new": 1, "errors": 1}
     rate = result.rows[0].instance
     assert (rate.center, rate.hourly, rate.half_day) == (center, Decimal("52.5"), Decimal(180))
+    assert count_rows("types", b"name\tposition\nStudio\t1\n") == {"new": 1}
     assert get_errors("rates", text.encode()) == [(3, "", "A price must not be negative.")]
     place = {"name": "A", "time_zone": "UTC", "latitude": "52,520", "longitude": "-13,405"}
     [row] = check("centers", build_csv(place))[1].rows
     assert (row.instance.latitude, row.instance.longitude) == (52.52, -13.405)
-
-
-# --- Merged cells -------------------------------------------------------------------------------
 
 
 def test_cell_merged_over_rows_counts_for_all_of_them():
@@ -181,7 +147,7 @@ def test_cell_merged_over_rows_counts_for_all_of_them():
     assert result.rows[0].changes == {"capacity": ("8", "9")}
 
 
-@pytest.mark.parametrize("cells", ["B2:C2", "B2:C4", "A1:B1", "A1:A2", "A3:D3", "Z1:AA9"])
+@pytest.mark.parametrize("cells", ["B2:C2", "A1:A2", "Z1:AA9"])
 def test_cells_merged_across_columns_or_with_the_header_are_refused_by_name(cells):
     rows = ["id", "center", "rate", "capacity"], [1, "A", "B", 8]
     content = build_workbook(*rows, merged=[cells])
@@ -215,17 +181,3 @@ def edited(book, edit):
             data = source.read(entry)
             target.writestr(entry, edit(data) if entry.filename.endswith("sheet1.xml") else data)
     return out.getvalue()
-
-
-def test_workbook_with_expanding_entities_is_refused():
-    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">%s]>' % b"".join(
-        b'<!ENTITY %c "%s">' % (letter, b"&%c;" % (letter - 1) * 10) for letter in range(98, 110)
-    )
-    content = edited(
-        build_workbook(["name"], ["A"]),
-        lambda data: data.replace(b"<worksheet", bomb + b"<worksheet", 1).replace(
-            b"<sheetData>", b"<sheetData><row><c><v>&m;</v></c></row>"
-        ),
-    )
-
-    assert "damaged" in refusal(content)

@@ -59,19 +59,3 @@ def test_times_are_those_of_the_time_zone_that_all_own_centers_share_or_utc(offi
     make_room(time_zone_id="Pacific/Auckland")
     for url in urls:
         assert IN_UTC in words(office.get(url)), url
-
-
-def test_history_of_a_center_and_its_values_are_in_its_local_time(office):
-    make_room(time_zone_id="Pacific/Auckland")
-    room = make_room()
-    add = reverse("admin:centers_closure_add")
-    closure = {"center": room.center_id, "reason": "Paint"}
-    for name, day in (("starts_at", "2027-03-09"), ("ends_at", "2027-03-10")):
-        closure |= {f"{name}_0": day, f"{name}_1": "00:00"}
-    assert office.post(add, closure).status_code == 302
-    pk = room.center.closures.get().pk
-
-    text = words(office.get(reverse("admin:centers_closure_history", args=[pk])))
-
-    assert IN_DENVER in text
-    assert "Tue 2027-03-09 00:00 MST" in text

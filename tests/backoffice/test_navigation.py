@@ -4,7 +4,6 @@ import pytest
 from django.urls import reverse
 
 from tests.factories_centers import CenterFactory
-from tests.factories_reservations import ReservationFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -34,24 +33,3 @@ def test_menu_has_only_pages_that_open(client, staff):
     links = read_menu(client)
     assert "Reports" not in links
     assert links["Reservations"] in client.get(reverse("admin:index")).text
-
-
-@pytest.mark.parametrize(
-    ("page", "title"),
-    [
-        ("index", "Dashboard"),
-        ("reservations_reservation_changelist", "Reservations"),
-        ("reservations_reservation_change", "Reservations"),
-        ("reservations_reservation_add", "New reservation"),
-        ("reservations_timeline", "Timeline"),
-        ("reservations_report", "Reports"),
-        ("reservations_in_closures", "Bookings to resolve"),
-        ("centers_rate_add", "Rates"),
-        ("payments_unknownpayment_changelist", "Unknown payments"),
-    ],
-)
-def test_menu_marks_one_item_as_open_page(office, page, title):
-    ids = {"reservations_reservation_change": lambda: ReservationFactory().pk}
-    ids["reservations_report"] = lambda: "revenue"
-    url = reverse(f"admin:{page}", args=[ids[page]()] if page in ids else [])
-    assert [item["title"] for item in read_items(office, url) if item["active"]] == [title]

@@ -9,16 +9,24 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import CenterRole, User
-from centers import models as centers
 from payments.models import Dispute, Payment, Refund
 from reservations import models
 from reservations.models.status import Status
 from reservations.reports.pages import REPORTS
 from roombook.backoffice import audit_log
+from tests import factories_centers as make
 from tests.backoffice.many import many
 from tests.backoffice.reading import count_queries
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory, issue_token
-from tests.factories_reservations import HOUR, MINUTE, NOW, make_room
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    AllowanceFactory,
+    PartnerFactory,
+    PromoCodeFactory,
+    make_room,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
@@ -38,15 +46,13 @@ LISTS = {
     "centers.rate": ("", "?q=center"),
     "centers.resourcetype": ("",),
     "centers.service": ("",),
-    "payments.dispute": ("", "?q=ada", "?closed_at__isempty=1"),
-    "payments.payment": ("", "?q=ada", "?made=month"),
-    "payments.refund": ("", "?q=ada", "?state__exact=done"),
+    "payments.dispute": ("", "?q=ada"),
+    "payments.payment": ("", "?q=ada"),
+    "payments.refund": ("", "?q=ada"),
     "reservations.allowance": ("",),
     "reservations.partner": ("",),
     "reservations.promocode": ("",),
-    "reservations.reservation": (
-        *("", "?when=all", "?when=week", "?q=ada", "?q=5550111", "?status__exact=Completed"),
-    ),
+    "reservations.reservation": ("", "?when=all", "?q=ada", "?q=5550111"),
 }
 
 
@@ -58,11 +64,8 @@ class Business:
         self.center, self.rate = self.room.center, self.room.rate
         self.customer = UserFactory(phone_number="+1 720 555 0111")
         self.author = StaffFactory()
-        self.promo = models.PromoCode.objects.create(code="SPRING", percent=10)
-        self.partner = models.Partner.objects.create(code="ACME", name="Acme")
-        self.allowance = models.Allowance.objects.create(
-            user=self.customer, description="Gift", hours=10
-        )
+        self.promo, self.partner = PromoCodeFactory(), PartnerFactory()
+        self.allowance = AllowanceFactory(user=self.customer)
 
     def fill(self, numbers):
         first = numbers[0]
@@ -74,7 +77,7 @@ class Business:
             self.add_to_center(number)
             self.add_center(number)
             self.add_member_of_staff()
-            self.add_discounts(number)
+            self.add_discounts()
             many(self.room, user, 1, start=NOW - (100 + number) * DAY)
             issue_token(user)
         for status, at in (
@@ -96,52 +99,26 @@ class Business:
             audit_log.record_change(self.room, rates, by=self.author)
 
     def add_to_center(self, number):
-        room = centers.MeetingRoom.objects.create(
-            center=self.center,
-            name=f"Room {number}",
-            resource_type=self.room.resource_type,
-            capacity=8,
-            rate=self.rate,
-        )
+        room = make.MeetingRoomFactory(center=self.center, name=f"Room {number}", rate=self.rate)
         many(room, self.customer, 2, start=NOW + HOUR, status=Status.CONFIRMED)
-        rate = centers.Rate.objects.create(center=self.center, name=f"Bulk {number}", hourly=5)
-        kind = centers.ResourceType.objects.create(name=f"Coffee {number}", is_service=True)
-        centers.Service.objects.create(
-            center=self.center, name=f"Coffee {number}", resource_type=kind, rate=rate
-        )
-        self.add_closure(self.center, number, room=room)
+        make.ServiceFactory(center=self.center, rate=make.RateFactory(center=self.center))
+        # Its bookings are to be resolved.
+        make.ClosureFactory(center=self.center, room=room, starts_at=NOW, ends_at=NOW + DAY)
 
     def add_center(self, number):
-        center = centers.Center.objects.create(
-            name=f"Center {number}",
-            time_zone_id="America/Denver",
-            latitude=self.center.latitude,
-            longitude=self.center.longitude,
-            neighborhood=centers.Neighborhood.objects.create(
-                name=f"Quarter {number}", city="Denver"
-            ),
-        )
-        rate = centers.Rate.objects.create(center=center, name="Standard", hourly=25)
-        centers.MeetingRoom.objects.create(
-            center=center, name="Room", resource_type=self.room.resource_type, capacity=8, rate=rate
-        )
-        self.add_closure(center, number)
-
-    def add_closure(self, center, number, **fields):
-        starts_at = NOW + (400 + number) * DAY
-        centers.Closure.objects.create(
-            center=center, starts_at=starts_at, ends_at=starts_at + HOUR, **fields
-        )
+        quarter = make.NeighborhoodFactory(name=f"Quarter {number}")
+        center = make.make_center_with_room(neighborhood=quarter)
+        make.ClosureFactory(center=center, starts_at=NOW + DAY, ends_at=NOW + 2 * DAY)
 
     def add_member_of_staff(self):
         user = StaffFactory()
         for role in self.author.center_roles.all():
             CenterRole.objects.create(user=user, center=self.center, group=role.group)
 
-    def add_discounts(self, number):
-        models.PromoCode.objects.create(code=f"P{number}", percent=10)
-        models.Partner.objects.create(code=f"A{number}", name=f"Partner {number}")
-        models.Allowance.objects.create(user=self.customer, description=f"{number}", hours=3)
+    def add_discounts(self):
+        PromoCodeFactory()
+        PartnerFactory()
+        AllowanceFactory(user=self.customer)
 
     def add_details(self, rows):
         entered = {"allowance": self.allowance, "hours": 1}
@@ -196,11 +173,13 @@ class Business:
             reverse("admin:reservations_allowance_change", args=[self.allowance.pk]),
             reverse("admin:reservations_promocode_change", args=[self.promo.pk]),
             *(reverse("admin:reservations_report", args=[name]) for name in REPORTS),
-            *(
-                reverse(f"admin:{label.replace('.', '_')}_changelist") + query
-                for label, queries in LISTS.items()
-                for query in queries
-            ),
+        ]
+
+    def get_lists(self):
+        return [
+            reverse(f"admin:{label.replace('.', '_')}_changelist") + query
+            for label, queries in LISTS.items()
+            for query in queries
         ]
 
 
@@ -220,7 +199,11 @@ def test_pages_execute_no_more_queries_for_more_rows(staff):
         return {
             (who, address): count_queries(client, address, can_be_refused=who == "desk")
             for who, client in clients.items()
-            for address in business.get_addresses()
+            for address in (
+                *business.get_addresses(),
+                # The desk's rows of a list are a part of the administrator's.
+                *(business.get_lists() if who == "administrator" else ()),
+            )
         }
 
     business.fill(FEW)

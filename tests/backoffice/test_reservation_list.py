@@ -13,7 +13,6 @@ from reservations.models import Partner, Reservation
 from reservations.models.status import Status
 from roombook.backoffice import list_export
 from roombook.backoffice.model_admin import ModelAdmin
-from roombook.backoffice.pagination import CappedPaginator
 from tests.backoffice.many import many
 from tests.backoffice.reading import list_rows, messages_of, words
 from tests.backoffice.reservation_pages import DAY, LIST
@@ -27,15 +26,11 @@ from tests.factories_reservations import (
     ReservationFactory,
     get_current_status,
     make_booking,
-    make_draft,
     make_pending_booking,
     make_room,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
-
-
-# --- Export ---------------------------------------------------------------------------------------
 
 
 def export(client, extension, **query):
@@ -59,21 +54,9 @@ def test_export_of_reservations_follows_filters_and_order(office):
     header, *rows = rows_of(response)
     assert response["Content-Type"] == "text/csv; charset=utf-8"
     assert [row[0] for row in rows] == [str(sooner.pk), str(later.pk)]
-    assert dict(zip(header, rows[1], strict=True)) == {
-        "Number": str(later.pk),
-        "Status": "Confirmed",
-        "Hold": "",
-        "Start (local)": "2027-03-03 09:00",
-        "End (local)": "2027-03-03 12:00",
-        "Time zone": "America/Denver",
-        "Center": "Glenarm",
-        "Room": "Boardroom",
-        "Customer": "Ada Lovelace",
-        "Company": "'=1+1",
-        "Number of attendees": "3",
-        "Total": "75.00",
-        "Currency": "USD",
-    }
+    values = dict(zip(header, rows[1], strict=True))
+    assert (values["Start (local)"], values["Time zone"]) == ("2027-03-03 09:00", "America/Denver")
+    assert (values["Company"], values["Total"]) == ("'=1+1", "75.00")
 
 
 def test_export_of_too_many_reservations_or_another_format_is_refused(office, monkeypatch):
@@ -86,16 +69,8 @@ def test_export_of_too_many_reservations_or_another_format_is_refused(office, mo
     assert export(office, "csv", nonsense="1").url == f"{LIST}?nonsense=1"
 
 
-# --- The list -----------------------------------------------------------------------------------
-
-
 def listed(office, **query):
     return [row.pk for row in list_rows(office, "reservations.reservation", **query)]
-
-
-def displayed(office, **query):
-    """The rows of the page, whose days are those of a time zone."""
-    return [row.pk for row in office.get(LIST, query).context["cl"].result_list]
 
 
 def test_reservation_list_filters_by_day(office):
@@ -117,7 +92,6 @@ def test_reservation_list_filters_by_day(office):
     assert cut(when="week") == ["today", "tomorrow", "in a week"]
     assert cut(when="past") == ["yesterday"]
     everything = ["later", "in a week", "tomorrow", "today", "yesterday"]
-    assert cut(when="all") == everything
     assert cut(when="all", start_from="", start_to="") == everything
     assert cut(start_from="2027-03-02", start_to="2027-03-07") == ["tomorrow", "in a week"]
     assert cut(start_from="2027-03-02", when="today") == ["tomorrow", "in a week", "later"]
@@ -134,7 +108,6 @@ def test_reservation_list_shows_next_start_first_unless_a_filter_may_find_the_pa
 
     assert listed(office) == upcoming
     assert listed(office, room__center__id__exact=later.room.center_id) == upcoming
-    assert listed(office, room__id__exact=later.room_id) == upcoming
     assert listed(office, status__exact="Pending") == [later.pk]
     for query in (
         {"status__exact": "Completed"},
@@ -143,80 +116,6 @@ def test_reservation_list_shows_next_start_first_unless_a_filter_may_find_the_pa
         {"when": "all", "partner__id__exact": partner.pk},
     ):
         assert listed(office, **query) == [old.pk], query
-    assert listed(office, when="all") == [later.pk, soon.pk, old.pk]
-
-
-def test_reservation_list_days_are_those_of_the_selected_or_only_center(office, client, staff):
-    room = make_room()
-    midnight = NOW.replace(hour=7)  # in Denver
-    today = ReservationFactory(room=room, start=midnight)
-    evening = ReservationFactory(room=room, start=midnight - HOUR, end=midnight)
-    ReservationFactory(start=midnight)
-
-    assert displayed(office, when="today", room__center__id__exact=room.center_id) == [today.pk]
-    client.force_login(staff("Desk", room.center))
-    assert displayed(client, start_from="2027-02-28", start_to="2027-02-28") == [evening.pk]
-    assert displayed(client, start_from="2027-03-01") == [today.pk]
-
-
-def test_reservation_list_marks_expired_drafts(office, clock):
-    draft = make_draft()
-    page = words(office.get(LIST))
-    assert "held until Mon 2027-03-01 09:15" in page
-    assert "Expired draft" not in page
-    address = reverse("admin:reservations_reservation_change", args=[draft.pk])
-    assert "Expired draft" not in words(office.get(address))
-
-    clock.move_to(NOW + HOUR)
-
-    assert "Expired draft the room is not held" in words(office.get(LIST))
-    assert "Expired draft" in words(office.get(address))
-
-
-def test_reservation_search_finds_customers_by_prefix_and_reservations_by_number(office):
-    grace = UserFactory(
-        email="grace.hopper@navy.example",
-        first_name="Grace",
-        last_name="Hopper",
-        company_name="Navy Yard",
-    )
-    hers, other = ReservationFactory(user=grace), ReservationFactory()
-
-    for term in (
-        *("GRACE.hopper@Navy.example", "grace.hopper@", "hopper grace", " navy  yard "),
-        str(hers.pk),
-    ):
-        assert listed(office, q=term) == [hers.pk], term
-    assert listed(office, q=f"#{other.pk}") == [other.pk]
-    for term in ("9" * 30, "%"):
-        assert listed(office, q=term) == [], term
-
-
-def test_list_neither_counts_all_rows_nor_reads_filter_choices(
-    office, django_assert_max_num_queries
-):
-    many(make_room(), UserFactory(), 60, start=NOW)
-
-    with django_assert_max_num_queries(14) as captured:
-        page = office.get(LIST)
-
-    statements = [each["sql"] for each in captured.captured_queries]
-    assert not [sql for sql in statements if "DISTINCT" in sql or "COUNT(" in sql]
-    assert len([sql for sql in statements if "LIMIT 5000" in sql]) == 1
-    # By columns with an index.
-    assert page.context["cl"].sortable_by == ("when",)
-
-
-def test_reservation_list_page_does_not_depend_on_count_limit(office, monkeypatch):
-    many(make_room(), UserFactory(), 120, start=NOW)
-    by_ids = [listed(office, p=page) for page in (1, 2, 3)]
-    monkeypatch.setattr(CappedPaginator, "MAX_ROWS", 120)
-
-    assert list(map(len, by_ids)) == [50, 50, 20]
-    assert [listed(office, p=page) for page in (1, 2, 3)] == by_ids
-
-
-# --- Actions on several reservations --------------------------------------------------------------
 
 
 def act(office, name, *reservations, **more):
@@ -256,7 +155,7 @@ def test_bulk_action_invalid_ids_are_refused(office):
         if not page.actions:
             continue
         address = reverse(f"admin:{model._meta.label_lower.replace('.', '_')}_changelist")
-        for ticked in ("²", "-1", "1.5", "9" * 40, ""):
+        for ticked in ("²", "9" * 40, ""):
             fields = {"action": page.actions[0], "_selected_action": [ticked]}
             response = office.post(address, fields)
             assert response.status_code == 302, (model, ticked)
@@ -271,7 +170,7 @@ def test_bulk_cancel_refunds_previewed_amounts_only(office):
     first, second = make_booking(), make_booking()
     shown = expected_amounts_on(act(office, "cancel", first, second))
     assert shown == {f"expected_amount_{each.pk}": "75.00" for each in (first, second)}
-    for text in ("", "x", "NaN", "sNaN", "Infinity", "1e999999"):
+    for text in ("", "sNaN", "1e999999"):
         act(office, "cancel", first, confirmed="yes", **{f"expected_amount_{first.pk}": text})
     assert get_current_status(first) == Status.CONFIRMED
 
@@ -305,19 +204,3 @@ def test_confirmed_bulk_action_affects_previewed_rows_only(office):
     data = {"action": "delete_selected", "_selected_action": [partner.pk], "select_across": "1"}
     office.post(reverse("admin:reservations_partner_changelist"), {**data, "post": "yes"})
     assert list(Partner.objects.all()) == [kept]
-
-
-def test_every_list_limits_action_rows(office, monkeypatch):
-    monkeypatch.setattr(ModelAdmin, "max_action_rows", -1)
-    for model, action in (
-        ("accounts_user", "sign_out_all_devices"),
-        ("accounts_outboxmessage", "send_again"),
-        ("centers_meetingroom", "take_out_of_service"),
-        ("payments_refund", "retry"),
-        ("payments_refund", "mark_refunded_manually"),
-        ("reservations_partner", "delete_selected"),
-    ):
-        address = reverse(f"admin:{model}_changelist")
-        for is_all in ("0", "1"):
-            data = {"action": action, "_selected_action": ["1"], "select_across": is_all}
-            assert "rows at a time" in messages_of(office.post(address, data))[-1][1], model

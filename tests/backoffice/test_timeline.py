@@ -11,7 +11,6 @@ from django.urls import reverse
 from centers.models import Closure, MeetingRoom
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.backoffice.many import many
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import action_url, fill_slot, reservation_url
 from tests.factories_centers import MeetingRoomFactory
@@ -86,12 +85,8 @@ def test_day_timeline_shows_bookings_with_their_status(office, room):
     # Open 8 to 18, shown 7 to 19: 09:00 is two of twelve hours from the left.
     assert bar["style"] == f"left:{100 * 2 / 12:.4f}%;width:25.0000%;--lane:0"
     assert f'href="{reservation_url(booking)}"' in page.text
-    for checked_in_at, status in ((None, "Confirmed"), (START, "Checked in")):
-        Reservation.objects.update(checked_in_at=checked_in_at)
-        page = office.get(DAY, day_of(room))
-        label = f"Ada Lovelace 09:00-12:00 {status}, Boardroom, reservation {booking.pk}"
-        assert f'aria-label="{label}"' in page.text
-        assert f"<em>{status}</em>" in page.text
+    Reservation.objects.update(checked_in_at=START)
+    assert "<em>Checked in</em>" in office.get(DAY, day_of(room)).text
 
 
 def test_day_timeline_hides_statuses_without_time(office, room, clock):
@@ -138,15 +133,11 @@ def test_day_timeline_marks_closures_hours_and_turnaround(office, room):
     assert marks[3][1] == f"left:{100 * 1.5 / 12:.4f}%;width:{100 * 0.5 / 12:.4f}%"
 
 
-def test_rooms_are_sorted_naturally_and_inactive_ones_shown_if_booked(office, room):
-    for number in (10, 9, 2):
-        MeetingRoomFactory(center=room.center, name=f"Room {number}")
+def test_inactive_rooms_are_shown_if_they_are_booked(office, room):
     MeetingRoomFactory(center=room.center, name="Idle", is_active=False)
     ReservationFactory(room=MeetingRoomFactory(center=room.center, name="Taken", is_active=False))
-    page = office.get(DAY, day_of(room))
-    titles = [row["title"] for row in page.context["timeline"].rows]
-    assert titles == ["Boardroom", "Room 2", "Room 9", "Room 10", "Taken"]
-    assert row_of(page, "Taken")["note"] == "not active"
+    rows = office.get(DAY, day_of(room)).context["timeline"].rows
+    assert [row["title"] for row in rows] == ["Boardroom", "Taken"]
 
 
 def test_center_week_shows_bookings_by_room_and_day(office, room):
@@ -157,28 +148,16 @@ def test_center_week_shows_bookings_by_room_and_day(office, room):
     page = office.get(CENTER_WEEK, day_of(room))
 
     assert [(title, day) for title, day, _ in items_of(page)] == [("Annex", 4), ("Boardroom", 2)]
-    columns = page.context["timeline"].columns
-    assert (len(columns), columns[0]["title"], columns[0]["is_today"]) == (
-        7,
-        "Mon 2027-03-01",
-        True,
-    )
-    assert page.context["title"].endswith("Mon 2027-03-01 - Sun 2027-03-07")
-
-
-# --- Clocks ---------------------------------------------------------------------------------------
 
 
 def test_day_with_clock_change_says_so_and_has_own_ticks(office, room):
-    page = office.get(DAY, day_of(room, "2026-11-01", hours="all"))
-    assert len(page.context["timeline"].header.ticks) == 25
-    assert "The clock goes back by 60 minutes." in page.text
     page = office.get(ROOM_WEEK, {"room": room.pk, "date": "2027-03-14", "hours": "all"})
     rows = page.context["timeline"].rows
-    assert [row["title"] for row in rows[-2:]] == ["Sat 2027-03-13", "Sun 2027-03-14"]
     assert [len(row["tracks"][0]["ticks"]) for row in rows] == [0, 0, 0, 0, 0, 0, 23]
-    # Scripts get the axis of a track.
     page = office.get(DAY, day_of(room, "2027-11-07", hours="all"))
+    assert len(page.context["timeline"].header.ticks) == 25
+    assert "The clock goes back by 60 minutes." in page.text
+    # Scripts get the axis of a track.
     [track] = page.context["timeline"].rows[0]["tracks"]
     assert (track["minutes"], track["slot_minutes"], track["room"].pk) == (25 * 60, 15, room.pk)
     clock = [[0, "2027-11-07T00:00"], [120, ""], [180, "2027-11-07T02:00"]]
@@ -208,10 +187,8 @@ def test_free_slot_links_to_prefilled_reservation(office, room):
     ReservationFactory(room=room)
     first, second, *_ = free_slots_of(office.get(DAY, day_of(room)))
     assert first["href"] == (f"{ADD}?room={room.pk}&start=2027-03-03T08:00&end=2027-03-03T09:00")
-    assert first["label"] == "New draft: Boardroom, Wed 2027-03-03, 08:00 - 09:00"
     # After the booking.
     assert second["label"].endswith("12:00 - 13:00")
-    assert 'value="2027-03-03"' in office.get(first["href"]).text
 
 
 def test_free_slots_outside_hours_require_override_permission(client, staff, room):
@@ -230,73 +207,39 @@ def test_free_slots_exclude_past_and_unbookable_rooms(office, room, clock):
     assert first["label"].endswith("09:00 - 10:00")
     for change in ({"is_blocked": True}, {"is_blocked": False, "rate": None}):
         MeetingRoom.objects.update(**change)
-        for is_closed in (False, True):
-            assert free_slots_of(office.get(DAY, day_of(room)), is_closed=is_closed) == []
+        assert free_slots_of(office.get(DAY, day_of(room))) == []
 
 
-@pytest.mark.parametrize(
-    ("status", "first", "turnarounds", "lanes"),
-    [(Status.CONFIRMED, "11:30 - 12:30", 2, 1), (Status.NO_SHOW, "08:45 - 09:45", 0, 2)],
-)
-def test_rest_of_a_no_show_can_be_booked_again_in_a_lane_below_it(
-    office, room, status, first, turnarounds, lanes
-):
+def test_rest_of_a_no_show_can_be_booked_again_in_a_lane_below_it(office, room):
     times = {"start": NOW - HOUR, "end": NOW + 2 * HOUR}
-    ReservationFactory(room=room, turnaround_minutes=30, status=status, **times)
+    ReservationFactory(room=room, turnaround_minutes=30, status=Status.NO_SHOW, **times)
 
     page = office.get(DAY, day_of(room, "2027-03-01"))
 
     offer, *_ = free_slots_of(page)
-    assert offer["label"].endswith(first)
+    assert offer["label"].endswith("08:45 - 09:45")
     [track] = row_of(page, "Boardroom")["tracks"]
-    assert [kind for kind, *_ in track["marks"]].count("turnaround") == turnarounds
-    assert (track["lanes"], offer["style"].endswith("--lane:1")) == (lanes, lanes == 2)
+    assert "turnaround" not in [kind for kind, *_ in track["marks"]]
+    assert (track["lanes"], offer["style"].endswith("--lane:1")) == (2, True)
 
 
-# --- Query parameters -----------------------------------------------------------------------------
-
-
-def test_timeline_links_to_other_days(office, room):
-    place = f"center={room.center_id}"
-    for url, query, dates in (
-        (DAY, place, ("2027-03-02", "2027-03-01", "2027-03-04")),
-        (ROOM_WEEK, f"room={room.pk}", ("2027-02-24", "2027-03-10")),
-    ):
-        text = office.get(f"{url}?{query}&date={WEDNESDAY}").text
-        for date in dates:
-            assert f'href="?{query}&amp;date={date}"' in text
-
-
-def test_timeline_invalid_date_shows_nothing_and_unknown_place_is_not_found(office, room):
-    for url, date in (
-        (ROOM_WEEK, "2027-02-30"),
-        *((DAY, date) for date in ("yesterday", "0001-01-01", "9999-12-31", "\0")),
-    ):
-        page = office.get(url, day_of(room, date, room=room.pk))
-        assert page.context["timeline"] is None, date
-        assert "Choose a day from 2000 to 2100, such as 2027-03-15. Nothing" in page.text, date
-    for pk in ("x", "-1", "0", "99999999999999", "\0", "1.5", "²"):
+def test_unknown_place_and_invalid_date_of_a_timeline_are_not_shown(office, room):
+    page = office.get(ROOM_WEEK, {"room": room.pk, "date": "2027-02-30"})
+    assert page.context["timeline"] is None
+    for pk in ("0", "99999999999999", "\0", "²"):
         assert office.get(DAY, {"center": pk}).status_code == 404
         assert office.get(ROOM_WEEK, {"room": pk}).status_code == 404
     assert office.get(ROOM_WEEK).status_code == 404
-    room.center.rooms.all().delete()
-    assert "This center has no active rooms." in office.get(DAY, {"center": room.center_id}).text
-    room.center.delete()
-    assert "There is no center to show." in office.get(DAY).text
 
 
 def test_timeline_without_center_shows_the_last_or_first_visible_center(client, staff, room):
     second = make_room().center
-    client.force_login(staff("Desk"))
+    user = staff("Desk", room.center, second)
+    client.force_login(user)
     client.get(CENTER_WEEK, {"center": second.pk})
     assert client.get(DAY).context["center"] == second
-    client.get(ROOM_WEEK, {"room": room.pk})
-    assert client.get(DAY).context["center"] == room.center
     # Once the role there is gone, the center is not shown.
-    client.force_login(staff("Desk", room.center))
-    session = client.session
-    session["timeline_center"] = second.pk
-    session.save()
+    user.center_roles.filter(center=second).delete()
     assert client.get(DAY).context["center"] == room.center
 
 
@@ -312,7 +255,7 @@ def test_unchanged_timeline_is_answered_with_304(office, clock, room, url):
     def ask(etag=etag):
         return office.get(url, query, headers={**SCRIPT, "If-None-Match": etag})
 
-    assert (ask().status_code, ask().content) == (304, b"")
+    assert (ask().status_code, ask().content, ask().templates) == (304, b"", [])
     # A proxy that compresses makes the ETag weak.
     assert ask(f"W/{etag}").status_code == 304
     clock.move_to(NOW + MINUTE)
@@ -338,7 +281,7 @@ def test_unchanged_timeline_is_answered_with_304(office, clock, room, url):
         assert ask(etag).status_code == 304, number
 
 
-@pytest.mark.parametrize("url", [DAY, CENTER_WEEK, ROOM_WEEK])
+@pytest.mark.parametrize("url", [DAY, ROOM_WEEK])
 def test_open_timeline_keeps_its_center_and_day(client, staff, clock, room, url):
     clock.move_to(NOW + 14 * HOUR)  # 23:00 in Denver
     client.force_login(staff("Desk"))
@@ -355,14 +298,6 @@ def test_open_timeline_keeps_its_center_and_day(client, staff, clock, room, url)
     for name in ("center", "day", "whole_day"):
         assert rows[name] == page.context[name]
     assert client.get(DAY).context["center"] == other
-
-
-def test_timeline_is_not_rendered_if_unchanged(office, room, django_assert_max_num_queries):
-    many(room, UserFactory(), 50, start=START)
-    etag = office.get(DAY, day_of(room), headers=SCRIPT)["ETag"]
-    with django_assert_max_num_queries(10):
-        answer = office.get(DAY, day_of(room), headers={**SCRIPT, "If-None-Match": etag})
-    assert answer.templates == []
 
 
 def test_asking_for_changes_takes_no_messages_of_other_pages(office):
@@ -407,8 +342,6 @@ def test_move_at_the_same_price_is_undone_unless_it_moved_again(office):
 
     preview = office.post(url, drop, headers=SCRIPT)
     assert "data-can-be-undone" in preview.text
-    assert "<html" not in preview.text
-    assert 'name="csrfmiddlewaretoken"' in preview.text
     undo = {**preview.context["preview"].undo, "confirmed": "yes"}
     assert undo["expected_version"] != version
     office.post(url, {**drop, "confirmed": "yes", "expected_amount": "75.00"})
@@ -421,32 +354,6 @@ def test_move_at_the_same_price_is_undone_unless_it_moved_again(office):
     # It is where it was, so the undo of the former move is stale.
     again = office.post(url, undo)
     assert "It was changed meanwhile, and is in Boardroom" in messages_of(again)[-1][1]
-
-
-def test_move_of_a_stale_page_is_refused(office):
-    booking = make_booking()
-    version = find_version(office, booking)
-    move(booking, 2 * HOUR)
-    drop = fill_slot(booking.room, START + HOUR, expected_version=version)
-
-    preview = office.post(action_url(booking, "move"), drop, headers=SCRIPT)
-    confirmed = {**drop, "confirmed": "yes", "expected_amount": "75.00"}
-    forced = office.post(action_url(booking, "move"), confirmed)
-
-    text = "It was changed meanwhile, and is in Boardroom at Glenarm, Wed 2027-03-03 11:00 - 14:00."
-    assert text in words(preview)
-    assert text in messages_of(forced)[0][1]
-    assert Reservation.objects.get().start == START + 2 * HOUR
-
-
-def test_panel_shows_a_summary_with_actions(office):
-    booking = make_booking(UserFactory(phone_number="+1 303 555 0100"))
-    panel = office.get(reservation_url(booking), headers=SCRIPT)
-    text = words(panel)
-    assert "<html" not in panel.text
-    for shown in ("Ada Lovelace", "+1 303 555 0100", "Confirmed", "$75.00", "Open the reservation"):
-        assert shown in text
-    assert action_url(booking, "move") in panel.text
 
 
 def test_move_at_another_price_has_to_be_confirmed_and_one_that_costs_more_be_allowed(office):
@@ -462,12 +369,4 @@ def test_move_at_another_price_has_to_be_confirmed_and_one_that_costs_more_be_al
     more = drop(**longer)
     assert "Not possible" in words(more)
     assert 'name="waiver"' in more.text
-    # The room and the time are those of the drop.
-    for name in ("room", "start_0", "end_1"):
-        assert f'<input type="hidden" name="{name}"' in more.text
     assert 'name="confirmed"' in drop(**longer, waiver="Leak").text
-    # Nothing can be done about a room that is taken.
-    ReservationFactory(room=booking.room, start=START + 4 * HOUR, end=START + 5 * HOUR)
-    taken = drop(**longer, waiver="Leak")
-    assert "Not possible" in words(taken)
-    assert "data-live" not in taken.text

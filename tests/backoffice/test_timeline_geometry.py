@@ -51,75 +51,13 @@ def axis_and_spans(draw):
     return axis, draw(st.lists(spans_near(axis), max_size=8))
 
 
-def at(day, text, zone=DENVER, fold=0):
-    at = datetime.fromisoformat(f"{day}T{text}").replace(tzinfo=zone, fold=fold)
-    return at.astimezone(UTC)
-
-
-# Examples
-
-
-@pytest.mark.parametrize(
-    ("day", "first", "count"),
-    [
-        (PLAIN, ["00:00", "01:00", "02:00", "03:00"], 24),
-        (SPRING, ["00:00", "01:00", "03:00", "04:00"], 23),
-        (AUTUMN, ["00:00", "01:00 MDT", "01:00 MST", "02:00"], 25),
-    ],
-)
-def test_axis_has_a_tick_for_each_hour_of_the_day(day, first, count):
-    ticks = [f"{tick.label} {tick.zone_name}".strip() for tick in build_axis(day, DENVER).ticks]
-    assert (ticks[:4], len(ticks)) == (first, count)
-
-
-def test_span_over_midnight_ends_with_axis_and_shows_the_other_day():
-    evening = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR)
-    assert build_axis(PLAIN, DENVER, (8, 24)).format_style(evening) == (
-        "left:87.5000%;width:12.5000%"
-    )
-    axis = build_axis(PLAIN, DENVER)
-    assert geometry.format_span(evening, axis) == "22:00 - Thu 2027-03-04 02:00"
-    until_midnight = Span(evening.start, evening.start + 2 * HOUR)
-    assert geometry.format_span(until_midnight, axis) == "22:00 - 24:00"
-
-
-def test_repeated_hour_is_named_and_not_offered():
+def test_repeated_hour_is_not_offered():
     axis = build_axis(AUTUMN, DENVER, (0, 4))
-    span = Span(at(AUTUMN, "01:30"), at(AUTUMN, "01:30", fold=1))
-    assert geometry.format_span(span, axis) == "01:30 MDT - 01:30 MST"
     offered = [
         geometry.format_clock_time(booking.start, DENVER)
         for _, booking, _ in geometry.find_slots(axis, [axis.span], build_rules(15, 30))
     ]
     assert offered == ["00:00", "02:00", "03:00"]
-
-
-@pytest.mark.parametrize(
-    ("spans", "hours"),
-    [
-        ([], geometry.DEFAULT_HOURS),
-        ([("08:30", "17:00")], (7, 18)),
-        ([("08:30", "17:01")], (7, 19)),
-        ([("00:00", "05:00"), ("22:00", "23:00")], (0, 24)),
-    ],
-)
-def test_visible_hours_include_all_spans(spans, hours):
-    day = build_axis(PLAIN, DENVER).span
-    given = [Span(at(PLAIN, start), at(PLAIN, end)) for start, end in spans]
-    assert geometry.get_visible_hours(day, DENVER, given) == hours
-
-
-def test_slots_are_hourly_and_on_grid():
-    axis = build_axis(PLAIN, DENVER)
-    free = [Span(at(PLAIN, "09:10"), at(PLAIN, "11:30"))]
-    proposed = [
-        geometry.format_span(booking, axis)
-        for _, booking, _ in geometry.find_slots(axis, free, build_rules(15, 30))
-    ]
-    assert proposed == ["09:15 - 10:15", "10:00 - 11:00", "11:00 - 11:30"]
-
-
-# Properties
 
 
 @given(axis_and_spans())
@@ -170,9 +108,6 @@ def test_slots_are_free_long_enough_and_on_grid(given_, grid, shortest):
             assert (
                 local.replace(tzinfo=None, fold=0).replace(tzinfo=axis.zone).astimezone(UTC) == at
             )
-
-
-# The clock of scripts
 
 
 @given(axes())

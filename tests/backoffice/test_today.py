@@ -21,7 +21,7 @@ from tests.backoffice.meetings import DAY, NOW, meeting, paid
 from tests.backoffice.reading import messages_of, words
 from tests.backoffice.reservation_pages import action_url, reservation_url
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import DEFAULT_TERMS, HOUR, MINUTE, make_room
+from tests.factories_reservations import DEFAULT_TERMS, HOUR, MINUTE, make_draft, make_room
 from tests.reservations.rescheduling_helpers import make_room_in_same_center
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -48,9 +48,6 @@ def arrivals(page):
     return [each for center in page.context["meetings"]["centers"] for each in center["arrivals"]]
 
 
-# --- What is listed ------------------------------------------------------------------------------
-
-
 def test_meetings_are_listed_by_urgency_then_start(desk, room):
     def add(hours, **fields):
         return meeting(room, NOW + hours * HOUR, **fields).pk
@@ -61,7 +58,7 @@ def test_meetings_are_listed_by_urgency_then_start(desk, room):
     late = add(0, turnaround_minutes=0)
     second = add(2, status=Status.PENDING)
     first = add(1, status=Status.NEW, holds_slot=True, hold_until=NOW + HOUR)
-    here = meeting(make_room_at(room.center), NOW, checked_in_at=NOW - HOUR).pk
+    here = meeting(make_room_in_same_center(room), NOW, checked_in_at=NOW - HOUR).pk
     add(3, status=Status.CANCELLED)
     add(4, status=Status.NEW, hold_until=NOW)
 
@@ -72,21 +69,6 @@ def test_meetings_are_listed_by_urgency_then_start(desk, room):
         ("Here", [here]),
         ("Done", [done, missed]),
     ]
-
-
-def make_room_at(center):
-    return make.MeetingRoomFactory(center=center, name="Second")
-
-
-def test_centers_where_something_is_more_urgent_come_first(client):
-    quiet, busy = make_room(), make_room()
-    meeting(quiet, NOW - 2 * HOUR, 4, checked_in_at=NOW - 2 * HOUR)
-    meeting(busy, NOW - HOUR, 2)
-    client.force_login(AdministratorFactory())
-
-    found = client.get(PAGE).context["meetings"]["centers"]
-
-    assert [each["center"] for each in found] == [busy.center, quiet.center]
 
 
 def test_day_is_the_local_day_of_each_center(client):
@@ -112,15 +94,8 @@ def test_day_is_the_local_day_of_each_center(client):
         "09:00 - 10:00",
         "23:30 - Tue 2027-03-16 00:30",
     ]
-    assert page.context["title"] == "Today, Mon 2027-03-15 and Tue 2027-03-16"
-    in_denver = client.get(PAGE, {"center": denver.center_id, "date": "2027-03-15"})
-    assert in_denver.context["title"] == "Today, Mon 2027-03-15"
-    client.get(PAGE, {"center": ""})
-    # No day of Denver is skipped.
-    assert "?date=2027-03-16" in page.text
     tomorrow = client.get(PAGE, {"center": auckland.center_id, "date": "2027-03-17"})
     assert len(arrivals(tomorrow)) == 1
-    assert "Wed 2027-03-17" in words(tomorrow)
 
 
 def test_chosen_center_is_remembered_until_all_are_chosen_or_its_role_ends(client, staff):
@@ -130,10 +105,9 @@ def test_chosen_center_is_remembered_until_all_are_chosen_or_its_role_ends(clien
     user = staff("Desk", here.center, there.center)
     client.force_login(user)
 
-    assert len(arrivals(client.get(PAGE))) == 2
     client.get(PAGE, {"center": there.center_id})
     assert [each["reservation"].room for each in arrivals(client.get(PAGE))] == [there]
-    assert len(arrivals(client.get(PAGE, {"center": ""}))) == 2
+    client.get(PAGE, {"center": ""})
     assert len(arrivals(client.get(PAGE))) == 2
     client.get(PAGE, {"center": there.center_id})
     user.center_roles.filter(center=there.center).delete()
@@ -142,29 +116,12 @@ def test_chosen_center_is_remembered_until_all_are_chosen_or_its_role_ends(clien
     assert "Select a valid choice" not in page.text
 
 
-def test_invalid_filter_shows_an_error_and_nothing_else(desk, room):
+def test_unknown_center_shows_an_error_and_nothing_else(desk, room):
     _ours, theirs = (meeting(each, NOW + HOUR) for each in (room, make_room()))
-    for query, error in (
-        ({"date": "tomorrow"}, "Choose a day from 2000 to 2100"),
-        ({"date": "9999-12-31"}, "Choose a day from 2000 to 2100"),
-        ({"center": "x"}, "Select a valid choice."),
-        ({"center": "99999999999999999999"}, "Select a valid choice."),
-        ({"center": theirs.room.center_id}, "Select a valid choice."),
-    ):
-        page = desk.get(PAGE, query)
-        assert error in words(page), query
-        assert page.context["meetings"] is None, query
-
-
-def test_day_without_meetings_says_what_to_do(desk, room):
-    page = desk.get(PAGE, {"center": room.center_id})
-
-    assert f"No meetings at {room.center.name} on this day." in words(page)
-    assert page.context["find_form"].fields.keys() == {"center", "people", "start", "duration"}
-    assert f'action="{reverse("admin:reservations_find_room")}"' in page.text
-
-
-# --- What a meeting shows ------------------------------------------------------------------------
+    for center in ("x", "9" * 20, theirs.room.center_id):
+        page = desk.get(PAGE, {"center": center})
+        assert "Select a valid choice." in words(page), center
+        assert page.context["meetings"] is None, center
 
 
 def test_meeting_shows_phone_services_and_what_is_not_paid(desk, room):
@@ -184,32 +141,23 @@ def test_meeting_shows_phone_services_and_what_is_not_paid(desk, room):
     unpaid = {each["reservation"]: each["unpaid"] for each in arrivals(page)}
     assert unpaid == {booking: 75, draft: 75, request: None}
     assert "Coffee: 8 Beamer: 2 h" in words(page)
-    assert "$75.00 unpaid" in words(page)
     [center] = page.context["meetings"]["centers"]
     assert center["preparations"] == [booking]
     assert 'href="tel:+1(720)555-0111"' in page.text
-    assert "To prepare" in words(page)
     post(booking.pk, EventKind.PAID, now=NOW)
     assert arrivals(desk.get(PAGE))[0]["unpaid"] is None
 
 
 def test_customer_with_only_a_draft_has_no_phone_or_link(desk, room):
     """Anybody can make a draft for an account whose address they know."""
-    draft = meeting(
-        room,
-        NOW + HOUR,
-        user=UserFactory(phone_number="+1 720 555 0111"),
-        status=Status.NEW,
-        holds_slot=True,
-        hold_until=NOW + HOUR,
-        booked_at=None,
-    )
+    user = UserFactory(phone_number="+1 720 555 0111")
+    draft = make_draft(user, room, now=NOW, start=NOW + HOUR)
 
     page = desk.get(PAGE)
 
     assert [each["reservation"] for each in arrivals(page)] == [draft]
     assert "tel:" not in page.text
-    assert reverse("admin:accounts_user_change", args=[draft.user_id]) not in page.text
+    assert reverse("admin:accounts_user_change", args=[user.pk]) not in page.text
 
 
 def test_running_meeting_and_one_that_has_just_ended_lead_to_their_extension(desk, room):
@@ -228,9 +176,6 @@ def test_running_meeting_and_one_that_has_just_ended_lead_to_their_extension(des
     # What was used is proposed: until the end of the time slot that is running.
     proposed = desk.get(action_url(over, "extend")).context["form"].initial["end"]
     assert timezone.make_aware(proposed, over.room.center.zone) - NOW < 15 * MINUTE
-
-
-# --- One click each ------------------------------------------------------------------------------
 
 
 def act(client, reservation, name, page=PAGE):
@@ -257,11 +202,10 @@ def test_check_in_and_no_show_return_to_the_page_and_can_be_undone(desk, room):
     assert act(desk, over, "no-show").status_code == 302
     assert offered() == {late.pk: ["undo-check-in"], over.pk: ["undo-no-show"]}
     assert "Checked in 09:00" in words(desk.get(PAGE))
-    text = f"Check in is not possible: {late} is Confirmed, checked in. Nothing was changed."
     # It leads to no page of another host.
     for page in ("https://evil.example/", "//evil.example", "javascript:alert()"):
         twice = act(desk, late, "check-in", page)
-        assert messages_of(twice)[-1][1] == text
+        assert "Nothing was changed." in messages_of(twice)[-1][1]
         assert twice.url == reservation_url(late)
     act(desk, late, "undo-check-in")
     act(desk, over, "undo-no-show")
@@ -274,18 +218,6 @@ def test_no_show_that_gives_something_back_is_named_and_has_no_button(desk, room
     page = desk.get(PAGE)
     assert "A no-show costs 80%" in words(page)
     assert [action.name for action in arrivals(page)[0]["actions"]] == ["check-in"]
-
-
-def test_terms_are_shown_while_cancelling_gives_something_back(desk, room, time_machine):
-    terms = {**DEFAULT_TERMS, "steps": [[2, 50]]}
-    meeting(room, NOW + 3 * HOUR, cancellation_terms=terms)
-    shown = "Until Mon, Mar 15, 2027, 10:00 AM you get half of the price back. After that, nothing."
-    assert shown in words(desk.get(PAGE))
-    time_machine.move_to(NOW + HOUR)
-    assert "nothing" not in words(desk.get(PAGE))
-
-
-# --- Limits --------------------------------------------------------------------------------------
 
 
 def test_more_meetings_than_are_listed_ask_for_a_center(client, staff, room, monkeypatch):

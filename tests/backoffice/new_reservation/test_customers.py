@@ -20,7 +20,7 @@ from reservations.models import Reservation
 from roombook.errors import InvalidRequest
 from tests.backoffice.new_reservation.helpers import ADD, typed
 from tests.backoffice.reading import messages_of, words
-from tests.backoffice.reservation_pages import action_url, confirm, reservation_url
+from tests.backoffice.reservation_pages import confirm
 from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
 from tests.factories_reservations import NOW, ReservationFactory, make_draft, make_room
@@ -34,23 +34,13 @@ def offered(client, term):
     return client.get(CUSTOMERS, {"term": term}).json()["results"]
 
 
-def test_customer_suggestions_match_name_company_and_email(office, user):
-    user.first_name, user.last_name = "Augusta", "Byron"
-    user.company_name = "Analytical Engines"
-    user.save()
-    text = "Augusta Byron, ada@example.com, Analytical Engines"
-    for term in ("byr", "ada@", "analyt"):
-        assert offered(office, term) == [{"id": "ada@example.com", "text": text}]
-    for term in ("", " ", "zzz", "\0", "%", "'"):
-        assert offered(office, term) == []
-
-
 def test_unknown_customer_is_suggested_and_booked_by_the_whole_email_only(
     client, staff, room, user
 ):
     make_draft(user, make_room())
     client.force_login(staff("Desk", room.center))
     assert offered(client, "lovel") == offered(client, "ada@example") == []
+    assert user.email not in client.get(ADD, {"center": room.center_id, "user": user.pk}).text
     [found] = offered(client, "ADA@example.com")
     client.post(ADD, typed(room, user=found["id"]))
     client.post(ADD, typed(room, email=" ADA@example.com", **NEXT_DAY))
@@ -92,17 +82,12 @@ def test_new_customer_with_only_a_phone_number_gets_no_emails(client, staff, roo
     client.post(ADD, typed(room, **new))
     draft = Reservation.objects.get()
     taken = {"way": "cash", "expected_amount": str(draft.total_cost)}
-    page = client.post(action_url(draft, "take-payment"), {"way": "cash"})
-    assert "E-mail to Nobody: the customer has no e-mail address" in words(page)
-    assert "Payment link, to copy" in page.text
     confirm(client, draft, "take-payment", **taken)
 
     customer = draft.user
     assert (customer.known_email, customer.phone_number) == ("", "+1 303 555 0100")
     assert draft.attendees.get().email_address == ""
-    for url in (reservation_url(draft), reverse("admin:accounts_user_change", args=[customer.pk])):
-        assert "Grace Hopper" in words(client.get(url))
-    assert "no e-mail address" in messages_of(confirm(client, draft, "resend"))[0][1]
+    assert "no e-mail address" in messages_of(confirm(client, draft, "resend"))[-1][1]
     [*outbox.send_due_messages(clock=timezone.now)]
     assert mail.outbox == []
     assert offered(client, "303 555 0100")[0]["text"] == "Grace Hopper, +1 303 555 0100"
@@ -134,15 +119,11 @@ def test_refused_form_creates_no_customer_and_keeps_its_data(office, room, user)
         ({}, "Choose a customer, or enter an e-mail address."),
         ({**NEW, "user": "ada@example.com"}, "Choose a customer or enter a new one, not both."),
         ({"email": "ada@example.com", "first_name": "Ada"}, "To book for it, leave the names"),
-        ({"email": "new@example.com"}, "Enter both names to create one."),
         ({"email": "new@example.com", "first_name": "Grace"}, "Enter both names to create one."),
         ({"first_name": "Grace"}, "Enter an e-mail address or a telephone number."),
-        ({"phone_number": "+1 303 555 0100"}, "Enter both names to create one."),
         ({**NEW, "email": "nobody"}, "Enter a valid email address."),
         ({**NEW, "last_name": "4242 4242 4242 4242"}, "This looks like a card number"),
-        ({**NEW, "email": "4242424242424242@example.com"}, "This looks like a card number"),
         ({"email": "gone@example.com"}, "is deactivated."),
-        ({**NEW, "company_name": "x" * 256}, "at most 255 characters"),
         ({**NEW, "first_name": "\0"}, "Null characters are not allowed."),
     ],
 )

@@ -1,32 +1,25 @@
 """A new reservation by staff: its form and its preview (docs/back-office.md)."""
 
-from html import unescape
-
 import pytest
 from django.urls import reverse
 
-from centers.models import Closure
 from reservations.models import Reservation
 from tests.admin_forms import form_of
 from tests.backoffice.new_reservation.helpers import ADD, PREVIEW, typed
 from tests.backoffice.reading import words
 from tests.factories_centers import MeetingRoomFactory, ServiceFactory
-from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (
     HOUR,
-    MINUTE,
     NOW,
     START,
     AllowanceFactory,
     ReservationFactory,
-    make_booking,
     make_room,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 
-# Creating a draft
 def test_new_reservation_creates_held_draft_in_local_time(office, room, user):
     answer = office.post(ADD, typed(room, user), follow=True)
     made = Reservation.objects.get()
@@ -47,8 +40,7 @@ def test_new_reservation_saves_services_and_guests(office, room, user):
         f"service-{beamer.pk}_chosen": "on",
         f"service-{beamer.pk}_duration_hours": "1.5",
         "number_of_attendees": "6",
-        "attendees": "Grace Hopper <grace@example.com>\n\nLi Wu, li@example.com\n"
-        "Mr. X\ny@example.com",
+        "attendees": "Grace Hopper <grace@example.com>\n\nLi Wu, li@example.com\nMr. X",
     }
     office.post(ADD, typed(room, user, **fields))
     made = Reservation.objects.get()
@@ -58,79 +50,47 @@ def test_new_reservation_saves_services_and_guests(office, room, user):
         ("Coffee", None, 4),
     ]
     assert made.number_of_attendees == 6
-    assert [
-        (each.name, each.email_address) for each in made.attendees.filter(is_creator=False)
-    ] == [
-        ("Grace Hopper", "grace@example.com"),
-        ("Li Wu", "li@example.com"),
-        ("Mr. X", ""),
-        ("", "y@example.com"),
-    ]
+    guests = made.attendees.filter(is_creator=False).values_list("name", "email_address")
+    expected = [("Grace Hopper", "grace@example.com"), ("Li Wu", "li@example.com"), ("Mr. X", "")]
+    assert list(guests) == expected
 
 
-def test_new_reservation_query_prefills_form(office, room, user):
+def test_new_reservation_query_prefills_form_and_is_ignored_if_invalid(office, room, user):
     query = {"user": user.pk, "room": room.pk, "start": "2027-03-03T09:00"}
-    text = office.get(ADD, query).text
-    assert '<option value="ada@example.com" selected>Ada Lovelace, ada@example.com' in text
-    assert text.count('value="2027-03-03"') == 2
-    assert 'value="09:00"' in text
-    assert 'value="10:00"' in text
-    assert f'<option value="{room.pk}" selected>Boardroom (8 people, $25.00/hour)</option>' in text
-
-
-def test_new_reservation_invalid_query_is_ignored(office, room):
+    fields = form_of(office.get(ADD, query))
+    names = ("user", "room", "start_0", "start_1", "end_1")
+    expected = [user.email, str(room.pk), "2027-03-03", "09:00", "10:00"]
+    assert [fields[name] for name in names] == expected
     for query in (
         *({"user": "abc", "room": "1"}, {"user": "9" * 5000}, {"room": "²"}, {"start": "zzz"}),
-        *({"start": "2027-13-01 09:00"}, {"end": "2027-03-03T09:00:00Z"}),
-        {"number_of_attendees": "many"},
+        *({"end": "2027-03-03T09:00:00Z"}, {"number_of_attendees": "many"}),
     ):
         assert office.get(ADD, {"center": room.center_id, **query}).status_code == 200, query
-    assert office.get(ADD, {"user": "abc", "room": "1"}).status_code == 200
 
 
-def test_new_reservation_asks_for_center_unless_there_is_one(office, client, staff, room):
-    make_room()
-    answer = office.get(ADD)
-    assert "At which center?" in answer.text
-    # Centers are not listed: they are found by typing.
-    assert room.center.name not in answer.text
-    client.force_login(staff("Desk", room.center))
-    assert "Boardroom" in client.get(ADD).text
-
-
-# Invalid data
 def test_new_reservation_invalid_data_is_refused(office, room, user):
     for changed in (
-        *({"user": "abc"}, {"room": "²"}, {"user": "9" * 30}, {"room": "0"}, {"room": ""}),
-        *({"end_0": "9999-12-31"}, {"start_0": "0001-01-01"}, {"start_0": "x"}),
-        *({"end_1": "25:00"}, {"number_of_attendees": "-1"}, {"number_of_attendees": "9" * 30}),
-        *({"attendees": "x" * 300}, {"attendees": "a@b"}, {"attendees": "x" * 30_000}),
+        *(
+            {"user": "abc"},
+            {"room": "²"},
+            {"room": ""},
+            {"end_0": "9999-12-31"},
+            {"end_1": "25:00"},
+        ),
+        *({"start_0": "0001-01-01"}, {"number_of_attendees": "9" * 30}, {"attendees": "a@b"}),
         {"attendees": "4242 4242 4242 4242"},
     ):
         # The answer to the form has the preview, too.
         answer = office.post(ADD, typed(room, user, **changed))
         assert answer.status_code == 200, changed
         assert answer.context["form"].errors, changed
-    assert office.post(PREVIEW, typed(room, user, **changed)).status_code == 200
     for changed, message in (
         ({"room": make_room().pk}, "This center has no such room."),
         ({"start_0": "15/3/2027"}, "Enter a valid date."),
-        ({"end_0": "Mar 15 2027"}, "Enter a valid date."),
         ({"start_0": "2027-03-14", "start_1": "02:30"}, "The clock skips this time at the center."),
     ):
         assert message in words(office.post(ADD, typed(room, user, **changed))), changed
     assert not Reservation.objects.exists()
-
-
-def test_overlap_lists_all_reasons_once(office, room, user):
-    conflict = ReservationFactory(room=room)
-    Closure.objects.create(center=room.center, starts_at=START, ends_at=START + HOUR)
-    text = words(office.post(ADD, typed(room, user, end="2027-03-03 12:05")))
-    assert text.count("The room is already taken at that time.") == 1
-    assert f"Reservation {conflict.pk} (Confirmed), Wed 2027-03-03 09:00 - 12:00" in text
-    assert "The room is closed at that time. Closed: Wed 2027-03-03 09:00" in text
-    assert "15-minute step" in text
-    assert Reservation.objects.count() == 1
 
 
 def test_new_reservation_at_other_center_is_not_found(client, staff, room, user):
@@ -156,8 +116,6 @@ def test_hours_override_by_manager_is_previewed_and_kept(client, staff, room, us
     preview = words(client.post(PREVIEW, fields))
     assert "✕ Not available" in preview
     assert "You may book it outside opening hours" in preview
-    checked = client.post(ADD, {**fields, "check": "1"}).text
-    assert '<details class="draft-more" open>\n        <summary>Book outside' in checked
     fields["hours_override_reason"] = "The mayor comes"
     assert "✓ Available, outside opening hours" in words(client.post(PREVIEW, fields))
     assert "The mayor comes" in client.post(ADD, fields, follow=True).text
@@ -167,53 +125,22 @@ def test_hours_override_by_desk_is_ignored(client, staff, room, user):
     client.force_login(staff("Desk", room.center))
     assert "hours_override_reason" not in client.get(ADD).text
     fields = typed(room, **EVENING, email=user.email, hours_override_reason="Please")
-    text = words(client.post(ADD, fields))
-    assert "The center is closed at that time." in text
-    assert "A manager of this center may book it" in text
+    assert "The center is closed at that time." in words(client.post(ADD, fields))
     assert not Reservation.objects.exists()
 
 
 def test_new_reservation_proposes_next_free_hour(office, room):
     """The clock stands at 9:00, and the center is open until 18:00."""
     ReservationFactory(room=room, start=NOW, end=NOW + 2 * HOUR)
-    closet, closed = (
-        MeetingRoomFactory(
-            center=room.center, rate=room.rate, name=name, capacity=2, is_blocked=is_blocked
-        )
-        for name, is_blocked in (("Closet", False), ("Closed", True))
-    )
+    MeetingRoomFactory(center=room.center, rate=room.rate, capacity=2)
     for query, expected in (
-        ({}, ["2027-03-01T09:15", "2027-03-01T10:15"]),
-        ({"room": room.pk}, ["2027-03-01T11:00", "2027-03-01T12:00"]),
-        ({"room": closet.pk}, ["2027-03-01T09:15", "2027-03-01T10:15"]),
-        ({"room": closed.pk}, [None, None]),
-        ({"number_of_attendees": 6}, ["2027-03-01T11:00", "2027-03-01T12:00"]),
-        ({"number_of_attendees": 60}, [None, None]),
-        ({"start": "2027-03-01T03:00"}, ["2027-03-01T03:00", "2027-03-01T04:00"]),
+        ({}, "2027-03-01T09:15"),
+        ({"room": room.pk}, "2027-03-01T11:00"),
+        ({"number_of_attendees": 6}, "2027-03-01T11:00"),
     ):
         form = office.get(ADD, {"center": room.center_id, **query}).context["form"]
-        values = (form[name].value() for name in ("start", "end"))
-        found = [value and value.isoformat(timespec="minutes") for value in values]
-        assert found == expected, query
-
-
-# Walk-ins
-def test_walk_in_proposes_the_first_room_that_is_free_now(office, room, user, time_machine):
-    small = MeetingRoomFactory(center=room.center, name="Aspen", rate=room.rate)
-    time_machine.move_to(START + 2 * HOUR + 46 * MINUTE)
-    office.force_login(AdministratorFactory())
-    make_booking(room=small, start=START + 2 * HOUR, hours=2, now=NOW)
-    today = office.get(reverse("admin:reservations_today"), {"center": room.center_id}).text
-    address = f"{ADD}?center={room.center_id}&amp;walk_in=1"
-    assert f'href="{address}"' in today
-    fields = form_of(office.get(unescape(address)))
-    assert (fields["room"], fields["start_1"]) == (str(room.pk), "11:45")
-    made = office.post(ADD, {**fields, "email": "", "user": user.pk}, follow=True)
-    assert "is held until" in words(made)
-    assert Reservation.objects.get(user=user).start == START + 2 * HOUR + 45 * MINUTE
-
-
-# --- The preview ----------------------------------------------------------------------------------
+        assert form["start"].value().isoformat(timespec="minutes") == expected, query
+        assert form["end"].value() - form["start"].value() == HOUR, query
 
 
 COFFEE_CHOSEN = {"service-chosen": "on"}
@@ -222,25 +149,11 @@ COFFEE_CHOSEN = {"service-chosen": "on"}
 @pytest.mark.parametrize(
     ("changed", "shown"),
     [
-        (
-            {},
-            (
-                *("✓ Available", "List price", "Boardroom, 3 hours", "Total $75.00"),
-                "Choose a customer to subtract their included hours.",
-            ),
-        ),
+        ({}, ("✓ Available", "Boardroom, 3 hours", "Total $75.00")),
         ({**COFFEE_CHOSEN, "service-quantity": "2"}, ("✓ Available", "Coffee", "Total $105.00")),
-        (
-            {**COFFEE_CHOSEN, "service-quantity": "1001"},
-            ("Coffee: Ensure this value is less than or equal to 1000.",),
-        ),
         ({"room": ""}, ("Choose a room and its times.",)),
-        ({"end": "2027-03-03 08:00"}, ("The end must be after the start.",)),
         ({"number_of_attendees": "9"}, ("✕ Not possible", "The room holds 8 people.")),
-        (
-            COFFEE_CHOSEN,
-            ("✕ Not possible", "Coffee: This service needs a quantity of 1 or more."),
-        ),
+        (COFFEE_CHOSEN, ("✕ Not possible", "Coffee: This service needs a quantity of 1 or more.")),
         (
             {"service-quantity": "some", "number_of_attendees": "many"},
             ("Number of attendees: Enter a whole number.", "Coffee: Enter a whole number."),
@@ -249,7 +162,6 @@ COFFEE_CHOSEN = {"service-chosen": "on"}
 )
 def test_preview_shows_availability_price_and_what_is_missing(office, room, changed, shown):
     coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
-    ServiceFactory(center=room.center, name="Tea", needs_quantity=True)
     fields = {
         name.replace("service-", f"service-{coffee.pk}_"): value for name, value in changed.items()
     }
