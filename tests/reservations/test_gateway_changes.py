@@ -120,7 +120,10 @@ def test_booking_with_refused_capture_can_be_cancelled(
     ("change", "error", "message"),
     [
         (lambda row: cancel(Act(None, START), row.pk), ReservationNotOpen, "has begun"),
-        (lambda row: adjust(row, StaffFactory(), 5), ReservationNotOpen, "only be lowered"),
+        (
+            lambda row: adjust(row, StaffFactory(), Decimal("0.01")),
+            *(ReservationNotOpen, "only be lowered"),
+        ),
         (
             lambda row: adjust(row, StaffFactory(), -5, expected_total=Decimal(60)),
             *(ReservationNotOpen, "price has changed"),
@@ -140,6 +143,11 @@ def test_refused_change_leaves_the_payment_unchanged(
     with pytest.raises(error, match=message):
         change(uncaptured)
     assert get_states() == (Status.CONFIRMED, PaymentState.AUTHORIZED, "authorized")
+
+
+def test_price_reduction_captures_an_authorized_payment_first(uncaptured):
+    assert adjust(uncaptured, StaffFactory(), -5).refund == 5
+    assert get_states()[1] == PaymentState.CAPTURED
 
 
 @pytest.mark.parametrize("operations", [["capture"], ["capture", "void"]])

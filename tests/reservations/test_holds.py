@@ -7,7 +7,7 @@ from centers.models import Rate
 from reservations.booking.drafts import extend_hold
 from reservations.models import Reservation, history
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
-from tests.factories_people import UserFactory
+from tests.factories_centers import ClosureFactory
 from tests.factories_reservations import DAY, HOUR, MINUTE, NOW, START, make_booking, make_draft
 
 pytestmark = [
@@ -48,7 +48,7 @@ def test_extend_hold_of_draft_reprices_it_a_day_after_its_hold(clerk, ended_for,
 def test_extend_expired_hold_with_taken_room_is_refused(clerk):
     reservation = make_draft()
     later = NOW + HOUR
-    make_draft(UserFactory(), reservation.room, now=later)
+    ClosureFactory(center=reservation.room.center, starts_at=START, ends_at=START + HOUR)
 
     with pytest.raises(SlotUnavailable):
         extend_hold(Act(clerk, later, is_staff=True), reservation.pk, until=later + HOUR)

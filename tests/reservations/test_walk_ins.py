@@ -76,9 +76,10 @@ def test_draft_by_staff_is_paid_until_15_minutes_after_its_start_or_creation(roo
     assert take(draft, root, late - MINUTE).status == Status.CONFIRMED
 
 
-def test_draft_that_is_not_paid_in_time_expires(room, root):
+@pytest.mark.parametrize("minutes", [15, 16])
+def test_draft_that_is_not_paid_in_time_expires(room, root, minutes):
     draft = walk_in(room, root)
-    late = NOW + 15 * MINUTE
+    late = NOW + minutes * MINUTE
     with pytest.raises(ReservationNotOpen, match="time has passed"):
         take(draft, root, late)
     assert [each.status for each in expiry.close_overdue(now=late)] == [Status.EXPIRED]
