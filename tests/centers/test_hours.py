@@ -96,6 +96,7 @@ NIGHTS = week(4, 5, opens="22:00", closes="02:00")  # Friday and Saturday
         (week(6, opens="20:00", closes="04:00"), "2027-03-07 23:00", "2027-03-08 04:00", True),
         (LUNCH_BREAK, "2027-03-01 13:30", "2027-03-01 15:00", True),
         (ALWAYS + WORKDAYS, "2027-03-01 16:00", "2027-03-01 20:00", True),
+        (NIGHTS + week(5, closes="22:00"), "2027-03-06 21:00", "2027-03-06 23:00", True),
         (week(0, 1, opens="09:00", closes="08:45"), "2027-03-01 20:00", "2027-03-02 08:45", True),
         (week(0, 1, opens="09:00", closes="08:45"), "2027-03-01 20:00", "2027-03-02 09:00", False),
         # The clock goes forward from 2 to 3, and back from 2 to 1.

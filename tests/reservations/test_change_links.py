@@ -15,13 +15,13 @@ from accounts import limits
 from accounts.act import Act
 from accounts.limits import RateLimit
 from accounts.models import OutboxMessage
-from centers.models import MeetingRoom
+from centers.models import Center, MeetingRoom
 from centers.span import Span
 from payments.gateways.sandbox import SandboxGateway, confirm_payment
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentSetup
 from reservations import availability
-from reservations.booking import cancellation, expiry, integrity, payment_links
+from reservations.booking import cancellation, expiry, integrity, payment_links, time_zones
 from reservations.models import BookingChange, Reservation, Seller, history
 from reservations.models.status import Status
 from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen, SlotUnavailable
@@ -177,8 +177,12 @@ def test_running_meeting_is_extended_by_a_link_that_ends_with_it(
     assert "ancel" not in words(client.get(link))
 
     amount = f"{25 * (hours - 3):.2f}"
+    clock.move_to(booking.end - MINUTE)
     back = enter_card(client, link, amount, BANK_ASKS)
     assert "Open the page of your bank" in follow(client, back)
+    # The customer has time for that also after the end of the link.
+    held = Reservation.slots.get(holds_for=booking.pk)
+    assert held.hold_until == Payment.objects.latest("pk").action_until > booking.end
     confirm_payment(SandboxPayment.objects.latest("pk").secret)
 
     assert "You have booked" in follow(client, link)
@@ -275,7 +279,22 @@ def cancel_link(booking, root):
     payment_links.cancel_link(Act(root, NOW, is_staff=True), booking.pk)
 
 
+def change_time_zone(booking, root):
+    center = booking.room.center
+    center.time_zone_id = "America/Chicago"
+    center.save()
+    time_zones.keep_times(
+        Center,
+        center=center,
+        former_zone="America/Denver",
+        keeps_instants=False,
+        by=root,
+        now=NOW,
+    )
+
+
 OTHERS = {
+    "another time zone": change_time_zone,
     "cancelled link": cancel_link,
     "cancelled booking": lambda booking, root: cancellation.cancel(
         Act(root, NOW, is_staff=True), booking.pk

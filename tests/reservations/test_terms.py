@@ -316,6 +316,12 @@ def test_late_cancellation_keeps_the_promo_code_although_all_is_refunded(
     assert [*integrity.find_problems(now=at)] == []
 
 
+def test_cancellation_succeeds_although_the_counters_of_the_promo_code_are_wrong(ada, discounted):
+    PromoCode.objects.update(uses=0, spent=0)
+    cancel(Act(ada, BOOKED_AT), discounted.pk)
+    assert PromoCode.objects.values_list("uses", "spent").get() == (0, 0)
+
+
 def test_no_show_that_is_free_returns_the_promo_code_also_if_it_is_undone(discounted):
     act = Act(AdministratorFactory(), START + HOUR, is_staff=True)
     for step in (attendance.mark_no_show, attendance.undo_no_show):
