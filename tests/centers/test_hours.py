@@ -195,7 +195,7 @@ def test_summary_follows_the_locale(settings):
         ("2027-03-01 23:50", 45, "2027-03-02 00:00"),
         # On the day of a clock change, slots still count by the wall clock.
         ("2027-03-14 03:20", 60, "2027-03-14 04:00"),
-        ("2027-03-14 01:20", 120, "2027-03-14 04:00"),
+        ("2027-03-14 01:20:20", 120, "2027-03-14 04:00"),
     ],
 )
 def test_round_up_to_slot_counts_from_local_midnight(at, slot_minutes, start):
@@ -210,6 +210,7 @@ def test_round_up_to_slot_counts_from_local_midnight(at, slot_minutes, start):
         ([(0, 8, 12), (0, 12, 17)], []),
         ([(0, 12, 17), (0, 8, 13)], [0]),
         ([(0, 8, 0), (0, 22, 23)], [0]),
+        ([(0, 0, 0), (0, 22, 23)], [0]),
         ([(0, 22, 2), (1, 2, 9)], []),
         ([(0, 22, 2), (1, 1, 9)], [0, 1]),
         ([(0, 0, 0), (1, 0, 0)], []),

@@ -94,13 +94,15 @@ def test_rooms_of_a_center_are_listed_as_a_search_lists_them(list_free_times, ro
     assert empty.json() == {"Success": True, "Rooms": []}
 
 
-@pytest.mark.parametrize("minutes", [15, 100, 20161])
-def test_duration_that_the_room_does_not_allow_has_no_free_time(free_times, minutes):
+@pytest.mark.parametrize("minutes", [15, 100, 105])
+def test_duration_that_the_room_does_not_allow_has_no_free_time(free_times, room, minutes):
+    MeetingRoom.objects.filter(pk=room.pk).update(maximum_minutes=90)
     assert free_times(DurationMinutes=minutes) == []
 
 
 def test_free_times_are_clipped_to_the_period_the_grid_and_the_booking_window(free_times, room):
     assert free_times(From="2027-03-03T08:50:00", To="2027-03-03T17:05:00Z") == free((9, 10))
+    assert free_times(From="2027-02-20", To=f"{NOW:%Y-%m-%dT%H:%M:%SZ}") == []
     MeetingRoom.objects.filter(pk=room.pk).update(booking_window_days=1)
     assert free_times(From="2027-02-20", To="2027-03-20") == [
         {"Start": "2027-03-01T09:00:00-07:00", "End": "2027-03-01T18:00:00-07:00"},

@@ -14,9 +14,10 @@ from django.utils import timezone
 from accounts import limits
 from accounts.act import Act
 from accounts.limits import RateLimit
-from accounts.models import OutboxMessage
+from accounts.models import OutboxMessage, User
 from centers.models import Center, MeetingRoom
 from centers.span import Span
+from payments import one_time_cards
 from payments.gateways.sandbox import SandboxGateway, confirm_payment
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentSetup
@@ -47,6 +48,7 @@ from tests.reservations.rescheduling_helpers import (
     make_room_at_rate,
     reschedule,
 )
+from tests.reservations.test_changes import interfere
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock", "data_is_consistent")]
 
@@ -322,6 +324,23 @@ def test_link_ends_when_staff_cancel_it_or_the_booking_changes(
     assert held.count() == (other == "another link")
     assert not Payment.objects.filter(is_by_link=True).exists()
     assert SandboxPayment.objects.count() == 1 + (other == "change by the customer")
+
+
+@pytest.mark.parametrize("event", ["cancelled", "disabled"])
+def test_link_that_ends_between_its_check_and_the_claim_charges_nothing(
+    client, booking, root, monkeypatch, event
+):
+    back = enter_card(client, send(booking, root))
+    account = User.objects.filter(pk=booking.user_id)
+    ends = {
+        "cancelled": lambda: cancel_link(booking, root),
+        "disabled": lambda: account.update(is_active=False),
+    }
+    interfere(monkeypatch, one_time_cards, "fetch_card", ends[event], before=False)
+
+    assert "This link has ended" in follow(client, back)
+
+    assert get_money() == [(75, 0)]
 
 
 def test_booking_that_is_over_ends_the_change_that_waits(booking, root, clock):

@@ -7,7 +7,8 @@ import pytest
 from django.core.management import call_command
 
 from accounts.act import Act
-from payments.gateways.sandbox import SandboxGateway
+from payments.gateways.sandbox import SandboxGateway, confirm_payment
+from payments.gateways.sandbox_models import SandboxPayment
 from reservations.booking import account_erasure, attendance, expiry, integrity
 from reservations.booking.amendments import TakenPayment
 from reservations.models import Reservation, history
@@ -106,6 +107,12 @@ def test_link_for_what_was_used_can_be_paid_for_a_day(client, booking, root, clo
     assert get_money() == [(75, 0), (Decimal("12.50"), 0)]
 
 
+def test_link_for_a_longer_stay_of_a_meeting_that_is_over_ends_with_the_stay(booking, root, clock):
+    clock.move_to(LATE)
+    send(booking, root, now=LATE, hours=5)
+    assert booking.changes.get().link_until == START + 5 * HOUR
+
+
 def test_link_that_nobody_paid_ends_with_its_day(client, booking, root, clock):
     clock.move_to(LATE)
     link = send(booking, root, now=LATE, hours=3.5, total="87.50")
@@ -118,6 +125,23 @@ def test_link_that_nobody_paid_ends_with_its_day(client, booking, root, clock):
     assert booking.changes.get().state == "abandoned"
     assert not Reservation.slots.filter(holds_for__isnull=False).exists()
     assert client.get(link).status_code == 410
+
+
+def test_link_that_ends_while_its_payer_is_at_the_bank_is_paid(client, booking, root, clock):
+    clock.move_to(LATE)
+    link = send(booking, root, now=LATE, hours=3.5, total="87.50")
+    complete(LATE + HOUR)
+    clock.move_to(LATE + 24 * HOUR - MINUTE)
+    back = enter_card(client, link, number="4000002760003184")
+    assert "Open the page of your bank" in follow(client, back)
+
+    clock.move_to(LATE + 24 * HOUR + MINUTE)
+    complete(LATE + 24 * HOUR + MINUTE)
+    confirm_payment(SandboxPayment.objects.latest("pk").secret)
+
+    assert "You have booked" in follow(client, link)
+    assert get_money() == [(75, 0), (Decimal("12.50"), 0)]
+    assert {each.state for each in booking.changes.all()} == {"applied"}
 
 
 def test_erasure_of_the_account_ends_the_link_with_its_guests(client, booking, root, clock):

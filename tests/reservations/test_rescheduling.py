@@ -14,7 +14,7 @@ from payments.models import Refund, RefundState
 from reservations.booking import amendments, approval, cancellation, charging, checkout
 from reservations.booking.drafts import extend_hold, has_outdated_price
 from reservations.booking.reminders import send_meeting_reminders
-from reservations.models import LineItemType, Reservation
+from reservations.models import LineItemType, Reservation, history
 from reservations.models.status import Status
 from roombook.errors import (
     CardDeclined,
@@ -112,6 +112,10 @@ def test_reschedule_with_waiver_and_reason_waives_the_difference(manager):
     assert (done.waived, done.new_total, done.refund) == (45, 75, 0)
     line = reservation.line_items.get(type=LineItemType.ADJUSTMENT)
     assert (line.total, line.description) == (-45, "Adjustment: Their room leaks")
+    assert history.get_changes(reservation)[0].changes["waived"] == [
+        None,
+        "$45.00: Their room leaks",
+    ]
 
 
 def test_waiver_applies_to_one_reschedule_only(manager):
@@ -270,7 +274,7 @@ def test_pending_request_to_cheaper_room_is_refused_until_approved(clerk):
     reservation = make_pending_booking()
     cheap = make_room_at_rate(reservation.room, 15)
 
-    with pytest.raises(ReservationNotOpen, match="Approve it first"):
+    with pytest.raises(ReservationNotOpen, match="less, and a request's money"):
         reschedule(reservation, clerk, room=cheap)
 
     approval.approve(Act(None, NOW), reservation.pk)
@@ -470,6 +474,14 @@ def test_email_of_a_move_waits_a_minute_and_is_not_sent_if_it_is_undone(clerk, s
     sent += get_sent(NOW + HOUR)
     assert [kind for kind, _ in sent] == (["moved", "moved"] if seconds > 60 else [])
     assert not OutboxMessage.objects.waiting().exists()
+
+
+@pytest.mark.parametrize(("booked", "hours", "now"), [(3, 2, NOW), (7, 8, START + HOUR)])
+def test_email_of_a_refund_or_of_a_running_meeting_does_not_wait(clerk, booked, hours, now):
+    reservation = make_booking(hours=booked)
+    get_sent(NOW)
+    reschedule(reservation, clerk, hours=hours, now=now)
+    assert [kind for kind, _ in get_sent(now)] == ["moved"]
 
 
 @pytest.mark.parametrize(("last", "kinds"), [(1, ["moved"]), (3, ["moved"]), (0, [])])
