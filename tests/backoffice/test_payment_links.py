@@ -356,5 +356,7 @@ def test_link_can_be_copied_and_names_who_asks_for_the_money(client, office, dra
     assert f'<img class="logo" src="{seller.logo.url}" alt="">' in bill
     assert f"<strong>{seller.legal_name}</strong><br>{draft.room.center.name}, " in bill
     assert "Cancel free of charge until" in bill
+    draft.refresh_from_db()
+    assert payment_links.find_path(draft, now=draft.payment_link_until) == ""
     payment_links.cancel_link(Act(draft.user, NOW, is_staff=True), draft.pk)
     assert link not in office.get(reservation_url(draft)).text

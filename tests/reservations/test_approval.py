@@ -7,7 +7,7 @@ from django.db.models import Sum
 
 from accounts.act import Act
 from payments.gateways.sandbox_models import SandboxPayment
-from reservations.booking import approval, attendance, charging, expiry
+from reservations.booking import approval, attendance, cancellation, charging, expiry
 from reservations.models import Reservation, history
 from reservations.models.status import (
     HOLDING_STATUSES,
@@ -199,6 +199,15 @@ def test_reservation_is_closed_when_its_time_is_over(make, first, status, at_gat
     assert run_close_overdue(first - MINUTE) == {}
     assert run_close_overdue(first) == {reservation.pk: status}
     assert at_gateway is None or get_gateway_state() == at_gateway
+
+
+def test_draft_that_is_cancelled_during_the_run_is_left(ada):
+    make_draft()
+    draft = make_draft(ada)
+    run = expiry.close_overdue(now=START)
+    assert next(run) != draft
+    cancellation.cancel(Act(ada, START), draft.pk)
+    assert [*run] == []
 
 
 def test_gateway_timeout_does_not_stop_other_reservations(ada):

@@ -134,6 +134,7 @@ def test_services_and_attendees_change_together_with_the_time(booking):
     assert [each.service for each in booking.chosen_services.all()] == [lunch]
     assert booking.attendees.filter(name="Grace").exists()
     assert BookingChange.objects.get().personal_values is None  # no personal data is kept
+    assert history.get_changes(booking)[0].changes["services"] == [None, lunch.name]
 
 
 def test_attendees_alone_do_not_change_the_price_of_a_booking(booking):

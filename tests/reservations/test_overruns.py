@@ -107,10 +107,17 @@ def test_link_for_what_was_used_can_be_paid_for_a_day(client, booking, root, clo
     assert get_money() == [(75, 0), (Decimal("12.50"), 0)]
 
 
-def test_link_for_a_longer_stay_of_a_meeting_that_is_over_ends_with_the_stay(booking, root, clock):
+@pytest.mark.parametrize(
+    ("hours", "total", "until"),
+    [(3.25, "81.25", LATE + 24 * HOUR), (5, "125", START + 5 * HOUR)],
+)
+def test_link_of_a_meeting_that_is_over_holds_its_time_for_a_day_or_the_longer_stay(
+    booking, root, clock, hours, total, until
+):
     clock.move_to(LATE)
-    send(booking, root, now=LATE, hours=5)
-    assert booking.changes.get().link_until == START + 5 * HOUR
+    send(booking, root, now=LATE, hours=hours, total=total)
+    assert booking.changes.get().link_until == until
+    assert Reservation.slots.get(holds_for=booking.pk).end == START + hours * HOUR
 
 
 def test_link_that_nobody_paid_ends_with_its_day(client, booking, root, clock):
