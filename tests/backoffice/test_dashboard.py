@@ -261,11 +261,11 @@ def test_alerts_list_each_payment_once():
 
 def test_alerts_list_open_disputes():
     payment = paid(meeting(make_room(), NOW + DAY))
-    for reference, closed in (("d1", None), ("d2", NOW)):
+    for reference, closed, amount in (("d1", None, 75), ("d2", NOW, 70)):
         Dispute.objects.create(
             payment=payment,
             reference=reference,
-            amount=Decimal("75.00"),
+            amount=amount,
             currency="USD",
             reason="fraudulent",
             status="needs_response",

@@ -413,11 +413,13 @@ def test_change_begun_while_its_booking_is_cancelled_waits_only_without_the_call
 
 def test_change_that_nobody_confirms_is_abandoned_and_counts_as_a_decline(waiting):
     later = NOW + 16 * MINUTE
+    attempts = AttemptWindow.objects.get(scope="card-declined", key=waiting.user_id)
+    assert attempts.count == 0
     resolve_payments(waiting.pk, user=None, now=later)
 
     assert BookingChange.objects.get().state == "abandoned"
     assert get_money() == [(75, 0), (0, 0)]
-    attempts = AttemptWindow.objects.get(scope="card-declined", key=waiting.user_id)
+    attempts.refresh_from_db()
     assert (attempts.count, Payment.objects.get(purpose="change").state) == (1, "voided")
 
 

@@ -13,7 +13,7 @@ from django.core.management import call_command
 from accounts.act import Act
 from accounts.models import OutboxMessage
 from payments import gateway_events, lifecycle, refunds
-from payments.gateways.base import GatewayRefused
+from payments.gateways.base import GatewayRefund, GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
@@ -363,6 +363,12 @@ def test_refund_in_dashboard_instead_of_a_refused_one_is_its_retry(refused):
     assert not list(integrity.find_problems(now=NOW))
     # The customer gets the rest, and no less.
     assert cancel(Act(None, NOW + MINUTE), refused.pk).refund == 55
+
+
+def test_refund_in_dashboard_is_the_retry_of_one_that_is_reported_as_failed_with_it(due):
+    reports = [GatewayRefund("re_2", due.amount), GatewayRefund("re_1", due.amount, due.key, True)]
+    refunds.record_refunds(due.payment, reports, now=NOW)
+    assert Refund.objects.latest("pk").again == due
 
 
 def test_refund_in_dashboard_of_another_amount_is_no_retry(refused):

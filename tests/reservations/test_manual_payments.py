@@ -6,6 +6,7 @@ import pytest
 from django.core.management import call_command
 
 from accounts.act import Act
+from centers.models import Rate
 from payments import manual_payments, refunds
 from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund, RefundState
 from reservations.booking import alerts, approval, checkout, integrity
@@ -102,6 +103,14 @@ def test_payment_is_refused_without_its_slot_or_price(root, customer):
 
     assert get_current_status(draft) == Status.NEW
     assert not Payment.objects.filter(reservation=draft).exists()
+
+
+def test_outdated_price_is_not_taken(root, customer):
+    draft, act = make_draft(customer), Act(root, NOW + 30 * HOUR, is_staff=True)
+    Rate.objects.update(hourly=30)
+    with pytest.raises(ReservationNotOpen, match=checkout.PRICE_HAS_CHANGED):
+        book_draft(act, draft.pk, gateway="cash", shown_total=Decimal(75))
+    assert book_draft(act, draft.pk, gateway="cash", shown_total=Decimal(90)).total_cost == 90
 
 
 def test_free_draft_is_booked_without_a_payment(root):

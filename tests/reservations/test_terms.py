@@ -101,6 +101,11 @@ def test_refund_is_that_of_a_table_of_decimals(some, seconds, data):
         assert some.get_percent(booking, until) < before
 
 
+def test_refund_of_everything_includes_what_a_reduction_left_due():
+    assert split_payment(Decimal(55), Decimal(75), 100) == (75, 0)
+    assert split_payment(Decimal(55), Decimal(75), 50) == (Decimal("27.5"), Decimal("27.5"))
+
+
 @settings(max_examples=10_000 if LONG else 100)
 @given(terms(), terms(), st.integers(0, 45 * 3600))
 def test_better_terms_give_what_the_better_of_both_gives_at_any_time(old, new, seconds):
@@ -330,12 +335,15 @@ def test_no_show_that_is_free_returns_the_promo_code_also_if_it_is_undone(discou
         assert [*integrity.find_problems(now=act.now)] == []
 
 
-def test_decision_of_staff_returns_hours_in_its_own_proportion(ada, room):
+@pytest.mark.parametrize(("amount", "returned"), [(None, "1"), ("20", "0.5")])
+def test_decision_of_staff_returns_hours_in_its_own_proportion(ada, room, amount, returned):
     AllowanceFactory(user=ada, hours=1)
     booking = make_booking(ada, room, now=BOOKED_AT)
     act = Act(AdministratorFactory(), START - HOUR, is_staff=True)
-    cancel(act, booking.pk, decision=RefundDecision(None, "We cannot host."))
-    assert [*AllowanceEntry.objects.order_by("pk").values_list("hours", flat=True)] == [-1, 1]
+    decision = RefundDecision(amount and Decimal(amount), "We cannot host.")
+    cancel(act, booking.pk, decision=decision)
+    entries = AllowanceEntry.objects.order_by("pk")
+    assert [*entries.values_list("hours", flat=True)] == [-1, Decimal(returned)]
 
 
 def test_no_show_costs_its_percentage_once(ada, room):
